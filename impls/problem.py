@@ -1,0 +1,108 @@
+"""What to compute, never how: the shape of one attention problem."""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+Dtype = Literal["fp32", "bf16", "fp16"]
+Passes = Literal["forward", "backward", "forward+backward"]
+Scope = Literal["core", "layer"]
+CausalAlign = Literal["", "top_left", "bottom_right"]
+
+ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One shape of multi-head attention. Sizes left at 0 take the usual value, and are never 0 afterwards.
+
+    `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds the projections and W_O.
+    `causal_align` says which corner the triangle starts from; it must be given where kv_seq_len != seq_len.
+    Nothing assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
+    """
+
+    batch: int
+    seq_len: int
+    d_model: int
+    heads: int
+    kv_seq_len: int = 0
+    kv_heads: int = 0
+    d_k: int = 0
+    d_v: int = 0
+    dtype: Dtype = "fp32"
+    causal: bool = False
+    causal_align: CausalAlign = ""
+    passes: Passes = "forward"
+    scope: Scope = "core"
+
+    def __post_init__(self) -> None:
+        for name in ("batch", "seq_len", "d_model", "heads"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more")
+        for name in ("kv_seq_len", "kv_heads", "d_k", "d_v"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more, or nothing for the usual value")
+        if not (self.d_k and self.d_v) and self.d_model % self.heads:
+            raise ValueError(
+                f"d_model ({self.d_model}) is not a multiple of heads ({self.heads}); "
+                "choose other sizes, or give d_k and d_v"
+            )
+        if self.heads % (self.kv_heads or self.heads):
+            raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
+        if self.causal_align and not self.causal:
+            raise ValueError("causal_align without causal; set causal: true, or leave causal_align out")
+        if self.causal and not self.causal_align and self.kv_seq_len not in (0, self.seq_len):
+            raise ValueError(
+                f"causal with kv_seq_len ({self.kv_seq_len}) != seq_len ({self.seq_len}) has two readings; "
+                "set causal_align to top_left or bottom_right"
+            )
+        usual: dict[str, int | str] = {
+            "kv_seq_len": self.kv_seq_len or self.seq_len,
+            "kv_heads": self.kv_heads or self.heads,
+            "d_k": self.d_k or self.d_model // self.heads,
+            "d_v": self.d_v or self.d_model // self.heads,
+        }
+        if self.causal and usual["kv_seq_len"] == self.seq_len:
+            usual["causal_align"] = "top_left"  # both corners are the same one
+        for name, value in usual.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def scale(self) -> float:
+        """1/sqrt(d_k), the factor that keeps the variance of scores at 1 (Vaswani et al. 2017, section 3.2.1)."""
+        return 1.0 / sqrt(self.d_k)
+
+    @property
+    def item_bytes(self) -> int:
+        return ITEM_BYTES[self.dtype]
+
+    @property
+    def backward(self) -> bool:
+        """Whether gradients are asked for."""
+        return self.passes != "forward"
+
+    @property
+    def causal_offset(self) -> int:
+        """Query i sees the keys j <= i + offset."""
+        return self.kv_seq_len - self.seq_len if self.causal_align == "bottom_right" else 0
+
+    @property
+    def kept_pairs(self) -> int:
+        """(query, key) pairs that the mask keeps, per batch entry and head."""
+        n_q, n_kv, offset = self.seq_len, self.kv_seq_len, self.causal_offset
+        if not self.causal:
+            return n_q * n_kv
+        # Row i keeps min(n_kv, max(0, i + offset + 1)) keys: a ramp from row `first`, full from row `full` on.
+        first, full = max(0, -offset), min(n_q, max(0, n_kv - offset))
+        ramp = sum_of_range(first + offset + 1, full + offset)
+        return ramp + (n_q - full) * n_kv
+
+    @property
+    def empty_rows(self) -> int:
+        """Leading queries that see no key at all; their output is zero by definition."""
+        return min(self.seq_len, max(0, -self.causal_offset)) if self.causal else 0
+
+
+def sum_of_range(first: int, last: int) -> int:
+    """first + ... + last, 0 where the range is empty."""
+    return (first + last) * (last - first + 1) // 2 if last >= first else 0
