@@ -1,0 +1,42 @@
+"""The ways in which a command ends early and in words: shown as they are, without a traceback, each with its exit code."""
+
+from typing import Any
+
+
+class Refusal(Exception):  # noqa: N818 - these are answers to the user, not errors of ours
+    """Shown as it is."""
+
+    exit_code = 2
+
+
+class BadInput(Refusal):
+    """What the user wrote cannot be used.
+
+    One line per problem: `place: what was found; what was wanted; next step`, place = file:line:col, a flag or nothing.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+class EnvironmentUnmet(Refusal):
+    """What was asked for cannot be had on this machine now."""
+
+    exit_code = 4
+
+
+class NothingSelected(Refusal):
+    """Filters left no case."""
+
+    exit_code = 5
+
+
+class StoreError(Refusal):
+    """A row could not be written. `unsaved` are the rows that are not on disk."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, unsaved: list[dict[str, Any]]) -> None:
+        super().__init__(message)
+        self.unsaved = unsaved
