@@ -1,0 +1,124 @@
+"""The layer round the core: one set of weights for all backends, projections, any backend's attention, output projection."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear, pad
+
+from .backend import TORCH_DTYPE, Backend, Call, Inputs, Weights
+from .problem import Problem
+from .registry import load
+
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""The core: q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, d_k or d_v] give [batch, heads, n_q, d_v]."""
+
+
+def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
+    """Xavier-uniform per projection (Glorot and Bengio 2010), zero bias. Drawn on the CPU in fp32: equal for equal seeds."""
+    generator = torch.Generator().manual_seed(seed)
+    dtype = TORCH_DTYPE[problem.dtype]
+
+    def ready(tensor: Tensor) -> Tensor:
+        return tensor.to(device, dtype).requires_grad_(problem.backward)
+
+    def matrix(rows: int, columns: int) -> Tensor:
+        return ready(torch.nn.init.xavier_uniform_(torch.empty(rows, columns), generator=generator))
+
+    p = problem
+    q_width, k_width, v_width, o_width = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v, p.heads * p.d_v
+    return Weights(
+        w_q=matrix(q_width, p.d_model),
+        b_q=ready(torch.zeros(q_width)),
+        w_k=matrix(k_width, p.d_model),
+        b_k=ready(torch.zeros(k_width)),
+        w_v=matrix(v_width, p.d_model),
+        b_v=ready(torch.zeros(v_width)),
+        w_o=matrix(p.d_model, o_width),
+        b_o=ready(torch.zeros(p.d_model)),
+    )
+
+
+def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: Attend) -> Call:
+    """`attend` as the call to time, in either scope. It is given only the queries that see a key: the others are padded with zeros."""
+    core = attend if not problem.empty_rows else _without_empty_rows(problem.empty_rows, attend)
+    if weights is None:
+        q, k, v = inputs
+        return lambda: core(q, k, v)
+    w = weights
+    return lambda: linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
+
+
+def split_heads(problem: Problem, inputs: Inputs, weights: Weights) -> tuple[Tensor, Tensor, Tensor]:
+    """One projection each for q, k and v; heads are views: [batch, n, heads * width] seen as [batch, heads, n, width]."""
+    p, w = problem, weights
+    q = linear(inputs.query, w.w_q, w.b_q).view(p.batch, p.seq_len, p.heads, p.d_k).transpose(1, 2)
+    k = linear(inputs.key, w.w_k, w.b_k).view(p.batch, p.kv_seq_len, p.kv_heads, p.d_k).transpose(1, 2)
+    v = linear(inputs.value, w.w_v, w.b_v).view(p.batch, p.kv_seq_len, p.kv_heads, p.d_v).transpose(1, 2)
+    return q, k, v
+
+
+def merge_heads(o: Tensor) -> Tensor:
+    """[batch, heads, n_q, d_v] as [batch, n_q, heads * d_v]: a copy, unless the memory already lies so."""
+    return o.transpose(1, 2).flatten(2)
+
+
+def _without_empty_rows(empty: int, attend: Attend) -> Attend:
+    """Softmax over no key at all is 0/0, forward and backward; so these rows never reach it."""
+    return lambda q, k, v: pad(attend(q[:, :, empty:], k, v), (0, 0, empty, 0))
+
+
+class MultiHeadAttention(torch.nn.Module):
+    """A layer that any backend can serve, with the same weights.
+
+    Of `problem`, the batch and the lengths do not matter: they are taken from the tensors of each call. A causal layer used with
+    n_q != n_kv needs a problem that has kv_seq_len != seq_len too, and so says which alignment is meant.
+    """
+
+    def __init__(self, problem: Problem, backend: str = "fused", device: torch.device | None = None, seed: int = 0) -> None:
+        super().__init__()
+        self.problem = problem
+        drawn = make_weights(problem, device or torch.device("cpu"), seed)
+        for name in Weights.__dataclass_fields__:
+            self.register_parameter(name, torch.nn.Parameter(getattr(drawn, name).detach()))
+        self.backend = backend
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that serves the next call; may be set."""
+        return self._backend.name
+
+    @backend.setter
+    def backend(self, name: str) -> None:
+        self._backend: Backend = load(name)
+
+    def weights(self) -> Weights:
+        return Weights(**{name: self.get_parameter(name) for name in Weights.__dataclass_fields__})
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
+        """[batch, n, d_model] each. Returns the output and, if asked for, the weights [batch, heads, n_q, n_kv].
+
+        Raises ValueError where the backend cannot compute these sizes here, or has no weights to return.
+        """
+        inputs, weights = Inputs(query, key, value), self.weights()
+        problem = self._problem_of(inputs, weights)
+        refusal = self._backend.why_not(problem, query.device)
+        if refusal:
+            raise ValueError(f"{self.backend}: {refusal}")
+        with self._backend.context(problem):
+            matrix = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
+            return self._backend.prepare(problem, inputs, weights)(), matrix
+
+    def _problem_of(self, inputs: Inputs, weights: Weights) -> Problem:
+        p = self.problem
+        wants_gradients = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*inputs, *weights.tensors()))
+        return replace(
+            p,
+            batch=inputs.query.shape[0],
+            seq_len=inputs.query.shape[1],
+            kv_seq_len=inputs.key.shape[1],
+            causal_align=p.causal_align if p.kv_seq_len != p.seq_len else "",
+            scope="layer",
+            passes="forward+backward" if wants_gradients else "forward",
+        )

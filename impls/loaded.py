@@ -1,0 +1,87 @@
+"""A backend's module behind the `Backend` protocol: binds the variant and supplies what the file leaves out."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .backend import Backend, Call, Inputs, Weights
+from .problem import Problem
+from .registry import weights_givers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """Satisfies `Backend`; the module's functions get `variant` by keyword where the file has VARIANTS."""
+
+    name: str
+    module: Any
+    has_variants: bool
+
+    @property
+    def variant(self) -> str:
+        return self.name.partition(":")[2]
+
+    def why_not(self, problem: Problem, device: torch.device) -> str | None:
+        function = self._function("why_not")
+        return function(problem, device) if function else None
+
+    def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+        function = self._function("prepare")
+        if function is None:
+            raise TypeError(f"backend {self.name}: {self.module.__name__} defines no prepare")
+        return function(problem, inputs, weights)  # type: ignore[no-any-return]
+
+    def context(self, problem: Problem) -> AbstractContextManager[object]:
+        function = self._function("context")
+        return function(problem) if function else nullcontext()
+
+    def attention_weights(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
+        function = self._function("attention_weights")
+        if function is None:
+            raise ValueError(f"{self.name} cannot return attention weights; these can: {', '.join(weights_givers())}")
+        return function(problem, inputs, weights)  # type: ignore[no-any-return]
+
+    def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
+        function = self._function("peak_bytes")
+        return function(problem, device, threads) if function else None
+
+    def _function(self, name: str) -> Callable[..., Any] | None:
+        function = getattr(self.module, name, None)
+        if function is None or not self.has_variants:
+            return function
+        return lambda *arguments: function(*arguments, variant=self.variant)
+
+
+def bind(name: str, origin: Path | EntryPoint, *, has_variants: bool) -> Backend:
+    """Import the module now."""
+    module = origin.load() if isinstance(origin, EntryPoint) else _imported(origin)
+    return Loaded(name=name, module=module, has_variants=has_variants)
+
+
+def _imported(path: Path) -> ModuleType:
+    if path.parent == Path(__file__).parent:
+        return import_module(f".{path.stem}", __package__)
+    module_name = f"attnbench_backends.{path.stem}"  # a name of its own, so that no installed package is hidden
+    if module_name in sys.modules and sys.modules[module_name].__file__ == str(path):
+        return sys.modules[module_name]
+    spec = spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look their module up here
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module

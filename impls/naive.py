@@ -1,0 +1,67 @@
+"""Attention as the textbook draws it: a Python loop over heads, with projections of their own, and one head's scores at a time."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear, pad
+
+from .backend import Call, Inputs, Weights
+from .layer import as_call, split_heads
+from .problem import Problem
+from .textbook import hidden_pairs, softmax_weights
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+    if weights is None:
+        return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, problem))
+    w = weights
+    return lambda: layer(problem, inputs, w)
+
+
+def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
+    """Heads are taken apart by unbind: its gradient is one stack, where indexing would make a zero-filled tensor per head."""
+    hidden, group = hidden_pairs(problem, q.device), problem.heads // problem.kv_heads
+    keys, values = k.unbind(1), v.unbind(1)
+    heads = [one_head(q_i, keys[i // group], values[i // group], hidden, problem.scale) for i, q_i in enumerate(q.unbind(1))]
+    return torch.stack(heads, 1)
+
+
+def one_head(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, scale: float) -> Tensor:
+    """[batch, n, width] each. A function of its own, so that this head's scores and weights are freed before the next head's."""
+    return softmax_weights(q, k, hidden, scale) @ v
+
+
+def layer(problem: Problem, inputs: Inputs, weights: Weights) -> Tensor:
+    """Head i is computed from its own rows of the weights, start to end; then the heads are joined and W_O applied."""
+    p, w = problem, weights
+    hidden, group = hidden_pairs(p, inputs.query.device), p.heads // p.kv_heads
+    seen = inputs._replace(query=inputs.query[:, p.empty_rows :]) if p.empty_rows else inputs
+    queries, keys, values = _per_head(w.w_q, w.b_q, p.d_k), _per_head(w.w_k, w.b_k, p.d_k), _per_head(w.w_v, w.b_v, p.d_v)
+    heads: list[Tensor] = []
+    for j in range(p.kv_heads):
+        heads += one_group(seen, queries[j * group : (j + 1) * group], keys[j], values[j], hidden, p.scale)
+    joined = torch.cat(heads, -1)  # [batch, n_q, heads * d_v]
+    del heads
+    if p.empty_rows:
+        joined = pad(joined, (0, 0, p.empty_rows, 0))
+    return linear(joined, w.w_o, w.b_o)
+
+
+Affine = tuple[Tensor, Tensor]
+"""One head's projection: weight [width, d_model], bias [width]."""
+
+
+def _per_head(weight: Tensor, bias: Tensor, width: int) -> list[Affine]:
+    return list(zip(torch.split(weight, width), torch.split(bias, width), strict=True))
+
+
+def one_group(inputs: Inputs, queries: list[Affine], key: Affine, value: Affine, hidden: Tensor | None, scale: float) -> list[Tensor]:
+    """The heads that share one key/value head; with kv_heads == heads that is one head."""
+    k, v = linear(inputs.key, *key), linear(inputs.value, *value)
+    return [one_head(linear(inputs.query, *query), k, v, hidden, scale) for query in queries]
+
+
+def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
+    q, k, _ = inputs if weights is None else split_heads(problem, inputs, weights)
+    hidden, group, empty = hidden_pairs(problem, q.device), problem.heads // problem.kv_heads, problem.empty_rows
+    heads = [softmax_weights(q[:, i, empty:], k[:, i // group], hidden, problem.scale) for i in range(problem.heads)]
+    return pad(torch.stack(heads, 1), (0, 0, empty, 0))

@@ -1,0 +1,129 @@
+"""What is right, to be read: attention in float64, in the column convention of the textbooks; and the same formula in the case's dtype.
+
+Tokens are columns: X is (d, N), Q = Wq X, S = K^T Q / sqrt(d_k), A = softmax over the keys, which are the rows of S, Y = V A. Head i
+owns the rows i*d_k .. (i+1)*d_k - 1 of Q. All of it works on chosen queries and block by block, so that it fits in memory at any N.
+"""
+
+from collections.abc import Iterator
+from math import inf
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+from torch.utils.checkpoint import checkpoint
+
+from .backend import Inputs, Weights
+from .problem import Problem
+
+BLOCK_SCORES = 1 << 22  # scores of one block: 32 MiB in float64
+
+
+def reference(problem: Problem, inputs: Inputs, weights: Weights | None, rows: Tensor) -> Tensor:
+    """The exact output for the queries `rows` (int64): [batch, heads, rows, d_v], in scope "layer" [batch, rows, d_model]; float64.
+
+    Gradients come back in the dtype of `inputs` and `weights`: give float64 copies to have them unrounded.
+    """
+    x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
+    x_q = x_q[..., rows]
+    if weights is None:
+        return _Columns.apply(x_q, x_k, x_v, rows, problem).mT  # type: ignore[no-untyped-call, no-any-return]
+    w, p = weights, problem
+    q = _affine(w.w_q, x_q, w.b_q).reshape(p.batch, p.heads, p.d_k, -1)  # [batch, heads, d_k, rows]
+    k = _affine(w.w_k, x_k, w.b_k).reshape(p.batch, p.kv_heads, p.d_k, -1)
+    v = _affine(w.w_v, x_v, w.b_v).reshape(p.batch, p.kv_heads, p.d_v, -1)
+    y: Tensor = _Columns.apply(q, k, v, rows, p)  # type: ignore[no-untyped-call]  # [batch, heads, d_v, rows]
+    return _affine(w.w_o, y.flatten(1, 2), w.b_o).mT
+
+
+def _affine(weight: Tensor, x: Tensor, bias: Tensor) -> Tensor:
+    return weight.double() @ x + bias.double()[:, None]
+
+
+def _attention(q: Tensor, k: Tensor, rows: Tensor, problem: Problem) -> Tensor:
+    """A = softmax(K^T Q / sqrt(d_k)) of one head: q [d_k, n], k [d_k, N] give [N, n]. A query that sees no key has a column of zeros."""
+    s = k.mT @ q * problem.scale
+    if problem.causal:
+        keys = torch.arange(problem.kv_seq_len, device=q.device)
+        s = s.masked_fill(keys[:, None] > rows + problem.causal_offset, -inf)
+    return s.softmax(0).masked_fill(rows + problem.causal_offset < 0, 0.0) if problem.causal else s.softmax(0)
+
+
+class _Columns(torch.autograd.Function):
+    """Y = V A for all heads. Backward computes each block of A anew (Dao et al. 2022, FlashAttention, section 3.1)."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, rows: Tensor, problem: Problem) -> Tensor:
+        ctx.save_for_backward(q, k, v, rows)
+        ctx.problem = problem
+        y = q.new_empty(*q.shape[:2], v.shape[2], q.shape[3])  # [batch, heads, d_v, rows]
+        for entry, head, kv_head, part in _blocks(problem, q):
+            a = _attention(q[entry, head, :, part], k[entry, kv_head], rows[part], problem)
+            y[entry, head, :, part] = v[entry, kv_head] @ a
+        return y
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        (dy,) = gradients
+        q, k, v, rows = ctx.saved_tensors
+        problem: Problem = ctx.problem
+        dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
+        for entry, head, kv_head, part in _blocks(problem, q):
+            q_part, dy_part = q[entry, head, :, part], dy[entry, head, :, part]
+            a = _attention(q_part, k[entry, kv_head], rows[part], problem)
+            dv[entry, kv_head] += dy_part @ a.mT
+            da = v[entry, kv_head].mT @ dy_part
+            ds = a * (da - (a * da).sum(0)) * problem.scale
+            dq[entry, head, :, part] = k[entry, kv_head] @ ds
+            dk[entry, kv_head] += q_part @ ds.mT
+        return dq, dk, dv, None, None
+
+
+def _blocks(problem: Problem, q: Tensor) -> Iterator[tuple[int, int, int, slice]]:
+    """(batch entry, head, its key/value head, queries), one block of scores each."""
+    size = max(1, BLOCK_SCORES // problem.kv_seq_len)
+    for entry in range(q.shape[0]):
+        for head in range(problem.heads):
+            for first in range(0, q.shape[3], size):
+                yield entry, head, head * problem.kv_heads // problem.heads, slice(first, first + size)
+
+
+def honest(problem: Problem, inputs: Inputs, weights: Weights | None, rows: Tensor) -> Tensor:
+    """The textbook formula with every intermediate in the case's dtype, head by head: the error that nobody can be blamed for.
+
+    Shapes as `reference`. Differentiable by autograd; the scores of one batch entry and head are alive at a time (checkpointed).
+    """
+    p = problem
+    group = p.heads // p.kv_heads
+    x_q = inputs.query[..., rows, :]
+    if weights is None:
+        q, k, v = x_q.unbind(1), inputs.key.unbind(1), inputs.value.unbind(1)
+    else:
+        w = weights
+        q = _projected(x_q, w.w_q, w.b_q, p.d_k)
+        k = _projected(inputs.key, w.w_k, w.b_k, p.d_k)
+        v = _projected(inputs.value, w.w_v, w.b_v, p.d_v)
+    heads = [_honest_head(q[i], k[i // group], v[i // group], rows, p) for i in range(p.heads)]
+    return torch.stack(heads, 1) if weights is None else linear(torch.cat(heads, -1), weights.w_o, weights.b_o)
+
+
+def _projected(x: Tensor, weight: Tensor, bias: Tensor, width: int) -> tuple[Tensor, ...]:
+    """One [batch, n, width] per head."""
+    return tuple(linear(x, w, b) for w, b in zip(torch.split(weight, width), torch.split(bias, width), strict=True))
+
+
+def _honest_head(q: Tensor, k: Tensor, v: Tensor, rows: Tensor, problem: Problem) -> Tensor:
+    """q [batch, rows, d_k], k and v [batch, N, ...] give [batch, rows, d_v]."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        s = q @ k.mT * problem.scale  # [rows, N]
+        if not problem.causal:
+            return s.softmax(-1) @ v
+        last_seen = (rows + problem.causal_offset)[:, None]
+        hidden = torch.arange(problem.kv_seq_len, device=q.device) > last_seen
+        # A row without keys stays finite and is then set to zero: softmax over nothing is NaN, in its gradient too.
+        p = s.masked_fill(hidden & (last_seen >= 0), -inf).softmax(-1).masked_fill(last_seen < 0, 0.0)
+        return p @ v
+
+    entries = zip(q, k, v, strict=True)
+    return torch.stack([checkpoint(attend, *entry, use_reentrant=False, preserve_rng_state=False) for entry in entries])

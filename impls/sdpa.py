@@ -1,0 +1,113 @@
+"""torch.nn.functional.scaled_dot_product_attention: bare `sdpa` leaves the kernel to torch, `sdpa:<kernel>` pins one.
+
+A pinned kernel is the only one that torch may use while `context` is in force; where it cannot run, torch raises instead of falling back.
+"""
+
+import warnings
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
+from torch.nn.functional import scaled_dot_product_attention
+
+from .backend import TORCH_DTYPE, Call, Inputs, Weights
+from .layer import as_call
+from .problem import Problem
+from .textbook import hidden_pairs
+
+VARIANTS = ("math", "flash", "efficient", "cudnn")
+
+KERNELS = {
+    "math": SDPBackend.MATH,
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+}
+
+
+def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
+    scale, grouped = problem.scale, problem.kv_heads != problem.heads
+    if not _masked(problem):
+        from_corner = _from_top_left(problem)
+        return as_call(
+            problem,
+            inputs,
+            weights,
+            lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=from_corner, scale=scale, enable_gqa=grouped),
+        )
+    if variant in ("", "flash") and inputs.query.is_cuda and _refusal(problem, inputs.query.device, "flash") is None:
+        # The one kernel that has the lower-right triangle built in; torch reaches it through this bias.
+        bias = causal_lower_right(problem.seq_len, problem.kv_seq_len)
+        return as_call(
+            problem,
+            inputs,
+            weights,
+            lambda q, k, v: scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped),
+        )
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        hidden = hidden_pairs(problem, q.device)
+        assert hidden is not None
+        return scaled_dot_product_attention(q, k, v, attn_mask=hidden.logical_not_(), scale=scale, enable_gqa=grouped)
+
+    return as_call(problem, inputs, weights, attend)
+
+
+def _from_top_left(problem: Problem) -> bool:
+    """Whether torch's is_causal says what is meant. After the empty rows are cut off, the triangle starts at the corner."""
+    return problem.causal and max(problem.causal_offset, 0) == 0
+
+
+def _masked(problem: Problem) -> bool:
+    """Whether the triangle starts further right: then is_causal is wrong, unless the first query sees every key already."""
+    return 0 < problem.causal_offset < problem.kv_seq_len - 1
+
+
+def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
+    return sdpa_kernel([KERNELS[variant]]) if variant else nullcontext()
+
+
+def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
+    if variant in ("", "math"):
+        return None
+    if device.type != "cuda" and variant != "flash":
+        return f"torch has the {variant} kernel for CUDA only, not for {device.type}"
+    return _refusal(problem, device, variant)
+
+
+def _refusal(problem: Problem, device: torch.device, kernel: str) -> str | None:
+    """Torch's own reason for not running the kernel; None where it would."""
+    with warnings.catch_warnings(record=True) as caught, sdpa_kernel([KERNELS[kernel]]):
+        warnings.simplefilter("always")
+        try:
+            if _chosen(problem, device, kernel) == KERNELS[kernel].value:
+                return None
+        except RuntimeError as error:  # torch's way of saying that no enabled kernel fits
+            reasons = [str(error)]
+        else:
+            reasons = []
+        told = [str(warning.message).split(" (Triggered internally")[0].strip() for warning in caught]
+    # Torch goes through all kernels; a line that ends in a colon names the next one, and those we disabled say only that.
+    reasons = [line for line in told if not line.endswith(":") and "runtime disabled" not in line] or reasons
+    return f"torch refuses the {kernel} kernel: {' '.join(dict.fromkeys(reasons))}"
+
+
+def _chosen(problem: Problem, device: torch.device, kernel: str = "") -> int:
+    """The kernel that torch would take, asked with tensors of the true shape that own one row of memory each."""
+    p = problem
+
+    def shaped(heads: int, length: int, width: int) -> Tensor:
+        row = torch.empty(width, dtype=TORCH_DTYPE[p.dtype], device=device)
+        return row.as_strided((p.batch, heads, length, width), (0, 0, 0, 1)).requires_grad_(p.backward)
+
+    n_q = p.seq_len - p.empty_rows
+    with torch.no_grad():
+        q, k, v = shaped(p.heads, n_q, p.d_k), shaped(p.kv_heads, p.kv_seq_len, p.d_k), shaped(p.kv_heads, p.kv_seq_len, p.d_v)
+        mask = None
+        if _masked(p) and not (device.type == "cuda" and kernel == "flash"):
+            mask = torch.empty(p.kv_seq_len, dtype=torch.bool, device=device).as_strided((n_q, p.kv_seq_len), (0, 1))
+    with torch.set_grad_enabled(p.backward):
+        grouped = p.kv_heads != p.heads
+        return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, _from_top_left(p), scale=p.scale, enable_gqa=grouped))
