@@ -1,0 +1,61 @@
+"""One planned measurement, and the groups of them that are measured side by side."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..impls.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One backend on one problem."""
+
+    backend: str
+    problem: Problem
+
+    @property
+    def id(self) -> str:
+        """Readable, stable, unique: parts with their usual value are left out.
+
+        For example fused-b1-n4096-d512-h8-bf16-causal-forward-core.
+        """
+        p = self.problem
+        parts = [self.backend, f"b{p.batch}", f"n{p.seq_len}"]
+        if p.kv_seq_len != p.seq_len:
+            parts.append(f"kv{p.kv_seq_len}")
+        parts += [f"d{p.d_model}", f"h{p.heads}"]
+        if p.kv_heads != p.heads:
+            parts.append(f"hkv{p.kv_heads}")
+        for name, width in (("dk", p.d_k), ("dv", p.d_v)):
+            if width * p.heads != p.d_model:
+                parts.append(f"{name}{width}")
+        parts.append(p.dtype)
+        if p.causal:
+            parts.append("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
+        return "-".join([*parts, p.passes, p.scope])
+
+    def fields(self) -> dict[str, Any]:
+        """The case as a row and a plan carry it."""
+        return {"case": self.id, "backend": self.backend, **asdict(self.problem)}
+
+
+def case_of(fields: dict[str, Any]) -> Case:
+    """The case that `fields` was written from; further keys are ignored. Raises KeyError where one is missing."""
+    return Case(backend=fields["backend"], problem=Problem(**{name: fields[name] for name in Problem.__dataclass_fields__}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Cases that share a worker and its randomised blocks, so that their ratios are paired: all backends of one problem,
+    and all values of a contrast axis."""
+
+    number: int
+    cases: tuple[Case, ...]
+
+
+def group_cases(backends: tuple[str, ...], problem_groups: list[tuple[Problem, ...]]) -> tuple[Group, ...]:
+    """Every backend on every problem, problem by problem within a group, so that neighbours share their inputs."""
+    return tuple(
+        Group(number=number, cases=tuple(Case(backend=b, problem=p) for p in problems for b in backends))
+        for number, problems in enumerate(problem_groups)
+    )

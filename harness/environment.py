@@ -1,0 +1,117 @@
+"""What a number depends on: machine, versions and settings, collected once per run inside the worker."""
+
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+SETTINGS = (  # environment variables that change numbers; no other variable is recorded
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_SCALE_LAUNCH_QUEUES",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "MALLOC_MMAP_THRESHOLD_",
+    "MALLOC_TRIM_THRESHOLD_",
+    "MALLOC_ARENA_MAX",
+    "LD_PRELOAD",
+    "NVIDIA_TF32_OVERRIDE",
+)
+
+
+def pick_device(wanted: str) -> tuple[torch.device, str]:
+    """The device to measure on, and why it is not the wanted one ("" if it is). "auto" takes a GPU where torch sees one."""
+    if wanted == "cpu":
+        return torch.device("cpu"), ""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device()), ""
+    why = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no usable CUDA device"
+    return torch.device("cpu"), "" if wanted == "auto" else why
+
+
+def collect(device: torch.device) -> dict[str, Any]:
+    """Facts for run.json. A fact that cannot be had is null."""
+    from .. import __version__
+
+    facts: dict[str, Any] = {
+        "device": device.type,
+        "device_name": None,
+        "device_uuid": None,
+        "compute_capability": None,
+        "device_memory_bytes": None,
+        "driver": None,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),
+        "cudnn_path": None,
+        "cpu": cpu_name(),
+        "cores": len(os.sched_getaffinity(0)),
+        "threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "host_memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "tf32": torch.get_float32_matmul_precision() != "highest",
+        "attnbench": __version__,
+        "git": git_commit(),
+        "allocator": {name: os.environ[name] for name in SETTINGS if name in os.environ},
+    }
+    if device.type == "cuda":
+        facts |= cuda_facts(device)
+    return facts
+
+
+def cuda_facts(device: torch.device) -> dict[str, Any]:
+    properties = torch.cuda.get_device_properties(device)
+    facts = {
+        "device_name": properties.name,
+        "device_uuid": str(getattr(properties, "uuid", "")) or None,
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "device_memory_bytes": properties.total_memory,
+        "cudnn_path": loaded_library("libcudnn.so") or loaded_library("libcudnn"),
+    }
+    import pynvml
+
+    with suppress(pynvml.NVMLError):
+        pynvml.nvmlInit()
+        try:
+            facts["driver"] = pynvml.nvmlSystemGetDriverVersion()
+        finally:
+            pynvml.nvmlShutdown()
+    return facts
+
+
+def loaded_library(name: str) -> str | None:
+    """The file from which a library was really loaded: a system copy may shadow the wheel's (transformers#48163)."""
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if Path(path).name.startswith(name):
+                return path
+    return None
+
+
+def cpu_name() -> str | None:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or None
+
+
+def git_commit() -> str | None:
+    """The commit of this package's checkout; None where it is no checkout."""
+    here = Path(__file__).resolve().parent.parent
+    if not (here / ".git").exists():
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+    return None

@@ -1,0 +1,271 @@
+"""Measures one group of cases: asks the workers, runs the blocks, and turns whatever happens into one record per case."""
+
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+from .blocks import Sampling
+from .case import Case
+from .record import Record, Status
+from .scenario import Plan
+from .spawn import Fault, Worker
+
+REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """The terms of a run that every group is measured on."""
+
+    device: str
+    plan: Plan
+    measure: tuple[str, ...]
+    timeout_s: float
+    budget_bytes: int
+    seed: int
+
+
+class Crew:
+    """The run's workers: started when first needed, kept, replaced after a fault."""
+
+    def __init__(self, terms: Terms, logs: Path, wake_fd: int | None) -> None:
+        self.terms = terms
+        self.logs = logs
+        self.wake_fd = wake_fd
+        self.started = 0
+        self._workers: dict[int, Worker] = {}
+
+    def adopt(self, worker: Worker) -> None:
+        """Take over a worker that was started before the terms were known."""
+        self._workers[0] = self._set(worker)
+
+    def worker(self, number: int) -> Worker:
+        if number not in self._workers:
+            self._workers[number] = self._set(Worker(self.terms.device, self.wake_fd))
+        return self._workers[number]
+
+    def dismiss(self, number: int) -> str | None:
+        """Kill a worker; the next use of its number starts a fresh one. Returns the end of what it printed."""
+        worker = self._workers.pop(number, None)
+        if worker is None:
+            return None
+        worker.kill()
+        return worker.log_tail()
+
+    def close(self, *, at_once: bool = False) -> None:
+        for worker in self._workers.values():
+            worker.kill() if at_once else worker.close()
+        self._workers.clear()
+
+    def _set(self, worker: Worker) -> Worker:
+        terms = self.terms
+        self.started += 1
+        worker.write_log(self.logs / f"worker-{self.started}.log")
+        request = {"op": "set", "seed": terms.seed, "budget_bytes": terms.budget_bytes, "measure": terms.measure}
+        try:
+            worker.send(request)
+            while worker.receive(60)["event"] != "done":
+                pass
+        except BaseException:
+            worker.kill()
+            raise
+        return worker
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """What is known of a case while its group is measured."""
+
+    case: Case
+    sampling: Sampling
+    fields: dict[str, Any] = field(default_factory=dict)
+    started_utc: str | None = None
+    spent_s: float = 0.0
+
+
+class _Guilty(Exception):
+    """A worker was lost; `case_id` was running, None for our own work."""
+
+    def __init__(self, fault: Fault, case_id: str | None, phase: str, log_tail: str | None) -> None:
+        self.fault = fault
+        self.case_id = case_id
+        self.phase = phase
+        self.log_tail = log_tail
+
+
+class GroupRun:
+    """One group, from its cases to its records. `running` is told what the workers are doing."""
+
+    def __init__(self, terms: Terms, crew: Crew, attempts: dict[str, int], running: Callable[[str, str], None]) -> None:
+        self.terms = terms
+        self.crew = crew
+        self.attempts = attempts
+        self.running = running
+        self.states: dict[str, State] = {}
+        self.lonely: list[Case] = []
+        self.session = ""
+
+    def records(self, cases: tuple[Case, ...]) -> Iterator[Record]:
+        """One record per case, each as soon as it is final."""
+        yield from self._measured(cases)
+        while self.lonely:
+            case = self.lonely.pop(0)
+            self.crew.dismiss(0)  # alone means in a process that nothing else has used
+            yield from self._measured((case,))
+
+    def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
+        """Records for the cases that were under way when the run was stopped."""
+        for state in self.states.values():
+            yield self._record(state, status, reason, phase="", log_tail=None)
+        for case in self.lonely:
+            yield self._record(self._state(case), status, reason, phase="", log_tail=None)
+        self.states = {}
+        self.lonely = []
+
+    # ---- one session after another, each without the case that broke the last one ------------------------------------------
+
+    def _measured(self, cases: tuple[Case, ...]) -> Iterator[Record]:
+        self.states = {case.id: self._state(case) for case in cases}
+        while self.states:
+            self.session = secrets.token_hex(6)
+            try:
+                yield from self._session(alone=len(cases) == 1)
+            except _Guilty as guilty:
+                yield from self._convicted(guilty)
+                # The others are measured again from the start, without the guilty one.
+                self.states = {case_id: self._state(state.case) for case_id, state in self.states.items()}
+
+    def _convicted(self, guilty: _Guilty) -> Iterator[Record]:
+        names = [guilty.case_id] if guilty.case_id is not None else list(self.states)
+        for name in names:
+            state = self.states.pop(name, None)
+            if state is not None:
+                yield self._record(state, guilty.fault.status, guilty.fault.reason, guilty.phase, guilty.log_tail)
+
+    def _session(self, *, alone: bool) -> Iterator[Record]:
+        yield from self._ask(0, "judge", list(self.states), alone=alone)
+        if "latency" in self.terms.measure:
+            yield from self._blocks(alone=alone)
+        for name in list(self.states):
+            state = self.states.pop(name)
+            yield self._record(state, Status.OK, "", phase="", log_tail=None)
+
+    def _blocks(self, *, alone: bool) -> Iterator[Record]:
+        """Rounds over the processes until no member wants more; one process is active at a time."""
+        order = random.Random(f"{self.terms.seed} {next(iter(self.states), '')}")
+        progress = True
+        while progress:
+            progress = False
+            for number in range(self.terms.plan.processes):
+                wanting = self._wanting(number)
+                if not wanting:
+                    continue
+                progress = True
+                yield from self._ask(number, "open", wanting, alone=alone)
+                while wanting := self._wanting(number):
+                    order.shuffle(wanting)
+                    yield from self._ask(number, "block", wanting, alone=alone)
+                yield from self._ask(number, "close", [], alone=alone)
+
+    def _wanting(self, number: int) -> list[str]:
+        return [name for name, state in self.states.items() if state.sampling.wants_block(number)]
+
+    # ---- talking to a worker ------------------------------------------------------------------------------------------------
+
+    def _ask(self, number: int, op: str, names: list[str], *, alone: bool) -> Iterator[Record]:
+        """Send one request and take in its events; a case that ends is recorded at once. Raises _Guilty when the worker is lost."""
+        current: str | None = None
+        phase = ""
+        since = time.monotonic()
+        try:
+            worker = self.crew.worker(number)
+            worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names]})
+            while True:
+                event = worker.receive(self._time_left(current, since))
+                now = time.monotonic()
+                self._charge(current, now - since)
+                since = now
+                match event["event"]:
+                    case "done":
+                        return
+                    case "running":
+                        current, phase = event["case"], event["phase"]
+                        self._started(current, phase)
+                    case "facts":
+                        self.states[event["case"]].fields.update(event["fields"])
+                    case "samples":
+                        self.states[event["case"]].sampling.add(number, event["block_ms"], event["wall_ms"])
+                    case "ended":
+                        yield from self._ended(event, alone=alone)
+                        if event["poisoned"]:
+                            self.crew.dismiss(number)
+                            raise _Guilty(Fault(Status.ERROR, event["reason"]), event["case"], phase, None)
+        except Fault as fault:
+            self._charge(current, time.monotonic() - since)
+            if fault.status is Status.TIMEOUT:
+                fault = Fault(Status.TIMEOUT, f"more than {self.terms.timeout_s:g} s; raise it with --timeout, or make the case smaller")
+            raise _Guilty(fault, current, phase, self.crew.dismiss(number)) from None
+
+    def _ended(self, event: dict[str, Any], *, alone: bool) -> Iterator[Record]:
+        state = self.states.pop(event["case"])
+        if event["status"] == Status.OOM and not alone and not self._too_large(state):
+            self.lonely.append(state.case)  # it may be the others' memory that was missing
+            return
+        yield self._record(state, Status(event["status"]), event["reason"], event["phase"], event["log_tail"])
+
+    def _too_large(self, state: State) -> bool:
+        """Whether the case is known not to fit even alone."""
+        peak = state.fields.get("predicted_peak_bytes")
+        return peak is not None and peak + state.fields["input_bytes"] > self.terms.budget_bytes
+
+    def _started(self, name: str | None, phase: str) -> None:
+        if name is not None:
+            state = self.states.get(name)
+            if state is not None and state.started_utc is None:
+                state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.running(name or "exact result", phase)
+
+    def _time_left(self, name: str | None, since: float) -> float:
+        limit = self.terms.timeout_s
+        if name is None:
+            return REFERENCE_TIMES * limit
+        state = self.states.get(name)
+        return max(0.01, limit - (state.spent_s if state else 0.0) - (time.monotonic() - since))
+
+    def _charge(self, name: str | None, seconds: float) -> None:
+        if name is not None and name in self.states:
+            self.states[name].spent_s += seconds
+
+    # ---- records ------------------------------------------------------------------------------------------------------------
+
+    def _state(self, case: Case) -> State:
+        return State(case=case, sampling=Sampling(plan=self.terms.plan))
+
+    def _record(self, state: State, status: Status, reason: str, phase: str, log_tail: str | None) -> Record:
+        sampling = state.sampling
+        timed = status is Status.OK and bool(sampling.block_ms)
+        half_width = sampling.half_width_ratio if timed else float("nan")
+        return Record(
+            case=state.case,
+            device=self.terms.device,
+            attempt=self.attempts.get(state.case.id, 0) + 1,
+            status=status,
+            reason=reason,
+            phase=phase,
+            log_tail=log_tail,
+            session=self.session if timed else None,
+            block_ms=sampling.block_ms if timed else None,
+            wall_block_ms=(sampling.wall_block_ms or None) if timed else None,
+            processes=sampling.processes if timed else None,
+            stop=sampling.stop if timed else None,
+            half_width_ratio=None if isnan(half_width) else half_width,
+            started_utc=state.started_utc,
+            spent_s=state.spent_s if state.started_utc else None,
+            **state.fields,
+        )

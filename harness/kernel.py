@@ -1,0 +1,49 @@
+"""Which kernel really ran, seen from inside the call: what was asked for and what was done are two facts."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+T = TypeVar("T")
+
+SDPA_KERNELS = {  # torch's operators behind scaled_dot_product_attention (ATen/native/native_functions.yaml)
+    "_scaled_dot_product_flash_attention": "flash",
+    "_scaled_dot_product_flash_attention_for_cpu": "flash",
+    "_scaled_dot_product_efficient_attention": "efficient",
+    "_scaled_dot_product_cudnn_attention": "cudnn",
+    "_scaled_dot_product_fused_attention_overrideable": "overrideable",
+    "_safe_softmax": "math",  # used by the math kernel alone, which is made of plain operators
+}
+
+
+class Operators(TorchDispatchMode):
+    """Collects the names of all operators that are dispatched while it is in force, in order of first use."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, None] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        self.seen.setdefault(func.name().split(".")[0])
+        return func(*args, **(kwargs or {}))
+
+
+def observed(call: Callable[[], T]) -> tuple[T, str | None]:
+    """The result of the call, and its attention kernel in a word; None where no known part of attention was seen."""
+    with Operators() as operators:
+        result = call()
+    return result, kernel_name(tuple(operators.seen))
+
+
+def kernel_name(operators: tuple[str, ...]) -> str | None:
+    """"flash", "math" ... for torch's kernels, the operator's own name for a custom one, "matmul+softmax" for plain operators."""
+    for operator in operators:
+        namespace, _, name = operator.rpartition("::")
+        if name in SDPA_KERNELS:
+            return SDPA_KERNELS[name]
+        if namespace not in ("aten", "prim", "prims"):
+            return operator
+    return "matmul+softmax" if "aten::_softmax" in operators else None

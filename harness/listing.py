@@ -1,0 +1,50 @@
+"""What there is: backends, scenarios and runs, as tables."""
+
+from collections import Counter
+from pathlib import Path
+
+from rich.table import Table
+
+from .show import counts, table
+
+
+def backends_table(wanted: str) -> Table:
+    """Every backend, whether it runs on the device, and if not why, asked with a small everyday problem."""
+    from .. import impls
+    from ..impls.problem import Problem
+    from .case import Case
+    from .environment import pick_device
+    from .errors import EnvironmentUnmet
+    from .refuse import outlook
+
+    device, why = pick_device(wanted)
+    if why:
+        raise EnvironmentUnmet(f"no {wanted} device: {why}")
+    dtype = "bf16" if device.type == "cuda" else "fp32"
+    problem = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
+    rows = []
+    for name in impls.names():
+        view = outlook(Case(backend=name, problem=problem), device, 1 << 40)
+        rows.append((name, "yes" if view.status is None else view.status.value, view.reason))
+    return table("", ("backend", f"runs on {device.type}", "why not"), rows)
+
+
+def scenarios_table() -> Table:
+    from .scenario import summaries
+
+    return table("", ("scenario", "question"), [(name, question) for name, _, question in summaries()])
+
+
+def runs_table(root: Path) -> Table:
+    from .store import read_meta, read_rows, runs
+
+    rows = []
+    for path in runs(root):
+        meta = read_meta(path)
+        last = {row["case"]: row["status"] for row in read_rows(path)}
+        missing = len({case["case"] for case in meta["cases"]} - set(last))
+        ended = ", ".join(part for part in (counts(Counter(last.values())), f"{missing} not reached" if missing else "") if part)
+        rows.append((path.name, meta["device"], ended))
+    return table("" if rows else f"no runs in {root}", ("run", "device", "cases"), rows)
+
+

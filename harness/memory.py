@@ -1,0 +1,139 @@
+"""Peak bytes of one call, exactly, and the budget that a worker lives under."""
+
+import ctypes
+import gc
+import resource
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+MARK = "attnbench::measured"
+
+
+def peak_bytes(setup: Callable[[], object], call: Callable[[object], object], device: torch.device) -> tuple[int, str]:
+    """The most extra bytes alive at any moment of `call(setup())`, above what stood before `setup`, and how it was counted.
+
+    What `setup` leaves behind counts, since the call needs it (a graph for the backward pass); its own peak does not.
+    """
+    gc.collect()
+    if device.type == "cuda":
+        return _cuda_requested(setup, call, device), "cuda requested bytes"
+    return _allocator_events(setup, call), "allocator events"
+
+
+def _cuda_requested(setup: Callable[[], object], call: Callable[[object], object], device: torch.device) -> int:
+    """What the client asked for, before the allocator rounds: requested_bytes of torch.cuda.memory_stats."""
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_stats(device)["requested_bytes.all.current"]
+    ready = setup()
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    result = call(ready)
+    torch.cuda.synchronize(device)
+    peak = torch.cuda.memory_stats(device)["requested_bytes.all.peak"]
+    del result, ready
+    return int(peak - before)
+
+
+def _allocator_events(setup: Callable[[], object], call: Callable[[object], object]) -> int:
+    """Running sum of the CPU allocator's own events, which see buffers inside kernels too.
+
+    Read from the profiler's raw events: its trace export may drop memory events (pytorch#166121). Events belong to the thread
+    that allocates, and torch's CPU kernels allocate in the calling one.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the profiler warns of what it cannot see on a machine without a GPU
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+            ready = setup()
+            with torch.profiler.record_function(MARK):
+                result = call(ready)
+            del result, ready
+    events = profile.profiler.kineto_results.events()  # type: ignore[union-attr]
+    start_ns = next(event.start_ns() for event in events if event.name() == MARK)
+    alive = 0
+    peak: int | None = None
+    for event in sorted((e for e in events if e.name() == "[memory]"), key=lambda e: e.start_ns()):
+        if peak is None and event.start_ns() >= start_ns:
+            peak = alive
+        alive += event.nbytes()
+        if peak is not None:
+            peak = max(peak, alive)
+    return alive if peak is None else peak
+
+
+def release(device: torch.device) -> None:
+    """Give back what the last group left, so that the next one starts from the same floor."""
+    gc.collect()
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    else:
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class Budget:
+    """The memory budget of a worker, counted from where it stands when this is made.
+
+    CPU: the soft limit of the address space, so that an allocation beyond it fails as torch's own out-of-memory error; make it
+    only after the thread pools have started, since their stacks count too. CUDA: a fraction of the device; an address-space
+    limit would break CUDA's reservations.
+    """
+
+    def __init__(self, budget_bytes: int, device: torch.device) -> None:
+        self.device = device
+        self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        if device.type == "cuda":
+            total = torch.cuda.get_device_properties(device).total_memory
+            torch.cuda.set_per_process_memory_fraction(min(1.0, budget_bytes / total), device)
+        else:
+            self.limit = _address_space_bytes() + budget_bytes
+        self.tighten()
+
+    def tighten(self) -> None:
+        """From here on allocations beyond the budget fail."""
+        if self.device.type == "cpu":
+            resource.setrlimit(resource.RLIMIT_AS, (self.limit, self.hard))
+
+    def relax(self) -> None:
+        """For work that is ours and not the backend's: the reference, the profiler's buffers."""
+        if self.device.type == "cpu":
+            resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
+
+
+def _address_space_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out: torch's CUDA error, the CPU allocator's RuntimeError, or Python's own."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and any(sign in text for sign in OOM_SIGNS)
+
+
+OOM_SIGNS = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "CUDA out of memory",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "std::bad_alloc",
+)
+
+
+def available_bytes(device: torch.device) -> int:
+    """Memory that a worker could take now: the device's, or the host's within its control group (cgroup v2 memory.max)."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
+    except (OSError, ValueError):
+        return free
+    return free if limit == "max" else min(free, max(0, int(limit) - used))

@@ -1,0 +1,83 @@
+"""One row of results: what a case came to."""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+from .case import Case
+
+SCHEMA = 1
+
+
+class Status(StrEnum):
+    """How a case ended. Every planned case ends as exactly one of these."""
+
+    OK = "ok"
+    OOM = "oom"
+    PREDICTED_OOM = "predicted_oom"
+    UNSUPPORTED = "unsupported"
+    UNAVAILABLE = "unavailable"
+    INCORRECT = "incorrect"
+    TIMEOUT = "timeout"
+    CRASHED = "crashed"
+    ERROR = "error"
+    INTERRUPTED = "interrupted"
+
+
+FAILURES = frozenset({Status.INCORRECT, Status.TIMEOUT, Status.CRASHED, Status.ERROR})
+"""Statuses that make a run end with exit code 1; the other ones are results."""
+
+RETRIED = frozenset({Status.CRASHED, Status.ERROR, Status.TIMEOUT})
+"""Statuses that --retry-failed measures again."""
+
+Blocks = list[list[list[float]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One row; docs/format.md says what each field means. Raises ValueError where status, reason and samples disagree."""
+
+    case: Case
+    device: str
+    attempt: int
+    status: Status
+    reason: str = ""
+    phase: str = ""
+    log_tail: str | None = None
+    session: str | None = None
+    block_ms: Blocks | None = None
+    wall_block_ms: Blocks | None = None
+    processes: int | None = None
+    stop: str | None = None
+    half_width_ratio: float | None = None
+    input_bytes: int | None = None
+    peak_bytes: int | None = None
+    peak_source: str | None = None
+    predicted_peak_bytes: int | None = None
+    predicted_reason: str = ""
+    work_flops: int | None = None
+    error_l2_ratio: float | None = None
+    error_ratio: float | None = None
+    kernel_requested: str | None = None
+    kernel: str | None = None
+    started_utc: str | None = None
+    spent_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.status is Status.OK) == bool(self.reason):
+            raise ValueError(f"{self.case.id}: status {self.status} with reason {self.reason!r}; a reason belongs to every status but ok")
+        if self.block_ms is not None and self.status is not Status.OK:
+            raise ValueError(f"{self.case.id}: samples beside status {self.status}; a case that failed has no speed")
+
+    def row(self) -> dict[str, Any]:
+        """The row as it is stored, JSON-ready."""
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("case", "attempt", "device")}
+        return {
+            "schema": SCHEMA,
+            "kind": "latency",
+            "case": self.case.id,
+            "attempt": self.attempt,
+            "device": self.device,
+            **{name: value for name, value in self.case.fields().items() if name != "case"},
+            **rest,
+        }

@@ -1,0 +1,259 @@
+"""A run from its first case to its last: what to measure, in which order, one row per case, and an orderly end."""
+
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fnmatch import fnmatchcase
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol
+
+from .case import Case, Group, case_of, group_cases
+from .errors import EnvironmentUnmet, NothingSelected
+from .group import Crew, GroupRun, Terms
+from .record import FAILURES, RETRIED, Record, Status
+from .scenario import Plan, Scenario
+from .spawn import Fault, Interrupted, Worker
+from .store import LOGS, Store, read_meta, read_rows
+
+FINGERPRINT = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
+"""Facts of the environment that must be equal before rows of two starts may stand in one run."""
+
+SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our reference and for everybody else
+
+
+class Listener(Protocol):
+    """Is told how a run goes; prints, or keeps quiet."""
+
+    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None: ...
+
+    def running(self, what: str, phase: str) -> None: ...
+
+    def finished(self, record: Record) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Which cases of a scenario to measure: shell patterns, or parts, of case ids."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+
+    def takes(self, case: Case) -> bool:
+        def matches(patterns: Iterable[str]) -> bool:
+            return any(pattern in (case.id, case.backend) or fnmatchcase(case.id, f"*{pattern}*") for pattern in patterns)
+
+        return (not self.only or matches(self.only)) and not matches(self.skip)
+
+
+@dataclass(slots=True, kw_only=True)
+class Outcome:
+    """How a run ended. `signal` is the number of the signal that ended it early."""
+
+    path: Path
+    statuses: Counter[str] = field(default_factory=Counter)
+    signal: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.signal is not None:
+            return 128 + self.signal
+        return 1 if any(self.statuses[status] for status in FAILURES) else 0
+
+
+def start(scenario: Scenario, root: Path, seed: int, choice: Choice, command: Sequence[str], listener: Listener) -> Outcome:
+    """Measure a scenario into a new run folder. Raises BadInput, EnvironmentUnmet, NothingSelected, StoreError."""
+    with Signals() as signals:
+        worker = first_worker(scenario.device, signals)
+        try:
+            device = worker.ready["device"]
+            problem_groups, duplicates = scenario.problem_groups(device)
+            groups = chosen(group_cases(scenario.backends, problem_groups), choice)
+            memory_gib = scenario.limits.memory_gib
+            budget = int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * worker.ready["available_bytes"])
+            meta = {
+                "attnbench": worker.ready["environment"]["attnbench"],
+                "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+                "command": list(command),
+                "scenario": scenario.resolved(device),
+                "device": device,
+                "memory_bytes": budget,
+                "seed": seed,
+                "environment": worker.ready["environment"],
+                "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
+            }
+            store = Store.create(root, scenario.name, meta)
+        except BaseException:
+            worker.kill()
+            raise
+        remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
+        terms = Terms(
+            device=device,
+            plan=scenario.plan,
+            measure=scenario.measure,
+            timeout_s=scenario.limits.timeout_s,
+            budget_bytes=budget,
+            seed=seed,
+        )
+        return _measure(store, groups, {}, terms, worker, signals, listener, remarks)
+
+
+def resume(path: Path, listener: Listener, *, retry_failed: bool = False, force: bool = False) -> Outcome:
+    """Measure what a run still lacks. Raises as `start` does, and EnvironmentUnmet where the machine or its software changed."""
+    meta = read_meta(path)
+    plan = meta["scenario"]
+    with Signals() as signals:
+        worker = first_worker(meta["device"], signals)
+        try:
+            changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]
+            if changed and not force:
+                raise EnvironmentUnmet(difference(changed[0], meta["environment"], worker.ready["environment"]))
+            store = Store.reopen(path)
+        except BaseException:
+            worker.kill()
+            raise
+        last = {row["case"]: row for row in read_rows(path)}
+        again = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
+        settled = {case: row["status"] for case, row in last.items() if row["status"] not in again}
+        numbered: dict[int, list[Case]] = {}
+        for fields in meta["cases"]:
+            numbered.setdefault(fields["group"], []).append(case_of(fields))
+        groups = tuple(
+            Group(number=number, cases=left)
+            for number, cases in numbered.items()
+            if (left := tuple(case for case in cases if case.id not in settled))
+        )
+        terms = Terms(
+            device=meta["device"],
+            plan=Plan.model_validate(plan["plan"]),
+            measure=tuple(plan["measure"]),
+            timeout_s=plan["limits"]["timeout_s"],
+            budget_bytes=meta["memory_bytes"],
+            seed=meta["seed"],
+        )
+        remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
+        return _measure(store, groups, last, terms, worker, signals, listener, remarks)
+
+
+def _measure(
+    store: Store,
+    groups: tuple[Group, ...],
+    last: dict[str, dict[str, Any]],
+    terms: Terms,
+    worker: Worker,
+    signals: "Signals",
+    listener: Listener,
+    remarks: Sequence[str],
+) -> Outcome:
+    """Group by group; every row is on disk before the next case starts. `last` are the rows that the run has already."""
+    left = [case for group in groups for case in group.cases]
+    outcome = Outcome(path=store.path)
+    outcome.statuses.update(row["status"] for case, row in last.items() if case not in {case.id for case in left})
+    crew = Crew(terms, store.path / LOGS, signals.wake_fd)
+    signals.second = lambda: crew.close(at_once=True)
+    attempts = {case: row["attempt"] for case, row in last.items()}
+    group_run = GroupRun(terms, crew, attempts, listener.running)
+
+    def keep(records: Sequence[Record]) -> None:
+        store.append(record.row() for record in records)
+        for record in records:
+            outcome.statuses[record.status] += 1
+            listener.finished(record)
+
+    listener.begin(store.path, len(left) + sum(outcome.statuses.values()), sum(outcome.statuses.values()), remarks)
+    reached: set[str] = set()
+    try:
+        crew.adopt(worker)
+        for group in groups:
+            reached.update(case.id for case in group.cases)
+            for record in group_run.records(group.cases):
+                keep([record])
+            signals.check()
+        crew.close()
+    except Interrupted:
+        outcome.signal = signals.received
+        name = signal.Signals(signals.received or signal.SIGINT).name
+        records = list(group_run.unfinished(Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"))
+        crew.close(at_once=True)
+        never = [case for case in left if case.id not in reached]
+        keep([*records, *(not_reached(case, terms.device, attempts, name) for case in never)])
+    finally:
+        crew.close(at_once=True)
+        store.close()
+    return outcome
+
+
+def not_reached(case: Case, device: str, attempts: dict[str, int], name: str) -> Record:
+    reason = f"not reached: stopped by {name}; attnbench run --resume takes it up again"
+    return Record(case=case, device=device, attempt=attempts.get(case.id, 0) + 1, status=Status.INTERRUPTED, reason=reason)
+
+
+def first_worker(wanted: str, signals: "Signals") -> Worker:
+    """The worker that also tells what this machine offers. Raises EnvironmentUnmet where it lacks the wanted device."""
+    try:
+        worker = Worker(wanted, signals.wake_fd)
+    except Fault as fault:
+        raise EnvironmentUnmet(f"no worker could be started: {fault.reason}") from None
+    if worker.ready["why"]:
+        worker.kill()
+        raise EnvironmentUnmet(f"no {wanted} device: {worker.ready['why']}; run with --device cpu, or see attnbench doctor")
+    return worker
+
+
+def chosen(groups: tuple[Group, ...], choice: Choice) -> tuple[Group, ...]:
+    """The groups with only the chosen cases. Raises NothingSelected."""
+    some = [Group(number=group.number, cases=cases) for group in groups if (cases := tuple(filter(choice.takes, group.cases)))]
+    if not some:
+        example = next((case.id for group in groups for case in group.cases), "none")
+        raise NothingSelected(f"--only and --skip leave no case; they match parts of case ids such as {example}")
+    return tuple(some)
+
+
+def difference(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
+    return (
+        f"the run was measured with {key} {then.get(key)!r}, this environment has {now.get(key)!r}; "
+        "rows of both would not be comparable: start a new run, or add --force"
+    )
+
+
+class Signals:
+    """Turns SIGINT, SIGTERM and SIGHUP into an orderly end: the first is noticed while waiting for a worker, never in the
+    middle of a write; a second one ends everything at once."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self.second: Callable[[], None] = lambda: None
+        self.wake_fd, self._write_fd = os.pipe()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> "Signals":
+        for number in self.NUMBERS:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self.wake_fd)
+        os.close(self._write_fd)
+
+    def check(self) -> None:
+        """Raises Interrupted where a signal has come."""
+        if self.received is not None:
+            raise Interrupted
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            with suppress(Exception):
+                self.second()
+            sys.stderr.write("stopped at once; attnbench run --resume finds what was saved\n")
+            os._exit(128 + number)
+        self.received = number
+        os.write(self._write_fd, b"x")

@@ -1,0 +1,151 @@
+"""What a person sees in the terminal: progress and tables on stderr, so that stdout carries data only. Computes nothing."""
+
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from .record import Record, Status
+
+STYLE = {
+    Status.OK: "green",
+    Status.OOM: "yellow",
+    Status.PREDICTED_OOM: "yellow",
+    Status.UNSUPPORTED: "dim",
+    Status.UNAVAILABLE: "dim",
+    Status.INTERRUPTED: "yellow",
+}
+
+
+def console() -> Console:
+    """stderr; rich itself leaves out colour where there is no terminal or NO_COLOR is set."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+class LiveProgress:
+    """A bar with M/N, the time left and the case under way; one line per finished case."""
+
+    def __init__(self, out: Console) -> None:
+        self.out = out
+        self.bar = Progress(
+            SpinnerColumn(),
+            TextColumn("[bold]{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[what]}", style="dim"),
+            console=out,
+            transient=True,
+            disable=not out.is_terminal,
+        )
+        self.started = time.monotonic()
+
+    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None:
+        already = f", {done} of them already measured" if done else ""
+        self.out.print(f"{cases} cases{already}; writing {escape(str(path))}")
+        for remark in remarks:
+            self.out.print(f"[yellow]note:[/] {escape(remark)}")
+        self.task = self.bar.add_task("measuring", total=cases, completed=done, what="")
+        self.total, self.done = cases, done
+        self.bar.start()
+
+    def running(self, what: str, phase: str) -> None:
+        self.bar.update(self.task, what=f"{escape(what)} {phase}")
+
+    def finished(self, record: Record) -> None:
+        self.done += 1
+        self.bar.advance(self.task)
+        number = f"{self.done:>{len(str(self.total))}}/{self.total}"
+        self.bar.console.print(f"{number}  {line_of(record)}")
+
+    def end(self) -> None:
+        self.bar.stop()
+
+
+class QuietProgress:
+    """Nothing."""
+
+    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None: ...
+
+    def running(self, what: str, phase: str) -> None: ...
+
+    def finished(self, record: Record) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class JsonProgress(QuietProgress):
+    """One JSON object per line on stdout, each with a key `reason`, for programs that watch a run."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = out or sys.stdout
+
+    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None:
+        self._say({"reason": "begin", "run": str(path), "cases": cases, "done": done, "remarks": list(remarks)})
+
+    def running(self, what: str, phase: str) -> None:
+        self._say({"reason": "running", "case": what, "phase": phase})
+
+    def finished(self, record: Record) -> None:
+        row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
+        self._say({"reason": "finished", "row": row})
+
+    def _say(self, message: dict[str, Any]) -> None:
+        print(json.dumps(message, allow_nan=False), file=self.out, flush=True)  # noqa: T201 - printing is what this file does
+
+
+def line_of(record: Record) -> str:
+    """A finished case in one line: latency with its half-width, or why there is none."""
+    from humanize import naturalsize
+
+    from .stats import latency_interval
+
+    name = escape(record.case.id)
+    if record.status is not Status.OK:
+        style = STYLE.get(record.status, "red")
+        return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
+    parts = [name]
+    if record.block_ms:
+        interval = latency_interval(record.block_ms)
+        width = f" ±{record.half_width_ratio:.1%}" if record.half_width_ratio is not None else " (one block: no interval)"
+        parts.append(f"[green]{interval.value:.4g} ms[/]{width}")
+    if record.peak_bytes is not None:
+        parts.append(f"peak {naturalsize(record.peak_bytes, binary=True)}")
+    if record.stop == "budget":
+        parts.append("[dim]budget spent[/]")
+    return "  ".join(parts)
+
+
+def counts(statuses: Counter[str]) -> str:
+    """'21 ok, 2 oom'."""
+    order = [status for status in Status if statuses[status]]
+    return ", ".join(f"{statuses[status]} {status}" for status in order)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
+    """A plain table whose cells are text, never markup."""
+    grid = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        grid.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(escape(cell) for cell in row))
+    return grid
+
+
+def closing(statuses: Counter[str], sentences: Iterable[str], path: Path) -> None:
+    """The last words of a run: what came out, what it means, where to look next."""
+    out = console()
+    out.print(escape(counts(statuses)))
+    for sentence in sentences:
+        out.print(f"[bold]{escape(sentence)}[/]")
+    out.print(f"next: attnbench report {escape(str(path))}")

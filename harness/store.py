@@ -1,0 +1,177 @@
+"""The files of a run: made once, appended to, never rewritten. docs/format.md says what stands in them."""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from .errors import BadInput, EnvironmentUnmet, StoreError
+from .record import SCHEMA
+
+META, ROWS, LOGS, QUARANTINE, LOCK, LATEST = "run.json", "rows.jsonl", "logs", "quarantine", ".lock", "latest"
+LINE_CAP_BYTES = 16 << 20
+RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
+
+
+class Store:
+    """The one writer of a run folder; holds its lock until closed. The kernel frees the lock of a writer that is killed."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises EnvironmentUnmet where another process holds the lock."""
+        self.path = path
+        self._lock = FileLock(path / LOCK)
+        try:
+            self._lock.acquire(timeout=0)
+        except Timeout:
+            raise EnvironmentUnmet(f"{path} is being written by another process; wait for it, or end it") from None
+        self._fd = os.open(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+
+    @classmethod
+    def create(cls, root: Path, scenario: str, meta: Mapping[str, Any], now: datetime | None = None) -> "Store":
+        """A new run folder under `root` with its run.json, made so that two starts never share one. Raises BadInput."""
+        stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+        path = root / f"{stamp}-{scenario}-{secrets.token_hex(4)}"
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+            (path / LOGS).mkdir()
+            write_whole(path / META, json.dumps({"schema": SCHEMA, "run": path.name, **meta}, indent=1, allow_nan=False) + "\n")
+        except OSError as error:
+            raise BadInput(f"{root}: cannot make a run folder here ({error.strerror}); choose another with --out DIR") from None
+        store = cls(path)
+        point_latest(root, path.name)
+        return store
+
+    @classmethod
+    def reopen(cls, path: Path) -> "Store":
+        """A run folder to append to; a torn tail is moved to quarantine/ first."""
+        store = cls(path)
+        store._mend()
+        return store
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Put rows on disk before returning. On failure the file is as before, and StoreError carries the rows."""
+        unsaved = [dict(row) for row in rows]
+        data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in unsaved).encode()
+        before = os.fstat(self._fd).st_size
+        written = 0
+        try:
+            if not (self.path / ROWS).exists():
+                raise FileNotFoundError(2, "the file is gone")
+            while written < len(data):  # a write may be short without a word, as with a file size limit
+                written += os.write(self._fd, data[written:])
+            os.fdatasync(self._fd)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._fd, before)
+            message = f"{self.path / ROWS}: {error.strerror} after {before + written} bytes; all earlier rows are safe"
+            raise StoreError(message, unsaved) from None
+
+    def close(self) -> None:
+        os.close(self._fd)
+        self._lock.release()
+
+    def _mend(self) -> None:
+        """Move what follows the last newline out of the way: it is the torn tail of a writer that died."""
+        size = os.fstat(self._fd).st_size
+        tail_start = size
+        with open(self._fd, "rb", closefd=False) as file:
+            step = 1 << 16
+            while tail_start > 0:
+                begin = max(0, tail_start - step)
+                file.seek(begin)
+                newline = file.read(tail_start - begin).rfind(b"\n")
+                if newline >= 0:
+                    tail_start = begin + newline + 1
+                    break
+                tail_start = begin
+            if tail_start == size:
+                return
+            file.seek(tail_start)
+            tail = file.read()
+        (self.path / QUARANTINE).mkdir(exist_ok=True)
+        write_whole(self.path / QUARANTINE / f"rows-at-{tail_start}.bin", tail)
+        os.ftruncate(self._fd, tail_start)
+        os.fdatasync(self._fd)
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Replace a file in one step: after a crash it holds the old content or the new, never half of it."""
+    data = content.encode() if isinstance(content, str) else content
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def point_latest(root: Path, name: str) -> None:
+    """Let results/latest lead to the newest run; a file system without links does without."""
+    with suppress(OSError):
+        temporary = root / f".{LATEST}.{secrets.token_hex(4)}"
+        temporary.symlink_to(name)
+        temporary.replace(root / LATEST)
+
+
+def find_run(name: str, root: Path) -> Path:
+    """The folder of a run, by path or by its name under `root` ("latest" is the newest). Raises BadInput."""
+    for path in (Path(name), root / name):
+        if (path / META).is_file():
+            return path.resolve()
+    if Path(name).is_dir():
+        raise BadInput(f"{name}: a folder without {META}; wanted a run folder, such as {root}/latest")
+    raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")
+
+
+def runs(root: Path) -> list[Path]:
+    """Run folders under `root`, oldest first."""
+    if not root.is_dir():
+        return []
+    return sorted(path for path in root.iterdir() if not path.is_symlink() and RUN_NAME.fullmatch(path.name) and (path / META).is_file())
+
+
+def read_meta(path: Path) -> dict[str, Any]:
+    """run.json. Raises BadInput where it is broken or newer than this version."""
+    try:
+        meta = json.loads((path / META).read_bytes())
+        schema = int(meta["schema"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BadInput(f"{path / META}: not readable ({error}); the run cannot be used") from None
+    if schema > SCHEMA:
+        raise BadInput(f"{path / META}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade attnbench")
+    return dict(meta)
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """All whole rows in order, a torn tail left out. Raises BadInput for a broken line elsewhere."""
+    rows = []
+    with suppress(FileNotFoundError), (path / ROWS).open("rb") as file:
+        number = 0
+        while line := file.readline(LINE_CAP_BYTES + 1):
+            number += 1
+            if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
+                break
+            try:
+                row = json.loads(line)
+                row["case"]
+            except (ValueError, KeyError, TypeError):
+                raise BadInput(f"{path / ROWS}:{number}: not a row; the file was changed by something else") from None
+            rows.append(row)
+    return rows

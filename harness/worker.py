@@ -1,0 +1,92 @@
+"""The disposable process in which backends run: requests in, events out, one JSON object per line on its own two pipes.
+
+Started as `python -m attnbench.harness.worker REQUEST_FD EVENT_FD DEVICE`; stdout and stderr stay free for whatever backends print.
+Requests carry the key "op": set, judge, open, block, close. Each is answered by the events that measure.py lists, then `done`.
+"""
+
+import ctypes
+import faulthandler
+import json
+import os
+import signal
+import sys
+from typing import Any, TextIO
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+def main() -> None:
+    request_fd, event_fd, device = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    die_with(os.getppid())
+    faulthandler.enable()
+    for fd in (request_fd, event_fd):
+        os.set_inheritable(fd, False)
+    with os.fdopen(request_fd) as requests, os.fdopen(event_fd, "w") as events:
+        serve(requests, events, device)
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, however that happens."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before the line above
+        os._exit(1)
+
+
+def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
+    """Answer requests until the parent closes its end."""
+    # Imported after die_with: torch takes seconds, and an orphan must not live that long.
+    import torch
+
+    from .case import case_of
+    from .environment import collect, pick_device
+    from .measure import Bench, Setting
+    from .memory import Budget, available_bytes
+
+    def say(event: dict[str, Any]) -> None:
+        events.write(json.dumps(event, allow_nan=False) + "\n")
+        events.flush()
+
+    device, why = pick_device(wanted)
+    warm_pools(device)
+    ready = {"event": "ready", "device": device.type, "why": why, "available_bytes": available_bytes(device)}
+    say({**ready, "environment": collect(device)})
+    bench: Bench | None = None
+    for line in requests:
+        request = json.loads(line)
+        cases = [case_of(fields) for fields in request.get("cases", ())]
+        if request["op"] == "set":
+            setting = Setting(
+                device=torch.device(device),
+                seed=request["seed"],
+                budget_bytes=request["budget_bytes"],
+                measure=tuple(request["measure"]),
+            )
+            bench = Bench(setting, Budget(setting.budget_bytes, device), say)
+        elif bench is None:
+            raise RuntimeError(f"{request['op']} before set")
+        elif request["op"] == "judge":
+            bench.judge(cases)
+        elif request["op"] == "open":
+            bench.open(cases)
+        elif request["op"] == "block":
+            bench.block(cases)
+        elif request["op"] == "close":
+            bench.close()
+        say({"event": "done"})
+
+
+def warm_pools(device: Any) -> None:
+    """Start thread pools, matrix libraries and the profiler, so that their memory is part of the floor and not of a backend."""
+    import torch
+
+    from .memory import peak_bytes
+
+    def work(_: object) -> object:
+        x = torch.randn(2, 4, 256, 64, device=device)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(x @ x.mT, -1)
+
+    peak_bytes(lambda: None, work, device)
+
+
+if __name__ == "__main__":
+    main()

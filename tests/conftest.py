@@ -1,0 +1,60 @@
+"""What tests share: the command line as a user runs it, backends that misbehave, and what must not be missing in CI."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
+PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gcc": ("gcc",)}
+
+
+@pytest.fixture
+def attnbench(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `attnbench ARGS...` in an empty folder; the fake backends are known to it."""
+
+    def run(*args: object, env: dict[str, str] | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command_line(*args), cwd=tmp_path, env=environment(env), capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    return run
+
+
+def command_line(*args: object) -> list[str]:
+    return [sys.executable, "-m", "attnbench", *map(str, args)]
+
+
+def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / ".package"), "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS), **(extra or {})}
+
+
+@pytest.fixture
+def require() -> Callable[[str], str]:
+    """The path of a program, or a skip; a failure where ATTNBENCH_REQUIRE names it, so that CI cannot skip by accident."""
+
+    def find(name: str) -> str:
+        path = next((found for program in PROGRAMS[name] if (found := shutil.which(program))), None)
+        if path is None:
+            if name in os.environ.get("ATTNBENCH_REQUIRE", "").split(","):
+                pytest.fail(f"{name} is required here and missing: apt-get install {name}")
+            pytest.skip(f"needs {name}: apt-get install {name}")
+        return path
+
+    return find
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests marked gpu skip by themselves where torch finds no CUDA device."""
+    marked = [item for item in items if item.get_closest_marker("gpu")]
+    if marked:
+        import torch
+
+        if not torch.cuda.is_available():
+            for item in marked:
+                item.add_marker(pytest.mark.skip(reason="needs a CUDA device"))

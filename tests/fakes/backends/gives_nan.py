@@ -1,0 +1,5 @@
+"""A backend whose output is not a number."""
+
+
+def prepare(problem, inputs, weights):
+    return lambda: inputs[0] * float("nan")

@@ -1,0 +1,10 @@
+"""A backend that meets the error of a full GPU."""
+
+import torch
+
+
+def prepare(problem, inputs, weights):
+    def call():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 64.00 GiB.")
+
+    return call

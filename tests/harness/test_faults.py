@@ -1,0 +1,264 @@
+"""Whatever a backend does, the run goes on, every case ends as exactly one row, and nothing is left behind."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import command_line, environment
+
+QUICK = ("--set", "plan={min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
+
+
+def axes(backends: str, **others: object) -> list[str]:
+    """Flags for a small grid."""
+    given = {"batch": 1, "seq_len": "64", "d_model": 32, "heads": 2, **others}
+    return ["--backends", backends, *(part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value)))]
+
+
+def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
+    """Last rows by backend; the run folder is the only line on stdout."""
+    (line,) = done.stdout.splitlines()
+    return by_backend(Path(line))
+
+
+def by_backend(run: Path) -> dict[str, dict]:
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    planned = [case["case"] for case in json.loads((run / "run.json").read_text())["cases"]]
+    assert sorted(planned) == sorted({row["case"] for row in rows}), "every planned case has a row"
+    assert max(Counter((row["case"], row["attempt"]) for row in rows).values()) == 1, "no row is doubled"
+    return {row["backend"]: row for row in rows}
+
+
+FAULTS = [
+    ("crashes", "crashed", "SIGSEGV", 1),
+    ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer", 1),
+    ("runs_out_of_memory", "oom", "CUDA out of memory", 0),
+    ("lies", "incorrect", "times as far from the exact result as an honest fp32 implementation", 1),
+    ("gives_nan", "incorrect", "the output has NaN or infinity", 1),
+    ("raises", "error", "KeyError: 'a bug of the backend'", 1),
+    ("scribbles", "error", "bad reply: b'nonsense' is no event", 1),
+    ("needs_package", "unavailable", "no_such_package_for_attnbench", 0),
+    ("falls_back:flash", "error", "asked for the kernel flash, but matmul+softmax ran", 1),
+]
+
+
+@pytest.mark.parametrize(("backend", "status", "reason", "exit_code"), FAULTS)
+def test_a_fault_is_one_row_and_the_others_are_measured(attnbench, backend, status, reason, exit_code):
+    done = attnbench("run", *axes(f"fused,{backend},sdpa"), *QUICK)
+    rows = rows_of(done)
+    assert rows[backend]["status"] == status
+    assert reason in rows[backend]["reason"]
+    assert rows[backend]["block_ms"] is None
+    assert {rows[name]["status"] for name in ("fused", "sdpa")} == {"ok"}
+    assert rows["fused"]["session"] == rows["sdpa"]["session"]
+    assert done.returncode == exit_code, done.stderr
+
+
+def test_a_crash_keeps_the_traceback_of_the_faulthandler(attnbench):
+    row = rows_of(attnbench("run", *axes("crashes"), *QUICK))["crashes"]
+    assert "Fatal Python error: Segmentation fault" in row["log_tail"]
+    assert row["phase"] == "gate"
+
+
+@pytest.mark.parametrize("backend", ["hangs", "hangs_in_c"])
+def test_a_hang_ends_at_the_time_limit(attnbench, backend):
+    done = attnbench("run", *axes(f"{backend},sdpa"), *QUICK, "--timeout", "2")
+    rows = rows_of(done)
+    assert rows[backend]["status"] == "timeout"
+    assert rows[backend]["reason"].startswith("more than 2 s")
+    assert 1.5 < rows[backend]["spent_s"] < 10
+    assert rows["sdpa"]["status"] == "ok"
+    assert done.returncode == 1
+
+
+def test_a_process_that_a_backend_leaves_behind_is_killed(attnbench, tmp_path):
+    pid_file = tmp_path / "pid"
+    done = attnbench("run", *axes("forks"), *QUICK, env={"FORKS_PID": str(pid_file)})
+    assert rows_of(done)["forks"]["status"] == "ok"
+    assert not is_alive(int(pid_file.read_text()))
+
+
+def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(attnbench):
+    done = attnbench("run", *axes("talks"), *QUICK)
+    assert rows_of(done)["talks"]["status"] == "ok"
+    (log,) = Path(done.stdout.strip()).glob("logs/*.log")
+    assert 1 << 19 < log.stat().st_size <= 1 << 20
+
+
+def test_out_of_memory_beside_others_is_tried_again_alone(attnbench):
+    rows = rows_of(attnbench("run", *axes("naive,fits_alone"), *QUICK))
+    assert rows["fits_alone"]["status"] == "ok"
+    assert rows["fits_alone"]["session"] != rows["naive"]["session"]
+
+
+def test_a_refused_problem_says_why_and_the_rest_runs(attnbench):
+    rows = rows_of(attnbench("run", *axes("refuses,fused"), "--causal", *QUICK))
+    assert rows["refuses"]["status"] == "unsupported"
+    assert rows["refuses"]["reason"] == "causal problems are not implemented"
+    assert rows["fused"]["status"] == "ok"
+
+
+def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):
+    done = attnbench("run", *axes("fused,sdpa", seq_len="1m", d_model=1024, batch=64), *QUICK, "--set", "limits.memory_gib=1")
+    rows = rows_of(done)
+    assert {row["status"] for row in rows.values()} == {"predicted_oom"}
+    assert "times the budget" in rows["fused"]["reason"]
+    assert rows["fused"]["predicted_peak_bytes"] > 1 << 40
+    assert done.returncode == 0
+
+
+def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
+    done = attnbench("run", *axes("fused,sdpa", seq_len="4k", d_model=64), *QUICK, "--set", "limits.memory_gib=0.2")
+    rows = rows_of(done)
+    assert rows["fused"]["status"] == "oom"  # needs 2 * 2 * 4096^2 * 4 bytes = 0.25 GiB
+    assert "can't allocate memory" in rows["fused"]["reason"]
+    assert rows["sdpa"]["status"] == "ok"
+
+
+def start_and_wait_for_rows(tmp_path: Path, args: list[str], rows: int) -> tuple[subprocess.Popen[bytes], Path]:
+    process = subprocess.Popen(command_line("run", *args), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for file in tmp_path.glob("results/2*/rows.jsonl"):
+            if file.read_bytes().count(b"\n") >= rows:
+                return process, file.parent
+        time.sleep(0.02)
+    process.kill()
+    raise AssertionError("no rows came")
+
+
+def worker_pids(parent: int) -> list[int]:
+    with suppress(psutil.Error):
+        return [child.pid for child in psutil.Process(parent).children(recursive=True)]
+    return []
+
+
+def is_alive(pid: int) -> bool:
+    with suppress(psutil.Error):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def wait_for_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + 10
+    while any(map(is_alive, pids)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not [pid for pid in pids if is_alive(pid)]
+
+
+LONG = [*axes("fused,sdpa", seq_len="32,64,96,128"), "--set", "plan={min_blocks: 60, max_blocks: 60, budget_s: 100}", "--device", "cpu"]
+
+
+def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(tmp_path, attnbench):
+    process, run = start_and_wait_for_rows(tmp_path, LONG, rows=2)
+    workers = worker_pids(process.pid)
+    assert workers
+    process.kill()
+    process.wait()
+    wait_for_end(workers)
+    before = (run / "rows.jsonl").read_bytes()
+    done = attnbench("run", "--resume", run)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(run)
+    after = (run / "rows.jsonl").read_bytes()
+    assert after.startswith(before)
+    assert len(by_backend(run)) == 2
+    rows = [json.loads(line) for line in after.splitlines()]
+    assert len(rows) == 8
+    assert {row["status"] for row in rows} == {"ok"}
+    again = attnbench("run", "--resume", run)
+    assert again.returncode == 0
+    assert (run / "rows.jsonl").read_bytes() == after
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(tmp_path, attnbench, number, exit_code):
+    process, run = start_and_wait_for_rows(tmp_path, LONG, rows=2)
+    workers = worker_pids(process.pid)
+    process.send_signal(number)
+    assert process.wait(30) == exit_code
+    wait_for_end(workers)
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    assert len(rows) == 8
+    assert {row["status"] for row in rows} == {"ok", "interrupted"}
+    stopped = [row for row in rows if row["status"] == "interrupted"]
+    assert all("--resume" in row["reason"] for row in stopped)
+    assert attnbench("run", "--resume", run).returncode == 0
+    final = {row["case"]: row for row in map(json.loads, (run / "rows.jsonl").read_text().splitlines())}
+    assert {row["status"] for row in final.values()} == {"ok"}
+    assert {row["attempt"] for row in final.values() if row["case"] in {row["case"] for row in stopped}} == {2}
+
+
+def test_a_second_signal_ends_at_once(tmp_path):
+    process, _ = start_and_wait_for_rows(tmp_path, axes_that_hang(), rows=1)
+    workers = worker_pids(process.pid)
+    process.send_signal(signal.SIGINT)
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 130
+    wait_for_end(workers)
+
+
+def axes_that_hang() -> list[str]:
+    return [*axes("needs_package,hangs"), *QUICK]
+
+
+def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench):
+    wrapper = "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000)); sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench', run_name='__main__')"
+    command = [command_line()[0], "-c", wrapper, "run", *axes("fused,sdpa,naive", seq_len="32,64,128"), *QUICK, "--out", str(tmp_path / "r")]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 1
+    assert "rows.jsonl: File too large" in done.stderr
+    (run,) = (tmp_path / "r").glob("2*")
+    saved = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    dumped = [json.loads(line)["case"] for line in done.stderr.splitlines() if line.startswith('{"schema"')]
+    assert saved
+    assert len(dumped) == 1
+    assert dumped[0] not in saved
+
+
+def test_retry_failed_measures_crashes_again_and_nothing_else(attnbench):
+    first = attnbench("run", *axes("crashes,sdpa"), *QUICK)
+    run = Path(first.stdout.strip())
+    second = attnbench("run", "--resume", run, "--retry-failed")
+    assert second.returncode == 1
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    assert Counter((row["backend"], row["attempt"]) for row in rows) == {("crashes", 1): 1, ("sdpa", 1): 1, ("crashes", 2): 1}
+
+
+def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
+    run = Path(attnbench("run", *axes("sdpa"), *QUICK).stdout.strip())
+    meta = json.loads((run / "run.json").read_text())
+    meta["environment"]["torch"] = "1.0"
+    (run / "run.json").write_text(json.dumps(meta))
+    refused = attnbench("run", "--resume", run)
+    assert refused.returncode == 4
+    assert "measured with torch '1.0'" in refused.stderr
+    assert attnbench("run", "--resume", run, "--force").returncode == 0
+
+
+def test_two_runs_at_once_write_two_folders(tmp_path):
+    command = command_line("run", *axes("sdpa"), *QUICK)
+    both = [subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    folders = {process.communicate(timeout=120)[0].strip() for process in both}
+    assert len(folders) == 2
+    assert all(len(by_backend(Path(folder))) == 1 for folder in folders)
+
+
+def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
+    process, run = start_and_wait_for_rows(tmp_path, LONG, rows=1)
+    try:
+        done = attnbench("run", "--resume", run)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert done.returncode == 4
+    assert "another process" in done.stderr
