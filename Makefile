@@ -1,0 +1,50 @@
+# A fresh machine needs Python 3.11 or newer and make; everything else goes into .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= results
+# Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
+GPU_SCENARIOS ?= quickstart memory_wall head_cost backends training
+
+.PHONY: demo test check bench gpu report format clean
+
+demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
+	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
+	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
+
+test: $(STAMP)  ## all tests that need no GPU
+	$(BIN)/python -m pytest
+
+check: $(STAMP)  ## format, lint, types, import directions
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	cd .package && ../$(BIN)/lint-imports --config ../pyproject.toml
+
+bench: $(STAMP)  ## benchmarks of the harness itself
+	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
+
+report: $(STAMP)  ## the page of the newest run
+	@$(BIN)/attnbench report latest --out $(OUT)
+
+gpu:  ## on a machine with its own torch and no network: GPU tests, then the reference scenarios; installs nothing
+	PYTHONPATH=.package $(PYTHON) -m pytest -m gpu
+	for scenario in $(GPU_SCENARIOS); do \
+	  run=$$(PYTHONPATH=.package $(PYTHON) -m attnbench run $$scenario --device cuda --plan quick --out $(OUT)); code=$$?; \
+	  [ -n "$$run" ] && PYTHONPATH=.package $(PYTHON) -m attnbench report "$$run"; \
+	  [ $$code -le 1 ] || exit $$code; \
+	done
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; name one with make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
