@@ -1,0 +1,28 @@
+"""The sections of a report: every module of this folder whose name does not begin with an underscore."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+import pandas as pd
+
+from ..analysis.context import Meta
+from ..blocks import Block
+
+
+class Section(Protocol):
+    """`NEEDS` are columns without which the section has nothing to say; `ORDER` is its place on the page."""
+
+    __name__: str
+    TITLE: str
+    ORDER: int
+    NEEDS: tuple[str, ...]
+
+    def render(self, frame: pd.DataFrame, meta: Meta) -> Iterator[Block]: ...
+
+
+def sections() -> list[Section]:
+    names = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
+    found = [cast(Section, import_module(f"{__name__}.{name}")) for name in names]
+    return sorted(found, key=lambda section: (section.ORDER, section.__name__))

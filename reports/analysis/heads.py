@@ -1,0 +1,85 @@
+"""What h heads cost against one: FLOPs, peak bytes and time, of the same backend on the otherwise equal problem."""
+
+from dataclasses import dataclass
+from math import isfinite, nan
+
+from ..words import number_text, times_text
+from .problems import Group, Row, backends, groups
+from .ratio import Ratio, time_ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadCost:
+    """Ratios against the row with one head; NaN or None where either side has no number."""
+
+    backend: str
+    heads: int
+    row: Row
+    one: Row
+    flops: float
+    peak_bytes: float
+    time: Ratio | None
+
+
+def comparable(rows: list[Row]) -> list[tuple[Group, list[HeadCost]]]:
+    """Every problem for which some backend has one head and more: those with the most backends measured first, then the longest."""
+    found = [(group, _costs(group)) for group in groups(rows, "heads")]
+    known = [(group, costs, len(most_heads(costs))) for group, costs in found if most_heads(costs)]
+    return [(group, costs) for group, costs, _ in sorted(known, key=lambda one: (-one[2], -(one[0].problem["seq_len"] or 0)))]
+
+
+def _costs(group: Group) -> list[HeadCost]:
+    costs = []
+    for backend in backends(group.rows):
+        by_heads = {row["heads"]: row for row in group.rows if row["backend"] == backend}
+        one = by_heads.get(1)
+        if one is None or len(by_heads) < 2:
+            continue
+        for heads, row in sorted(by_heads.items()):
+            costs.append(
+                HeadCost(
+                    backend=backend,
+                    heads=heads,
+                    row=row,
+                    one=one,
+                    flops=_over(row.get("work_flops"), one.get("work_flops")),
+                    peak_bytes=_over(row.get("peak_bytes"), one.get("peak_bytes")),
+                    time=time_ratio(row, one) if heads != 1 else None,
+                )
+            )
+    return costs
+
+
+def _over(numerator: float | None, denominator: float | None) -> float:
+    return numerator / denominator if numerator is not None and denominator else nan
+
+
+def most_heads(costs: list[HeadCost]) -> list[HeadCost]:
+    """Per backend the comparison with the most heads that has a time or bytes."""
+    best: dict[str, HeadCost] = {}
+    for cost in costs:
+        if cost.heads > 1 and (cost.time is not None or isfinite(cost.peak_bytes)):
+            best[cost.backend] = cost
+    return list(best.values())
+
+
+def finding(cost: HeadCost) -> str:
+    """`8 heads cost fused 1.90 times (1.85 to 1.96) the time and 8.00 times the peak bytes of one, for the same FLOPs`."""
+    parts = []
+    if cost.time is not None:
+        unpaired = "" if cost.time.paired else " (unpaired)"
+        parts.append(f"{times_text(cost.time.value, cost.time.low, cost.time.high)} the time{unpaired}")
+    if isfinite(cost.peak_bytes):
+        parts.append("the same peak bytes" if cost.peak_bytes == 1 else f"{times_text(cost.peak_bytes)} the peak bytes")
+    flops = "the same" if cost.flops == 1 else f"{times_text(cost.flops)} the"
+    return f"{cost.heads} heads cost {cost.backend} {' and '.join(parts)} of one{f', for {flops} FLOPs' if isfinite(cost.flops) else ''}"
+
+
+def headline(costs: list[HeadCost]) -> str:
+    """The shortest true sentence over all backends: time and bytes at the most heads."""
+    said: list[str] = []
+    for cost in most_heads(costs):
+        time = f"{number_text(cost.time.value)} times the time" if cost.time is not None else "an unknown time"
+        size = f"{number_text(cost.peak_bytes)} times the bytes" if isfinite(cost.peak_bytes) else "unknown bytes"
+        said.append(f"{cost.heads} heads cost {cost.backend} {time} and {size} of one" if not said else f"{cost.backend} {time} and {size}")
+    return "; ".join(said)

@@ -1,0 +1,51 @@
+"""All cases as a table for people: what is equal in all rows is said once, every number has a unit that fits."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..words import bytes_text, flops_text, number_text, rate_text, time_text
+from .problems import AXES, Row, axis_text, problem, value_text
+
+_NUMBERS: dict[str, Callable[[Any], str]] = {
+    **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), time_text),
+    **dict.fromkeys(("input_bytes", "peak_bytes", "predicted_peak_bytes"), bytes_text),
+    "work_flops": flops_text,
+    "achieved_flops_per_s": rate_text,
+    "error_ratio": number_text,
+}
+# A cell has its unit beside it, so the title needs none.
+_TITLES = {
+    "latency_ms": "latency",
+    "latency_low_ms": "95 % low",
+    "latency_high_ms": "95 % high",
+    "work_flops": "work",
+    "peak_bytes": "peak",
+    "predicted_peak_bytes": "predicted peak",
+    "input_bytes": "inputs",
+    "achieved_flops_per_s": "achieved",
+}
+_OUTCOME = ("status", "latency_ms", "latency_low_ms", "latency_high_ms", "peak_bytes", "predicted_peak_bytes", "input_bytes")
+_COST = ("work_flops", "achieved_flops_per_s", "error_ratio", "kernel", "stop", "processes", "blocks", "samples", "attempt", "reason")
+_KEYS = ("backend", *AXES, *_OUTCOME, *_COST)
+_NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
+
+
+def readable(rows: list[Row]) -> tuple[list[tuple[str, str]], tuple[str, ...], list[tuple[str, ...]]]:
+    """(what is equal in all rows, with its value), the titles of the columns that differ, and their cells."""
+    rows = [row | problem(row) for row in rows]
+    constant = [key for key in _KEYS if key not in _NEVER_CONSTANT and len({row.get(key) for row in rows}) <= 1]
+    columns = [key for key in _KEYS if key not in constant]
+    same = [(_title(key), text) for key in constant if rows and (text := _cell(key, rows[0].get(key)))]
+    return same, tuple(map(_title, columns)), [tuple(_cell(key, row.get(key)) for key in columns) for row in rows]
+
+
+def _title(key: str) -> str:
+    return _TITLES.get(key, key)
+
+
+def _cell(key: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if key in _NUMBERS:
+        return _NUMBERS[key](value)
+    return axis_text(key, value) if key == "causal" else value_text(key, value)

@@ -1,0 +1,98 @@
+"""Runs as one tidy table: a row per case, a column per quantity, missing where nothing was measured."""
+
+from collections.abc import Sequence
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ..harness.stats import latency_interval
+from .read import BadRun, Run, read_run
+
+__all__ = ["BadRun", "Run", "frame", "load", "read_run"]
+
+NOT_REACHED = "not reached"
+_TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string", "Int64", "float64", "boolean", "object"
+COLUMNS = {
+    **dict.fromkeys(("case", "backend", "device"), _TEXT),
+    **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), _COUNT),
+    "dtype": _TEXT,
+    "causal": _YES_NO,
+    **dict.fromkeys(("causal_align", "passes", "scope", "status", "reason", "phase"), _TEXT),
+    **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
+    "latency_note": _TEXT,
+    **dict.fromkeys(("processes", "blocks", "samples"), _COUNT),
+    "stop": _TEXT,
+    "half_width_ratio": _NUMBER,
+    **dict.fromkeys(("input_bytes", "peak_bytes"), _COUNT),
+    "peak_source": _TEXT,
+    "predicted_peak_bytes": _COUNT,
+    "predicted_reason": _TEXT,
+    "work_flops": _COUNT,
+    **dict.fromkeys(("achieved_flops_per_s", "error_l2_ratio", "error_ratio"), _NUMBER),
+    **dict.fromkeys(("kernel_requested", "kernel", "session"), _TEXT),
+    "attempt": _COUNT,
+    "started_utc": _TEXT,
+    "spent_s": _NUMBER,
+    "log_tail": _TEXT,
+    **dict.fromkeys(("block_ms", "wall_block_ms"), _NESTED),
+}
+_NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
+
+
+def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
+    """One row per planned case of a run's folder; of several folders, with a column `run` that tells them apart.
+
+    `latency_ms` is the typical latency (geometric mean of the medians of the independent units), `latency_low_ms` and
+    `latency_high_ms` its 95 % interval, `latency_note` what to know about that interval; `block_ms` keeps the raw samples.
+    A case that was planned and never started has the status "not reached". Raises BadRun.
+    """
+    if isinstance(run, str | Path):
+        return frame([read_run(run)]).drop(columns="run")
+    return frame([read_run(path) for path in run])
+
+
+def frame(runs: Sequence[Run]) -> pd.DataFrame:
+    """The table of runs that are read already, with a column `run`."""
+    records = [{"run": name, **record} for name, run in zip(names(runs), runs, strict=True) for record in _records(run)]
+    columns = {"run": _TEXT, **COLUMNS}
+    # What a probe added stands behind the columns that every run has.
+    extra = sorted({key for record in records for key, value in record.items() if not isinstance(value, list | dict)} - set(columns))
+    table = pd.DataFrame({key: pd.Series([r.get(key) for r in records], dtype=kind) for key, kind in columns.items()})
+    return table.assign(**{key: [_plain(record.get(key)) for record in records] for key in extra})
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """What tells the runs apart: their folders' names, or their whole paths where two have the same name."""
+    short = [run.meta["run"] for run in runs]
+    return short if len(set(short)) == len(short) else [str(run.path) for run in runs]
+
+
+def _records(run: Run) -> list[dict[str, Any]]:
+    order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
+    reached = [row | _latency(row) for row in run.rows]
+    reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it started"}
+    records = reached + [{"device": run.meta["device"], **case, **reason} for case in run.missing]
+    records.sort(key=lambda record: order.get(record["case"], len(order)))
+    return [{key: value for key, value in record.items() if key not in _NOT_SHOWN} for record in records]
+
+
+def _latency(row: dict[str, Any]) -> dict[str, Any]:
+    """Latency with its interval; nothing where the case is not ok, for a failed case has no speed."""
+    blocks = [block for process in row.get("block_ms") or [] for block in process]
+    counts = {"blocks": len(blocks), "samples": sum(map(len, blocks))} if row.get("block_ms") is not None else {}
+    if row["status"] != "ok" or row.get("block_ms") is None:
+        return counts
+    interval = latency_interval(row["block_ms"])
+    return counts | {
+        "latency_ms": interval.value,
+        "latency_low_ms": interval.low,
+        "latency_high_ms": interval.high,
+        "latency_note": interval.reason,
+        "achieved_flops_per_s": row["work_flops"] / (interval.value / 1000) if interval.value > 0 else nan,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, list | dict) else value

@@ -1,0 +1,180 @@
+"""Draws a figure as SVG text: one style, the same bytes every time, text and axes in the colour of the page around it."""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from io import StringIO
+from math import ceil, floor, isfinite, log10, nan
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+
+from .blocks import Figure, Panel, Series
+from .words import bytes_text, count_text, time_text, visible
+
+# Seen at 3:1 or better on white and on #121212; told apart by colour-blind eyes (Okabe-Ito and Tol).
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#717581", "#AA3377", "#4477AA", "#EE6677", "#228833")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)), (0, (8, 2, 1.5, 1.5, 1.5, 2)))
+FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
+INK = "#010203"  # becomes currentColor
+WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
+LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
+MOST_X_TICKS, MOST_Y_TICKS = 9, 7
+STYLE: dict[Any, Any] = {
+    "font.size": 9.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.18,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a name is a name, whatever dollars it holds
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), INK),
+}
+
+
+def svg(figure: Figure, backends: Sequence[str], name: str) -> str:
+    """`backends` are all of the page, so that each keeps its colour, marker and dash; `name` makes the ids of this figure its own."""
+    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
+    with mpl.rc_context():
+        mpl.rcdefaults()  # not the reader's own matplotlibrc
+        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+        canvas = Canvas(figsize=(width, HEIGHT_IN), layout="constrained")
+        axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
+        for panel, place in zip(figure.panels, axes, strict=True):
+            _panel(place, panel, backends, _limits(figure.panels))
+        _legend(canvas, figure, backends, width)
+        text = StringIO()
+        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return _inline(text.getvalue(), figure, name)
+
+
+def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
+    """Of y, the same in all panels of a figure, so that heights compare; with room for the crosses at the upper edge."""
+    every = [series for panel in panels for series in panel.series]
+    ys = [y for series in every for y in (*series.y, *series.low, *series.high) if y is not None and isfinite(y)]
+    ys += [panel.line[0] for panel in panels if panel.line is not None]
+    ys += [0.6, 1.8] if panels[0].unit == "ratio" else []
+    low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
+    crosses = max((_stacked(series.x, panel.series) for panel in panels for series in panel.series), default=0)
+    room = 0.08 + 0.07 * crosses  # of the height
+    return low / 1.5, high * max(1.5, (1.5 * high / low) ** (room / (1 - room)))
+
+
+def _stacked(xs: Sequence[float], series: Sequence[Series]) -> int:
+    floating = [x for one in series if one.kind == "failed" for x, y in zip(one.x, one.y, strict=True) if y is None]
+    return max((floating.count(x) for x in xs), default=0)
+
+
+def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[float, float]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2 if panel.unit != "ms" else 10)
+    stacked: dict[float, int] = {}
+    for series in panel.series:
+        _series(axes, series, _look(series.backend, backends), stacked)
+    if panel.line is not None:
+        axes.axhline(panel.line[0], color=INK, linewidth=1, linestyle=(0, (1, 2)))
+        where: Any = ("axes fraction", "data")
+        axes.annotate(panel.line[1], (0, panel.line[0]), (3, 3), xycoords=where, textcoords="offset points", fontsize=LEGEND_SIZE)
+    axes.set(xlabel=visible(panel.x_label), ylabel=visible(panel.y_label))
+    xs = sorted({x for series in panel.series for x in series.x})
+    if xs:
+        axes.set_xlim(xs[0] / 1.35, xs[-1] * 1.35)
+    axes.set_ylim(*limits)
+    shown = xs[:: -(ceil(len(xs) / MOST_X_TICKS) or 1)]
+    ticks = _ticks(*limits, panel.unit)
+    labels = [_tick_text(tick, panel.unit) for tick in ticks]
+    for axis, places, texts in ((axes.xaxis, shown, [count_text(x) for x in shown]), (axes.yaxis, ticks, labels)):
+        axis.set_major_locator(FixedLocator(places))
+        axis.set_major_formatter(FixedFormatter(texts))
+        axis.set_minor_locator(NullLocator())
+
+
+def _series(axes: Axes, series: Series, look: dict[str, Any], stacked: dict[float, int]) -> None:
+    ys = [nan if y is None else y for y in series.y]
+    if series.kind == "formula":
+        axes.plot(series.x, ys, color=look["color"], **FORMULA)
+    elif series.kind == "measured":
+        axes.plot(series.x, ys, **look)
+        bars = [(x, a, b) for x, a, b in zip(series.x, series.low, series.high, strict=False) if a is not None and b is not None]
+        for x, a, b in bars:
+            axes.plot([x, x], [a, b], color=look["color"], linewidth=4, alpha=0.5, solid_capstyle="butt")
+    else:
+        cross = {"marker": "x", "markersize": look["markersize"] + 1, "markeredgewidth": 2, "color": look["color"], "linestyle": "none"}
+        for x, y in zip(series.x, series.y, strict=True):
+            if y is not None:
+                axes.plot([x], [y], **cross)
+            else:  # at the upper edge; several at one place stand below each other
+                axes.plot([x], [0.97 - 0.07 * stacked.get(x, 0)], transform=axes.get_xaxis_transform(), clip_on=False, **cross)
+                stacked[x] = stacked.get(x, 0) + 1
+
+
+def _look(backend: str, backends: Sequence[str]) -> dict[str, Any]:
+    """Hollow markers, the first ones larger: points that coincide stay visible."""
+    place = list(backends).index(backend)
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": DASHES[place % len(DASHES)],
+        "markersize": (8.5, 6.5, 5)[place % 3],
+        "markerfacecolor": "none",
+        "markeredgewidth": 1.5,
+    }
+
+
+def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: float) -> None:
+    drawn = [series for panel in figure.panels for series in panel.series if series.x]
+    names = [name for name in backends if any(series.backend == name for series in drawn)]
+    # matplotlib hides entries that begin with an underscore; a thin space in front keeps them
+    entries = [("\u2009" + visible(name), Line2D([], [], **_look(name, backends))) for name in names]
+    kinds = {series.kind for series in drawn}
+    if "formula" in kinds:
+        entries.append(("predicted by formula", Line2D([], [], color=INK, **FORMULA)))
+    if "failed" in kinds:
+        what = "out of memory" if figure.panels[0].unit == "bytes" else "did not run"
+        entries.append((what, Line2D([], [], color=INK, marker="x", markersize=8, markeredgewidth=2, linestyle="none")))
+    if entries:
+        columns = max(1, int(width / (HANDLE_IN + LETTER_IN * max(len(text) for text, _ in entries))))
+        texts, handles = zip(*entries, strict=True)
+        canvas.legend(handles, texts, loc="outside lower center", ncols=columns, fontsize=LEGEND_SIZE, handlelength=3, columnspacing=1.2)
+
+
+def _tick_text(tick: float, unit: str) -> str:
+    return (
+        bytes_text(tick) if unit == "bytes" else time_text(tick).replace(".00 ", " ").replace(".0 ", " ") if unit == "ms" else f"{tick:g}"
+    )
+
+
+def _ticks(low: float, high: float, unit: str) -> list[float]:
+    """Round values within the limits, not too many."""
+    ticks: list[float] = []
+    if unit == "ms":
+        decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+        for steps in ((1, 2, 5), (1, 3), (1,)):
+            ticks = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+            if len(ticks) <= MOST_Y_TICKS:
+                break
+    else:
+        ticks = [2.0**power for power in range(-30, 80) if low <= 2.0**power <= high]
+    every = ceil(len(ticks) / MOST_Y_TICKS) or 1
+    return ticks[(ticks.index(1) % every if 1 in ticks else 0) :: every]
+
+
+def _inline(text: str, figure: Figure, name: str) -> str:
+    """For the inside of a page: no prologue, no style that reaches out of the figure, ids of its own, a name for screen readers."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r'(\sid="|xlink:href="#|url\(#)', rf"\1{name}-", text).replace(INK, "currentColor")
+    box = re.search(r'viewBox="[^"]*"', text)
+    named = f'role="img" aria-labelledby="{name}-title {name}-desc"'
+    head = f'<svg {box.group() if box else ""} xmlns:xlink="http://www.w3.org/1999/xlink" {named}>'
+    title, description = escape(visible(figure.title)), escape(visible(figure.description))
+    head += f'<title id="{name}-title">{title}</title><desc id="{name}-desc">{description}</desc>'
+    return re.sub(r"^<svg[^>]*>", lambda _: head, text)

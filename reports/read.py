@@ -1,0 +1,198 @@
+"""Reads the files of one run as docs/format.md defines them, and refuses whatever is not so; never writes."""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from .words import plural, visible
+
+Document = dict[str, Any]
+# MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
+MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
+SCHEMA = 1 + len(MIGRATIONS)
+LINE_CAP_BYTES = 16 << 20
+RUN_JSON_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
+INT64 = 1 << 63
+
+PROBLEM: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), (int,)),
+    **dict.fromkeys(("dtype", "passes", "scope", "causal_align"), (str,)),
+    "causal": (bool,),
+}
+REQUIRED: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "case", "backend", "device", "status", "reason", "phase", "predicted_reason"), (str,)),
+    **dict.fromkeys(("attempt", "work_flops"), (int,)),
+    **PROBLEM,
+}
+NULLABLE: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("log_tail", "session", "stop", "peak_source", "kernel_requested", "kernel", "started_utc"), (str,)),
+    **dict.fromkeys(("processes", "input_bytes", "peak_bytes", "predicted_peak_bytes"), (int,)),
+    **dict.fromkeys(("half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
+    **dict.fromkeys(("block_ms", "wall_block_ms"), (list,)),
+}
+META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario": (dict,), "cases": (list,), "environment": (dict,)}
+STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
+
+
+class BadRun(ValueError):  # noqa: N818 - a bad run is what it is
+    """A folder that cannot be read as a run: one line with the file, the line number, what was found and what was wanted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What stands in a run's folder: the last row of every case in the order of the plan, and the planned cases without a row."""
+
+    path: Path
+    meta: Document
+    rows: list[Document]
+    missing: list[Document]
+    notes: list[str]
+
+
+def read_run(path: str | Path) -> Run:
+    """Raises BadRun."""
+    folder = Path(path)
+    if not folder.is_dir():
+        found = "not a folder" if folder.exists() else "no such folder"
+        raise BadRun(f"{_name(folder)}: {found}; wanted the folder of a run, with run.json in it")
+    notes: list[str] = []
+    meta = _read_meta(folder / "run.json")
+    last: dict[str, Document] = {}
+    other_kinds = 0
+    for row in _read_rows(folder / "rows.jsonl", notes):
+        if row["kind"] == "latency":
+            last[row["case"]] = row
+        else:
+            other_kinds += 1
+    if other_kinds:
+        notes.append(f"{plural(other_kinds, 'row')} of a kind other than latency left out")
+    planned = {case["case"]: case for case in meta["cases"]}
+    strangers = [row for case, row in last.items() if case not in planned]
+    if strangers:
+        notes.append(f"{plural(len(strangers), 'row')} of cases that are not in the plan")
+    return Run(
+        path=folder,
+        meta=meta,
+        rows=[last[case] for case in planned if case in last] + strangers,
+        missing=[planned[case] for case in planned if case not in last],
+        notes=notes,
+    )
+
+
+def _read_meta(path: Path) -> Document:
+    file = _open(path)
+    if file is None:
+        raise BadRun(f"{_name(path)}: no such file; wanted the folder of a run, with run.json in it")
+    with file:
+        text = file.read(RUN_JSON_CAP_BYTES + 1)
+    if len(text) > RUN_JSON_CAP_BYTES:
+        raise BadRun(f"{_name(path)}: longer than {RUN_JSON_CAP_BYTES >> 20} MiB")
+    meta = _current(_parse(text, _name(path)), _name(path))
+    _check_fields(meta, META, _name(path))
+    memory_bytes = meta.get("memory_bytes")
+    if memory_bytes is not None and (type(memory_bytes) is not int or not 0 <= memory_bytes < INT64):
+        raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
+    for number, case in enumerate(meta["cases"]):
+        where = f"{_name(path)}: cases[{number}]"
+        if not isinstance(case, dict):
+            raise BadRun(f"{where}: wanted an object")
+        _check_fields(case, {"case": (str,), "backend": (str,), **PROBLEM}, where)
+    return meta
+
+
+def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
+    file = _open(path)
+    if file is None:
+        return  # run.json is written first: a run that was stopped before its first case has no rows
+    with file:
+        number = 0
+        while line := file.readline(LINE_CAP_BYTES + 1):
+            number += 1
+            where = f"{_name(path)}:{number}"
+            if len(line) > LINE_CAP_BYTES:
+                raise BadRun(f"{where}: longer than {LINE_CAP_BYTES >> 20} MiB")
+            if not line.endswith(b"\n"):
+                notes.append(f"the last line of rows.jsonl (line {number}) was torn off in the middle and is left out")
+                return
+            row = _current(_parse(line, where), where)
+            _check_row(row, where)
+            yield row
+
+
+def _open(path: Path) -> BinaryIO | None:
+    """The file itself, or None where there is none: no link is followed, and no pipe or device waited on."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = "a link, and links are not followed" if path.is_symlink() else str(error.strerror)
+        raise BadRun(f"{_name(path)}: {reason}") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise BadRun(f"{_name(path)}: not a plain file")
+    return os.fdopen(handle, "rb")
+
+
+def _parse(text: bytes, where: str) -> Document:
+    def refuse(constant: str) -> float:
+        raise ValueError(f"{constant} is not JSON; a missing value is null")
+
+    def finite(digits: str) -> float:
+        return value if isfinite(value := float(digits)) else refuse(digits)
+
+    if text.startswith(b"\x1f\x8b"):
+        raise BadRun(f"{where}: compressed with gzip; unpack it first")
+    try:
+        document = json.loads(text.decode(), parse_constant=refuse, parse_float=finite)
+    except (ValueError, RecursionError) as error:
+        found = "empty" if not text.strip() else f"not valid JSON ({visible(str(error))})"
+        raise BadRun(f"{where}: {found}") from None
+    if not isinstance(document, dict):
+        raise BadRun(f"{where}: wanted a JSON object, found {type(document).__name__}")
+    return document
+
+
+def _current(document: Document, where: str) -> Document:
+    """The document in today's format."""
+    schema = document.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise BadRun(f"{where}: schema: found {visible(repr(schema))[:40]}, wanted a format version from 1 to {SCHEMA}")
+    if schema > SCHEMA:
+        raise BadRun(f"{where}: written in format {schema}, newer than format {SCHEMA} that this attnbench reads; update attnbench")
+    for migrate in MIGRATIONS[schema - 1 :]:
+        document = migrate(document)
+    return document
+
+
+def _check_fields(document: Document, wanted: dict[str, tuple[type, ...]], where: str) -> None:
+    for field, types in wanted.items():
+        value = document.get(field)
+        # bool is an int to Python, and a huge int is none to a data frame
+        if type(value) not in types or (type(value) is int and not -INT64 <= value < INT64):
+            found = "nothing" if value is None else visible(repr(value))[:40]
+            raise BadRun(f"{where}: {field}: found {found}, wanted {' or '.join(t.__name__ for t in types)}")
+
+
+def _check_row(row: Document, where: str) -> None:
+    _check_fields(row, REQUIRED, where)
+    _check_fields(row, {field: types for field, types in NULLABLE.items() if row.get(field) is not None}, where)
+    if row["status"] not in STATUSES:
+        raise BadRun(f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of {', '.join(STATUSES)}")
+    for field in ("block_ms", "wall_block_ms"):
+        if row.get(field) is not None and not _are_samples(row[field]):
+            raise BadRun(f"{where}: {field}: wanted positive numbers in lists [process][block][call]")
+
+
+def _are_samples(processes: list[Any]) -> bool:
+    blocks = [block for process in processes for block in (process if isinstance(process, list) else [None])]
+    return all(isinstance(block, list) and all(type(x) in (int, float) and x > 0 for x in block) for block in blocks)
+
+
+def _name(path: Path) -> str:
+    return visible(str(path))

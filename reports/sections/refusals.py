@@ -1,0 +1,56 @@
+"""What did not run and why, grouped by status and reason, with the end of the log where something died."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from ..analysis.context import Meta
+from ..analysis.problems import Row, backends, records
+from ..blocks import Block, Table, Text
+from ..words import STATUS_WORDS, count_text, list_text, plural
+
+TITLE = "What did not run"
+ORDER = 50
+NEEDS = ("status", "reason")
+MOST_LOGS = 5
+LOG_LINES = 15
+MOST_GROUPS = 100
+
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+    failed = [row for row in records(frame) if row["status"] != "ok"]
+    if not failed:
+        yield Text(text="Every planned case was measured." if len(frame) else "The plan has no case.", kind="note")
+        return
+    alike: dict[tuple[str, str, str], list[Row]] = {}
+    for row in failed:
+        alike.setdefault((row["status"], row["reason"] or "", row.get("phase") or ""), []).append(row)
+    order = list(STATUS_WORDS)
+    ranked = sorted(alike.items(), key=lambda item: order.index(item[0][0]))
+    yield Table(
+        title=f"{plural(len(failed), 'case')} of {len(frame)} without a result, by status and reason",
+        columns=("status", "reason", "phase", "cases", "backends", "N"),
+        rows=tuple(
+            (STATUS_WORDS[status], reason, phase, str(len(rows)), list_text(backends(rows)), _lengths(rows))
+            for (status, reason, phase), rows in ranked[:MOST_GROUPS]
+        ),
+    )
+    if len(ranked) > MOST_GROUPS:
+        yield Text(text=f"{len(ranked) - MOST_GROUPS} more reasons stand in the table of all rows.", kind="note")
+    logs = [row for row in failed if row.get("log_tail")]
+    for row in logs[:MOST_LOGS]:
+        tail = "\n".join(row["log_tail"].strip("\n").split("\n")[-LOG_LINES:])
+        yield Text(text=f"{row['case']} ({STATUS_WORDS[row['status']]}), the end of its log:\n{tail}", kind="log")
+    if len(logs) > MOST_LOGS:
+        yield Text(text=f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.", kind="note")
+
+
+def _lengths(rows: list[Row]) -> str:
+    lengths = sorted({row["seq_len"] for row in rows if row.get("seq_len") is not None})
+    return (
+        ", ".join(map(count_text, lengths))
+        if len(lengths) <= 6
+        else f"{count_text(lengths[0])} to {count_text(lengths[-1])}"
+        if lengths
+        else ""
+    )

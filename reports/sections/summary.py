@@ -1,0 +1,99 @@
+"""The answers first: which backend is fastest, where memory ends, what heads cost, and all latencies at a glance."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pandas as pd
+
+from ..analysis import heads, speed, wall
+from ..analysis.context import Meta
+from ..analysis.problems import Group, Row, axis_text, backends, groups, label, records, value_text, varying_axes
+from ..blocks import Block, Table, Text
+from ..words import STATUS_WORDS, plural, time_text
+
+TITLE = "Summary"
+ORDER = 10
+NEEDS = ("status", "latency_ms")
+MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
+MOST_TABLE_ROWS = 40
+
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+    for run in meta.values():
+        if question := str(run["scenario"].get("question") or "").strip():
+            yield Text(text=question, kind="question")
+    rows = records(frame)
+    if not rows:
+        yield Text(text="The plan has no case.")
+        return
+    over_n = groups(rows, "seq_len")
+    if any(row["latency_ms"] is not None for row in rows):
+        yield from _sentences([f"{group.said(speed.finding(group))}." for group in over_n if speed.longest_race(group)], "speed")
+    else:
+        yield Text(text="No case has a latency.")
+    if any(row["status"] in wall.OUT_OF_MEMORY for row in rows):
+        yield from _sentences([f"{group.said(wall.finding(wall.ends(group)))}." for group in over_n if _ran_out(group)], "memory")
+    else:
+        yield Text(text="Nothing ran out of memory.")
+    compared = [(group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)]
+    for backend in dict.fromkeys(cost.backend for _, cost in compared):
+        mine = [(group, cost) for group, cost in compared if cost.backend == backend]
+        group, cost = max(mine, key=lambda pair: pair[0].problem["seq_len"] or 0)
+        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
+    yield Text(text=_tally(rows), kind="note")
+    yield from _matrix(rows)
+
+
+def _sentences(sentences: list[str], subject: str) -> Iterator[Block]:
+    for sentence in sentences[:MOST_PROBLEMS]:
+        yield Text(text=sentence)
+    if more := sentences[MOST_PROBLEMS:]:
+        yield Text(text=f"{plural(len(more), 'more problem')}: see the sections on {subject} below.", kind="note")
+
+
+def _ran_out(group: Group) -> bool:
+    return any(row["status"] in wall.OUT_OF_MEMORY for row in group.rows)
+
+
+def _at(group: Group) -> str:
+    """The label, and N even where it does not vary."""
+    n = axis_text("seq_len", group.problem["seq_len"])
+    return group.label if n in group.label.split(", ") else ", ".join(filter(None, (n, group.label)))
+
+
+def _tally(rows: list[Row]) -> str:
+    counts = Counter(row["status"] for row in rows)
+    said = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
+    notes = sorted({row["latency_note"] for row in rows if row.get("latency_note")})
+    limits = f" Intervals are at 95 % ({'; '.join(notes)})." if notes else " Intervals are at 95 %."
+    return f"{plural(len(rows), 'case')}: {'; '.join(said)}.{limits}"
+
+
+def _matrix(rows: list[Row]) -> Iterator[Block]:
+    """Every problem against every backend: a latency, or why there is none."""
+    problems = groups(rows, None)
+    axes = varying_axes([group.problem for group in problems]) or ["seq_len"]
+    names = backends(rows)
+    lines, strong = [], set()
+    for place, group in enumerate(problems[:MOST_TABLE_ROWS]):
+        by_backend = {row["backend"]: row for row in group.rows}
+        ranking = speed.race(group.rows)
+        if ranking.margin is not None and ranking.margin.clear:
+            strong.add((place, len(axes) + names.index(ranking.ranking[0]["backend"])))
+        cells = [cell(by_backend[name]) if name in by_backend else "" for name in names]
+        lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
+    columns = [label({axis: "?"}, [axis]).split("\u00a0")[0] for axis in axes]
+    yield Table(
+        title="Latency per problem and backend; bold: fastest, by an interval that leaves out a tie",
+        columns=(*columns, *names),
+        rows=tuple(lines),
+        strong=frozenset(strong),
+    )
+    if len(problems) > MOST_TABLE_ROWS:
+        yield Text(text=f"{len(problems) - MOST_TABLE_ROWS} more problems stand in the table of all rows.", kind="note")
+
+
+def cell(row: Row) -> str:
+    if row["status"] != "ok":
+        return STATUS_WORDS[row["status"]]
+    return time_text(row["latency_ms"]) if row["latency_ms"] is not None else "not timed"

@@ -1,0 +1,95 @@
+"""The memory wall: peak bytes over N, measured and by formula, with the budget and every case that did not fit."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from ..analysis.absent import absent
+from ..analysis.context import Meta, budget_bytes, caption
+from ..analysis.problems import Group, Row, backends, groups, records
+from ..analysis.wall import OUT_OF_MEMORY, ends, finding
+from ..blocks import Block, Figure, Panel, Series, Table, Text
+from ..words import STATUS_WORDS, bytes_text, count_text, plural
+
+TITLE = "Memory wall"
+ORDER = 20
+NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
+MOST_FIGURES = 8
+
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+    rows = records(frame)
+    over_n = [group for group in groups(rows, "seq_len") if len({row["seq_len"] for row in group.rows}) > 1]
+    drawn = [group for group in over_n if any(_height(row, None) is not None for row in group.rows)]
+    if not drawn:
+        why = "no bytes were measured or predicted" if over_n else "no problem was planned at more than one N"
+        yield Text(text=f"There is nothing to draw over N: {why}.", kind="note")
+        return
+    yield Text(
+        text="Peak bytes are what a call needs beyond its inputs and weights, output included. Inputs count against the budget too, "
+        "so a case can fail a little below the line.",
+        kind="note",
+    )
+    for group in drawn[:MOST_FIGURES]:
+        yield _figure(group, meta)
+    if left := drawn[MOST_FIGURES:]:
+        yield Text(text=f"{plural(len(left), 'more problem')} not drawn: {'; '.join(group.label for group in left)}.", kind="note")
+
+
+def _height(row: Row, budget: float | None) -> float | None:
+    """Where a row stands: what was measured, or what the formula asks for, or at the budget."""
+    if row["status"] == "ok":
+        return row.get("peak_bytes") or None
+    return (row.get("predicted_peak_bytes") or budget) if row["status"] in OUT_OF_MEMORY else None
+
+
+def _figure(group: Group, meta: Meta) -> Figure:
+    budget = budget_bytes(meta[group.problem["run"]])
+    series: list[Series] = []
+    shown = [row for row in group.rows if row["status"] in OUT_OF_MEMORY or _height(row, budget) is not None]
+    for backend in backends(shown):
+        rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
+        series += [
+            _series(backend, "formula", [(row["seq_len"], row.get("predicted_peak_bytes") or None) for row in rows]),
+            _series(backend, "measured", [(row["seq_len"], _height(row, budget)) for row in rows if row["status"] == "ok"]),
+            _series(backend, "failed", [(row["seq_len"], _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY]),
+        ]
+    return Figure(
+        title=group.said(finding(ends(group))),
+        caption=caption(group.problem, meta) + absent(group.rows, shown),
+        description="Peak bytes over the sequence length N, both logarithmic, one line per backend. A cross marks a case out of memory, "
+        "at the height that the formula predicts, or at the budget where there is no prediction. The table below has every number.",
+        panels=(
+            Panel(
+                x_label="sequence length N (1k = 1024)",
+                y_label="peak bytes above inputs and weights",
+                unit="bytes",
+                series=tuple(one for one in series if one.x),
+                line=(budget, f"budget {bytes_text(budget)}, inputs included") if budget else None,
+            ),
+        ),
+        table=_table(group),
+    )
+
+
+def _series(backend: str, kind: str, points: list[tuple[int, float | None]]) -> Series:
+    # A failed point without a height stays: it is drawn at the upper edge.
+    kept = [(x, y) for x, y in points if kind == "failed" or y is not None]
+    return Series(backend=backend, kind=kind, x=tuple(x for x, _ in kept), y=tuple(y for _, y in kept))  # type: ignore[arg-type]
+
+
+def _table(group: Group) -> Table:
+    names = backends(group.rows)
+    lines = []
+    for n in sorted({row["seq_len"] for row in group.rows}):
+        here = {row["backend"]: row for row in group.rows if row["seq_len"] == n}
+        inputs = next((row["input_bytes"] for row in here.values() if row.get("input_bytes") is not None), None)
+        lines.append((count_text(n), bytes_text(inputs), *(_cell(here[name]) if name in here else "" for name in names)))
+    return Table(title="Peak bytes (predicted ones in brackets)", columns=("N", "inputs", *names), rows=tuple(lines))
+
+
+def _cell(row: Row) -> str:
+    predicted = f" ({bytes_text(row['predicted_peak_bytes'])})" if row.get("predicted_peak_bytes") is not None else ""
+    if row["status"] == "ok":
+        return (bytes_text(row["peak_bytes"]) if row.get("peak_bytes") is not None else "not measured") + predicted
+    return STATUS_WORDS[row["status"]] + predicted
