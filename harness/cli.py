@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .errors import BadInput, NothingSelected, Refusal, StoreError
+from .errors import BadInput, Refusal, StoreError
 
 app = typer.Typer(
     help="Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals and an offline report.",
@@ -42,7 +42,9 @@ class Format(StrEnum):
 
 @app.command()
 def run(
-    scenarios: Annotated[list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios.")] = None,
+    scenarios: Annotated[
+        list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios.")
+    ] = None,
     backends: Annotated[str | None, typer.Option(help="Instead of a scenario: backends, as naive,fused,sdpa.")] = None,
     batch: Annotated[str | None, typer.Option(help="Batch sizes, as 1,8.")] = None,
     seq_len: Annotated[str | None, typer.Option(help="Sequence lengths, as 512,1k,8k (1k = 1024).")] = None,
@@ -104,9 +106,8 @@ def run(
             echo_table(outlook_table(scenario, Choice(only=tuple(only or ()), skip=tuple(skip or ()))))
         return
     from . import show
-    from .run import Choice, Outcome
+    from .run import Choice, Outcome, start
     from .run import resume as resume_run
-    from .run import start
     from .store import find_run
 
     outcomes: list[Outcome] = []
@@ -171,7 +172,9 @@ def echo_table(table: Any) -> None:
 
 
 @app.command()
-def validate(scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="YAML files or names of shipped scenarios.")]) -> None:
+def validate(
+    scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="YAML files or names of shipped scenarios.")],
+) -> None:
     """Check scenario files; every mistake is named with its place."""
     from .scenario import load
 

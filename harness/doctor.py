@@ -58,7 +58,10 @@ def _gpu(facts: dict[str, Any]) -> list[Finding]:
     found = f"{facts['device_name']}, compute capability {facts['compute_capability']}, {facts['device_memory_bytes'] / 2**30:.0f} GiB"
     findings = [
         Finding(about="gpu", found=found),
-        Finding(about="cuda", found=f"torch {facts['torch']}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']} from {facts['cudnn_path'] or 'not loaded yet'}"),
+        Finding(
+            about="cuda",
+            found=f"torch {facts['torch']}, CUDA {facts['cuda']}, cuDNN {facts['cudnn']} from {facts['cudnn_path'] or 'not loaded yet'}",
+        ),
     ]
     if facts["driver"] is None:
         findings.append(Finding(about="nvml", found="does not answer", grade="note", advice="latency and memory are measured all the same"))
@@ -73,9 +76,17 @@ def _no_gpu() -> list[Finding]:
 
     if Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists():
         build = "a CPU build of torch" if torch.version.cuda is None else f"torch for CUDA {torch.version.cuda}"
-        advice = "install a CUDA build of torch that fits the driver" if torch.version.cuda is None else "compare nvidia-smi's CUDA version with torch's"
+        advice = (
+            "install a CUDA build of torch that fits the driver"
+            if torch.version.cuda is None
+            else "compare nvidia-smi's CUDA version with torch's"
+        )
         return [Finding(about="gpu", found=f"an NVIDIA driver is loaded, but {build} finds no device", grade="bad", advice=advice)]
-    return [Finding(about="gpu", found="none", advice="latency by the host's clock and exact memory are measured on the CPU; SM utilization is not")]
+    return [
+        Finding(
+            about="gpu", found="none", advice="latency by the host's clock and exact memory are measured on the CPU; SM utilization is not"
+        )
+    ]
 
 
 def _host(facts: dict[str, Any]) -> list[Finding]:
@@ -86,10 +97,19 @@ def _host(facts: dict[str, Any]) -> list[Finding]:
     findings = [Finding(about="cpu", found=found, grade="ok" if same else "note", advice=advice)]
     load = _load_average()
     if load is not None and load > 0.5 * cores:
-        findings.append(Finding(about="load", found=f"{load:.1f} on {cores} cores", grade="note", advice="other processes will disturb CPU latencies; wait for them"))
+        findings.append(
+            Finding(
+                about="load",
+                found=f"{load:.1f} on {cores} cores",
+                grade="note",
+                advice="other processes will disturb CPU latencies; wait for them",
+            )
+        )
     if facts["allocator"]:
         settings = ", ".join(f"{name}={value}" for name, value in facts["allocator"].items())
-        findings.append(Finding(about="settings", found=settings, grade="note", advice="these environment variables change numbers and are recorded"))
+        findings.append(
+            Finding(about="settings", found=settings, grade="note", advice="these environment variables change numbers and are recorded")
+        )
     return findings
 
 

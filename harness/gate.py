@@ -152,4 +152,3 @@ def distance(result: Tensor, exact: Tensor, *, by_row: bool) -> float:
     errors = difference.square().sum(axes)
     sizes = exact.square().sum(axes)
     return float((errors / sizes.where(sizes > 0, 1.0)).mean().sqrt())
-

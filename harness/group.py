@@ -4,7 +4,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 from .blocks import Sampling
 from .case import Case
+from .costs import known
 from .record import Record, Status
 from .scenario import Plan
 from .spawn import Fault, Worker
@@ -84,7 +85,7 @@ class State:
 
     case: Case
     sampling: Sampling
-    fields: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any]
     started_utc: str | None = None
     spent_s: float = 0.0
 
@@ -245,7 +246,7 @@ class GroupRun:
     # ---- records ------------------------------------------------------------------------------------------------------------
 
     def _state(self, case: Case) -> State:
-        return State(case=case, sampling=Sampling(plan=self.terms.plan))
+        return State(case=case, sampling=Sampling(plan=self.terms.plan), fields=known(case.problem))
 
     def _record(self, state: State, status: Status, reason: str, phase: str, log_tail: str | None) -> Record:
         sampling = state.sampling

@@ -39,7 +39,7 @@ def observed(call: Callable[[], T]) -> tuple[T, str | None]:
 
 
 def kernel_name(operators: tuple[str, ...]) -> str | None:
-    """"flash", "math" ... for torch's kernels, the operator's own name for a custom one, "matmul+softmax" for plain operators."""
+    """ "flash", "math" ... for torch's kernels, the operator's own name for a custom one, "matmul+softmax" for plain operators."""
     for operator in operators:
         namespace, _, name = operator.rpartition("::")
         if name in SDPA_KERNELS:

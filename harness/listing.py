@@ -20,8 +20,7 @@ def backends_table(wanted: str) -> Table:
     device, why = pick_device(wanted)
     if why:
         raise EnvironmentUnmet(f"no {wanted} device: {why}")
-    dtype = "bf16" if device.type == "cuda" else "fp32"
-    problem = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
+    problem = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype="bf16" if device.type == "cuda" else "fp32")
     rows = []
     for name in impls.names():
         view = outlook(Case(backend=name, problem=problem), device, 1 << 40)
@@ -46,5 +45,3 @@ def runs_table(root: Path) -> Table:
         ended = ", ".join(part for part in (counts(Counter(last.values())), f"{missing} not reached" if missing else "") if part)
         rows.append((path.name, meta["device"], ended))
     return table("" if rows else f"no runs in {root}", ("run", "device", "cases"), rows)
-
-

@@ -100,7 +100,11 @@ class Bench:
             assert view.backend is not None
             prepare = partial(make_subject, problem, view.backend, tensors, gate.grad_output)
             subject = self._attempt(case, "prepare", prepare)
-            if subject and self._attempt(case, "gate", partial(self._passes_gate, case, subject, gate)) and "memory" in self.setting.measure:
+            if (
+                subject
+                and self._attempt(case, "gate", partial(self._passes_gate, case, subject, gate))
+                and "memory" in self.setting.measure
+            ):
                 self._attempt(case, "memory", partial(self._weigh, case, subject))
             del subject
             release(self.setting.device)

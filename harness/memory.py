@@ -6,13 +6,16 @@ import resource
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import torch
+
+T = TypeVar("T")
 
 MARK = "attnbench::measured"
 
 
-def peak_bytes(setup: Callable[[], object], call: Callable[[object], object], device: torch.device) -> tuple[int, str]:
+def peak_bytes(setup: Callable[[], T], call: Callable[[T], object], device: torch.device) -> tuple[int, str]:
     """The most extra bytes alive at any moment of `call(setup())`, above what stood before `setup`, and how it was counted.
 
     What `setup` leaves behind counts, since the call needs it (a graph for the backward pass); its own peak does not.
@@ -23,7 +26,7 @@ def peak_bytes(setup: Callable[[], object], call: Callable[[object], object], de
     return _allocator_events(setup, call), "allocator events"
 
 
-def _cuda_requested(setup: Callable[[], object], call: Callable[[object], object], device: torch.device) -> int:
+def _cuda_requested(setup: Callable[[], T], call: Callable[[T], object], device: torch.device) -> int:
     """What the client asked for, before the allocator rounds: requested_bytes of torch.cuda.memory_stats."""
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_stats(device)["requested_bytes.all.current"]
@@ -37,7 +40,7 @@ def _cuda_requested(setup: Callable[[], object], call: Callable[[object], object
     return int(peak - before)
 
 
-def _allocator_events(setup: Callable[[], object], call: Callable[[object], object]) -> int:
+def _allocator_events(setup: Callable[[], T], call: Callable[[T], object]) -> int:
     """Running sum of the CPU allocator's own events, which see buffers inside kernels too.
 
     Read from the profiler's raw events: its trace export may drop memory events (pytorch#166121). Events belong to the thread
@@ -50,7 +53,7 @@ def _allocator_events(setup: Callable[[], object], call: Callable[[object], obje
             with torch.profiler.record_function(MARK):
                 result = call(ready)
             del result, ready
-    events = profile.profiler.kineto_results.events()  # type: ignore[union-attr]
+    events = profile.profiler.kineto_results.events()
     start_ns = next(event.start_ns() for event in events if event.name() == MARK)
     alive = 0
     peak: int | None = None

@@ -8,7 +8,7 @@ import torch
 from .. import impls
 from ..impls.backend import Backend
 from .case import Case
-from .costs import input_bytes, work_flops
+from .costs import known
 from .record import Status
 
 HOPELESS = 4
@@ -28,13 +28,7 @@ class Outlook:
 def outlook(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
     """Costs no memory and no time to speak of; imports the backend's file."""
     p = case.problem
-    needed = input_bytes(p)
-    fields: dict[str, Any] = {
-        "input_bytes": needed,
-        "work_flops": work_flops(p),
-        "predicted_peak_bytes": None,
-        "predicted_reason": f"{case.backend} cannot run here",
-    }
+    fields = known(p) | {"predicted_peak_bytes": None, "predicted_reason": f"{case.backend} cannot run here"}
     missing = impls.missing(case.backend)
     if missing:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=missing)
@@ -45,9 +39,12 @@ def outlook(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
         return Outlook(fields=fields, status=Status.UNSUPPORTED, reason=why_not)
     peak = backend.peak_bytes(p, device, torch.get_num_threads())
     fields["predicted_peak_bytes"] = peak
-    fields["predicted_reason"] = "" if peak is not None else f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
-    if needed + (peak or 0) > HOPELESS * budget_bytes:
+    fields["predicted_reason"] = (
+        "" if peak is not None else f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
+    )
+    needed = fields["input_bytes"] + (peak or 0)
+    if needed > HOPELESS * budget_bytes:
         what = "inputs and peak" if peak is not None else "the inputs alone"
-        reason = f"{what} would need {needed + (peak or 0)} bytes, more than {HOPELESS} times the budget of {budget_bytes} bytes"
+        reason = f"{what} would need {needed} bytes, more than {HOPELESS} times the budget of {budget_bytes} bytes"
         return Outlook(fields=fields, status=Status.PREDICTED_OOM, reason=reason)
     return Outlook(fields=fields, backend=backend)

@@ -11,9 +11,10 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .case import Case, Group, case_of, group_cases
+from .costs import known
 from .errors import EnvironmentUnmet, NothingSelected
 from .group import Crew, GroupRun, Terms
 from .record import FAILURES, RETRIED, Record, Status
@@ -25,6 +26,13 @@ FINGERPRINT = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch",
 """Facts of the environment that must be equal before rows of two starts may stand in one run."""
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our reference and for everybody else
+
+
+class Last(NamedTuple):
+    """What counts of the rows that a run has already."""
+
+    status: str
+    attempt: int
 
 
 class Listener(Protocol):
@@ -117,9 +125,9 @@ def resume(path: Path, listener: Listener, *, retry_failed: bool = False, force:
         except BaseException:
             worker.kill()
             raise
-        last = {row["case"]: row for row in read_rows(path)}
+        last = {row["case"]: Last(row["status"], row["attempt"]) for row in read_rows(path)}
         again = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
-        settled = {case: row["status"] for case, row in last.items() if row["status"] not in again}
+        settled = {case for case, row in last.items() if row.status not in again}
         numbered: dict[int, list[Case]] = {}
         for fields in meta["cases"]:
             numbered.setdefault(fields["group"], []).append(case_of(fields))
@@ -143,7 +151,7 @@ def resume(path: Path, listener: Listener, *, retry_failed: bool = False, force:
 def _measure(
     store: Store,
     groups: tuple[Group, ...],
-    last: dict[str, dict[str, Any]],
+    last: dict[str, Last],
     terms: Terms,
     worker: Worker,
     signals: "Signals",
@@ -152,11 +160,12 @@ def _measure(
 ) -> Outcome:
     """Group by group; every row is on disk before the next case starts. `last` are the rows that the run has already."""
     left = [case for group in groups for case in group.cases]
+    ids = {case.id for case in left}
     outcome = Outcome(path=store.path)
-    outcome.statuses.update(row["status"] for case, row in last.items() if case not in {case.id for case in left})
+    outcome.statuses.update(row.status for case, row in last.items() if case not in ids)
     crew = Crew(terms, store.path / LOGS, signals.wake_fd)
     signals.second = lambda: crew.close(at_once=True)
-    attempts = {case: row["attempt"] for case, row in last.items()}
+    attempts = {case: row.attempt for case, row in last.items()}
     group_run = GroupRun(terms, crew, attempts, listener.running)
 
     def keep(records: Sequence[Record]) -> None:
@@ -190,7 +199,8 @@ def _measure(
 
 def not_reached(case: Case, device: str, attempts: dict[str, int], name: str) -> Record:
     reason = f"not reached: stopped by {name}; attnbench run --resume takes it up again"
-    return Record(case=case, device=device, attempt=attempts.get(case.id, 0) + 1, status=Status.INTERRUPTED, reason=reason)
+    attempt = attempts.get(case.id, 0) + 1
+    return Record(case=case, device=device, attempt=attempt, status=Status.INTERRUPTED, reason=reason, **known(case.problem))
 
 
 def first_worker(wanted: str, signals: "Signals") -> Worker:

@@ -101,7 +101,7 @@ class JsonProgress(QuietProgress):
         self._say({"reason": "finished", "row": row})
 
     def _say(self, message: dict[str, Any]) -> None:
-        print(json.dumps(message, allow_nan=False), file=self.out, flush=True)  # noqa: T201 - printing is what this file does
+        print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
 
 def line_of(record: Record) -> str:

@@ -45,8 +45,7 @@ def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
     Raises ValueError where the two have no block in common.
     """
     pairs = [
-        [log(median(a) / median(b)) for a, b in zip(p, q, strict=False) if a and b]
-        for p, q in zip(numerator, denominator, strict=False)
+        [log(median(a) / median(b)) for a, b in zip(p, q, strict=False) if a and b] for p, q in zip(numerator, denominator, strict=False)
     ]
     if not any(pairs):
         raise ValueError("no block in common; compare members of one session")

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -159,19 +159,17 @@ def read_meta(path: Path) -> dict[str, Any]:
     return dict(meta)
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """All whole rows in order, a torn tail left out. Raises BadInput for a broken line elsewhere."""
-    rows = []
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """All whole rows in order, one at a time, a torn tail left out. Raises BadInput for a broken line elsewhere."""
     with suppress(FileNotFoundError), (path / ROWS).open("rb") as file:
         number = 0
         while line := file.readline(LINE_CAP_BYTES + 1):
             number += 1
             if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
-                break
+                return
             try:
                 row = json.loads(line)
                 row["case"]
             except (ValueError, KeyError, TypeError):
                 raise BadInput(f"{path / ROWS}:{number}: not a row; the file was changed by something else") from None
-            rows.append(row)
-    return rows
+            yield row

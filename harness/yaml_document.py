@@ -51,14 +51,16 @@ class Document:
             places[keys] = place
 
     def rename(self, keys: Keys, name: str) -> None:
-        """Gives the last key another name; places move with it."""
+        """Gives the last key, which holds a value or a list of values, another name; places move with it."""
         parent: Any = self.data
         for key in keys[:-1]:
             parent = parent[key]
-        parent[name] = parent.pop(keys[-1])
+        value = parent[name] = parent.pop(keys[-1])
+        inner: list[Keys] = [(), *((index,) for index in range(len(value) if isinstance(value, list) else 0))]
         for places in (self.keys, self.values):
-            for known in [known for known in places if known[: len(keys)] == keys]:
-                places[(*keys[:-1], name, *known[len(keys) :])] = places.pop(known)
+            for rest in inner:
+                if (*keys, *rest) in places:
+                    places[(*keys[:-1], name, *rest)] = places.pop((*keys, *rest))
 
 
 def key_word(key: str) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from tests.conftest import command_line, environment
 
 QUICK = ("--set", "plan={min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
@@ -124,7 +123,9 @@ def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
 
 
 def start_and_wait_for_rows(tmp_path: Path, args: list[str], rows: int) -> tuple[subprocess.Popen[bytes], Path]:
-    process = subprocess.Popen(command_line("run", *args), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command_line("run", *args), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         for file in tmp_path.glob("results/2*/rows.jsonl"):
@@ -212,8 +213,20 @@ def axes_that_hang() -> list[str]:
 
 
 def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench):
-    wrapper = "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000)); sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench', run_name='__main__')"
-    command = [command_line()[0], "-c", wrapper, "run", *axes("fused,sdpa,naive", seq_len="32,64,128"), *QUICK, "--out", str(tmp_path / "r")]
+    wrapper = (
+        "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000)); "
+        "sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench', run_name='__main__')"
+    )
+    command = [
+        command_line()[0],
+        "-c",
+        wrapper,
+        "run",
+        *axes("fused,sdpa,naive", seq_len="32,64,128"),
+        *QUICK,
+        "--out",
+        str(tmp_path / "r"),
+    ]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 1
     assert "rows.jsonl: File too large" in done.stderr

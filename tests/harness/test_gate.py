@@ -51,9 +51,9 @@ def test_a_kernel_that_drops_the_last_64_keys_fails_at_16k(dtype):
     gate = Gate(problem, *tensors, 0)
     rows = torch.tensor(gate.rows)
     output = torch.zeros_like(q)
-    output[:, :, rows] = ((q[:, :, rows] @ k[:, :, :-64].mT * problem.scale).softmax(-1) @ v[:, :, :-64])
+    output[:, :, rows] = (q[:, :, rows] @ k[:, :, :-64].mT * problem.scale).softmax(-1) @ v[:, :, :-64]
     assert "times as far" in gate.judge(output, []).complaint
-    output[:, :, rows] = ((q[:, :, rows] @ k.mT * problem.scale).softmax(-1) @ v)
+    output[:, :, rows] = (q[:, :, rows] @ k.mT * problem.scale).softmax(-1) @ v
     assert gate.judge(output, []).complaint == ""
 
 

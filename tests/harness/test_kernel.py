@@ -11,7 +11,9 @@ from attnbench.impls.problem import Problem
 PROBLEM = Problem(batch=1, seq_len=32, d_model=32, heads=2)
 
 
-@pytest.mark.parametrize(("backend", "kernel"), [("sdpa:flash", "flash"), ("sdpa:math", "math"), ("fused", "matmul+softmax"), ("naive", "matmul+softmax")])
+@pytest.mark.parametrize(
+    ("backend", "kernel"), [("sdpa:flash", "flash"), ("sdpa:math", "math"), ("fused", "matmul+softmax"), ("naive", "matmul+softmax")]
+)
 def test_kernels_are_told_apart(backend, kernel):
     loaded = load(backend)
     call = loaded.prepare(PROBLEM, make_inputs(PROBLEM, torch.device("cpu"), 0), None)

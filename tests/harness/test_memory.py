@@ -61,7 +61,9 @@ budget.tighten()
 del kept
 torch.empty(200 << 20, dtype=torch.uint8)
 """
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ".package", "PATH": "/usr/bin"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": ".package", "PATH": "/usr/bin"}, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -70,7 +72,12 @@ torch.empty(200 << 20, dtype=torch.uint8)
     [
         (torch.OutOfMemoryError("CUDA out of memory."), True),
         (MemoryError(), True),
-        (RuntimeError("[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"), True),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+            ),
+            True,
+        ),
         (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
         (ValueError("CUDA out of memory"), False),
     ],

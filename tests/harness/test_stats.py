@@ -10,9 +10,7 @@ from attnbench.harness.stats import latency_interval, ratio_interval
 
 def blocks(rng, processes, count, *, centre=2.0, process_sd=0.04, block_sd=0.02):
     """Samples with a process effect and a block effect, lognormal."""
-    return [
-        [[centre * math.exp(p + b)] * 3 for b in rng.normal(0, block_sd, count)] for p in rng.normal(0, process_sd, processes)
-    ]
+    return [[[centre * math.exp(p + b)] * 3 for b in rng.normal(0, block_sd, count)] for p in rng.normal(0, process_sd, processes)]
 
 
 def test_interval_over_processes_covers_the_truth_in_95_percent():
