@@ -1,7 +1,4 @@
-"""Attention backends under one interface: `names()` lists them, `load(name)` imports one. Importing this package imports no torch.
-
-    from attnbench.impls import Problem, load, make_inputs
-"""
+"""Attention backends under one interface: `names()` lists them, `load(name)` imports one. Importing this package imports no torch."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

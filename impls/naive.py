@@ -7,7 +7,10 @@ from torch.nn.functional import linear, pad
 from .backend import Call, Inputs, Weights
 from .layer import as_call, split_heads
 from .problem import Problem
+from .sizes import Sizes, plain_operations
 from .textbook import hidden_pairs, softmax_weights
+
+SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64 of its own, for each head
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
@@ -27,7 +30,7 @@ def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
 
 def one_head(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, scale: float) -> Tensor:
     """[batch, n, width] each. A function of its own, so that this head's scores and weights are freed before the next head's."""
-    return softmax_weights(q, k, hidden, scale) @ v
+    return softmax_weights(q @ k.mT, hidden, scale) @ v
 
 
 def layer(problem: Problem, inputs: Inputs, weights: Weights) -> Tensor:
@@ -63,5 +66,41 @@ def one_group(inputs: Inputs, queries: list[Affine], key: Affine, value: Affine,
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
     q, k, _ = inputs if weights is None else split_heads(problem, inputs, weights)
     hidden, group, empty = hidden_pairs(problem, q.device), problem.heads // problem.kv_heads, problem.empty_rows
-    heads = [softmax_weights(q[:, i, empty:], k[:, i // group], hidden, problem.scale) for i in range(problem.heads)]
+    heads = [softmax_weights(q[:, i, empty:] @ k[:, i // group].mT, hidden, problem.scale) for i in range(problem.heads)]
     return pad(torch.stack(heads, 1), (0, 0, empty, 0))
+
+
+def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
+    """Forward: twice one head's scores, and the outputs of the heads before it. With gradients: every head's weights are kept."""
+    if not plain_operations(problem, device.type):
+        return None
+    if not problem.backward:
+        return _forward_peak(problem)
+    return _training_peak(problem) if problem.scope == "core" and not problem.empty_rows else None
+
+
+def _forward_peak(p: Problem) -> int:
+    z = Sizes(p)
+    scores, output = z.s // p.heads, z.o // p.heads
+    last_head = z.o - output + max(2 * scores, scores + output)
+    if p.scope == "core":
+        return max(z.hidden + max(last_head, 2 * z.o), z.padded)
+    projections = z.q // p.heads + (z.k + z.v) // p.kv_heads
+    return z.hidden + max(projections + last_head, 2 * z.o, z.padded, z.whole_o + z.y)
+
+
+def _training_peak(p: Problem) -> int:
+    """Backward goes from the last head to the first: each gives its weights back and leaves its gradients."""
+    z = Sizes(p)
+    group, scores = p.heads // p.kv_heads, z.s // p.heads
+    q, k, v = z.q // p.heads, z.k // p.kv_heads, z.v // p.kv_heads
+    peak = max(z.hidden + z.s + 2 * z.o, z.o + z.q + z.k + z.v + max(z.q, z.k, z.v))  # joining outputs, joining gradients
+    for done in range(p.heads):
+        left = p.heads - done
+        before = left * (scores + SCALE_BYTES) + z.o + z.hidden + done * q + -(-done // group) * (k + v)
+        turn = done % group  # gradients of shared k and v are summed: into a new tensor the first time, later in place
+        weights_gradient = v + scores + (v if turn == 1 else 0)
+        scores_gradient = 2 * scores + (0 if turn else v)
+        inputs_gradient = q + k + (v if turn == 0 else max(0, k - scores) if turn == 1 else 0)
+        peak = max(peak, before + max(weights_gradient, scores_gradient, inputs_gradient))
+    return peak

@@ -2,12 +2,19 @@
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Literal
+from typing import Literal, get_args
 
 Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
+
+CHOICES: dict[str, tuple[str, ...]] = {
+    "dtype": get_args(Dtype),
+    "passes": get_args(Passes),
+    "scope": get_args(Scope),
+    "causal_align": get_args(CausalAlign),
+}
 
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
@@ -42,11 +49,11 @@ class Problem:
         for name in ("kv_seq_len", "kv_heads", "d_k", "d_v"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more, or nothing for the usual value")
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; wanted one of: {', '.join(word for word in allowed if word)}")
         if not (self.d_k and self.d_v) and self.d_model % self.heads:
-            raise ValueError(
-                f"d_model ({self.d_model}) is not a multiple of heads ({self.heads}); "
-                "choose other sizes, or give d_k and d_v"
-            )
+            raise ValueError(f"d_model ({self.d_model}) is not a multiple of heads ({self.heads}); choose other sizes, or give d_k and d_v")
         if self.heads % (self.kv_heads or self.heads):
             raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
         if self.causal_align and not self.causal:

@@ -15,6 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import as_call
 from .problem import Problem
+from .sizes import Sizes
 from .textbook import hidden_pairs
 
 VARIANTS = ("math", "flash", "efficient", "cudnn")
@@ -111,3 +112,41 @@ def _chosen(problem: Problem, device: torch.device, kernel: str = "") -> int:
     with torch.set_grad_enabled(p.backward):
         grouped = p.kv_heads != p.heads
         return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, _from_top_left(p), scale=p.scale, enable_gqa=grouped))
+
+
+def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
+    """Forward in fp32 on the CPU, for its two kernels; None elsewhere, where no formula has been checked yet."""
+    if device.type != "cpu" or problem.backward or problem.dtype != "fp32" or _masked(problem):
+        return None
+    z = Sizes(problem)
+    if variant in ("", "flash") and _chosen(problem, device) == SDPBackend.FLASH_ATTENTION.value:
+        core = max(_flash_peak(problem, threads), z.padded)
+        merged = z.padded == 0  # this kernel writes the merged layout
+    else:
+        core = max(_math_peak(problem), z.padded)
+        merged = False
+    if problem.scope == "core":
+        return core
+    return max(z.projected + core, z.o + z.y if merged else z.after_core)
+
+
+def _flash_peak(p: Problem, threads: int) -> int:
+    """Output, log-sum-exp, and each thread's tile in float32 (ATen/native/cpu/FlashAttentionKernel.cpp)."""
+    z = Sizes(p)
+    q_tile = min(256 if z.rows >= 768 else 64 if z.rows >= 192 else 32, z.rows)
+    kv_tile = min(512, p.kv_seq_len)
+    tile = q_tile * kv_tile + 2 * q_tile + q_tile * p.d_v
+    return z.o + 4 * p.batch * p.heads * z.rows + 4 * threads * tile
+
+
+def _math_peak(p: Problem) -> int:
+    """Scaled q, scores, weights, and what _safe_softmax needs to find rows that see nothing: a byte per score and per row, one sum."""
+    z = Sizes(p)
+    shared = p.kv_heads != p.heads
+    k = z.k // p.kv_heads * p.heads  # shared key/value heads are repeated
+    v = z.v // p.kv_heads * p.heads
+    kept = z.q + (k + v if shared else 0) + (4 * z.rows * p.kv_seq_len if _from_top_left(p) else 0)
+    k_copy, v_copy = (0, 0) if shared else (z.copied(k, p.heads, p.kv_seq_len), z.copied(v, p.heads, p.kv_seq_len))
+    first = k + z.copied(z.q, p.heads, z.rows) + k_copy + z.s
+    softmax = 2 * z.s + z.s // p.item_bytes + p.batch * p.heads * z.rows + 4
+    return kept + max(first, softmax, z.s + v_copy + z.o)

@@ -19,12 +19,11 @@ def hidden_pairs(problem: Problem, device: torch.device, copies: int = 1) -> Ten
     return torch.arange(problem.kv_seq_len, device=device) > last_seen.repeat(copies)[:, None]
 
 
-def softmax_weights(q: Tensor, k: Tensor, hidden: Tensor | None, scale: float) -> Tensor:
-    """q [..., n_q, d_k] and k [..., n_kv, d_k] give [..., n_q, n_kv]. Two such matrices are alive at the peak: scores and weights.
+def softmax_weights(s: Tensor, hidden: Tensor | None, scale: float) -> Tensor:
+    """The weights for s = Q K^T, [..., n_q, n_kv]; `s` is used up. Two such matrices are alive at the peak: scores and weights.
 
     Scaling and masking work in place, which is safe under autograd: neither needs the values that it overwrites.
     """
-    s = q @ k.mT
     s.mul_(scale)
     if hidden is not None:
         s.masked_fill_(hidden, -inf)
