@@ -49,8 +49,8 @@ def _json(columns: list[str], rows: list[Row]) -> str:
 
 def _md(columns: list[str], rows: list[Row]) -> str:
     same, names, cells = readable(rows)
-    said = [f"- {_md_cell(key)}: {_md_cell(value)}" for key, value in same]
-    table = [names, ("---",) * len(names)]
+    said = [f"Equal in all rows: {_md_cell(', '.join(same))}."] if same else []
+    table = [tuple(map(_md_cell, names)), ("---",) * len(names)]
     lines = ["| " + " | ".join(line) + " |" for line in (*table, *(tuple(map(_md_cell, row)) for row in cells))]
     return "\n".join([*said, *([""] if said else []), *lines]) + "\n"
 

@@ -13,7 +13,8 @@ from .read import BadRun, Run, read_run
 __all__ = ["BadRun", "Run", "frame", "load", "read_run"]
 
 NOT_REACHED = "not reached"
-_TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string", "Int64", "float64", "boolean", "object"
+# Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
+_TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string[python]", "Int64", "float64", "boolean", "object"
 COLUMNS = {
     **dict.fromkeys(("case", "backend", "device"), _TEXT),
     **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), _COUNT),

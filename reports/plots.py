@@ -136,7 +136,7 @@ def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: floa
     entries = [("\u2009" + visible(name), Line2D([], [], **_look(name, backends))) for name in names]
     kinds = {series.kind for series in drawn}
     if "formula" in kinds:
-        entries.append(("predicted by formula", Line2D([], [], color=INK, **FORMULA)))
+        entries.append(("by formula", Line2D([], [], color=INK, **FORMULA)))
     if "failed" in kinds:
         what = "out of memory" if figure.panels[0].unit == "bytes" else "did not run"
         entries.append((what, Line2D([], [], color=INK, marker="x", markersize=8, markeredgewidth=2, linestyle="none")))

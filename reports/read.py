@@ -39,7 +39,7 @@ META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario"
 STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
 
 
-class BadRun(ValueError):  # noqa: N818 - a bad run is what it is
+class BadRun(ValueError):
     """A folder that cannot be read as a run: one line with the file, the line number, what was found and what was wanted."""
 
 

@@ -7,14 +7,15 @@ from .problems import Row
 def absent(rows: list[Row], shown: list[Row]) -> str:
     """The rows that are not shown, told by backend and status; N is left out where it is every N of that backend."""
     drawn = {row["case"] for row in shown}
+    with_points = {row["backend"] for row in shown}
     alike: dict[tuple[str, str], list[int]] = {}
+    never: dict[str, list[str]] = {}
     for row in rows:
-        if row["case"] not in drawn:
-            why = "without a number" if row["status"] == "ok" else STATUS_WORDS[row["status"]]
+        why = "without a number" if row["status"] == "ok" else STATUS_WORDS[row["status"]]
+        if row["backend"] not in with_points:
+            never.setdefault(row["backend"], []).append(why)
+        elif row["case"] not in drawn:
             alike.setdefault((row["backend"], why), []).append(row["seq_len"])
-    every = {backend: sum(row["backend"] == backend for row in rows) for backend, _ in alike}
-    said = [
-        f"{backend} ({why})" if len(lengths) == every[backend] else f"{backend} at {', '.join(map(count_text, sorted(lengths)))} ({why})"
-        for (backend, why), lengths in alike.items()
-    ]
+    said = [f"{backend} at {', '.join(map(count_text, sorted(lengths)))} ({why})" for (backend, why), lengths in alike.items()]
+    said += [f"{backend} ({', '.join(dict.fromkeys(reasons))})" for backend, reasons in never.items()]
     return f". Without a point: {'; '.join(said)}" if said else ""

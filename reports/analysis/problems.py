@@ -93,6 +93,10 @@ def axis_text(axis: str, value: Any) -> str:
     return {"passes": f"{value} pass" if "+" not in str(value) else str(value), "causal_align": f"aligned {value}"}.get(axis, str(value))
 
 
+def axis_title(axis: str) -> str:
+    return _SYMBOLS.get(axis, axis)
+
+
 def value_text(axis: str, value: Any) -> str:
     return count_text(value) if axis in ("seq_len", "kv_seq_len") and isinstance(value, int) else str(value)
 

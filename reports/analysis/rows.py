@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..words import bytes_text, flops_text, number_text, rate_text, time_text
-from .problems import AXES, Row, axis_text, problem, value_text
+from .problems import AXES, Row, axis_text, axis_title, problem, value_text
 
 _NUMBERS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), time_text),
@@ -30,17 +30,24 @@ _KEYS = ("backend", *AXES, *_OUTCOME, *_COST)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 
 
-def readable(rows: list[Row]) -> tuple[list[tuple[str, str]], tuple[str, ...], list[tuple[str, ...]]]:
-    """(what is equal in all rows, with its value), the titles of the columns that differ, and their cells."""
+def readable(rows: list[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
+    """What is equal in all rows, in words; the titles of the columns that differ, and their cells."""
     rows = [row | problem(row) for row in rows]
     constant = [key for key in _KEYS if key not in _NEVER_CONSTANT and len({row.get(key) for row in rows}) <= 1]
     columns = [key for key in _KEYS if key not in constant]
-    same = [(_title(key), text) for key in constant if rows and (text := _cell(key, rows[0].get(key)))]
+    same = [text for key in constant if rows and (text := _said(key, rows[0].get(key)))]
     return same, tuple(map(_title, columns)), [tuple(_cell(key, row.get(key)) for key in columns) for row in rows]
 
 
+def _said(key: str, value: Any) -> str:
+    if key in AXES:
+        return axis_text(key, value)
+    text = _cell(key, value)
+    return f"{_title(key)} {text}" if text else ""
+
+
 def _title(key: str) -> str:
-    return _TITLES.get(key, key)
+    return _TITLES.get(key, axis_title(key))
 
 
 def _cell(key: str, value: Any) -> str:

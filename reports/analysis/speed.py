@@ -1,5 +1,6 @@
 """Which backend is fastest on one problem, and whether that is more than noise."""
 
+from collections import Counter
 from dataclasses import dataclass
 from math import isfinite
 
@@ -45,3 +46,15 @@ def finding(group: Group) -> str:
         return f"no clear winner {where}: {first['backend']} and {second} are not told apart ({why})"
     takes = f"{time_text(first['latency_ms'])}; {second} takes {number_text(margin.value)} times as long ({between})"
     return f"{first['backend']} is fastest {where}: {takes}"
+
+
+def tally(groups: list[Group]) -> str:
+    """How often each backend won: `sdpa is fastest in 14 of 16, no clear winner in 2`."""
+    races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margin is not None]
+    won = Counter(race.ranking[0]["backend"] for race in races if race.margin is not None and race.margin.clear)
+    said = [f"{backend} is fastest in {count} of {len(races)}" for backend, count in won.most_common()]
+    undecided = len(races) - won.total()
+    said += [f"no clear winner in {undecided} of {len(races)}"] if undecided else []
+    alone = len(groups) - len(races)
+    said += [f"nothing to compare in {alone}"] if alone else []
+    return ", ".join(said)

@@ -40,12 +40,17 @@ def finding(found: list[End]) -> str:
     """One sentence: who hits the wall where, and who goes on."""
     hit = sorted((end for end in found if end.first_out is not None), key=lambda end: end.first_out or 0)
     parts = [_hit_text(first, alike, again=place > 0) for place, (first, alike) in enumerate(_alike(hit))]
-    free = [end for end in found if end.first_out is None and end.longest is not None]
-    for place, (first, alike) in enumerate(_alike(sorted(free, key=lambda end: -(end.longest or 0)))):
-        n, one = count_text(first.longest or 0), len(alike) == 1
-        verb = "was measured up to" if place else "goes on to" if hit else "fits up to"
-        several = "were measured up to" if place else "go on to" if hit else "fit up to"
-        parts.append(f"{list_text(alike)} {verb if one else several} N = {n}")
+    free = sorted((end for end in found if end.first_out is None and end.longest is not None), key=lambda end: -(end.longest or 0))
+    for place, (first, alike) in enumerate(_alike(free)):
+        one, longest = len(alike) == 1, first.longest or 0
+        if place or (hit and longest < (hit[-1].first_out or 0)):
+            verb = "was measured up to" if one else "were measured up to"
+        elif hit:
+            verb = "still fits at" if longest == hit[-1].first_out else "goes on to"
+            verb = verb if one else verb.replace("fits", "fit").replace("goes", "go")
+        else:
+            verb = "fits up to" if one else "fit up to"
+        parts.append(f"{list_text(alike)} {verb} N = {count_text(longest)}")
     return "; ".join(parts) if parts else "no case was measured or ran out of memory"
 
 

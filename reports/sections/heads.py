@@ -26,15 +26,15 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         )
         return
     yield Text(
-        text="Every ratio is against h = 1 of the same backend on the otherwise equal problem. Times are paired block by block where both were "
-        "measured in the same blocks, else marked so.",
+        text="Every ratio is against h = 1 of the same backend on the otherwise equal problem. Times are paired block by block where "
+        "both were measured in the same blocks, else marked as unpaired.",
         kind="note",
     )
     for group, costs in compared[:MOST_FIGURES]:
         yield _figure(group, costs, meta)
     if left := compared[MOST_FIGURES:]:
         yield Text(text=f"{plural(len(left), 'further problem')} not drawn; the table has them all.", kind="note")
-    yield _table(compared, folded=len(compared) > 1)
+        yield _table(compared, folded=True)
 
 
 def _figure(group: Group, costs: list[HeadCost], meta: Meta) -> Figure:

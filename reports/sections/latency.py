@@ -33,7 +33,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 def _figure(group: Group, meta: Meta) -> Figure:
     series: list[Series] = []
-    for backend in backends(group.rows):
+    timed_backends = backends(row for row in group.rows if row["latency_ms"] is not None)
+    shown = [row for row in group.rows if row["backend"] in timed_backends and (row["latency_ms"] is not None or row["status"] != "ok")]
+    for backend in timed_backends:
         rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
         timed = [row for row in rows if row["latency_ms"] is not None]
         failed = tuple(row["seq_len"] for row in rows if row["status"] != "ok")
@@ -47,10 +49,10 @@ def _figure(group: Group, meta: Meta) -> Figure:
                 high=tuple(row["latency_high_ms"] for row in timed),
             )
         )
-        series.append(Series(backend=backend, kind="failed", x=failed if timed else (), y=(None,) * len(failed if timed else ())))
+        series.append(Series(backend=backend, kind="failed", x=failed, y=(None,) * len(failed)))
     return Figure(
         title=group.said(speed.finding(group)),
-        caption=caption(group.problem, meta) + absent(group.rows, [row for row in group.rows if row["latency_ms"] is not None]),
+        caption=caption(group.problem, meta) + absent(group.rows, shown),
         description="Latency over the sequence length N, both logarithmic, one line per backend, with 95 % intervals as bars. A cross at "
         "the upper edge marks a case that did not run. The table below has every number.",
         panels=(

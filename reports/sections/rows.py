@@ -21,7 +21,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         return
     same, columns, rows = readable(records(frame.head(MOST_ROWS)))
     if same:
-        yield Text(text=f"Equal in all rows: {', '.join(f'{key} {value}' for key, value in same)}.", kind="note")
+        yield Text(text=f"Equal in all rows: {', '.join(same)}.", kind="note")
     yield Table(title="All cases", columns=columns, rows=tuple(rows))
     if len(frame) > MOST_ROWS:
         yield Text(text=f"The first {MOST_ROWS} of {len(frame)} cases; the command export gives them all.", kind="note")

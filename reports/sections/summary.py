@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..analysis import heads, speed, wall
 from ..analysis.context import Meta
-from ..analysis.problems import Group, Row, axis_text, backends, groups, label, records, value_text, varying_axes
+from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
 from ..blocks import Block, Table, Text
 from ..words import STATUS_WORDS, plural, time_text
 
@@ -28,11 +28,14 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         return
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
-        yield from _sentences([f"{group.said(speed.finding(group))}." for group in over_n if speed.longest_race(group)], "speed")
+        raced = [group for group in over_n if speed.longest_race(group)]
+        if len(raced) > MOST_PROBLEMS:
+            yield Text(text=f"At the longest N of each problem: {speed.tally(raced)}.")
+        yield from _sentences([f"{group.said(speed.finding(group))}." for group in raced], "Latency")
     else:
         yield Text(text="No case has a latency.")
     if any(row["status"] in wall.OUT_OF_MEMORY for row in rows):
-        yield from _sentences([f"{group.said(wall.finding(wall.ends(group)))}." for group in over_n if _ran_out(group)], "memory")
+        yield from _sentences([f"{group.said(wall.finding(wall.ends(group)))}." for group in over_n if _ran_out(group)], "Memory wall")
     else:
         yield Text(text="Nothing ran out of memory.")
     compared = [(group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)]
@@ -44,11 +47,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield from _matrix(rows)
 
 
-def _sentences(sentences: list[str], subject: str) -> Iterator[Block]:
+def _sentences(sentences: list[str], section: str) -> Iterator[Block]:
     for sentence in sentences[:MOST_PROBLEMS]:
         yield Text(text=sentence)
     if more := sentences[MOST_PROBLEMS:]:
-        yield Text(text=f"{plural(len(more), 'more problem')}: see the sections on {subject} below.", kind="note")
+        yield Text(text=f"{plural(len(more), 'more problem')}: see {section} below.", kind="note")
 
 
 def _ran_out(group: Group) -> bool:
@@ -82,7 +85,7 @@ def _matrix(rows: list[Row]) -> Iterator[Block]:
             strong.add((place, len(axes) + names.index(ranking.ranking[0]["backend"])))
         cells = [cell(by_backend[name]) if name in by_backend else "" for name in names]
         lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
-    columns = [label({axis: "?"}, [axis]).split("\u00a0")[0] for axis in axes]
+    columns = [axis_title(axis) for axis in axes]
     yield Table(
         title="Latency per problem and backend; bold: fastest, by an interval that leaves out a tie",
         columns=(*columns, *names),

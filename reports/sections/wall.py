@@ -62,7 +62,7 @@ def _figure(group: Group, meta: Meta) -> Figure:
         panels=(
             Panel(
                 x_label="sequence length N (1k = 1024)",
-                y_label="peak bytes above inputs and weights",
+                y_label="peak bytes of a call",
                 unit="bytes",
                 series=tuple(one for one in series if one.x),
                 line=(budget, f"budget {bytes_text(budget)}, inputs included") if budget else None,

@@ -19,9 +19,21 @@ SPEED = {"naive": 1.35, "fused": 1.0, "sdpa": 0.42}  # relative time per score
 def problem(seq_len: int, heads: int = 8, **changes: Any) -> dict[str, Any]:
     d_model = changes.get("d_model", 512)
     return {
-        "device": "cpu", "batch": 1, "seq_len": seq_len, "kv_seq_len": seq_len, "d_model": d_model, "heads": heads, "kv_heads": heads,
-        "d_k": d_model // heads, "d_v": d_model // heads, "dtype": "fp32", "causal": False, "causal_align": "", "passes": "forward",
-        "scope": "core", **changes,
+        "device": "cpu",
+        "batch": 1,
+        "seq_len": seq_len,
+        "kv_seq_len": seq_len,
+        "d_model": d_model,
+        "heads": heads,
+        "kv_heads": heads,
+        "d_k": d_model // heads,
+        "d_v": d_model // heads,
+        "dtype": "fp32",
+        "causal": False,
+        "causal_align": "",
+        "passes": "forward",
+        "scope": "core",
+        **changes,
     }
 
 
@@ -42,30 +54,39 @@ def row(planned: dict[str, Any], status: str = "ok", **changes: Any) -> dict[str
     """A row of a planned case; blocks of one group drift together, so that pairing has something to cancel."""
     backend, n, heads = planned["backend"], planned["seq_len"], planned["heads"]
     started = status in ("ok", "crashed", "oom")
-    drift, own = Random(planned["group"]), Random(planned["case"])
+    drift, own = Random(ascii(planned["group"])), Random(ascii(planned["case"]))
     scale = SPEED.get(backend, 1.0) * (1 + 0.12 * (heads > 1) * (backend != "sdpa"))
     typical_ms = 0.02 + 2.1e-6 * n * n * planned["batch"] * planned["d_model"] / 512 * scale
     drifts = [drift.lognormvariate(0, 0.05) for _ in range(8)]
     blocks = [[typical_ms * d * own.lognormvariate(0, 0.01) for _ in range(3)] for d in drifts]
     predicted = peak_bytes(backend, planned)
     return {
-        "schema": 1, "kind": "latency", "attempt": 1, **{key: value for key, value in planned.items() if key != "group"},
-        "status": status, "reason": REASONS.get(status, "" if status == "ok" else f"made up: {status}"), "log_tail": None,
-
-            "phase": {"oom": "memory", "crashed": "latency", "ok": ""}.get(status, "refuse"),
-            "session": f"{planned['group']}-1" if started else None
-        ,
-        "block_ms": [blocks] if status == "ok" else None, "wall_block_ms": None, "processes": 1 if status == "ok" else None,
-        "stop": "ci" if status == "ok" else None, "half_width_ratio": 0.04 if status == "ok" else None,
-        "input_bytes": 3 * planned["batch"] * n * planned["d_model"] * 4, "peak_bytes": predicted + 512 if status == "ok" else None,
-        "peak_source": "allocator events" if status == "ok" else None, "predicted_peak_bytes": predicted, "predicted_reason": "",
-        "work_flops": 4 * planned["batch"] * n * n * planned["d_model"], "error_l2_ratio": 3e-7 if status == "ok" else None,
-
-            "error_ratio": 1.02 if status == "ok" else None,
-            "kernel_requested": None,
-            "kernel": f"{backend} kernel" if status == "ok" else None
-        ,
-        "started_utc": "2026-11-21T09:30:00Z" if started else None, "spent_s": 1.5 if started else None,
+        "schema": 1,
+        "kind": "latency",
+        "attempt": 1,
+        **{key: value for key, value in planned.items() if key != "group"},
+        "status": status,
+        "reason": REASONS.get(status, "" if status == "ok" else f"made up: {status}"),
+        "log_tail": None,
+        "phase": {"oom": "memory", "crashed": "latency", "ok": ""}.get(status, "refuse"),
+        "session": f"{planned['group']}-1" if started else None,
+        "block_ms": [blocks] if status == "ok" else None,
+        "wall_block_ms": None,
+        "processes": 1 if status == "ok" else None,
+        "stop": "ci" if status == "ok" else None,
+        "half_width_ratio": 0.04 if status == "ok" else None,
+        "input_bytes": 3 * planned["batch"] * n * planned["d_model"] * 4,
+        "peak_bytes": predicted + 512 if status == "ok" else None,
+        "peak_source": "allocator events" if status == "ok" else None,
+        "predicted_peak_bytes": predicted,
+        "predicted_reason": "",
+        "work_flops": 4 * planned["batch"] * n * n * planned["d_model"],
+        "error_l2_ratio": 3e-7 if status == "ok" else None,
+        "error_ratio": 1.02 if status == "ok" else None,
+        "kernel_requested": None,
+        "kernel": f"{backend} kernel" if status == "ok" else None,
+        "started_utc": "2026-11-21T09:30:00Z" if started else None,
+        "spent_s": 1.5 if started else None,
         **changes,
     }
 
@@ -77,7 +98,7 @@ def write_run(parent: Path, cases: list[dict[str, Any]], rows: list[dict[str, An
     scenario |= {"backends": list(dict.fromkeys(one["backend"] for one in cases)), "baseline": "fused", "contrast": ["heads"]}
     scenario |= {"plan": {"name": "quick", "allocator": "warm_heap"}, "limits": {"memory_gib": 2}, "source": f"scenarios/{name}.yaml"}
     environment = {
-        "cpu_model": "Imaginary CPU 9000",
+        "cpu": "Imaginary CPU 9000",
         "cores": 2,
         "torch": "2.15.0",
         "python": "3.11.7",
