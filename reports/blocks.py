@@ -25,7 +25,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The points of one backend. `failed` points without a y stand at the upper edge."""
+    """The points of one backend in order of x. Without a y a line is broken there, and a `failed` point stands at the upper edge."""
 
     backend: str
     kind: Literal["measured", "formula", "failed"]

@@ -89,7 +89,7 @@ def axis_text(axis: str, value: Any) -> str:
     if axis == "causal":
         return "causal" if value else "not causal"
     if axis in _SYMBOLS:
-        return f"{_SYMBOLS[axis]}\u00a0=\u00a0{value_text(axis, value)}"  # never broken over two lines
+        return f"{_SYMBOLS[axis]}\u00a0=\u00a0{value_text(axis, value)}"  # no-break spaces: stays on one line
     return {"passes": f"{value} pass" if "+" not in str(value) else str(value), "causal_align": f"aligned {value}"}.get(axis, str(value))
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass
 from math import isfinite
 
-from ..words import count_text, number_text, time_text
-from .problems import Group, Row
+from ..words import number_text, time_text
+from .problems import Group, Row, axis_text
 from .ratio import Ratio, time_ratio
 
 
@@ -36,7 +36,7 @@ def finding(group: Group) -> str:
     if found is None:
         return "no case has a latency"
     n, fastest = found
-    first, where = fastest.ranking[0], f"at N = {count_text(n)}"
+    first, where = fastest.ranking[0], f"at {axis_text('seq_len', n)}"
     if fastest.margin is None:
         return f"{first['backend']} takes {time_text(first['latency_ms'])} {where}, with nothing to compare it with"
     margin, second = fastest.margin, fastest.ranking[1]["backend"]

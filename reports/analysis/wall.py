@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..words import count_text, list_text
-from .problems import Group, backends
+from ..words import list_text
+from .problems import Group, axis_text, backends
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 
@@ -50,7 +50,7 @@ def finding(found: list[End]) -> str:
             verb = verb if one else verb.replace("fits", "fit").replace("goes", "go")
         else:
             verb = "fits up to" if one else "fit up to"
-        parts.append(f"{list_text(alike)} {verb} N = {count_text(longest)}")
+        parts.append(f"{list_text(alike)} {verb} {axis_text('seq_len', longest)}")
     return "; ".join(parts) if parts else "no case was measured or ran out of memory"
 
 
@@ -64,4 +64,4 @@ def _alike(ends: list[End]) -> list[tuple[End, list[str]]]:
 
 def _hit_text(end: End, names: list[str], *, again: bool) -> str:
     verb = "" if again else " runs out of memory" if len(names) == 1 else " run out of memory"
-    return f"{list_text(names)}{verb} at N = {count_text(end.first_out or 0)}{'' if end.tried else ' (predicted)'}"
+    return f"{list_text(names)}{verb} at {axis_text('seq_len', end.first_out)}{'' if end.tried else ' (predicted)'}"

@@ -37,16 +37,15 @@ def _figure(group: Group, meta: Meta) -> Figure:
     shown = [row for row in group.rows if row["backend"] in timed_backends and (row["latency_ms"] is not None or row["status"] != "ok")]
     for backend in timed_backends:
         rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
-        timed = [row for row in rows if row["latency_ms"] is not None]
         failed = tuple(row["seq_len"] for row in rows if row["status"] != "ok")
         series.append(
             Series(
                 backend=backend,
                 kind="measured",
-                x=tuple(row["seq_len"] for row in timed),
-                y=tuple(row["latency_ms"] for row in timed),
-                low=tuple(row["latency_low_ms"] for row in timed),
-                high=tuple(row["latency_high_ms"] for row in timed),
+                x=tuple(row["seq_len"] for row in rows),
+                y=tuple(row["latency_ms"] for row in rows),
+                low=tuple(row["latency_low_ms"] for row in rows),
+                high=tuple(row["latency_high_ms"] for row in rows),
             )
         )
         series.append(Series(backend=backend, kind="failed", x=failed, y=(None,) * len(failed)))

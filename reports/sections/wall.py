@@ -1,6 +1,7 @@
 """The memory wall: peak bytes over N, measured and by formula, with the budget and every case that did not fit."""
 
 from collections.abc import Iterator
+from typing import Literal
 
 import pandas as pd
 
@@ -51,7 +52,7 @@ def _figure(group: Group, meta: Meta) -> Figure:
         rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
         series += [
             _series(backend, "formula", [(row["seq_len"], row.get("predicted_peak_bytes") or None) for row in rows]),
-            _series(backend, "measured", [(row["seq_len"], _height(row, budget)) for row in rows if row["status"] == "ok"]),
+            _series(backend, "measured", [(row["seq_len"], _height(row, budget) if row["status"] == "ok" else None) for row in rows]),
             _series(backend, "failed", [(row["seq_len"], _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY]),
         ]
     return Figure(
@@ -64,7 +65,7 @@ def _figure(group: Group, meta: Meta) -> Figure:
                 x_label="sequence length N (1k = 1024)",
                 y_label="peak bytes of a call",
                 unit="bytes",
-                series=tuple(one for one in series if one.x),
+                series=tuple(one for one in series if (one.x if one.kind == "failed" else any(one.y))),
                 line=(budget, f"budget {bytes_text(budget)}, inputs included") if budget else None,
             ),
         ),
@@ -72,10 +73,8 @@ def _figure(group: Group, meta: Meta) -> Figure:
     )
 
 
-def _series(backend: str, kind: str, points: list[tuple[int, float | None]]) -> Series:
-    # A failed point without a height stays: it is drawn at the upper edge.
-    kept = [(x, y) for x, y in points if kind == "failed" or y is not None]
-    return Series(backend=backend, kind=kind, x=tuple(x for x, _ in kept), y=tuple(y for _, y in kept))  # type: ignore[arg-type]
+def _series(backend: str, kind: Literal["measured", "formula", "failed"], points: list[tuple[int, float | None]]) -> Series:
+    return Series(backend=backend, kind=kind, x=tuple(x for x, _ in points), y=tuple(y for _, y in points))
 
 
 def _table(group: Group) -> Table:
