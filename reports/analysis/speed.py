@@ -11,22 +11,33 @@ from .ratio import Ratio, time_ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """The timed rows of one problem, fastest first; `margin` is how many times as long the second takes as the first."""
+    """The timed rows of one problem, fastest first, and how many times as long each of the others takes as the first."""
 
     ranking: list[Row]
-    margin: Ratio | None
+    margins: list[Ratio]
+
+    @property
+    def tie(self) -> int | None:
+        """The first of the others that the first is not told apart from, as its place in `margins`."""
+        return next((place for place, margin in enumerate(self.margins) if not margin.clear), None)
+
+    @property
+    def clear(self) -> bool:
+        """There are others, and the first is faster than every one by more than noise."""
+        return bool(self.margins) and self.tie is None
 
 
 def race(rows: list[Row]) -> Race:
     ranking = sorted((row for row in rows if row.get("latency_ms") is not None), key=lambda row: (row["latency_ms"], row["case"]))
-    return Race(ranking=ranking, margin=time_ratio(ranking[1], ranking[0]) if len(ranking) > 1 else None)
+    margins = [time_ratio(row, ranking[0]) for row in ranking[1:]]
+    return Race(ranking=ranking, margins=[margin for margin in margins if margin is not None])
 
 
 def longest_race(group: Group) -> tuple[int, Race] | None:
     """The race at the longest N that two backends finished, else at the longest that one did."""
     races = {n: race([row for row in group.rows if row["seq_len"] == n]) for n in sorted({row["seq_len"] for row in group.rows})}
     ran = [n for n, found in races.items() if found.ranking]
-    contested = [n for n in ran if races[n].margin is not None]
+    contested = [n for n in ran if races[n].margins]
     return (max(contested or ran), races[max(contested or ran)]) if ran else None
 
 
@@ -37,21 +48,22 @@ def finding(group: Group) -> str:
         return "no case has a latency"
     n, fastest = found
     first, where = fastest.ranking[0], f"at {axis_text('seq_len', n)}"
-    if fastest.margin is None:
+    if not fastest.margins:
         return f"{first['backend']} takes {time_text(first['latency_ms'])} {where}, with nothing to compare it with"
-    margin, second = fastest.margin, fastest.ranking[1]["backend"]
+    rival = fastest.tie or 0
+    margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
     between = f"{number_text(margin.low)} to {number_text(margin.high)}{'' if margin.paired else ', unpaired'}"
-    if not margin.clear:
+    if not fastest.clear:
         why = f"ratio {between}" if isfinite(margin.low) else "no interval"
-        return f"no clear winner {where}: {first['backend']} and {second} are not told apart ({why})"
-    takes = f"{time_text(first['latency_ms'])}; {second} takes {number_text(margin.value)} times as long ({between})"
+        return f"no clear winner {where}: {first['backend']} and {other} are not told apart ({why})"
+    takes = f"{time_text(first['latency_ms'])}; {other} takes {number_text(margin.value)} times as long ({between})"
     return f"{first['backend']} is fastest {where}: {takes}"
 
 
 def tally(groups: list[Group]) -> str:
     """How often each backend won: `sdpa is fastest in 14 of 16, no clear winner in 2`."""
-    races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margin is not None]
-    won = Counter(race.ranking[0]["backend"] for race in races if race.margin is not None and race.margin.clear)
+    races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margins]
+    won = Counter(race.ranking[0]["backend"] for race in races if race.clear)
     said = [f"{backend} is fastest in {count} of {len(races)}" for backend, count in won.most_common()]
     undecided = len(races) - won.total()
     said += [f"no clear winner in {undecided} of {len(races)}"] if undecided else []

@@ -67,7 +67,7 @@ def _table(group: Group) -> Table:
     for place, n in enumerate(sorted({row["seq_len"] for row in group.rows})):
         here = {row["backend"]: row for row in group.rows if row["seq_len"] == n}
         found = speed.race(list(here.values()))
-        if found.margin is not None and found.margin.clear:
+        if found.clear:
             strong.add((place, 1 + names.index(found.ranking[0]["backend"])))
         lines.append((count_text(n), *(_cell(here[name]) if name in here else "" for name in names)))
     return Table(

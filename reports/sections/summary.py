@@ -81,13 +81,13 @@ def _matrix(rows: list[Row]) -> Iterator[Block]:
     for place, group in enumerate(problems[:MOST_TABLE_ROWS]):
         by_backend = {row["backend"]: row for row in group.rows}
         ranking = speed.race(group.rows)
-        if ranking.margin is not None and ranking.margin.clear:
+        if ranking.clear:
             strong.add((place, len(axes) + names.index(ranking.ranking[0]["backend"])))
         cells = [cell(by_backend[name]) if name in by_backend else "" for name in names]
         lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
     columns = [axis_title(axis) for axis in axes]
     yield Table(
-        title="Latency per problem and backend; bold: fastest, by an interval that leaves out a tie",
+        title="Latency per problem and backend; bold: faster than every other by more than noise",
         columns=(*columns, *names),
         rows=tuple(lines),
         strong=frozenset(strong),

@@ -65,6 +65,17 @@ def test_a_tie_has_no_winner(tmp_path: Path) -> None:
     assert "no clear winner at N = 128: fused and sdpa are not told apart" in speed.finding(group).replace("\xa0", " ")
 
 
+def test_the_fastest_must_beat_every_other_one_and_not_only_the_second(tmp_path: Path) -> None:
+    cases = [case(backend, problem(128)) for backend in ("a", "b", "c")]
+    blocks = ([[[1.0], [1.01], [1.0]]], [[[1.5], [1.52], [1.51]]], [[[0.5], [9.0], [2.0]]])
+    rows = rows_of(write_run(tmp_path, cases, [row(planned, block_ms=b) for planned, b in zip(cases, blocks, strict=True)]))
+    found = speed.race(rows)
+    assert [member["backend"] for member in found.ranking] == ["a", "b", "c"]
+    assert found.margins[0].clear
+    assert not found.clear
+    assert "a and c are not told apart" in speed.finding(groups(rows, "seq_len")[0])
+
+
 def test_only_equal_problems_stand_together(tmp_path: Path) -> None:
     shapes = [
         {"heads": 1},
