@@ -111,7 +111,10 @@ class Builder:
             self.problems.append(f"{where}: key {shown(key)} given twice, first at {first}; wanted it once; remove one")
         else:
             self.places.keys[path] = where
-        mapping.setdefault(key, self.node(next(self.events), path))
+        value = next(self.events)
+        if isinstance(value, ScalarEvent) and not value.value and not value.style:
+            self.places.values.setdefault(path, where)  # nothing stands there that one could point at
+        mapping.setdefault(key, self.node(value, path))
 
     def alias(self, anchor: str, where: str) -> Any:
         if anchor not in self.anchors:

@@ -47,11 +47,12 @@ def read_bytes(path: Path) -> bytes:
             errno.EACCES: "may not be read; check its permissions",
         }
         raise BadInput(f"{name}: {known.get(code or 0, f'cannot be opened: {error}; wanted a readable file')}") from None
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        kind = "a directory" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a special file"
+        raise BadInput(f"{name}: {kind}; wanted a file")
     with os.fdopen(descriptor, "rb") as file:
-        mode = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(mode):
-            kind = "a directory" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a special file"
-            raise BadInput(f"{name}: {kind}; wanted a file")
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise BadInput(f"{name}: larger than 1 MiB; wanted a scenario, which takes a few KiB")

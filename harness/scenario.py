@@ -1,0 +1,172 @@
+"""A scenario: a question, and the grid of cases that answers it. Read from YAML or from flags; wrong ones raise BadInput."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
+from pydantic_core import PydanticCustomError
+
+from ..impls import names
+from ..impls.problem import Dtype, Passes, Problem, Scope
+from .errors import BadInput
+from .scenario_check import problems_of
+from .scenario_errors import lines
+from .scenario_fields import (
+    MEANING,
+    Align,
+    AtLeastOne,
+    AxisName,
+    DeviceKind,
+    ExtraCase,
+    Grid,
+    Limits,
+    Name,
+    Plan,
+    Question,
+    Strict,
+    Text,
+    as_tuple,
+    list_to_tuple,
+)
+from .scenario_grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique
+from .scenario_input import apply, expand_aliases, flag_document
+from .scenario_names import find, summaries
+from .yaml_document import Document, shown
+from .yaml_text import read_yaml
+
+__all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "load", "schema", "summaries"]
+
+
+def known_backend(name: str) -> str:
+    if name not in names():
+        raise PydanticCustomError("unknown_backend", "{known}", {"known": tuple(names())})
+    return name
+
+
+Measure = Literal["latency", "memory"]
+Backend = Annotated[str, AfterValidator(known_backend)]
+Backends = Annotated[tuple[Backend, ...], AtLeastOne, BeforeValidator(as_tuple, list[str] | str)]
+Contrast = Annotated[tuple[AxisName, ...], BeforeValidator(as_tuple, list[AxisName] | AxisName)]
+Cases = Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)]
+Measures = Annotated[tuple[Measure, ...], AtLeastOne, BeforeValidator(as_tuple, list[Measure] | Measure)]
+
+
+class Scenario(Strict):
+    """One YAML file. Every backend is measured on every problem of the grid and on every explicit case."""
+
+    name: Name = Field(description="Short name; run folders carry it: lowercase letters, digits, _ and -, at most 64.")
+    question: Question = Field(max_length=500, description="What the report answers, in plain words.")
+    description: Text = Field(default="", max_length=5000, description="Background, for readers of the report.")
+    backends: Backends = Field(description="Names of backends, see `attnbench list backends`.")
+    baseline: str | None = Field(default=None, description="The backend that the others are compared with; one of backends.")
+    grid: Grid = Field(default=Grid(), description="Values per axis; every combination is one problem. Single values need no list.")
+    cases: Cases = Field(default=(), description="Problems that fit no grid; an axis that is left out comes from the grid.")
+    contrast: Contrast = Field(default=(), description="Axes whose values are measured side by side, so that their ratios are paired.")
+    dtype: Dtype = Field(default="fp32", description=f"{MEANING['dtype']} Counts where the grid does not say.")
+    causal: bool = Field(default=False, description=f"{MEANING['causal']} Counts where the grid does not say.")
+    causal_align: Align | None = Field(default=None, description=f"{MEANING['causal_align']} Counts where the grid does not say.")
+    passes: Passes = Field(default="forward", description=f"{MEANING['passes']} Counts where the grid does not say.")
+    scope: Scope = Field(default="core", description=f"{MEANING['scope']} Counts where the grid does not say.")
+    device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where to measure; auto takes a GPU where there is one.")
+    plan: Plan = Field(default=Plan(), description="How long and how often to measure: quick, standard, rigorous, or fields.")
+    limits: Limits = Field(default=Limits(), description="What stops a case, and how many cases are too many.")
+    measure: Measures = Field(default=("latency", "memory"), description="What to measure: latency, memory, or both.")
+    _source: str = PrivateAttr("")
+
+    @property
+    def source(self) -> str:
+        """The file it was read from, or where else it came from."""
+        return self._source
+
+    @property
+    def devices(self) -> tuple[DeviceKind, ...]:
+        """The kinds of device that it may run on."""
+        return ("cpu", "cuda") if self.device == "auto" else (self.device,)
+
+    def axes(self, device: str) -> dict[str, tuple[Any, ...]]:
+        """The values of each axis on a kind of device; axes that keep their usual value are absent."""
+        usual = {"batch": (1,)} | {axis: (getattr(self, axis),) for axis in AXES if axis in Scenario.model_fields}
+        special = self.grid.cuda if device == "cuda" else self.grid.cpu
+        chosen = {axis: (getattr(special, axis, ()) or getattr(self.grid, axis) or usual.get(axis, ())) for axis in AXES}
+        return {axis: values for axis, values in chosen.items() if values and values != (None,)}
+
+    def extra_cases(self, device: str) -> Iterator[tuple[int, Values]]:
+        """Explicit cases of a kind of device, by their place in the list: what they say themselves."""
+        for index, case in enumerate(self.cases):
+            if case.device in (None, device):
+                yield index, case.model_dump(exclude={"device"}, exclude_none=True)
+
+    def count(self, device: str) -> int:
+        """How many cases it plans there, repetitions included; nothing is expanded."""
+        return len(self.backends) * (grid_size(self.axes(device)) + sum(1 for _ in self.extra_cases(device)))
+
+    def problem_groups(self, device: str) -> tuple[list[tuple[Problem, ...]], int]:
+        """Problems that are measured side by side, and how many repetitions were left out.
+
+        A group is one combination of the axes that are not in `contrast`; an explicit case is a group of its own.
+        """
+        return unique(self._values(device, self.axes(device)))
+
+    def _values(self, device: str, axes: AxisValues) -> Iterator[tuple[Values, ...]]:
+        yield from combinations(axes, self.contrast)
+        for _, own in self.extra_cases(device):
+            yield (case_values(own, axes),)
+
+    def resolved(self, device: str) -> dict[str, Any]:
+        """The scenario as it counts on a kind of device, for run.json."""
+        plain = self.model_dump(mode="json", exclude={"grid", "cases", *AXES})
+        return {
+            **plain,
+            "source": self.source,
+            "grid": {axis: list(values) for axis, values in self.axes(device).items()},
+            "cases": [own for _, own in self.extra_cases(device)],
+        }
+
+
+def load(path_or_name: str | Path, changes: Iterable[str] = ()) -> Scenario:
+    """The scenario in a file, or a shipped one by name, with changes such as limits.memory_gib=2. Raises BadInput."""
+    return validated(read_yaml(path_or_name if isinstance(path_or_name, Path) else find(path_or_name)), changes)
+
+
+def from_axes(flags: Mapping[str, str | bool], changes: Iterable[str] = ()) -> Scenario:
+    """A scenario from flags: {"backends": "naive,fused", "seq_len": "512,1k", "causal": True}. Raises BadInput."""
+    return validated(flag_document(flags), changes)
+
+
+def from_mapping(data: Mapping[str, Any], origin: str, changes: Iterable[str] = ()) -> Scenario:
+    """A scenario from Python data; messages begin with `origin`. Raises BadInput."""
+    return validated(Document(copied(data), origin), changes)
+
+
+def copied(value: Any) -> Any:
+    """Mappings and sequences as fresh dicts and lists, which may then be changed."""
+    if isinstance(value, Mapping):
+        return {key: copied(inner) for key, inner in value.items()}
+    return [copied(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def validated(document: Document, changes: Iterable[str]) -> Scenario:
+    """The document as a scenario. Fields first, then what only shows between fields. Raises BadInput with all of one kind."""
+    if document.data is None:
+        raise BadInput(f"{document.origin}: scenario is empty; wanted name, question, backends and grid; see scenarios/README.md")
+    if not isinstance(document.data, dict):
+        raise BadInput(f"{document.place(())}: found {shown(document.data)}; wanted a mapping of fields, such as `name: my_scenario`")
+    expand_aliases(document)
+    apply(document, changes)
+    try:
+        scenario = Scenario.model_validate(document.data)
+    except ValidationError as error:
+        raise BadInput(*lines(error.errors(include_url=False), document, Scenario)) from None
+    problems = problems_of(scenario, document)
+    if problems:
+        raise BadInput(*problems)
+    scenario._source = document.origin
+    return scenario
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of scenario files."""
+    from .scenario_schema import schema_of
+
+    return schema_of(Scenario)

@@ -1,0 +1,103 @@
+"""What can be wrong between the fields of a scenario: each finding is a line with the place of the value to mend."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ..impls.problem import Problem
+from .scenario_errors import first_lines, suggestion
+from .scenario_grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
+from .yaml_document import Document, Keys, shown
+
+if TYPE_CHECKING:
+    from .scenario import Scenario
+
+
+def problems_of(scenario: "Scenario", document: Document) -> list[str]:
+    """All findings, each once; combinations are looked at only where there are not too many."""
+    found = list(dict.fromkeys(_between_fields(scenario, document)))
+    if not found:
+        found = list(dict.fromkeys(line for device in scenario.devices for line in _combinations(scenario, device, document)))
+    return first_lines(found)
+
+
+def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
+    if scenario.baseline is not None and scenario.baseline not in scenario.backends:
+        place, backends = document.place(("baseline",)), ", ".join(scenario.backends)
+        hint = suggestion(scenario.baseline, scenario.backends)
+        yield f"{place}: baseline: found {shown(scenario.baseline)}; {hint}wanted one of backends: {backends}"
+    for field in ("backends", "contrast", "measure"):
+        values = getattr(scenario, field)
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                yield f"{document.place((field, index))}: {document.name((field, index))}: {value} is given twice; remove one"
+    yield from _lacking(scenario, document)
+    device = max(scenario.devices, key=scenario.count)
+    count, most = scenario.count(device), scenario.limits.max_cases
+    if count > most:
+        yield (
+            f"{document.place(('grid',), of_key=True)}: grid: {count} cases on {device}; wanted at most {most}; "
+            f"give fewer values, or raise the limit with --set limits.max_cases={count}"
+        )
+
+
+def _lacking(scenario: "Scenario", document: Document) -> Iterator[str]:
+    """Axes that a grid needs. A grid of single values beside explicit cases may lack them: it only gives values to these."""
+    needing = {
+        device: axes
+        for device in scenario.devices
+        if not measured(axes := scenario.axes(device)) and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
+    }
+    for axis in NEEDED:
+        lacking = [device for device, axes in needing.items() if axis not in axes]
+        if lacking:
+            where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
+            yield f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted seq_len, d_model and heads; add {axis}"
+
+
+def _combinations(scenario: "Scenario", device: str, document: Document) -> Iterator[str]:
+    """Combinations that are no problem, one line per reason."""
+    axes = scenario.axes(device)
+    reasons: dict[str, Values] = {}
+    for group in combinations(axes, scenario.contrast):
+        for values in group:
+            if reason := _reason(values):
+                reasons.setdefault(reason, values)
+    for reason, values in reasons.items():
+        keys = _blamed(reason, values, axes, device, document)
+        yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
+    for index, own in scenario.extra_cases(device):
+        try:
+            reason = _reason(case_values(own, axes))
+        except ValueError as error:
+            reason = str(error)
+        if reason:
+            named = [axis for axis in own if _names(reason, axis)]
+            keys = ("cases", index, *named[-1:])
+            yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
+
+
+def _reason(values: Values) -> str:
+    """Why these values are no problem; "" where they are one."""
+    try:
+        Problem(**values)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def _names(reason: str, axis: str) -> bool:
+    return re.search(rf"\b{axis}\b", reason) is not None
+
+
+def _blamed(reason: str, values: Values, axes: AxisValues, device: str, document: Document) -> Keys:
+    """The value to point at: of the axes that the reason names, the one with most values, and the later of equals."""
+    named = [axis for axis in AXES if axis in axes and _names(reason, axis)]
+    if not named:
+        return ("grid",)
+    axis = max(named, key=lambda name: (len(axes[name]), AXES.index(name)))
+    index = axes[axis].index(values[axis]) if axis in values else 0
+    grid = document.data.get("grid", {})
+    if axis in (grid.get(device) or {}):
+        return ("grid", device, axis, index)
+    return ("grid", axis, index) if axis in grid else (axis,)

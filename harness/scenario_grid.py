@@ -1,0 +1,70 @@
+"""From axes to problems: pure functions, nothing checked but what Problem itself refuses."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from typing import Any
+
+from ..impls.problem import Problem
+
+AXES: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
+NEEDED = ("seq_len", "d_model", "heads")
+
+AxisValues = Mapping[str, tuple[Any, ...]]
+Values = dict[str, Any]
+
+
+def measured(axes: AxisValues) -> bool:
+    """Whether the grid has problems of its own; one that lacks a needed axis only gives values to explicit cases."""
+    return all(axes.get(axis) for axis in NEEDED)
+
+
+def grid_size(axes: AxisValues) -> int:
+    return prod(len(values) for values in axes.values()) if measured(axes) else 0
+
+
+def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Values, ...]]:
+    """One group per combination of the other axes, holding every combination of the contrast axes."""
+    if not measured(axes):
+        return
+    inner = [axis for axis in axes if axis in set(contrast)]
+    outer = [axis for axis in axes if axis not in inner]
+    for fixed in product(*(axes[axis] for axis in outer)):
+        yield tuple(
+            tidy({**dict(zip(outer, fixed, strict=True)), **dict(zip(inner, varied, strict=True))}, some_causal=True in axes["causal"])
+            for varied in product(*(axes[axis] for axis in inner))
+        )
+
+
+def case_values(case: Values, axes: AxisValues) -> Values:
+    """An explicit case with what it takes from the grid. Raises ValueError where the grid has several values to offer."""
+    missing = [axis for axis in axes if axis not in case]
+    for axis in missing:
+        if len(axes[axis]) > 1:
+            raise ValueError(f"{axis} is not given, and the grid has {len(axes[axis])} values of it; wanted one; give {axis} in the case")
+    lacking = [axis for axis in NEEDED if axis not in case and axis not in axes]
+    if lacking:
+        raise ValueError(f"{lacking[0]} is missing; wanted seq_len, d_model and heads; give {lacking[0]} in the case or in the grid")
+    return tidy({**{axis: axes[axis][0] for axis in missing}, **case}, some_causal="causal_align" not in case)
+
+
+def tidy(values: Values, *, some_causal: bool) -> Values:
+    """An alignment that was meant for other, causal problems is no mistake in one that is not causal."""
+    if some_causal and not values["causal"]:
+        values.pop("causal_align", None)
+    return values
+
+
+def unique(groups: Iterable[tuple[Values, ...]]) -> tuple[list[tuple[Problem, ...]], int]:
+    """The problems of each group, every problem once, and how many repetitions were left out. Raises ValueError for no problem."""
+    seen: set[Problem] = set()
+    kept: list[tuple[Problem, ...]] = []
+    duplicates = 0
+    for group in groups:
+        problems = dict.fromkeys(Problem(**values) for values in group)
+        fresh = tuple(problem for problem in problems if problem not in seen)
+        duplicates += len(group) - len(fresh)
+        seen.update(fresh)
+        if fresh:
+            kept.append(fresh)
+    return kept, duplicates

@@ -1,0 +1,43 @@
+"""Where scenarios are: shipped ones by name, others by path. Imports no pydantic, so that listing them is quick."""
+
+from difflib import get_close_matches
+from pathlib import Path
+
+from .errors import BadInput
+from .yaml_document import shown
+from .yaml_text import read_yaml
+
+FOLDER = Path(__file__).parent.parent / "scenarios"
+
+
+def shipped() -> dict[str, Path]:
+    """Name to file, in the order of names."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
+
+
+def find(path_or_name: str) -> Path:
+    """The file that is meant. What has a slash or ends in .yaml is a path, which need not exist; other words are shipped names."""
+    if "/" in path_or_name or path_or_name.endswith((".yaml", ".yml")):
+        return Path(path_or_name)
+    known = shipped()
+    if path_or_name in known:
+        path = known[path_or_name].resolve()
+        return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    if Path(path_or_name).is_file():
+        return Path(path_or_name)
+    close = get_close_matches(path_or_name, known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise BadInput(f"no scenario {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give the path of a .yaml file")
+
+
+def summaries() -> list[tuple[str, Path, str]]:
+    """Name, file and question of every shipped scenario; where a file cannot be read, the reason stands for the question."""
+    found: list[tuple[str, Path, str]] = []
+    for name, path in shipped().items():
+        try:
+            data = read_yaml(path).data
+            question = str(data.get("question", "")).strip() if isinstance(data, dict) else ""
+        except BadInput as error:
+            question = "; ".join(error.problems)
+        found.append((name, path, question))
+    return found

@@ -1,0 +1,102 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+
+import pytest
+
+from attnbench.harness.scenario import Plan, Scenario, from_mapping, load, schema, summaries
+from attnbench.harness.scenario_fields import ALIASES, Axes, ExtraCase, Grid, Limits
+from attnbench.harness.scenario_names import FOLDER, shipped
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_scenario_expands_for_every_device_kind(name: str) -> None:
+    scenario = load(name)
+    assert scenario.name == name
+    assert scenario.question.endswith("?")
+    for device in ("cpu", "cuda"):
+        groups, duplicates = scenario.problem_groups(device)
+        assert duplicates == 0
+        assert scenario.count(device) == len(scenario.backends) * sum(len(group) for group in groups) > 0
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_shipped_scenario_says_what_it_is_and_names_its_schema(name: str) -> None:
+    first, *rest = shipped()[name].read_text(encoding="utf-8").splitlines()
+    assert first == "# yaml-language-server: $schema=schema.json"
+    assert f"attnbench run {name}" in "\n".join(line for line in rest if line.startswith("#"))
+    assert f"`{name}`" in (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_named_scenarios_are_there() -> None:
+    assert {"quickstart", "memory_wall", "head_cost", "backends", "training"} <= set(shipped())
+
+
+def test_two_gibibytes_put_the_walls_where_the_scenario_says() -> None:
+    budget = 2 << 30
+    problems = [problem for (problem,) in load("memory_wall").problem_groups("cpu")[0]]
+    fused = [p.seq_len for p in problems if 2 * p.heads * p.seq_len**2 * p.item_bytes >= budget]
+    naive = [p.seq_len for p in problems if 2 * p.seq_len**2 * p.item_bytes >= budget]
+    assert (fused[0], naive[0]) == (8192, 16384)
+
+
+def test_head_cost_pairs_every_number_of_heads_with_one() -> None:
+    for group in load("head_cost").problem_groups("cpu")[0]:
+        assert [problem.heads for problem in group] == [1, 2, 4, 8, 16, 32, 64]
+
+
+def test_the_schema_is_current() -> None:
+    """To renew it: attnbench schema > scenarios/schema.json"""
+    assert json.loads((FOLDER / "schema.json").read_text(encoding="utf-8")) == schema()
+
+
+def test_the_schema_documents_every_field_and_alias() -> None:
+    made = schema()
+    for owner in (made, *made["$defs"].values()):
+        for field, rule in owner["properties"].items():
+            assert rule["description"], field
+    assert set(ALIASES) <= set(made["$defs"]["Grid"]["properties"])
+
+
+@pytest.mark.parametrize("model", [Scenario, Grid, Axes, ExtraCase, Plan, Limits])
+def test_the_readme_documents_every_field(model: type[Scenario]) -> None:
+    words = set(re.findall(r"[A-Za-z_]+", " ".join(re.findall(r"`([^`\n]+)`", (FOLDER / "README.md").read_text(encoding="utf-8")))))
+    assert set(model.model_fields) | (set(ALIASES) if model is Grid else set()) <= words
+
+
+def test_the_examples_of_the_readme_are_scenarios() -> None:
+    examples = re.findall(r"```yaml\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(examples) >= 4
+    head = {"name": "example", "question": "What?", "backends": ["naive"]}
+    for text in examples:
+        from attnbench.harness.yaml_text import parse_yaml
+
+        data = {**head, "grid": {"seq_len": 1, "d_model": 1, "heads": 1}, **parse_yaml(text, "README.md").data}
+        assert from_mapping(data, "README.md").count("cuda") > 0
+
+
+def test_summaries_name_every_scenario_with_its_question() -> None:
+    assert [(name, question) for name, _, question in summaries()] == [(name, load(name).question) for name in shipped()]
+
+
+def test_ten_thousand_cases_expand_within_a_second() -> None:
+    sizes = list(range(64, 64 + 100))
+    data = {"name": "a", "question": "a?", "backends": ["naive"], "grid": {"batch": sizes, "seq_len": sizes, "d_model": 512, "heads": 8}}
+    scenario = from_mapping(data, "here")
+    start = perf_counter()
+    groups, _ = scenario.problem_groups("cpu")
+    assert perf_counter() - start < 1
+    assert len(groups) == scenario.count("cpu") == 10_000
+
+
+def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:
+    code = (
+        "import sys; from attnbench.harness.scenario import load, schema, summaries; load('quickstart'); schema(); summaries();"
+        "print([name for name in ('torch', 'pandas', 'scipy', 'numpy', 'matplotlib') if name in sys.modules])"
+    )
+    path = str(FOLDER.parent.parent)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": path}, check=True)
+    assert done.stdout == "[]\n"
