@@ -1,0 +1,60 @@
+"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype and both scopes."""
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+import torch
+
+from attnbench.impls import Problem, load, missing, names
+
+LIMIT_RATIO = 2.0
+
+
+@pytest.mark.parametrize("name", names())
+def test_backend_is_as_close_as_an_honest_implementation(name: str, shape: Problem, make_case: Callable) -> None:
+    judge(name, shape, make_case, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", names())
+def test_backend_is_as_close_on_cuda(name: str, shape: Problem, make_case: Callable) -> None:
+    judge(name, shape, make_case, "cuda")
+
+
+def judge(name: str, shape: Problem, make_case: Callable, device: str) -> None:
+    """In every dtype and both scopes; skips, with the reasons, if the backend refuses all of them."""
+    ran, reasons, too_far = 0, set(), {}
+    for dtype, scope in product(("fp32", "bf16", "fp16"), ("core", "layer")):
+        case = make_case(shape, dtype=dtype, scope=scope, device=device)
+        reason = missing(name) or load(name).why_not(case.problem, torch.device(device))
+        if reason:
+            reasons.add(reason)
+            continue
+        ran += 1
+        results = case.backend(name)
+        assert results[0].dtype == case.inputs.query.dtype
+        ratio = case.worst_ratio(results)
+        if ratio > LIMIT_RATIO:
+            too_far[dtype, scope] = ratio
+    assert not too_far
+    if not ran:
+        pytest.skip("; ".join(sorted(reasons)))
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math"])
+def test_queries_without_keys_give_zeros_and_zero_gradients(name: str, make_case: Callable) -> None:
+    shape = Problem(batch=1, seq_len=6, kv_seq_len=4, d_model=8, heads=2, causal=True, causal_align="bottom_right")
+    case = make_case(shape)
+    output, q_gradient, *_ = case.backend(name)
+    assert not output[:, :, :2].any()
+    assert not q_gradient[:, :, :2].any()
+    assert output[:, :, 2:].all()
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])
+def test_call_can_be_repeated_with_gradients(name: str, make_case: Callable) -> None:
+    case = make_case(Problem(batch=1, seq_len=8, d_model=8, heads=2), scope="layer")
+    call = load(name).prepare(case.problem, case.inputs, case.weights)
+    first, second = case.run(call), case.run(call)
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

@@ -1,0 +1,108 @@
+"""The formulas against the allocator's own events, to the byte (but for scalars of a few bytes)."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.impls import Problem, load
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler warns of what it cannot see without a GPU
+
+FORWARD_BYTES, TRAINING_BYTES = 16, 64  # scalars that torch wraps as tensors for a moment
+NAMES = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash")
+CPU = torch.device("cpu")
+LONG = Problem(batch=1, seq_len=200, d_model=16, heads=2)  # another tile of the flash kernel
+LONGER = Problem(batch=1, seq_len=800, d_model=8, heads=1)  # and the largest one
+
+
+def peak(run: Callable[[], object]) -> int:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        result = run()
+    events = sorted((e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"), key=lambda e: e.start_ns())
+    del result
+    alive = highest = 0
+    for event in events:
+        alive += event.nbytes()
+        highest = max(highest, alive)
+    return highest
+
+
+def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -> bool:
+    """Whether there is a formula; fails where it is wrong."""
+    problem = replace(shape, **changes)
+    case = make_case(problem)
+    backend = load(name)
+    if backend.why_not(problem, CPU):
+        return False
+    predicted = backend.peak_bytes(problem, CPU, torch.get_num_threads())
+    if predicted is None:
+        return False
+    with ExitStack() as stack:
+        stack.enter_context(backend.context(problem))
+        call = backend.prepare(problem, case.inputs, case.weights)
+        if problem.backward:
+            tensors = list({id(t): t for t in (*case.inputs, *(case.weights.tensors() if case.weights else ()))}.values())
+
+            def run() -> object:
+                output = call()
+                return output, torch.autograd.grad(output, tensors, case.gradient)
+        else:
+            stack.enter_context(torch.no_grad())
+            run = call
+        run()
+        measured = peak(run)
+    assert abs(measured - predicted) <= (TRAINING_BYTES if problem.backward else FORWARD_BYTES)
+    return True
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_forward_peak_is_as_predicted_in_both_scopes(name: str, shape: Problem, make_case: Callable) -> None:
+    predicted = [compare(name, shape, make_case, scope=scope) for scope in ("core", "layer")]
+    assert all(predicted) or name.startswith("sdpa")
+
+
+@pytest.mark.parametrize("shape", [LONG, LONGER, replace(LONG, causal=True)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_flash_peak_follows_the_tiles_and_the_threads(shape: Problem, threads: int, make_case: Callable) -> None:
+    torch.set_num_threads(threads)
+    assert compare("sdpa:flash", shape, make_case)
+    assert compare("sdpa", shape, make_case, scope="layer")
+
+
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Callable) -> None:
+    assert compare(name, shape, make_case, passes="forward+backward") or shape.empty_rows
+    compare(name, shape, make_case, passes="forward+backward", scope="layer")
+
+
+def test_training_peak_of_a_layer_is_as_predicted_where_scores_dominate(make_case: Callable) -> None:
+    for causal in (False, True):
+        assert compare("fused", LONG, make_case, passes="forward+backward", scope="layer", causal=causal)
+
+
+def test_formulas_are_the_textbooks() -> None:
+    p = Problem(batch=2, seq_len=1024, d_model=256, heads=8)
+    s, t = 2 * 8 * 1024 * 1024 * 4, 2 * 8 * 1024 * 32 * 4
+    assert load("fused").peak_bytes(p, CPU, 2) == 2 * s
+    assert load("fused").peak_bytes(replace(p, passes="forward+backward"), CPU, 2) == 3 * s + 2 * t + 8
+    assert load("naive").peak_bytes(p, CPU, 2) == 2 * s // 8 + t * 7 // 8
+
+
+def test_the_loop_frees_one_heads_scores_before_the_next() -> None:
+    few, many = (Problem(batch=1, seq_len=256, d_model=8 * h, heads=h) for h in (2, 8))
+    scores = 256 * 256 * 4
+    for problem in (few, many):
+        inputs = [torch.randn(1, problem.heads, 256, 8) for _ in range(3)]
+        call = load("naive").prepare(problem, inputs, None)
+        with torch.no_grad():
+            assert 2 * scores <= peak(call) < 2.5 * scores
+
+
+def test_no_formula_is_claimed_where_none_was_checked() -> None:
+    for name in NAMES:
+        assert load(name).peak_bytes(replace(LONG, dtype="bf16"), CPU, 2) is None
+    assert load("sdpa:math").peak_bytes(replace(LONG, passes="backward"), CPU, 2) is None
+    assert load("sdpa:flash").peak_bytes(LONG, torch.device("cuda"), 2) is None

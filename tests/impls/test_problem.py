@@ -1,0 +1,53 @@
+from itertools import product
+from typing import Any
+
+import pytest
+
+from attnbench.impls import Problem
+
+SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"batch": 0}, "batch is 0; wanted 1 or more"),
+        ({"seq_len": -1}, "seq_len is -1; wanted 1 or more"),
+        ({"d_k": -2}, "d_k is -2; wanted 1 or more, or nothing for the usual value"),
+        ({"heads": 3}, "d_model (16) is not a multiple of heads (3); choose other sizes, or give d_k and d_v"),
+        ({"kv_heads": 3}, "heads (4) must be a multiple of kv_heads (3)"),
+        ({"causal_align": "top_left"}, "causal_align without causal; set causal: true, or leave causal_align out"),
+        (
+            {"causal": True, "kv_seq_len": 9},
+            "causal with kv_seq_len (9) != seq_len (8) has two readings; set causal_align to top_left or bottom_right",
+        ),
+        ({"dtype": "fp64"}, "dtype is 'fp64'; wanted one of: fp32, bf16, fp16"),
+        ({"passes": "both"}, "passes is 'both'; wanted one of: forward, backward, forward+backward"),
+        ({"scope": "head"}, "scope is 'head'; wanted one of: core, layer"),
+        ({"causal": True, "causal_align": "left"}, "causal_align is 'left'; wanted one of: top_left, bottom_right"),
+    ],
+)
+def test_a_value_that_describes_no_problem_is_refused(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole message is compared
+        Problem(**SIZES | values)
+    assert str(caught.value) == message
+
+
+def test_sizes_left_out_take_the_usual_values() -> None:
+    p = Problem(**SIZES)
+    assert (p.kv_seq_len, p.kv_heads, p.d_k, p.d_v, p.scale) == (8, 4, 4, 4, 0.5)
+    assert Problem(**SIZES | {"heads": 3, "d_k": 5, "d_v": 7}).d_k == 5
+
+
+@pytest.mark.parametrize("align", ["top_left", "bottom_right"])
+def test_kept_pairs_and_empty_rows_are_those_counted_one_by_one(align: Any) -> None:
+    for n_q, n_kv in product(range(1, 7), repeat=2):
+        p = Problem(**SIZES | {"seq_len": n_q, "kv_seq_len": n_kv}, causal=True, causal_align=align)
+        offset = n_kv - n_q if align == "bottom_right" else 0
+        kept = [[j <= i + offset for j in range(n_kv)] for i in range(n_q)]
+        assert p.kept_pairs == sum(map(sum, kept))
+        assert p.empty_rows == sum(not any(row) for row in kept)
+
+
+def test_without_a_mask_all_pairs_are_kept() -> None:
+    assert Problem(**SIZES, kv_seq_len=5).kept_pairs == 40

@@ -1,0 +1,86 @@
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.impls import Inputs, Problem, load, make_inputs
+from attnbench.impls import reference as reference_module
+from attnbench.impls.reference import honest, reference
+
+# theory.md, "The worked example"
+Q = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
+K = [[1, 1, 0, 0], [0, 1, 1, 0], [1, 0, 1, 1]]
+V = [[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]]
+WEIGHTS = [[0.274, 0.274, 0.452], [0.333, 0.333, 0.333], [0.274, 0.274, 0.452]]
+OUTPUT = [[0.726, 0.726, 0.548, 0.726], [0.667, 0.667, 0.667, 0.667], [0.726, 0.726, 0.548, 0.726]]
+EXAMPLE = Problem(batch=1, seq_len=3, d_model=4, heads=1)
+
+
+def example() -> Inputs:
+    return Inputs(*(torch.tensor(rows, dtype=torch.float32)[None, None] for rows in (Q, K, V)))
+
+
+def test_worked_example_comes_out_as_printed() -> None:
+    exact = reference(EXAMPLE, example(), None, torch.arange(3))[0, 0]
+    assert exact.dtype == torch.float64
+    assert torch.allclose(exact, torch.tensor(OUTPUT, dtype=torch.float64), atol=5e-4)
+    assert torch.allclose(honest(EXAMPLE, example(), None, torch.arange(3))[0, 0].double(), exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash"])
+def test_worked_example_comes_out_of_every_cpu_backend(name: str) -> None:
+    backend = load(name)
+    with backend.context(EXAMPLE):
+        output = backend.prepare(EXAMPLE, example(), None)()
+    assert torch.allclose(output[0, 0], torch.tensor(OUTPUT), atol=5e-4)
+
+
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_worked_example_has_the_printed_weights(name: str) -> None:
+    assert torch.allclose(load(name).attention_weights(EXAMPLE, example(), None)[0, 0], torch.tensor(WEIGHTS), atol=5e-4)
+
+
+def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
+    """Attention from its definition, row by row and key by key lists, nothing shared with the reference."""
+    q, k, v = (tensor.double() for tensor in inputs)
+    out = torch.zeros(problem.batch, problem.heads, problem.seq_len, problem.d_v, dtype=torch.float64)
+    for head in range(problem.heads):
+        shared = head // (problem.heads // problem.kv_heads)
+        for i in range(problem.seq_len):
+            seen = problem.kv_seq_len if not problem.causal else min(problem.kv_seq_len, max(0, i + problem.causal_offset + 1))
+            scores = (q[:, head, i, None] * k[:, shared, :seen]).sum(-1) / problem.d_k**0.5
+            weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
+            out[:, head, i] = (weights[..., None] * v[:, shared, :seen]).sum(1)
+    return out
+
+
+def test_reference_is_the_definition(shape: Problem) -> None:
+    inputs = make_inputs(shape, torch.device("cpu"), 0)
+    assert torch.allclose(reference(shape, inputs, None, torch.arange(shape.seq_len)), dense(shape, inputs), atol=1e-12)
+
+
+def test_gradients_of_the_reference_are_those_of_the_definition(shape: Problem) -> None:
+    def gradients(output: torch.Tensor, inputs: Inputs) -> tuple[torch.Tensor, ...]:
+        return torch.autograd.grad(output, inputs, torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output))
+
+    problem = replace(shape, passes="backward")
+    inputs = Inputs(*(tensor.detach().double().requires_grad_() for tensor in make_inputs(problem, torch.device("cpu"), 0)))
+    ours = gradients(reference(problem, inputs, None, torch.arange(problem.seq_len)), inputs)
+    assert all(torch.allclose(a, b, atol=1e-11) for a, b in zip(ours, gradients(dense(problem, inputs), inputs), strict=True))
+
+
+@pytest.mark.parametrize("function", [reference, honest])
+def test_chosen_rows_are_those_of_the_whole(function: Callable, shape: Problem, make_case: Callable) -> None:
+    for scope in ("core", "layer"):
+        case = make_case(shape, scope=scope)
+        rows = torch.tensor(sorted({0, shape.seq_len // 2, shape.seq_len - 1}))
+        whole = function(case.problem, case.inputs, case.weights, torch.arange(shape.seq_len))
+        assert torch.allclose(function(case.problem, case.inputs, case.weights, rows), whole[..., rows, :], atol=1e-6)
+
+
+def test_block_size_does_not_change_the_reference(make_case: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = make_case(Problem(batch=1, seq_len=30, d_model=16, heads=2, causal=True))
+    whole = reference(case.problem, case.inputs, case.weights, case.rows)
+    monkeypatch.setattr(reference_module, "BLOCK_SCORES", 7 * 30)
+    assert torch.allclose(reference(case.problem, case.inputs, case.weights, case.rows), whole, atol=1e-14)
