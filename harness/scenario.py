@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
 
-from ..impls import names
 from ..impls.problem import Dtype, Passes, Problem, Scope
 from .errors import BadInput
 from .scenario_check import problems_of
@@ -38,15 +36,8 @@ from .yaml_text import read_yaml
 __all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "load", "schema", "summaries"]
 
 
-def known_backend(name: str) -> str:
-    if name not in names():
-        raise PydanticCustomError("unknown_backend", "{known}", {"known": tuple(names())})
-    return name
-
-
 Measure = Literal["latency", "memory"]
-Backend = Annotated[str, AfterValidator(known_backend)]
-Backends = Annotated[tuple[Backend, ...], AtLeastOne, BeforeValidator(as_tuple, list[str] | str)]
+Backends = Annotated[tuple[str, ...], AtLeastOne, BeforeValidator(as_tuple, list[str] | str)]
 Contrast = Annotated[tuple[AxisName, ...], BeforeValidator(as_tuple, list[AxisName] | AxisName)]
 Cases = Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)]
 Measures = Annotated[tuple[Measure, ...], AtLeastOne, BeforeValidator(as_tuple, list[Measure] | Measure)]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..impls.problem import Problem
+from ..impls import Problem, names
 from .scenario_errors import first_lines, suggestion
 from .scenario_grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
 from .yaml_document import Document, Keys, shown
@@ -22,6 +22,11 @@ def problems_of(scenario: "Scenario", document: Document) -> list[str]:
 
 
 def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
+    known = names()
+    for index, backend in enumerate(scenario.backends):
+        if backend not in known:
+            place, name, hint = document.place(("backends", index)), document.name(("backends", index)), suggestion(backend, known)
+            yield f"{place}: {name}: no backend {shown(backend)}; {hint}there are: {', '.join(known)}"
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
         place, backends = document.place(("baseline",)), ", ".join(scenario.backends)
         hint = suggestion(scenario.baseline, scenario.backends)

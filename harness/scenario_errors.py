@@ -49,9 +49,6 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel]) -> 
     if error["type"] == "told":
         return f"{label}{error['msg']}"
     found = shown(error["input"])
-    if error["type"] == "unknown_backend":
-        known = error["ctx"]["known"]
-        return f"{label}no backend {found}; {suggestion(error['input'], known)}there are: {', '.join(known)}"
     options = choices(error)
     if options:
         return f"{label}found {found}; {suggestion(error['input'], options)}wanted {', '.join(options[:-1])} or {options[-1]}"
