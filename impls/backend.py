@@ -7,6 +7,8 @@ VARIANTS, a keyword `variant`:
     NEEDS = ("package",)          looked for without importing it
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
     why_not, context, attention_weights, peak_bytes
+
+Backends may also live outside this folder: registry.py says where they are looked for.
 """
 
 from collections.abc import Callable

@@ -32,9 +32,10 @@ PROBLEMS = {
     "decode": Problem(batch=2, seq_len=1, kv_seq_len=64, d_model=32, heads=4, kv_heads=2, causal=True, causal_align="bottom_right"),
     "empty_rows": Problem(batch=2, seq_len=31, kv_seq_len=20, d_model=32, heads=4, kv_heads=2, causal=True, causal_align="bottom_right"),
 }
-# Relative errors that prove nothing: one rounding of the result in half precision (bf16 has 8 significant bits, fp16 11). In fp32, where
-# all steps round alike, sixteen: the order of a sum, and a log-sum-exp kept in fp32, were seen to cost up to 3 times the honest error.
-FLOOR = {"fp32": 2.0**-20, "bf16": 2.0**-9, "fp16": 2.0**-12}
+# Relative errors that prove nothing. Half precision: one rounding of the result (8 significant bits in bf16, 11 in fp16). In fp32, where
+# all steps round alike, 64: flash kernels recompute the weights from a log-sum-exp kept in fp32, and so have gradients of W_Q up to 4e-6
+# away (seen at heads=64, N=256), 3 times as far as plain operations. TF32, the likeliest wrong precision, is 2**-11 away.
+FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
 VANISHING = 1e-9
 
 
@@ -98,7 +99,7 @@ class Case:
             assert bool(torch.isfinite(result).all())
             if float(exact.norm()) <= VANISHING * largest:
                 # Has no relative error: the gradient of the keys' bias, which shifts whole rows of scores.
-                assert float(result.double().norm()) <= 10 * FLOOR[self.problem.dtype] * largest
+                assert float(result.double().norm()) <= 4 * FLOOR[self.problem.dtype] * largest
             else:
                 worst = max(worst, float((result.double() - exact).norm()) / allowed)
         return worst

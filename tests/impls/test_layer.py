@@ -87,7 +87,7 @@ def test_layer_refuses_weights_that_the_backend_does_not_have() -> None:
 
 def test_layer_refuses_what_its_backend_cannot_compute() -> None:
     x = torch.randn(1, 4, 24)
-    with pytest.raises(ValueError, match="sdpa:flash: torch refuses the flash kernel: .*same last dimension"):
+    with pytest.raises(ValueError, match=r"sdpa:flash: torch refuses the flash kernel: .*same last dimension"):
         MultiHeadAttention(SHAPE, backend="sdpa:flash")(x, x, x)
 
 

@@ -23,7 +23,11 @@ def test_a_pinned_kernel_that_cannot_run_raises_instead_of_falling_back() -> Non
     wide = Problem(batch=1, seq_len=8, d_model=16, heads=2, d_v=24)
     backend = load("sdpa:flash")
     call = backend.prepare(wide, make_inputs(wide, CPU, 0), None)
-    with backend.context(wide), pytest.warns(UserWarning), pytest.raises(RuntimeError, match="No available kernel"):
+    with (
+        backend.context(wide),
+        pytest.warns(UserWarning, match="Flash attention"),
+        pytest.raises(RuntimeError, match="No available kernel"),
+    ):
         call()
 
 
