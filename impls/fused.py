@@ -55,7 +55,7 @@ def _forward_peak(p: Problem) -> int:
     q_copy = z.q if joined else z.copied(z.q, p.heads, z.rows)
     first = mask + q_copy + z.copied(z.k, p.kv_heads, p.kv_seq_len) + z.s  # the scores are being computed
     last = z.s + z.copied(z.v, p.kv_heads, p.kv_seq_len) + z.o  # the weights meet the values
-    core = max(first, mask + 2 * z.s, last, z.padded)
+    core = max(z.making_hidden(group), first, mask + 2 * z.s, last, z.padded)
     return core if p.scope == "core" else max(z.projected + core, z.after_core)
 
 

@@ -84,9 +84,10 @@ def _forward_peak(p: Problem) -> int:
     scores, output = z.s // p.heads, z.o // p.heads
     last_head = z.o - output + max(2 * scores, scores + output)
     if p.scope == "core":
-        return max(z.hidden + max(last_head, 2 * z.o), z.padded)
+        return max(z.making_hidden(), z.hidden + max(last_head, 2 * z.o), z.padded)
     projections = z.q // p.heads + (z.k + z.v) // p.kv_heads
-    return z.hidden + max(projections + last_head, 2 * z.o, z.padded, z.whole_o + z.y)
+    core = z.hidden + max(projections + last_head, 2 * z.o, z.padded, z.whole_o + z.y)
+    return max(z.making_hidden(), core)
 
 
 def _training_peak(p: Problem) -> int:

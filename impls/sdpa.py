@@ -115,28 +115,41 @@ def _chosen(problem: Problem, device: torch.device, kernel: str = "") -> int:
 
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
-    """Forward in fp32 on the CPU, for its two kernels; None elsewhere, where no formula has been checked yet."""
-    if device.type != "cpu" or problem.backward or problem.dtype != "fp32" or _masked(problem):
+    """In fp32 on the CPU: forward for both of its kernels, gradients for flash in scope "core". None where no formula has been checked."""
+    if device.type != "cpu" or problem.dtype != "fp32" or _masked(problem):
         return None
     z = Sizes(problem)
-    if variant in ("", "flash") and _chosen(problem, device) == SDPBackend.FLASH_ATTENTION.value:
-        core = max(_flash_peak(problem, threads), z.padded)
-        merged = z.padded == 0  # this kernel writes the merged layout
-    else:
-        core = max(_math_peak(problem), z.padded)
-        merged = False
+    flash = variant in ("", "flash") and _chosen(problem, device) == SDPBackend.FLASH_ATTENTION.value
+    if problem.backward:
+        return _flash_training_peak(problem, threads) if flash and problem.scope == "core" and not problem.empty_rows else None
+    core = max(_flash_peak(problem, threads) if flash else _math_peak(problem), z.padded)
     if problem.scope == "core":
         return core
+    merged = flash and not z.padded  # this kernel writes the merged layout, which padding undoes
     return max(z.projected + core, z.o + z.y if merged else z.after_core)
 
 
 def _flash_peak(p: Problem, threads: int) -> int:
     """Output, log-sum-exp, and each thread's tile in float32 (ATen/native/cpu/FlashAttentionKernel.cpp)."""
     z = Sizes(p)
-    q_tile = min(256 if z.rows >= 768 else 64 if z.rows >= 192 else 32, z.rows)
-    kv_tile = min(512, p.kv_seq_len)
+    q_tile, kv_tile = _flash_tiles(p)
     tile = q_tile * kv_tile + 2 * q_tile + q_tile * p.d_v
     return z.o + 4 * p.batch * p.heads * z.rows + 4 * threads * tile
+
+
+def _flash_training_peak(p: Problem, threads: int) -> int:
+    """While the gradients are computed: two tiles per thread, and the output's gradient brought into the layout of the output."""
+    z = Sizes(p)
+    q_tile, kv_tile = _flash_tiles(p)
+    relaid = z.o if p.heads > 1 and p.seq_len > 1 else 0
+    backward = relaid + z.q + z.k + z.v + 8 * threads * q_tile * kv_tile + 4 * q_tile
+    peak = z.o + 4 * p.batch * p.heads * z.rows + backward
+    return peak if p.passes == "backward" else max(peak, _flash_peak(p, threads))
+
+
+def _flash_tiles(p: Problem) -> tuple[int, int]:
+    rows = p.seq_len - p.empty_rows
+    return min(256 if rows >= 768 else 64 if rows >= 192 else 32, rows), min(512, p.kv_seq_len)
 
 
 def _math_peak(p: Problem) -> int:

@@ -58,6 +58,11 @@ class Sizes:
         """The boolean mask of one head, one byte per pair."""
         return self.rows * self.problem.kv_seq_len if self.problem.causal else 0
 
+    def making_hidden(self, copies: int = 1) -> int:
+        """The moment at which the mask is made, from positions in int64: higher than all else only beside very few queries."""
+        positions = 8 * (self.problem.kv_seq_len + (1 + copies) * self.rows)
+        return self.hidden * copies + positions if self.problem.causal else 0
+
     @property
     def padded(self) -> int:
         """The moment at which zeros are put where the empty rows were; 0 where there are none."""

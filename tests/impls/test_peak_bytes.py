@@ -70,12 +70,14 @@ def test_flash_peak_follows_the_tiles_and_the_threads(shape: Problem, threads: i
     torch.set_num_threads(threads)
     assert compare("sdpa:flash", shape, make_case)
     assert compare("sdpa", shape, make_case, scope="layer")
+    assert compare("sdpa:flash", shape, make_case, passes="forward+backward")
 
 
 @pytest.mark.parametrize("name", ["naive", "fused"])
 def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Callable) -> None:
     assert compare(name, shape, make_case, passes="forward+backward") or shape.empty_rows
     compare(name, shape, make_case, passes="forward+backward", scope="layer")
+    compare("sdpa:flash", shape, make_case, passes="forward+backward")
 
 
 def test_training_peak_of_a_layer_is_as_predicted_where_scores_dominate(make_case: Callable) -> None:
