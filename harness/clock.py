@@ -105,9 +105,8 @@ def clock_for(device: torch.device) -> Clock:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """A collection in the middle of a call would be timed as part of it."""
+    """A collection in the middle of a call would be timed as part of it. None is forced before: it takes longer than a block."""
     enabled = gc.isenabled()
-    gc.collect()
     gc.disable()
     try:
         yield

@@ -25,7 +25,7 @@ from .case import Case
 from .clock import Clock, clock_for
 from .gate import Gate, output_shape
 from .kernel import observed
-from .memory import Budget, is_out_of_memory, peak_bytes, release
+from .memory import Budget, is_out_of_memory, peak_bytes, release, settle
 from .record import Status
 from .refuse import Outlook, outlook
 from .subject import Subject, Tensors, make_subject, make_tensors
@@ -72,6 +72,7 @@ class Bench:
             admitted = [(case, view) for case in same if (view := self._admitted(case))]
             self._judge_problem(problem, admitted)
             release(self.setting.device)
+        settle()
 
     def _admitted(self, case: Case) -> Outlook | None:
         """Say what is known without running, and refuse what cannot run."""
@@ -203,6 +204,7 @@ class Bench:
                 # After a CUDA error the process may be spoilt for good (illegal address, device assert).
                 poisoned = self.setting.device.type == "cuda"
                 self._end(case, Status.ERROR, first_line(error), phase, log_tail=traceback.format_exc(), poisoned=poisoned)
+        settle()
         release(self.setting.device)
         return None
 

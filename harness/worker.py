@@ -40,7 +40,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     from .case import case_of
     from .environment import collect, pick_device
     from .measure import Bench, Setting
-    from .memory import Budget, available_bytes
+    from .memory import Budget, available_bytes, settle
 
     def say(event: dict[str, Any]) -> None:
         events.write(json.dumps(event, allow_nan=False) + "\n")
@@ -48,6 +48,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
 
     device, why = pick_device(wanted)
     warm_pools(device)
+    settle()
     ready = {"event": "ready", "device": device.type, "why": why, "available_bytes": available_bytes(device)}
     say({**ready, "environment": collect(device)})
     bench: Bench | None = None

@@ -11,16 +11,18 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch starts its threads in this process; see environment()
 PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gcc": ("gcc",)}
 
 
 @pytest.fixture
-def attnbench(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `attnbench ARGS...` in an empty folder; the fake backends are known to it."""
+def attnbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `attnbench ARGS...` in an empty folder, where the test then stands too; the fake backends are known to it."""
+    monkeypatch.chdir(tmp_path)
 
     def run(*args: object, env: dict[str, str] | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command_line(*args), cwd=tmp_path, env=environment(env), capture_output=True, text=True, timeout=timeout, check=False
+            command_line(*args), env=environment(env), capture_output=True, text=True, timeout=timeout, check=False
         )
 
     return run
@@ -31,7 +33,9 @@ def command_line(*args: object) -> list[str]:
 
 
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT / ".package"), "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS), **(extra or {})}
+    """One thread: OpenMP's waiting threads spin, and on a busy machine that makes a call of 1 ms last 100 ms."""
+    ours = {"PYTHONPATH": str(ROOT / ".package"), "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS), "OMP_NUM_THREADS": "1"}
+    return {**os.environ, **ours, **(extra or {})}
 
 
 @pytest.fixture

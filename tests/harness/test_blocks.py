@@ -1,9 +1,9 @@
 """When a case has enough blocks."""
 
 import pytest
-from attnbench.harness.scenario import Plan
 
 from attnbench.harness.blocks import Sampling, calls_per_block
+from attnbench.harness.scenario import Plan
 
 
 def plan(**fields):

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import ROOT, command_line, environment
 
 SMALL = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu", "--plan", "quick")
@@ -20,7 +19,7 @@ def finished_run(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("run")
     flags = ["--backends", "naive,fused", "--batch", "1", "--seq-len", "64,128", "--d-model", "32", "--heads", "1,2", "--device", "cpu"]
     done = subprocess.run(
-        command_line("run", *flags, "--set", "plan={min_blocks: 2, max_blocks: 2, budget_s: 0.1}"),
+        command_line("run", *flags, "--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"),
         cwd=folder, env=environment(), capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.count("\n") == 1
@@ -165,7 +164,13 @@ def test_listing_and_help_do_not_import_torch(attnbench, finished_run):
         "heavy = {'torch', 'pandas', 'scipy', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    for arguments in (["--help"], ["run", "--help"], ["list", "scenarios"], ["list", "runs", "--out", str(finished_run.parent)], ["validate", "quickstart"]):
+    for arguments in (
+        ["--help"],
+        ["run", "--help"],
+        ["list", "scenarios"],
+        ["list", "runs", "--out", str(finished_run.parent)],
+        ["validate", "quickstart"],
+    ):
         done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment(), capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
 
@@ -230,7 +235,7 @@ def test_several_scenarios_are_several_runs(attnbench, tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(
             f"name: {name}\nquestion: which?\nbackends: [sdpa]\ngrid: {{batch: 1, seq_len: 32, d_model: 16, heads: 1}}\n"
-            "plan: {min_blocks: 2, max_blocks: 2, budget_s: 0.1}\n"
+            "plan: {processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}\n"
         )
     done = attnbench("run", "one.yaml", "two.yaml", "--device", "cpu")
     assert done.returncode == 0, done.stderr
@@ -247,7 +252,16 @@ def test_latency_can_be_left_out(attnbench, tmp_path):
 
 def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
     flags = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "1,2,4", "--device", "cpu")
-    done = attnbench("run", "--backends", "fused,sdpa", *flags, "--set", "contrast=[heads]", "--set", "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}")
+    done = attnbench(
+        "run",
+        "--backends",
+        "fused,sdpa",
+        *flags,
+        "--set",
+        "contrast=[heads]",
+        "--set",
+        "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}",
+    )
     rows = [json.loads(line) for line in (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()]
     assert len(rows) == 6
     assert len({row["session"] for row in rows}) == 1

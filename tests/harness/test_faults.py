@@ -13,7 +13,7 @@ import psutil
 import pytest
 from tests.conftest import command_line, environment
 
-QUICK = ("--set", "plan={min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
 
 
 def axes(backends: str, **others: object) -> list[str]:
@@ -69,11 +69,11 @@ def test_a_crash_keeps_the_traceback_of_the_faulthandler(attnbench):
 
 @pytest.mark.parametrize("backend", ["hangs", "hangs_in_c"])
 def test_a_hang_ends_at_the_time_limit(attnbench, backend):
-    done = attnbench("run", *axes(f"{backend},sdpa"), *QUICK, "--timeout", "2")
+    done = attnbench("run", *axes(f"{backend},sdpa"), *QUICK, "--timeout", "4")
     rows = rows_of(done)
     assert rows[backend]["status"] == "timeout"
-    assert rows[backend]["reason"].startswith("more than 2 s")
-    assert 1.5 < rows[backend]["spent_s"] < 10
+    assert rows[backend]["reason"].startswith("more than 4 s")
+    assert 3.5 < rows[backend]["spent_s"] < 20
     assert rows["sdpa"]["status"] == "ok"
     assert done.returncode == 1
 
@@ -155,7 +155,7 @@ def wait_for_end(pids: list[int]) -> None:
     assert not [pid for pid in pids if is_alive(pid)]
 
 
-LONG = [*axes("fused,sdpa", seq_len="32,64,96,128"), "--set", "plan={min_blocks: 60, max_blocks: 60, budget_s: 100}", "--device", "cpu"]
+LONG = [*axes("fused,sdpa", seq_len="32,64,96,128"), "--set", "plan={processes: 1, min_blocks: 60, max_blocks: 60, budget_s: 100}", "--device", "cpu"]
 
 
 def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(tmp_path, attnbench):

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attnbench.harness.memory import is_out_of_memory, peak_bytes
+from tests.conftest import environment
 
 CPU = torch.device("cpu")
 
@@ -61,9 +62,7 @@ budget.tighten()
 del kept
 torch.empty(200 << 20, dtype=torch.uint8)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": ".package", "PATH": "/usr/bin"}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.conftest import environment
 
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.store import Store, find_run, point_latest, read_meta, read_rows, runs, write_whole
@@ -33,7 +34,7 @@ def test_second_writer_is_refused_and_a_dead_ones_lock_is_free(tmp_path):
         Store(store.path)
     store.close()
     code = f"from attnbench.harness.store import Store; from pathlib import Path; import os; Store(Path({str(store.path)!r})); os._exit(9)"
-    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": ".package"}, check=False)
+    subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
     Store(store.path).close()
 
 
