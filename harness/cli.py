@@ -89,11 +89,11 @@ def run(
             raise BadInput("--resume: takes the run as it was planned; leave out scenarios, axes, --set, --only, --skip and --dry-run")
     elif retry_failed or force:
         raise BadInput("--retry-failed and --force belong to --resume RUN")
-    elif bool(scenarios) == bool(given):
-        raise BadInput("nothing to run: name a scenario (see attnbench list scenarios), or give axes such as --backends naive,fused --seq-len 1k"
-                       if not scenarios else
-                       f"--{next(iter(given)).replace('_', '-')}: axes by flags and scenarios exclude each other; "
-                       "change a scenario with --set grid.seq_len=[512,1k]")  # fmt: skip
+    elif not scenarios and not given:
+        raise BadInput("nothing to run; name a scenario (see attnbench list scenarios), or give axes: --backends naive,fused --seq-len 1k ...")
+    elif scenarios and given:
+        flag = f"--{next(iter(given)).replace('_', '-')}"
+        raise BadInput(f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set grid.seq_len=[512,1k]")
 
     from .scenario import from_axes, load
 

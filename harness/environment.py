@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from .. import __version__
+
 SETTINGS = (  # environment variables that change numbers; no other variable is recorded
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -37,8 +39,6 @@ def pick_device(wanted: str) -> tuple[torch.device, str]:
 
 def collect(device: torch.device) -> dict[str, Any]:
     """Facts for run.json. A fact that cannot be had is null."""
-    from .. import __version__
-
     facts: dict[str, Any] = {
         "device": device.type,
         "device_name": None,

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-class Refusal(Exception):  # noqa: N818 - these are answers to the user, not errors of ours
+class Refusal(Exception):
     """Shown as it is."""
 
     exit_code = 2

@@ -21,7 +21,7 @@ class Operators(TorchDispatchMode):
     """Collects the names of all operators that are dispatched while it is in force, in order of first use."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.seen: dict[str, None] = {}
 
     def __torch_dispatch__(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -20,6 +21,7 @@ from .record import Status
 LOG_CAP_BYTES = 1 << 20
 TAIL_BYTES = 4096
 LINE_CAP_BYTES = 16 << 20
+TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it tells our processes apart, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
 TERM_S = 2.0
 PACKAGE_PARENT = Path(__file__).parent.parent.parent
@@ -45,6 +47,7 @@ class Worker:
         request_read, self._request_fd = os.pipe()
         self._event_fd, event_write = os.pipe()
         command = [sys.executable, "-m", "attnbench.harness.worker", str(request_read), str(event_write), device]
+        self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
             command,
@@ -53,7 +56,7 @@ class Worker:
             stderr=subprocess.STDOUT,
             pass_fds=(request_read, event_write),
             start_new_session=True,
-            env=worker_environment(),
+            env=worker_environment() | {TOKEN_VARIABLE: self._token},
         )
         os.close(request_read)
         os.close(event_write)
@@ -123,14 +126,13 @@ class Worker:
         self.kill()
 
     def kill(self) -> None:
-        """End the worker and every process that it started; safe to call twice."""
-        family = list(self._descendants())
+        """End the worker and every process that it started, also those that left its group; safe to call twice."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(TERM_S)
-        for process in family:
+        for process in self._descendants():
             with suppress(psutil.Error):
                 process.kill()
         for fd in (self._request_fd, self._event_fd, self._pid_fd):
@@ -146,8 +148,11 @@ class Worker:
         return self._tail.decode(errors="replace") or None
 
     def _descendants(self) -> Iterator[psutil.Process]:
-        with suppress(psutil.Error):
-            yield from psutil.Process(self._process.pid).children(recursive=True)
+        """Whoever inherited our token, even if its parent is gone."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get(TOKEN_VARIABLE) == self._token:
+                    yield process
 
     def _death(self) -> Fault:
         """What the end of the process says."""

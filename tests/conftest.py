@@ -21,9 +21,7 @@ def attnbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
     monkeypatch.chdir(tmp_path)
 
     def run(*args: object, env: dict[str, str] | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command_line(*args), env=environment(env), capture_output=True, text=True, timeout=timeout, check=False
-        )
+        return subprocess.run(command_line(*args), env=environment(env), capture_output=True, text=True, timeout=timeout, check=False)
 
     return run
 

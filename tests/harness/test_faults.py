@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from tests.conftest import command_line, environment
 
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
@@ -124,7 +125,7 @@ def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
 
 def start_and_wait_for_rows(tmp_path: Path, args: list[str], rows: int) -> tuple[subprocess.Popen[bytes], Path]:
     process = subprocess.Popen(
-        command_line("run", *args), cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command_line("run", *args), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
@@ -155,7 +156,13 @@ def wait_for_end(pids: list[int]) -> None:
     assert not [pid for pid in pids if is_alive(pid)]
 
 
-LONG = [*axes("fused,sdpa", seq_len="32,64,96,128"), "--set", "plan={processes: 1, min_blocks: 60, max_blocks: 60, budget_s: 100}", "--device", "cpu"]
+LONG = [
+    *axes("fused,sdpa", seq_len="32,64,96,128"),
+    "--set",
+    "plan={processes: 1, min_blocks: 60, max_blocks: 60, budget_s: 100}",
+    "--device",
+    "cpu",
+]
 
 
 def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(tmp_path, attnbench):
@@ -261,9 +268,9 @@ def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
 def test_two_runs_at_once_write_two_folders(tmp_path):
     command = command_line("run", *axes("sdpa"), *QUICK)
     both = [subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    folders = {process.communicate(timeout=120)[0].strip() for process in both}
+    folders = {tmp_path / process.communicate(timeout=120)[0].strip() for process in both}
     assert len(folders) == 2
-    assert all(len(by_backend(Path(folder))) == 1 for folder in folders)
+    assert all(len(by_backend(folder)) == 1 for folder in folders)
 
 
 def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.conftest import environment
 
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.store import Store, find_run, point_latest, read_meta, read_rows, runs, write_whole
+from tests.conftest import environment
 
 
 def make(root: Path, rows: int = 0) -> Store:
