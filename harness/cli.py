@@ -90,7 +90,9 @@ def run(
     elif retry_failed or force:
         raise BadInput("--retry-failed and --force belong to --resume RUN")
     elif not scenarios and not given:
-        raise BadInput("nothing to run; name a scenario (see attnbench list scenarios), or give axes: --backends naive,fused --seq-len 1k ...")
+        raise BadInput(
+            "nothing to run; name a scenario (see attnbench list scenarios), or give axes: --backends naive,fused --seq-len 1k ..."
+        )
     elif scenarios and given:
         flag = f"--{next(iter(given)).replace('_', '-')}"
         raise BadInput(f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set grid.seq_len=[512,1k]")

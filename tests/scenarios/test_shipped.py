@@ -8,8 +8,8 @@ from time import perf_counter
 import pytest
 
 from attnbench.harness.scenario import Plan, Scenario, from_mapping, load, schema, summaries
-from attnbench.harness.scenario_fields import ALIASES, Axes, ExtraCase, Grid, Limits
-from attnbench.harness.scenario_names import FOLDER, shipped
+from attnbench.harness.scenario.fields import ALIASES, Axes, ExtraCase, Grid, Limits
+from attnbench.harness.scenario.names import FOLDER, shipped
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -72,7 +72,7 @@ def test_the_examples_of_the_readme_are_scenarios() -> None:
     assert len(examples) >= 4
     head = {"name": "example", "question": "What?", "backends": ["naive"]}
     for text in examples:
-        from attnbench.harness.yaml_text import parse_yaml
+        from attnbench.harness.scenario.yaml_text import parse_yaml
 
         data = {**head, "grid": {"seq_len": 1, "d_model": 1, "heads": 1}, **parse_yaml(text, "README.md").data}
         assert from_mapping(data, "README.md").count("cuda") > 0

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ..impls.problem import Problem
+from ...impls.problem import Problem
 
 AXES: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 NEEDED = ("seq_len", "d_model", "heads")

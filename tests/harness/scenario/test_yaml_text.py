@@ -5,7 +5,7 @@ from time import perf_counter
 import pytest
 
 from attnbench.harness.errors import BadInput
-from attnbench.harness.yaml_text import parse_yaml, read_yaml
+from attnbench.harness.scenario.yaml_text import parse_yaml, read_yaml
 
 
 def refusal(text: str) -> str:

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .scenario_fields import ALIASES, PLANS
+from .fields import ALIASES, PLANS
 
 
 def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:

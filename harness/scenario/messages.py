@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from .scenario_fields import ALIASES, Axes, ExtraCase, Grid, Limits, Plan
+from .fields import ALIASES, Axes, ExtraCase, Grid, Limits, Plan
 from .yaml_document import Document, Keys, key_word, shown
 
 MODELS: dict[Keys, type[BaseModel]] = {

@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
 
-from ..impls.problem import Dtype, Passes, Problem, Scope
-from .errors import BadInput
-from .scenario_check import problems_of
-from .scenario_errors import lines
-from .scenario_fields import (
+from ...impls.problem import Dtype, Passes, Problem, Scope
+from ..errors import BadInput
+from .changes import apply, expand_aliases, flag_document
+from .check import problems_of
+from .fields import (
     MEANING,
     Align,
     AtLeastOne,
@@ -27,9 +27,9 @@ from .scenario_fields import (
     as_tuple,
     list_to_tuple,
 )
-from .scenario_grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique
-from .scenario_input import apply, expand_aliases, flag_document
-from .scenario_names import find, summaries
+from .grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique
+from .messages import lines
+from .names import find, summaries
 from .yaml_document import Document, shown
 from .yaml_text import read_yaml
 
@@ -158,6 +158,6 @@ def validated(document: Document, changes: Iterable[str]) -> Scenario:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files."""
-    from .scenario_schema import schema_of
+    from .json_schema import schema_of
 
     return schema_of(Scenario)

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from .errors import BadInput
+from ..errors import BadInput
 from .yaml_builder import Builder, too_deep
 from .yaml_document import Document, shown
 

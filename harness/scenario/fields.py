@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ..impls.problem import Dtype, Passes, Scope
+from ...impls.problem import Dtype, Passes, Scope
 
 DeviceKind = Literal["cpu", "cuda"]
 Align = Literal["top_left", "bottom_right"]

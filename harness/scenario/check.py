@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..impls import Problem, names
-from .scenario_errors import first_lines, suggestion
-from .scenario_grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
+from ...impls import Problem, names
+from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
+from .messages import first_lines, suggestion
 from .yaml_document import Document, Keys, shown
 
 if TYPE_CHECKING:
-    from .scenario import Scenario
+    from . import Scenario
 
 
 def problems_of(scenario: "Scenario", document: Document) -> list[str]:

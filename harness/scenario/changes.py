@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .errors import BadInput
-from .scenario_fields import ALIASES
+from ..errors import BadInput
+from .fields import ALIASES
 from .yaml_document import Document, Keys, shown
 from .yaml_text import parse_yaml
 

@@ -17,7 +17,7 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-from .errors import BadInput
+from ..errors import BadInput
 from .yaml_document import Document, Keys, shown
 
 MAX_DEPTH = 64

@@ -3,11 +3,11 @@
 from difflib import get_close_matches
 from pathlib import Path
 
-from .errors import BadInput
+from ..errors import BadInput
 from .yaml_document import shown
 from .yaml_text import read_yaml
 
-FOLDER = Path(__file__).parent.parent / "scenarios"
+FOLDER = Path(__file__).parent.parent.parent / "scenarios"
 
 
 def shipped() -> dict[str, Path]:
