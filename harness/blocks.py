@@ -12,7 +12,7 @@ from typing import Literal
 from .scenario import Plan
 from .stats import latency_interval
 
-FEWEST_UNITS = 2  # below two there is no interval, so even an exhausted budget waits for the second
+FEWEST_UNITS = 3  # two have an interval that is useless (t = 12.7), so even an exhausted budget waits for the third
 MOST_CALLS = 200
 
 Stop = Literal["ci", "budget", "blocks"]

@@ -119,7 +119,7 @@ def run(
             outcomes.append(resume_run(find_run(resume, out), progress, retry_failed=retry_failed, force=force))
         for scenario in planned:
             choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()))
-            outcomes.append(start(scenario, out, seed, choice, sys.argv, progress))
+            outcomes.append(start(scenario, out, seed, choice, ["attnbench", *sys.argv[1:]], progress))
             if outcomes[-1].signal is not None:
                 break
     finally:
@@ -170,7 +170,8 @@ def echo_table(table: Any) -> None:
     """A table on stdout: it is what was asked for."""
     from rich.console import Console
 
-    Console(highlight=False, soft_wrap=not sys.stdout.isatty()).print(table)
+    wide = None if sys.stdout.isatty() else 10_000  # in a pipe or a file nothing is folded
+    Console(highlight=False, width=wide).print(table)
 
 
 @app.command()

@@ -25,7 +25,7 @@ from .case import Case
 from .clock import Clock, clock_for
 from .gate import Gate, output_shape
 from .kernel import observed
-from .memory import Budget, is_out_of_memory, peak_bytes, release, settle
+from .memory import Budget, is_out_of_memory, out_of_memory_reason, peak_bytes, release, settle
 from .record import Status
 from .refuse import Outlook, outlook
 from .subject import Subject, Tensors, make_subject, make_tensors
@@ -199,7 +199,7 @@ class Bench:
             self.budget.tighten()
             self.members.pop(case.id, None)
             if is_out_of_memory(error):
-                self._end(case, Status.OOM, f"{first_line(error)}; the budget is {self.setting.budget_bytes} bytes", phase)
+                self._end(case, Status.OOM, out_of_memory_reason(error, self.setting.budget_bytes), phase)
             else:
                 # After a CUDA error the process may be spoilt for good (illegal address, device assert).
                 poisoned = self.setting.device.type == "cuda"

@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import re
 import resource
 import warnings
 from collections.abc import Callable
@@ -122,6 +123,19 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     text = str(error)
     return isinstance(error, RuntimeError) and any(sign in text for sign in OOM_SIGNS)
+
+
+def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
+    """What was asked for and did not fit, in words; the error's own first line where it does not say how much."""
+    import humanize
+
+    found = re.search(r"allocate (\d+) bytes|[Tt]ried to allocate ([\d.]+ [KMGT]iB)", str(error))
+    budget = humanize.naturalsize(budget_bytes, binary=True)
+    if found is None:
+        text = str(error).strip().split("\n")[0] or type(error).__name__
+        return f"{text[:300]} (the budget is {budget})"
+    asked = found[2] or humanize.naturalsize(int(found[1]), binary=True)
+    return f"{asked} more did not fit into the budget of {budget}"
 
 
 OOM_SIGNS = (

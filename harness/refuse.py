@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from humanize import naturalsize
 
 from .. import impls
 from ..impls.backend import Backend
@@ -45,6 +46,7 @@ def outlook(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
     needed = fields["input_bytes"] + (peak or 0)
     if needed > HOPELESS * budget_bytes:
         what = "inputs and peak" if peak is not None else "the inputs alone"
-        reason = f"{what} would need {needed} bytes, more than {HOPELESS} times the budget of {budget_bytes} bytes"
+        size, budget = (naturalsize(number, binary=True) for number in (needed, budget_bytes))
+        reason = f"{what} would need {size}, more than {HOPELESS} times the budget of {budget}"
         return Outlook(fields=fields, status=Status.PREDICTED_OOM, reason=reason)
     return Outlook(fields=fields, backend=backend)

@@ -135,8 +135,8 @@ def counts(statuses: Counter[str]) -> str:
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()) -> Table:
     """A plain table whose cells are text, never markup."""
     grid = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        grid.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    for number, column in enumerate(columns):
+        grid.add_column(column, justify="right" if column in right else "left", overflow="fold", no_wrap=number == 0)
     for row in rows:
         grid.add_row(*(escape(cell) for cell in row))
     return grid

@@ -29,7 +29,7 @@ from .fields import (
 )
 from .grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique
 from .messages import lines
-from .names import find, summaries
+from .names import FOLDER, find, summaries
 from .yaml_document import Document, shown
 from .yaml_text import read_yaml
 
@@ -109,7 +109,7 @@ class Scenario(Strict):
         plain = self.model_dump(mode="json", exclude={"grid", "cases", *AXES})
         return {
             **plain,
-            "source": self.source,
+            "source": f"{FOLDER.name}/{Path(self.source).name}" if Path(self.source).parent == FOLDER else self.source,
             "grid": {axis: list(values) for axis, values in self.axes(device).items()},
             "cases": [own for _, own in self.extra_cases(device)],
         }

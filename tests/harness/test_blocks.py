@@ -38,9 +38,9 @@ def test_noise_ends_at_the_plans_most_blocks():
     assert sampling.stop == "blocks"
 
 
-def test_budget_ends_it_but_never_before_two_blocks():
+def test_budget_ends_it_but_never_before_three_blocks():
     sampling = Sampling(plan=plan())
-    assert feed(sampling, lambda i: 5000.0 + 1000 * i) == 2
+    assert feed(sampling, lambda i: 5000.0 + 1000 * i) == 3
     assert sampling.stop == "budget"
 
 
@@ -66,12 +66,12 @@ def test_several_processes_stop_when_they_agree():
     assert sampling.stop == "ci"
 
 
-def test_budget_with_processes_waits_for_a_second_process():
-    sampling = Sampling(plan=plan(processes=3, min_blocks=2, max_blocks=6))
-    for process in range(3):
+def test_budget_with_processes_waits_for_a_third_process():
+    sampling = Sampling(plan=plan(processes=5, min_blocks=2, max_blocks=6))
+    for process in range(5):
         while sampling.wants_block(process):
             sampling.add(process, [3000.0], None)
-    assert sampling.processes == 2
+    assert sampling.processes == 3
     assert sampling.stop == "budget"
 
 

@@ -216,8 +216,11 @@ def test_export_is_one_row_per_case(attnbench, finished_run, format_):
         rows = json.loads(text)
         assert len(rows) == 8
         assert rows[0]["latency_ms"] > 0
-    else:
+    elif format_ == "csv":
         assert text.count("fused-b1-n64-d32-h2-fp32-forward-core") == 1
+        assert len(text.splitlines()) == 9
+    else:
+        assert sum(line.startswith("| fused |") for line in text.splitlines()) == 4
 
 
 def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run):
