@@ -11,6 +11,7 @@ import ast
 import os
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache, lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -87,9 +88,15 @@ def sources() -> dict[str, Source]:
             source = _read(path)
             if source:
                 _add(found, path.stem, source)
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in _installed():
         _add(found, point.name, Source(origin=point))
     return found
+
+
+@cache
+def _installed() -> tuple[EntryPoint, ...]:
+    """Looked up once per process: it means reading the metadata of every installed package."""
+    return tuple(entry_points(group=ENTRY_POINTS))
 
 
 def _add(found: dict[str, Source], name: str, source: Source) -> None:
@@ -112,6 +119,13 @@ def _extra_folders() -> list[Path]:
 
 def _read(path: Path) -> Source | None:
     """What the file says of itself; None where it is no backend."""
+    stat = path.stat()
+    return _parsed(path, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=256)
+def _parsed(path: Path, mtime_ns: int, size: int) -> Source | None:
+    """Parsed once for as long as the file is the same: a run asks for its backends with every case."""
     text = path.read_text(encoding="utf-8")
     if "prepare" not in text:
         return None

@@ -109,7 +109,7 @@ class Scenario(Strict):
         plain = self.model_dump(mode="json", exclude={"grid", "cases", *AXES})
         return {
             **plain,
-            "source": f"{FOLDER.name}/{Path(self.source).name}" if Path(self.source).parent == FOLDER else self.source,
+            "source": f"{FOLDER.name}/{Path(self.source).name}" if Path(self.source).resolve().parent == FOLDER.resolve() else self.source,
             "grid": {axis: list(values) for axis, values in self.axes(device).items()},
             "cases": [own for _, own in self.extra_cases(device)],
         }

@@ -1,0 +1,96 @@
+"""What the harness itself costs, against its targets. `make bench` runs these; timed tests have no place in the suite."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.case import group_cases
+from attnbench.harness.scenario import from_mapping
+from attnbench.harness.spawn import Worker
+from attnbench.harness.store import Store
+from tests.conftest import command_line, environment
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("list", "scenarios"), ("validate", "quickstart")], ids=" ".join)
+def test_light_commands_answer_in_300_ms(benchmark, arguments):
+    def call():
+        subprocess.run(command_line(*arguments), env=environment(), capture_output=True, check=True)
+
+    benchmark.pedantic(call, rounds=7, warmup_rounds=1)
+    assert benchmark.stats.stats.median <= 0.3
+
+
+def test_10_000_cases_are_expanded_within_a_second(benchmark):
+    grid = {"batch": list(range(1, 11)), "seq_len": list(range(64, 114)), "d_model": [64, 128], "heads": [1, 2, 4, 8, 16]}
+    data = {"name": "large", "question": "?", "backends": ["fused", "sdpa"], "grid": grid}
+
+    def expand():
+        scenario = from_mapping(data, "bench")
+        groups = group_cases(scenario.backends, scenario.problem_groups("cpu")[0])
+        return [case.id for group in groups for case in group.cases]
+
+    ids = benchmark.pedantic(expand, rounds=3)
+    assert len(set(ids)) == 10_000
+    assert benchmark.stats.stats.median <= 1.0
+
+
+def test_a_row_is_on_disk_within_2_ms(benchmark, tmp_path):
+    store = Store.create(tmp_path, "bench", {})
+    row = {"case": "x" * 60, "block_ms": [[[1.2345678] * 20] * 11]}
+    benchmark.pedantic(lambda: store.append([row]), rounds=200)
+    store.close()
+    assert benchmark.stats.stats.median <= 0.002
+
+
+def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchmark, tmp_path):
+    start = time.perf_counter()
+    Worker("cpu").close()
+    worker_start_s = time.perf_counter() - start
+    runs: list[Path] = []
+
+    def call():
+        flags = ("--backends", "naive,fused,sdpa", "--batch", "1", "--seq-len", "256,512,1k,2k", "--d-model", "512", "--heads", "1,8")
+        done = subprocess.run(
+            command_line("run", *flags, "--plan", "quick", "--device", "cpu", "--out", tmp_path, "--quiet"),
+            env={**environment(), "OMP_NUM_THREADS": "2"},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        runs.append(Path(done.stdout.strip()))
+
+    benchmark.pedantic(call, rounds=1)
+    rows = [json.loads(line) for line in (runs[-1] / "rows.jsonl").read_text().splitlines()]
+    measured_s = sum(row["spent_s"] for row in rows)
+    ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)
+    benchmark.extra_info.update(measured_s=measured_s, worker_start_s=worker_start_s, ratio=ratio)
+    assert ratio <= 1.3
+
+
+def parent_peak_bytes(cases: int, out: Path) -> int:
+    """Peak resident bytes of `attnbench run` over so many cases, none of which can run (a missing package): the parent's own cost."""
+    code = (
+        "import resource, sys, runpy\n"
+        "sys.argv = ['attnbench', *sys.argv[1:]]\n"
+        "try: runpy.run_module('attnbench', run_name='__main__')\n"
+        "except SystemExit: pass\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+    )
+    lengths = ",".join(map(str, range(64, 64 + cases)))
+    flags = ("--backends", "needs_package", "--batch", "1", "--seq-len", lengths, "--d-model", "64", "--heads", "2", "--device", "cpu")
+    command = [sys.executable, "-c", code, "run", *flags, "--out", str(out), "--quiet"]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    return int(done.stdout.splitlines()[-1]) * 1024
+
+
+def test_the_parents_memory_is_flat_in_the_number_of_cases(benchmark, tmp_path):
+    few = parent_peak_bytes(100, tmp_path)
+    many = benchmark.pedantic(parent_peak_bytes, args=(10_000, tmp_path), rounds=1)
+    per_case = (many - few) / 9_900
+    benchmark.extra_info.update(few_bytes=few, many_bytes=many, bytes_per_case=per_case)
+    # The plan of a case (its problem, and its place in run.json) stays; rows and samples do not. A row with samples has 1 to 50 KB.
+    assert per_case <= 5_000
