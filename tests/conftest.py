@@ -36,7 +36,7 @@ def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
     return {**os.environ, **ours, **(extra or {})}
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def require() -> Callable[[str], str]:
     """The path of a program, or a skip; a failure where ATTNBENCH_REQUIRE names it, so that CI cannot skip by accident."""
 

@@ -1,0 +1,80 @@
+"""What users install is what stands here: one import name over the four folders."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import attnbench
+from tests.conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True, capture_output=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+def test_the_wheel_holds_every_file_once_under_one_name(wheel):
+    names = zipfile.ZipFile(wheel).namelist()
+    wanted = {"__init__.py", "__main__.py", "py.typed", "harness/cli.py", "impls/naive.py", "reports/page.html", "reports/report.css"}
+    assert {f"attnbench/{name}" for name in wanted} <= set(names)
+    shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {"schema.json"}
+    assert {f"attnbench/scenarios/{name}" for name in shipped} <= set(names)
+    assert {name.split("/")[0] for name in names} == {"attnbench", f"attnbench-{attnbench.__version__}.dist-info"}
+    assert len(names) == len(set(names))
+
+
+def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    flags = [
+        "--backends",
+        "fused",
+        "--batch",
+        "1",
+        "--seq-len",
+        "32",
+        "--d-model",
+        "16",
+        "--heads",
+        "2",
+        "--device",
+        "cpu",
+        "--plan",
+        "quick",
+    ]
+    command = [sys.executable, "-m", "attnbench", "run", *flags, "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
+
+
+def test_versions_agree():
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == attnbench.__version__
+
+
+def test_every_required_package_is_pinned_for_ci():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"], *project["optional-dependencies"]["parquet"]]
+    pinned = {line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    assert not {requirement.split(">=")[0].lower() for requirement in wanted} - pinned
+    assert "triton" not in pinned
+
+
+@pytest.mark.parametrize("unsafe", [r"\bimport pickle", r"torch\.load\(", r"yaml\.load\(", r"\beval\(", r"\bexec\(", r"shell=True"])
+def test_nothing_that_runs_foreign_data_is_used(unsafe):
+    for folder in ("harness", "impls", "reports"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert not re.search(unsafe, path.read_text()), path
+
+
+def test_files_fit_a_sitting():
+    for folder in ("harness", "impls", "reports"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert len(path.read_text().splitlines()) <= 300, f"{path}: split it"
