@@ -5,7 +5,9 @@ listings answer at once.
 """
 
 import sys
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,6 +69,7 @@ def run(
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: crashed, failed and timed-out cases again.")] = False,
     force: Annotated[bool, typer.Option("--force", help="With --resume: even in another environment.")] = False,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of one case.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for another run on this device to end.")] = False,
     plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous.")] = None,
     seed: Annotated[int, typer.Option(help="Of inputs and of the order of measuring.")] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing sentences.")] = False,
@@ -84,49 +87,54 @@ def run(
         *([f"limits.timeout_s={timeout}"] if timeout is not None else []),
         *([f"plan={plan}"] if plan else []),
     ]
-    if resume is not None:
-        if scenarios or given or changes or only or skip or dry_run:
-            raise BadInput("--resume: takes the run as it was planned; leave out scenarios, axes, --set, --only, --skip and --dry-run")
-    elif retry_failed or force:
+    if resume is not None and (scenarios or given or changes or only or skip or dry_run):
+        raise BadInput("--resume: takes the run as it was planned; leave out scenarios, axes, --set, --only, --skip and --dry-run")
+    if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
-    elif not scenarios and not given:
-        raise BadInput(
-            "nothing to run; name a scenario (see attnbench list scenarios), or give axes: --backends naive,fused --seq-len 1k ..."
-        )
-    elif scenarios and given:
-        flag = f"--{next(iter(given)).replace('_', '-')}"
-        raise BadInput(f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set grid.seq_len=[512,1k]")
 
-    from .scenario import from_axes, load
+    from .run import Choice, Manner, Outcome, resume_run, start_run
 
-    planned = [] if resume else [from_axes(given, changes)] if given else [load(name, changes) for name in scenarios or []]
+    planned = planned_scenarios(scenarios or [], given, changes) if resume is None else []
+    choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()))
     if dry_run:
         from .outlook_table import outlook_table
-        from .run import Choice
 
         for scenario in planned:
-            echo_table(outlook_table(scenario, Choice(only=tuple(only or ()), skip=tuple(skip or ()))))
+            echo_table(outlook_table(scenario, choice))
         return
+
     from . import show
-    from .run import Choice, Outcome, start
-    from .run import resume as resume_run
     from .store import find_run
 
-    outcomes: list[Outcome] = []
     progress = show.JsonProgress() if as_json else show.QuietProgress() if quiet else show.LiveProgress(show.console())
-    try:
-        if resume is not None:
-            outcomes.append(resume_run(find_run(resume, out), progress, retry_failed=retry_failed, force=force))
-        for scenario in planned:
-            choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()))
-            outcomes.append(start(scenario, out, seed, choice, ["attnbench", *sys.argv[1:]], progress))
-            if outcomes[-1].signal is not None:
-                break
-    finally:
-        progress.end()
-        for outcome in outcomes:
-            hand_over(outcome, quiet=quiet, as_json=as_json)
-    raise typer.Exit(max((outcome.exit_code for outcome in outcomes), default=0))
+    manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
+    jobs: list[Callable[[], Outcome]] = [partial(start_run, scenario, out, seed, choice, manner) for scenario in planned]
+    if resume is not None:
+        jobs = [partial(resume_run, find_run(resume, out), manner, retry_failed=retry_failed, force=force)]
+    worst = 0
+    for job in jobs:
+        try:
+            outcome = job()
+        finally:
+            progress.end()
+        hand_over(outcome, quiet=quiet, as_json=as_json)
+        worst = max(worst, outcome.exit_code)
+        if outcome.signal is not None:
+            break
+    raise typer.Exit(worst)
+
+
+def planned_scenarios(scenarios: list[str], axes: Mapping[str, str | bool], changes: list[str]) -> list[Any]:
+    """All scenarios are read before the first one is measured, so that a mistake in the last one costs nothing."""
+    from .scenario import from_axes, load
+
+    if scenarios and axes:
+        flag = f"--{next(iter(axes)).replace('_', '-')}"
+        raise BadInput(f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set grid.seq_len=[512,1k]")
+    if not scenarios and not axes:
+        example = "--backends naive,fused --seq-len 1k --d-model 512 --heads 8"
+        raise BadInput(f"nothing to run; name a scenario (see attnbench list scenarios), or give axes such as {example}")
+    return [from_axes(axes, changes)] if axes else [load(name, changes) for name in scenarios]
 
 
 def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:

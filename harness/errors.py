@@ -40,3 +40,11 @@ class StoreError(Refusal):
     def __init__(self, message: str, unsaved: list[dict[str, Any]]) -> None:
         super().__init__(message)
         self.unsaved = unsaved
+
+
+class Stopped(Refusal):
+    """A signal came before there was a run to end in order."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__("stopped before the first case; nothing was measured")
+        self.exit_code = 128 + number

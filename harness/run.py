@@ -1,24 +1,23 @@
 """A run from its first case to its last: what to measure, in which order, one row per case, and an orderly end."""
 
-import os
 import signal
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import FrameType, TracebackType
 from typing import Any, NamedTuple, Protocol
 
 from .case import Case, Group, case_of, group_cases
 from .costs import known
-from .errors import EnvironmentUnmet, NothingSelected
+from .device_lock import alone_on
+from .errors import EnvironmentUnmet, NothingSelected, Stopped
 from .group import Crew, GroupRun, Terms
 from .record import FAILURES, RETRIED, Record, Status
 from .scenario import Plan, Scenario
+from .signals import Signals
 from .spawn import Fault, Interrupted, Worker
 from .store import LOGS, Store, read_meta, read_rows
 
@@ -74,78 +73,73 @@ class Outcome:
         return 1 if any(self.statuses[status] for status in FAILURES) else 0
 
 
-def start(scenario: Scenario, root: Path, seed: int, choice: Choice, command: Sequence[str], listener: Listener) -> Outcome:
-    """Measure a scenario into a new run folder. Raises BadInput, EnvironmentUnmet, NothingSelected, StoreError."""
-    with Signals() as signals:
-        worker = first_worker(scenario.device, signals)
-        try:
-            device = worker.ready["device"]
-            problem_groups, duplicates = scenario.problem_groups(device)
-            groups = chosen(group_cases(scenario.backends, problem_groups), choice)
-            memory_gib = scenario.limits.memory_gib
-            budget = int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * worker.ready["available_bytes"])
-            meta = {
-                "attnbench": worker.ready["environment"]["attnbench"],
-                "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-                "command": list(command),
-                "scenario": scenario.resolved(device),
-                "device": device,
-                "memory_bytes": budget,
-                "seed": seed,
-                "environment": worker.ready["environment"],
-                "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
-            }
-            store = Store.create(root, scenario.name, meta)
-        except BaseException:
-            worker.kill()
-            raise
-        remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a run is started, whatever it measures. `wait`: for another run on the same device to end."""
+
+    command: Sequence[str]
+    listener: Listener
+    wait: bool = False
+
+
+def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Outcome:
+    """Measure a scenario into a new run folder. Raises Refusal."""
+    with Signals() as signals, first_worker(scenario.device, signals) as worker, device_for(worker, manner, signals):
+        device = worker.ready["device"]
+        problem_groups, duplicates = scenario.problem_groups(device)
+        groups = chosen(group_cases(scenario.backends, problem_groups), choice)
+        memory_gib = scenario.limits.memory_gib
         terms = Terms(
             device=device,
             plan=scenario.plan,
             measure=scenario.measure,
             timeout_s=scenario.limits.timeout_s,
-            budget_bytes=budget,
+            budget_bytes=int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * worker.ready["available_bytes"]),
             seed=seed,
         )
-        return _measure(store, groups, {}, terms, worker, signals, listener, remarks)
+        meta = {
+            "attnbench": worker.ready["environment"]["attnbench"],
+            "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": list(manner.command),
+            "scenario": scenario.resolved(device),
+            "device": device,
+            "memory_bytes": terms.budget_bytes,
+            "seed": seed,
+            "environment": worker.ready["environment"],
+            "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
+        }
+        store = Store.create(root, scenario.name, meta)
+        remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
+        return _measure(store, groups, {}, terms, worker, signals, manner.listener, remarks)
 
 
-def resume(path: Path, listener: Listener, *, retry_failed: bool = False, force: bool = False) -> Outcome:
-    """Measure what a run still lacks. Raises as `start` does, and EnvironmentUnmet where the machine or its software changed."""
+def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force: bool = False) -> Outcome:
+    """Measure what a run still lacks. Raises Refusal, EnvironmentUnmet among them where the machine or its software changed."""
     meta = read_meta(path)
-    plan = meta["scenario"]
-    with Signals() as signals:
-        worker = first_worker(meta["device"], signals)
-        try:
-            changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]
-            if changed and not force:
-                raise EnvironmentUnmet(difference(changed[0], meta["environment"], worker.ready["environment"]))
-            store = Store.reopen(path)
-        except BaseException:
-            worker.kill()
-            raise
+    scenario = meta["scenario"]
+    with Signals() as signals, first_worker(meta["device"], signals) as worker, device_for(worker, manner, signals):
+        changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]
+        if changed and not force:
+            raise EnvironmentUnmet(difference(changed[0], meta["environment"], worker.ready["environment"]))
+        terms = Terms(
+            device=meta["device"],
+            plan=Plan.model_validate(scenario["plan"]),
+            measure=tuple(scenario["measure"]),
+            timeout_s=scenario["limits"]["timeout_s"],
+            budget_bytes=meta["memory_bytes"],
+            seed=meta["seed"],
+        )
+        store = Store.reopen(path)
         last = {row["case"]: Last(row["status"], row["attempt"]) for row in read_rows(path)}
         again = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
         settled = {case for case, row in last.items() if row.status not in again}
         numbered: dict[int, list[Case]] = {}
         for fields in meta["cases"]:
-            numbered.setdefault(fields["group"], []).append(case_of(fields))
-        groups = tuple(
-            Group(number=number, cases=left)
-            for number, cases in numbered.items()
-            if (left := tuple(case for case in cases if case.id not in settled))
-        )
-        terms = Terms(
-            device=meta["device"],
-            plan=Plan.model_validate(plan["plan"]),
-            measure=tuple(plan["measure"]),
-            timeout_s=plan["limits"]["timeout_s"],
-            budget_bytes=meta["memory_bytes"],
-            seed=meta["seed"],
-        )
+            if fields["case"] not in settled:
+                numbered.setdefault(fields["group"], []).append(case_of(fields))
+        groups = tuple(Group(number=number, cases=tuple(cases)) for number, cases in numbered.items())
         remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
-        return _measure(store, groups, last, terms, worker, signals, listener, remarks)
+        return _measure(store, groups, last, terms, worker, signals, manner.listener, remarks)
 
 
 def _measure(
@@ -154,7 +148,7 @@ def _measure(
     last: dict[str, Last],
     terms: Terms,
     worker: Worker,
-    signals: "Signals",
+    signals: Signals,
     listener: Listener,
     remarks: Sequence[str],
 ) -> Outcome:
@@ -203,16 +197,28 @@ def not_reached(case: Case, device: str, attempts: dict[str, int], name: str) ->
     return Record(case=case, device=device, attempt=attempt, status=Status.INTERRUPTED, reason=reason, **known(case.problem))
 
 
-def first_worker(wanted: str, signals: "Signals") -> Worker:
-    """The worker that also tells what this machine offers. Raises EnvironmentUnmet where it lacks the wanted device."""
+@contextmanager
+def first_worker(wanted: str, signals: Signals) -> Iterator[Worker]:
+    """The worker that also tells what this machine offers; gone at the end. Raises EnvironmentUnmet where it lacks the wanted device."""
+    worker: Worker | None = None
     try:
         worker = Worker(wanted, signals.wake_fd)
+        if worker.ready["why"]:
+            raise EnvironmentUnmet(f"no {wanted} device: {worker.ready['why']}; run with --device cpu, or see attnbench doctor")
+        yield worker
+    except Interrupted:
+        raise Stopped(signals.received or signal.SIGINT) from None
     except Fault as fault:
         raise EnvironmentUnmet(f"no worker could be started: {fault.reason}") from None
-    if worker.ready["why"]:
-        worker.kill()
-        raise EnvironmentUnmet(f"no {wanted} device: {worker.ready['why']}; run with --device cpu, or see attnbench doctor")
-    return worker
+    finally:
+        if worker is not None:
+            worker.kill()
+
+
+def device_for(worker: Worker, manner: Manner, signals: Signals) -> AbstractContextManager[None]:
+    """Exclusive use of the device, as far as our own runs go."""
+    device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
+    return alone_on(device, wait=manner.wait, check=signals.check)
 
 
 def chosen(groups: tuple[Group, ...], choice: Choice) -> tuple[Group, ...]:
@@ -229,41 +235,3 @@ def difference(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
         f"the run was measured with {key} {then.get(key)!r}, this environment has {now.get(key)!r}; "
         "rows of both would not be comparable: start a new run, or add --force"
     )
-
-
-class Signals:
-    """Turns SIGINT, SIGTERM and SIGHUP into an orderly end: the first is noticed while waiting for a worker, never in the
-    middle of a write; a second one ends everything at once."""
-
-    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-
-    def __init__(self) -> None:
-        self.received: int | None = None
-        self.second: Callable[[], None] = lambda: None
-        self.wake_fd, self._write_fd = os.pipe()
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> "Signals":
-        for number in self.NUMBERS:
-            self._before[number] = signal.signal(number, self._note)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        os.close(self.wake_fd)
-        os.close(self._write_fd)
-
-    def check(self) -> None:
-        """Raises Interrupted where a signal has come."""
-        if self.received is not None:
-            raise Interrupted
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received is not None:
-            with suppress(Exception):
-                self.second()
-            sys.stderr.write("stopped at once; attnbench run --resume finds what was saved\n")
-            os._exit(128 + number)
-        self.received = number
-        os.write(self._write_fd, b"x")

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from .backend import Backend, Call, Inputs, Weights
 from .problem import Problem
-from .registry import weights_givers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +25,7 @@ class Loaded:
     name: str
     module: Any
     has_variants: bool
+    weights_givers: Callable[[], tuple[str, ...]]
 
     @property
     def variant(self) -> str:
@@ -48,7 +48,7 @@ class Loaded:
     def attention_weights(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
         function = self._function("attention_weights")
         if function is None:
-            raise ValueError(f"{self.name} cannot return attention weights; these can: {', '.join(weights_givers())}")
+            raise ValueError(f"{self.name} cannot return attention weights; these can: {', '.join(self.weights_givers())}")
         return function(problem, inputs, weights)  # type: ignore[no-any-return]
 
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
@@ -62,10 +62,10 @@ class Loaded:
         return lambda *arguments: function(*arguments, variant=self.variant)
 
 
-def bind(name: str, origin: Path | EntryPoint, *, has_variants: bool) -> Backend:
-    """Import the module now."""
+def bind(name: str, origin: Path | EntryPoint, *, has_variants: bool, weights_givers: Callable[[], tuple[str, ...]]) -> Backend:
+    """Import the module now. `weights_givers` names the backends that have attention weights, for those that have none."""
     module = origin.load() if isinstance(origin, EntryPoint) else _imported(origin)
-    return Loaded(name=name, module=module, has_variants=has_variants)
+    return Loaded(name=name, module=module, has_variants=has_variants, weights_givers=weights_givers)
 
 
 def _imported(path: Path) -> ModuleType:

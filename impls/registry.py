@@ -58,7 +58,7 @@ def load(name: str) -> "Backend":
     source = find(name)
     from .loaded import bind
 
-    return bind(name, source.origin, has_variants=bool(source.variants))
+    return bind(name, source.origin, has_variants=bool(source.variants), weights_givers=weights_givers)
 
 
 def weights_givers() -> tuple[str, ...]:

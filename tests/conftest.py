@@ -1,9 +1,11 @@
 """What tests share: the command line as a user runs it, backends that misbehave, and what must not be missing in CI."""
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +14,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch starts its threads in this process; see environment()
+os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")  # locks of their own: no real run is waited for
+atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gcc": ("gcc",)}
 
 

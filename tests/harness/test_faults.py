@@ -265,12 +265,32 @@ def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
     assert attnbench("run", "--resume", run, "--force").returncode == 0
 
 
-def test_two_runs_at_once_write_two_folders(tmp_path):
+def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp_path, attnbench):
+    process, run = start_and_wait_for_rows(tmp_path, LONG, rows=1)
+    refused = attnbench("run", *axes("sdpa"), *QUICK)
+    assert refused.returncode == 4
+    assert f"another run (process {process.pid}) is measuring on this cpu" in refused.stderr
+    assert [folder.name for folder in tmp_path.glob("results/2*")] == [run.name]
+    waiting = attnbench("run", *axes("sdpa"), *QUICK, "--wait")
+    assert process.wait(60) == 0
+    assert waiting.returncode == 0
+    assert rows_of(waiting)["sdpa"]["status"] == "ok"
+    assert waiting.stdout.strip() != str(run)
+
+
+def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
     command = command_line("run", *axes("sdpa"), *QUICK)
-    both = [subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    folders = {tmp_path / process.communicate(timeout=120)[0].strip() for process in both}
-    assert len(folders) == 2
-    assert all(len(by_backend(folder)) == 1 for folder in folders)
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not worker_pids(process.pid) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    workers = worker_pids(process.pid)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate(timeout=30)[1]
+    assert process.returncode == 130
+    assert error == "stopped before the first case; nothing was measured\n"
+    wait_for_end(workers)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
@@ -281,4 +301,4 @@ def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
     assert done.returncode == 4
-    assert "another process" in done.stderr
+    assert "another run" in done.stderr

@@ -1,0 +1,48 @@
+"""SIGINT, SIGTERM and SIGHUP as an orderly end."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from .spawn import Interrupted
+
+
+class Signals:
+    """The first signal is noticed while waiting for a worker, never in the middle of a write; a second one ends everything at once."""
+
+    NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self.second: Callable[[], None] = lambda: None
+        self.wake_fd, self._write_fd = os.pipe()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        for number in self.NUMBERS:
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        os.close(self.wake_fd)
+        os.close(self._write_fd)
+
+    def check(self) -> None:
+        """Raises Interrupted where a signal has come."""
+        if self.received is not None:
+            raise Interrupted
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.received is not None:
+            with suppress(Exception):
+                self.second()
+            sys.stderr.write("stopped at once; attnbench run --resume finds what was saved\n")
+            os._exit(128 + number)
+        self.received = number
+        os.write(self._write_fd, b"x")
