@@ -58,12 +58,13 @@ class Sampling:
             return
         counts = [len(process) for process in self._processes()]
         units = sum(1 for count in counts if count) if self.plan.processes > 1 else counts[0]
+        most_units = self.plan.processes if self.plan.processes > 1 else self.plan.max_blocks
         round_done = min(counts) == max(counts) and self._is_look(counts[0])
-        if round_done and units >= FEWEST_UNITS and self.half_width_ratio <= self.plan.precision_ratio:
+        if round_done and units >= min(FEWEST_UNITS, most_units) and self.half_width_ratio <= self.plan.precision_ratio:
             self.stop = "ci"
         elif min(counts) >= self.plan.max_blocks:
             self.stop = "blocks"
-        elif self.spent_s >= self.plan.budget_s and units >= FEWEST_UNITS:
+        elif self.spent_s >= self.plan.budget_s and units >= min(FEWEST_UNITS, most_units):
             self.stop = "budget"
 
     def _is_look(self, blocks: int) -> bool:

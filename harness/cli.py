@@ -68,7 +68,7 @@ def run(
     resume: Annotated[str | None, typer.Option(metavar="RUN", help="Measure what this run still lacks.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: crashed, failed and timed-out cases again.")] = False,
     force: Annotated[bool, typer.Option("--force", help="With --resume: even in another environment.")] = False,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of one case.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of one step of a case.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for another run on this device to end.")] = False,
     plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous.")] = None,
     seed: Annotated[int, typer.Option(help="Of inputs and of the order of measuring.")] = 0,

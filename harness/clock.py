@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import torch
 
-L2_FLUSH_BYTES = 256 << 20  # 5 times the largest L2 that we know of (H100, H200: 50 MiB), as Triton's own benchmark writes
+L2_FLUSH_BYTES = 256 << 20  # 4 times the largest L2 that we know of (H200: 60 MB), as Triton's own benchmark writes
 SM_CLOCK_HZ = 2.0e9  # above the boost clock of every data-centre GPU: a delay in cycles is then never too short
 MOST_DELAY_S = 0.02
 

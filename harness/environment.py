@@ -77,14 +77,16 @@ def cuda_facts(device: torch.device) -> dict[str, Any]:
         "device_memory_bytes": properties.total_memory,
         "cudnn_path": loaded_library("libcudnn.so") or loaded_library("libcudnn"),
     }
-    import pynvml
+    with suppress(ImportError):
+        import pynvml
 
-    with suppress(pynvml.NVMLError):
-        pynvml.nvmlInit()
-        try:
-            facts["driver"] = pynvml.nvmlSystemGetDriverVersion()
-        finally:
-            pynvml.nvmlShutdown()
+        with suppress(pynvml.NVMLError):
+            pynvml.nvmlInit()
+            try:
+                driver = pynvml.nvmlSystemGetDriverVersion()
+            finally:
+                pynvml.nvmlShutdown()
+            facts["driver"] = driver.decode() if isinstance(driver, bytes) else driver
     return facts
 
 

@@ -70,6 +70,11 @@ class Gate:
             for index, (result, exact) in enumerate(zip(honest_results, self.exact, strict=True))
         ]
 
+    @property
+    def held_bytes(self) -> int:
+        """What the exact result occupies while backends are judged."""
+        return sum(exact.nbytes for exact in self.exact)
+
     def judge(self, output: Tensor, gradients: Sequence[Tensor]) -> Verdict:
         """`output` and `gradients` (of `leaves`, in order) as the backend gave them for the whole problem."""
         if output.shape != output_shape(self.problem):

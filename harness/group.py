@@ -17,6 +17,7 @@ from .record import Record, Status
 from .scenario import Plan
 from .spawn import Fault, Worker
 
+SET_S = 60.0
 REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
 
 
@@ -48,7 +49,11 @@ class Crew:
 
     def worker(self, number: int) -> Worker:
         if number not in self._workers:
-            self._workers[number] = self._set(Worker(self.terms.device, self.wake_fd))
+            worker = Worker(self.terms.device, self.wake_fd)
+            if worker.ready["why"]:
+                worker.kill()
+                raise Fault(Status.UNAVAILABLE, f"the {self.terms.device} device is gone: {worker.ready['why']}")
+            self._workers[number] = self._set(worker)
         return self._workers[number]
 
     def dismiss(self, number: int) -> str | None:
@@ -71,7 +76,7 @@ class Crew:
         request = {"op": "set", "seed": terms.seed, "budget_bytes": terms.budget_bytes, "measure": terms.measure}
         try:
             worker.send(request)
-            while worker.receive(60)["event"] != "done":
+            while worker.receive(SET_S)["event"] != "done":
                 pass
         except BaseException:
             worker.kill()
@@ -114,11 +119,11 @@ class GroupRun:
 
     def records(self, cases: tuple[Case, ...]) -> Iterator[Record]:
         """One record per case, each as soon as it is final."""
-        yield from self._measured(cases)
+        yield from self._measured(cases, alone=False)
         while self.lonely:
             case = self.lonely.pop(0)
-            self.crew.dismiss(0)  # alone means in a process that nothing else has used
-            yield from self._measured((case,))
+            self.crew.close()  # alone means in a process that nothing else has used
+            yield from self._measured((case,), alone=True)
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """Records for the cases that were under way when the run was stopped."""
@@ -131,12 +136,12 @@ class GroupRun:
 
     # ---- one session after another, each without the case that broke the last one ------------------------------------------
 
-    def _measured(self, cases: tuple[Case, ...]) -> Iterator[Record]:
+    def _measured(self, cases: tuple[Case, ...], *, alone: bool) -> Iterator[Record]:
         self.states = {case.id: self._state(case) for case in cases}
         while self.states:
             self.session = secrets.token_hex(6)
             try:
-                yield from self._session(alone=len(cases) == 1)
+                yield from self._session(alone=alone)
             except _Guilty as guilty:
                 yield from self._convicted(guilty)
                 # The others are measured again from the start, without the guilty one.
@@ -188,7 +193,7 @@ class GroupRun:
             worker = self.crew.worker(number)
             worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names]})
             while True:
-                event = worker.receive(self._time_left(current, since))
+                event = worker.receive(self._limit_s(current))
                 now = time.monotonic()
                 self._charge(current, now - since)
                 since = now
@@ -209,9 +214,11 @@ class GroupRun:
                             raise _Guilty(Fault(Status.ERROR, event["reason"]), event["case"], phase, None)
         except Fault as fault:
             self._charge(current, time.monotonic() - since)
-            if fault.status is Status.TIMEOUT:
-                fault = Fault(Status.TIMEOUT, f"more than {self.terms.timeout_s:g} s; raise it with --timeout, or make the case smaller")
-            raise _Guilty(fault, current, phase, self.crew.dismiss(number)) from None
+            if fault.status is Status.TIMEOUT and phase:
+                limit = f"{self._limit_s(current):g} s in one step"
+                hint = "raise it with --timeout, or make the case smaller"
+                fault.reason = f"more than {limit}; {hint}" if current else f"the exact result took more than {limit}; {hint}"
+            raise _Guilty(fault, current, phase, self.crew.dismiss(number) or fault.log_tail) from None
 
     def _ended(self, event: dict[str, Any], *, alone: bool) -> Iterator[Record]:
         state = self.states.pop(event["case"])
@@ -232,12 +239,9 @@ class GroupRun:
                 state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.running(name or "exact result", phase)
 
-    def _time_left(self, name: str | None, since: float) -> float:
-        limit = self.terms.timeout_s
-        if name is None:
-            return REFERENCE_TIMES * limit
-        state = self.states.get(name)
-        return max(0.01, limit - (state.spent_s if state else 0.0) - (time.monotonic() - since))
+    def _limit_s(self, name: str | None) -> float:
+        """How long one step may take: preparing, one judged or weighed call, a warm-up, a block."""
+        return self.terms.timeout_s * (1 if name is not None else REFERENCE_TIMES)
 
     def _charge(self, name: str | None, seconds: float) -> None:
         if name is not None and name in self.states:

@@ -7,6 +7,7 @@ What is said goes through `say(event)`, a JSON-ready dict with the key "event":
     samples {case, block_ms, wall_ms}   one block of one case
 """
 
+import gc
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from ..impls import load
 from ..impls.backend import TORCH_DTYPE
 from ..impls.problem import Problem
 from .blocks import calls_per_block
@@ -57,11 +59,11 @@ class Member(NamedTuple):
 class Bench:
     """A worker's measuring table: judges cases one by one, then holds a group's members side by side for the blocks."""
 
-    def __init__(self, setting: Setting, budget: Budget, say: Say) -> None:
+    def __init__(self, setting: Setting, say: Say) -> None:
         self.setting = setting
-        self.budget = budget
         self.say = say
-        self.clock: Clock = clock_for(setting.device)
+        self.clock: Clock = clock_for(setting.device)  # before the budget, which its buffers do not belong to
+        self.budget = Budget(setting.budget_bytes, setting.device)
         self.members: dict[str, Member] = {}
 
     # ---- one case at a time -------------------------------------------------------------------------------------------------
@@ -93,12 +95,12 @@ class Bench:
             admitted = admitted if tensors else admitted[1:]
         if tensors is None:
             return
-        self.say({"event": "running", "case": None, "phase": "gate"})
-        self.budget.relax()
-        gate = Gate(problem, *tensors, self.setting.seed)
-        self.budget.tighten()
+        gate = self._gate(problem, tensors, [case for case, _ in admitted])
+        if gate is None:
+            return
         for case, view in admitted:
             assert view.backend is not None
+            self.budget.tighten(gate.held_bytes)
             prepare = partial(make_subject, problem, view.backend, tensors, gate.grad_output)
             subject = self._attempt(case, "prepare", prepare)
             if (
@@ -110,13 +112,27 @@ class Bench:
             del subject
             release(self.setting.device)
 
+    def _gate(self, problem: Problem, tensors: Tensors, cases: list[Case]) -> Gate | None:
+        """The judge of a problem. It is our own work: where it fails, no backend is to blame, and none can be judged."""
+        self.say({"event": "running", "case": None, "phase": "gate"})
+        self.budget.relax()
+        try:
+            return Gate(problem, *tensors, self.setting.seed)
+        except (RuntimeError, MemoryError) as error:
+            reason = f"the exact result could not be computed: {first_line(error)}"
+            for case in cases:
+                self._end(case, Status.ERROR, reason, "gate", log_tail=traceback.format_exc(), poisoned=self._poisoned(error))
+            return None
+        finally:
+            self.budget.tighten()
+
     def _passes_gate(self, case: Case, subject: Subject, gate: Gate) -> bool:
         with subject.in_force():
             (output, gradients), kernel = observed(subject.result)
             self.clock.finish()
         self.budget.relax()
         verdict = gate.judge(output, gradients)
-        self.budget.tighten()
+        self.budget.tighten(gate.held_bytes)
         fields = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio, "kernel": kernel}
         self.say({"event": "facts", "case": case.id, "fields": fields})
         pinned = subject.backend.variant
@@ -141,21 +157,18 @@ class Bench:
     def open(self, cases: list[Case]) -> None:
         """Prepare all members on fresh inputs, shared by the backends of a problem, and call each until it is warm."""
         for problem, same in groupby(cases, key=lambda case: case.problem):
-            tensors: Tensors | None = None
-            gradient: Tensor | None = None
+            made: tuple[Tensors, Tensor | None] | None = None
             for case in same:
-                if tensors is None:
-                    tensors = self._attempt(case, "prepare", partial(self._tensors, problem))
-                    gradient = self._gradient(problem) if tensors and problem.backward else None
-                if tensors and (member := self._attempt(case, "latency", partial(self._warm, case, tensors, gradient))):
+                made = made or self._attempt(case, "prepare", partial(self._tensors_with_gradient, problem))
+                if made and (member := self._attempt(case, "latency", partial(self._warm, case, *made))):
                     self.members[case.id] = member
 
     def _warm(self, case: Case, tensors: Tensors, gradient: Tensor | None) -> Member:
-        backend = outlook(case, self.setting.device, self.setting.budget_bytes).backend
-        assert backend is not None
-        subject = make_subject(case.problem, backend, tensors, gradient)
+        subject = make_subject(case.problem, load(case.backend), tensors, gradient)
         with subject.in_force():
             ready = subject.setup()
+            subject.run(ready)  # what happens only once (plans, lazy modules, compilation) is not part of the warm-up
+            self.clock.finish()
             start = latest = perf_counter()
             while True:
                 begun = latest
@@ -187,8 +200,9 @@ class Bench:
     def _tensors(self, problem: Problem) -> Tensors:
         return make_tensors(problem, self.setting.device, self.setting.seed)
 
-    def _gradient(self, problem: Problem) -> Tensor:
-        return torch.randn(output_shape(problem), device=self.setting.device, dtype=TORCH_DTYPE[problem.dtype])
+    def _tensors_with_gradient(self, problem: Problem) -> tuple[Tensors, Tensor | None]:
+        tensors, device, dtype = self._tensors(problem), self.setting.device, TORCH_DTYPE[problem.dtype]
+        return tensors, torch.randn(output_shape(problem), device=device, dtype=dtype) if problem.backward else None
 
     def _attempt(self, case: Case, phase: str, work: Callable[[], T]) -> T | None:
         """The one place that catches everything, round one phase of one case; None after the case has been ended."""
@@ -201,12 +215,21 @@ class Bench:
             if is_out_of_memory(error):
                 self._end(case, Status.OOM, out_of_memory_reason(error, self.setting.budget_bytes), phase)
             else:
-                # After a CUDA error the process may be spoilt for good (illegal address, device assert).
-                poisoned = self.setting.device.type == "cuda"
+                poisoned = self._poisoned(error)
                 self._end(case, Status.ERROR, first_line(error), phase, log_tail=traceback.format_exc(), poisoned=poisoned)
-        settle()
+        gc.collect()  # the traceback held the backend's tensors
         release(self.setting.device)
         return None
+
+    def _poisoned(self, error: Exception) -> bool:
+        """Whether the process is spoilt for good: after an illegal address or a device assert every CUDA call fails."""
+        if self.setting.device.type != "cuda":
+            return False
+        try:
+            torch.cuda.synchronize(self.setting.device)
+        except RuntimeError as after:
+            return not is_out_of_memory(after)
+        return "CUDA error" in str(error) and not is_out_of_memory(error)
 
     def _end(self, case: Case, status: Status, reason: str, phase: str, log_tail: str | None = None, *, poisoned: bool = False) -> None:
         event = {"event": "ended", "case": case.id, "status": status, "reason": reason, "phase": phase}

@@ -75,7 +75,7 @@ def release(device: torch.device) -> None:
 
 
 def settle() -> None:
-    """Break reference cycles, after errors and between groups, then put what is left out of the collector's sight.
+    """Break reference cycles, then put what is left out of the collector's sight. Only while no tensors are held.
 
     Torch and its lazily loaded parts are a million objects: going through them took 0.2 s each time, most of a short run.
     """
@@ -94,21 +94,25 @@ class Budget:
     def __init__(self, budget_bytes: int, device: torch.device) -> None:
         self.device = device
         self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        if device.type == "cuda":
-            total = torch.cuda.get_device_properties(device).total_memory
-            torch.cuda.set_per_process_memory_fraction(min(1.0, budget_bytes / total), device)
-        else:
-            self.limit = _address_space_bytes() + budget_bytes
+        floor = torch.cuda.memory_reserved(device) if device.type == "cuda" else _address_space_bytes()
+        self.limit = floor + budget_bytes
         self.tighten()
 
-    def tighten(self) -> None:
-        """From here on allocations beyond the budget fail."""
-        if self.device.type == "cpu":
-            resource.setrlimit(resource.RLIMIT_AS, (self.limit, self.hard))
+    def tighten(self, held_bytes: int = 0) -> None:
+        """From here on allocations beyond the budget fail. `held_bytes` are ours, held for the gate, and do not count."""
+        limit = self.limit + held_bytes
+        if self.device.type == "cuda":
+            total = torch.cuda.get_device_properties(self.device).total_memory
+            torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), self.device)
+        else:
+            soft = limit if self.hard == resource.RLIM_INFINITY else min(limit, self.hard)
+            resource.setrlimit(resource.RLIMIT_AS, (soft, self.hard))
 
     def relax(self) -> None:
         """For work that is ours and not the backend's: the reference, the profiler's buffers."""
-        if self.device.type == "cpu":
+        if self.device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(1.0, self.device)
+        else:
             resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
 
 
@@ -142,6 +146,7 @@ OOM_SIGNS = (
     "DefaultCPUAllocator: can't allocate memory",
     "DefaultCPUAllocator: not enough memory",
     "CUDA out of memory",
+    "CUDA error: out of memory",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "std::bad_alloc",
@@ -155,9 +160,12 @@ def available_bytes(device: torch.device) -> int:
     import psutil
 
     free = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
     try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-    except (OSError, ValueError):
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+        counts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        used -= int(counts["inactive_file"])  # page cache that the kernel gives back at once
+    except (OSError, ValueError, KeyError):
         return free
     return free if limit == "max" else min(free, max(0, int(limit) - used))

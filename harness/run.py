@@ -209,7 +209,7 @@ def first_worker(wanted: str, signals: Signals) -> Iterator[Worker]:
     except Interrupted:
         raise Stopped(signals.received or signal.SIGINT) from None
     except Fault as fault:
-        raise EnvironmentUnmet(f"no worker could be started: {fault.reason}") from None
+        raise EnvironmentUnmet(f"no worker could be started: {fault.reason}\n{fault.log_tail or ''}".rstrip()) from None
     finally:
         if worker is not None:
             worker.kill()

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -40,9 +38,10 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
-            with suppress(Exception):
+            try:
                 self.second()
-            sys.stderr.write("stopped at once; attnbench run --resume finds what was saved\n")
-            os._exit(128 + number)
+            finally:
+                os.write(2, b"stopped at once; attnbench run --resume finds what was saved\n")
+                os._exit(128 + number)
         self.received = number
         os.write(self._write_fd, b"x")

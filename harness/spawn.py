@@ -24,16 +24,18 @@ LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it tells our processes apart, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
 TERM_S = 2.0
+POLL_S = 0.5
 PACKAGE_PARENT = Path(__file__).parent.parent.parent
 
 
 class Fault(Exception):
     """The worker is gone or cannot be trusted any more. `status` and `reason` are what the row of the guilty case says."""
 
-    def __init__(self, status: Status, reason: str) -> None:
+    def __init__(self, status: Status, reason: str, log_tail: str | None = None) -> None:
         super().__init__(reason)
         self.status = status
         self.reason = reason
+        self.log_tail = log_tail
 
 
 class Interrupted(Exception):
@@ -60,7 +62,7 @@ class Worker:
         )
         os.close(request_read)
         os.close(event_write)
-        self._pid_fd = os.pidfd_open(self._process.pid)
+        self._pid_fd = pid_fd(self._process.pid)
         self._wake_fd = wake_fd
         self._buffer = b""
         self._printed = bytearray()
@@ -71,8 +73,10 @@ class Worker:
         self._drain.start()
         try:
             self.ready = self.receive(READY_S)
-        except BaseException:
+        except BaseException as error:
             self.kill()
+            if isinstance(error, Fault):
+                error.log_tail = self.log_tail()
             raise
 
     @property
@@ -95,8 +99,8 @@ class Worker:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise Fault(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
-            watched = [self._event_fd, self._pid_fd] + ([self._wake_fd] if self._wake_fd is not None else [])
-            readable = select.select(watched, [], [], left)[0]
+            watched = [fd for fd in (self._event_fd, self._pid_fd, self._wake_fd) if fd is not None and fd >= 0]
+            readable = select.select(watched, [], [], left if self._pid_fd >= 0 else min(left, POLL_S))[0]
             if self._wake_fd in readable:
                 raise Interrupted
             if self._event_fd in readable:
@@ -106,7 +110,7 @@ class Worker:
                 self._buffer += chunk
                 if len(self._buffer) > LINE_CAP_BYTES:
                     raise Fault(Status.ERROR, f"bad reply: an event of more than {LINE_CAP_BYTES} bytes")
-            elif self._pid_fd in readable:
+            elif self._pid_fd in readable or (self._pid_fd < 0 and self._process.poll() is not None):
                 raise self._death()
         line, self._buffer = self._buffer.split(b"\n", 1)
         try:
@@ -184,6 +188,14 @@ class Worker:
         if self._log is not None and self._printed:
             with suppress(OSError):
                 self._log.write_bytes(self._printed)
+
+
+def pid_fd(pid: int) -> int:
+    """A descriptor that tells when the process ends; -1 where the kernel or a sandbox has none, and it must be asked now and then."""
+    try:
+        return os.pidfd_open(pid)
+    except OSError:
+        return -1
 
 
 def worker_environment() -> dict[str, str]:

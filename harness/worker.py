@@ -40,7 +40,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     from .case import case_of
     from .environment import collect, pick_device
     from .measure import Bench, Setting
-    from .memory import Budget, available_bytes, settle
+    from .memory import available_bytes, settle
 
     def say(event: dict[str, Any]) -> None:
         events.write(json.dumps(event, allow_nan=False) + "\n")
@@ -62,7 +62,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
                 budget_bytes=request["budget_bytes"],
                 measure=tuple(request["measure"]),
             )
-            bench = Bench(setting, Budget(setting.budget_bytes, device), say)
+            bench = Bench(setting, say)
         elif bench is None:
             raise RuntimeError(f"{request['op']} before set")
         elif request["op"] == "judge":

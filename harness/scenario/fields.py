@@ -199,7 +199,12 @@ class Plan(Strict):
 class Limits(Strict):
     """What a case may cost before it is stopped, and how many cases a scenario may have."""
 
-    timeout_s: float = Field(default=60.0, gt=0, le=86_400, description="A case that takes longer is stopped, with the status timeout.")
+    timeout_s: float = Field(
+        default=60.0,
+        gt=0,
+        le=86_400,
+        description="A case of which one step takes longer (a call, a warm-up, a block) is stopped, with the status timeout.",
+    )
     memory_gib: float | None = Field(
         default=None, gt=0, description="Memory for inputs and peak together, in GiB; a safe share of what is available if not given."
     )

@@ -302,3 +302,21 @@ def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
         process.wait()
     assert done.returncode == 4
     assert "another run" in done.stderr
+
+
+def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
+    flags = axes("sdpa", seq_len="4k", d_model=512, heads=8, passes="forward+backward")
+    done = attnbench("run", *flags, "--device", "cpu", "--set", "measure=[memory]", "--set", "limits.memory_gib=0.09")
+    row = rows_of(done)["sdpa"]
+    assert row["status"] == "ok", row["reason"]
+    needed = row["input_bytes"] + row["peak_bytes"]
+    exact_gradients = 3 * 8 * 4096 * 64 * 8
+    assert needed < 0.09 * 2**30 < needed + exact_gradients  # else this test shows nothing
+
+
+def test_a_case_alone_in_its_group_is_tried_again_in_a_fresh_process(attnbench):
+    flags = axes("fits_alone", seq_len="64,128", heads="2")
+    done = attnbench("run", "--backends", "naive,fits_alone", *flags[2:], *QUICK, "--skip", "naive-b1-n128")
+    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    assert len(rows) == 3
+    assert {row["status"] for row in rows} == {"ok"}
