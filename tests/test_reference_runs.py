@@ -1,0 +1,33 @@
+"""The runs that are kept can be read and reported without measuring anything."""
+
+import json
+
+import pytest
+
+import attnbench
+from attnbench.reports.html import render
+from tests.conftest import ROOT
+
+RUNS = sorted(path.parent for path in (ROOT / "results" / "reference").glob("*/run.json"))
+
+
+def test_there_is_a_cpu_run():
+    assert any(path.name.startswith("cpu-") for path in RUNS)
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda path: path.name)
+def test_a_kept_run_has_every_case_and_a_page(run):
+    frame = attnbench.load(run)
+    assert len(frame) == len(json.loads((run / "run.json").read_text())["cases"])
+    assert frame.loc[frame.status == "ok", "latency_ms"].gt(0).all()
+    page = render([run])
+    assert json.loads((run / "run.json").read_text())["scenario"]["question"] in page
+    assert all(kernel in page for kernel in frame.kernel.dropna())
+
+
+def test_the_kept_quickstart_shows_wall_and_heads():
+    frame = attnbench.load(next(path for path in RUNS if path.name.endswith("-quickstart")))
+    assert {"ok", "oom"} <= set(frame.status)
+    assert set(frame.heads) == {1, 8}
+    predicted = frame[(frame.status == "ok") & frame.backend.isin(["naive", "fused"])]
+    assert (predicted.peak_bytes - predicted.predicted_peak_bytes).abs().max() <= 16
