@@ -26,7 +26,21 @@ def lines(errors: Iterable[Mapping[str, Any]], document: Document, top: type[Bas
     """One line per error, the first MOST_LINES of them."""
     # Pydantic also calls a list too short when all that is in it was refused.
     told = [error for error in errors if error["type"] != "too_short" or not error["input"]]
+    # A misspelt field that is required is one mistake, not two.
+    misspelt = {meant(error["loc"], top) for error in told if error["type"] == "extra_forbidden"}
+    told = [error for error in told if error["type"] != "missing" or error["loc"] not in misspelt]
     return first_lines([line(error, document, top) for error in told])
+
+
+def meant(keys: Keys, top: type[BaseModel]) -> Keys:
+    """The field of the same place that an unknown one resembles most; `keys` themselves where none does."""
+    close = get_close_matches(str(keys[-1]), _fields(model_at(keys[:-1], top)), n=1)
+    return (*keys[:-1], close[0]) if close else keys
+
+
+def _fields(model: type[BaseModel]) -> list[str]:
+    """The names that a user may write, aliases included."""
+    return [*model.model_fields, *(ALIASES if "heads" in model.model_fields else ())]
 
 
 def first_lines(found: list[str]) -> list[str]:
@@ -89,13 +103,12 @@ def unknown_field(keys: Keys, document: Document, top: type[BaseModel]) -> str:
     place = document.place(keys, of_key=True)
     parent, field = keys[:-1], str(keys[-1])
     model = model_at(parent, top)
-    fields = list(model.model_fields)
-    close = get_close_matches(field, [*fields, *(ALIASES if "heads" in fields else ())], n=1)
+    close = meant(keys, top)
     owner = document.name(parent)
     prefix = f"{owner}." if owner else ""
-    hint = f"did you mean {prefix}{close[0]}?" if close else ""
-    if not close or place.startswith("--set"):
-        hint += f"{' ' if close else ''}there are: {', '.join(fields)}"
+    hint = f"did you mean {prefix}{close[-1]}?" if close != keys else ""
+    if not hint or place.startswith("--set"):
+        hint += f"{' ' if hint else ''}there are: {', '.join(model.model_fields)}"
     return f"{place}: {prefix}{key_word(field)}: not a field of a scenario; {hint}"
 
 
