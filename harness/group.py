@@ -7,81 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isnan
-from pathlib import Path
 from typing import Any
 
 from .blocks import Sampling
 from .case import Case
 from .costs import known
+from .crew import Crew, Terms
 from .record import Record, Status
-from .scenario import Plan
-from .spawn import Fault, Worker
+from .spawn import Fault
 
-SET_S = 60.0
 REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The terms of a run that every group is measured on."""
-
-    device: str
-    plan: Plan
-    measure: tuple[str, ...]
-    timeout_s: float
-    budget_bytes: int
-    seed: int
-
-
-class Crew:
-    """The run's workers: started when first needed, kept, replaced after a fault."""
-
-    def __init__(self, terms: Terms, logs: Path, wake_fd: int | None) -> None:
-        self.terms = terms
-        self.logs = logs
-        self.wake_fd = wake_fd
-        self.started = 0
-        self._workers: dict[int, Worker] = {}
-
-    def adopt(self, worker: Worker) -> None:
-        """Take over a worker that was started before the terms were known."""
-        self._workers[0] = self._set(worker)
-
-    def worker(self, number: int) -> Worker:
-        if number not in self._workers:
-            worker = Worker(self.terms.device, self.wake_fd)
-            if worker.ready["why"]:
-                worker.kill()
-                raise Fault(Status.UNAVAILABLE, f"the {self.terms.device} device is gone: {worker.ready['why']}")
-            self._workers[number] = self._set(worker)
-        return self._workers[number]
-
-    def dismiss(self, number: int) -> str | None:
-        """Kill a worker; the next use of its number starts a fresh one. Returns the end of what it printed."""
-        worker = self._workers.pop(number, None)
-        if worker is None:
-            return None
-        worker.kill()
-        return worker.log_tail()
-
-    def close(self, *, at_once: bool = False) -> None:
-        for worker in self._workers.values():
-            worker.kill() if at_once else worker.close()
-        self._workers.clear()
-
-    def _set(self, worker: Worker) -> Worker:
-        terms = self.terms
-        self.started += 1
-        worker.write_log(self.logs / f"worker-{self.started}.log")
-        request = {"op": "set", "seed": terms.seed, "budget_bytes": terms.budget_bytes, "measure": terms.measure}
-        try:
-            worker.send(request)
-            while worker.receive(SET_S)["event"] != "done":
-                pass
-        except BaseException:
-            worker.kill()
-            raise
-        return worker
 
 
 @dataclass(slots=True, kw_only=True)

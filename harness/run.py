@@ -12,9 +12,10 @@ from typing import Any, NamedTuple, Protocol
 
 from .case import Case, Group, case_of, group_cases
 from .costs import known
+from .crew import Crew, Terms
 from .device_lock import alone_on
 from .errors import EnvironmentUnmet, NothingSelected, Stopped
-from .group import Crew, GroupRun, Terms
+from .group import GroupRun
 from .record import FAILURES, RETRIED, Record, Status
 from .scenario import Plan, Scenario
 from .signals import Signals

@@ -65,6 +65,7 @@ class Worker:
         self._pid_fd = pid_fd(self._process.pid)
         self._wake_fd = wake_fd
         self._buffer = b""
+        self._ended = False
         self._printed = bytearray()
         self._tail = b""
         self._log: Path | None = None
@@ -131,6 +132,9 @@ class Worker:
 
     def kill(self) -> None:
         """End the worker and every process that it started, also those that left its group; safe to call twice."""
+        if self._ended:
+            return
+        self._ended = True
         for number in (signal.SIGTERM, signal.SIGKILL):
             with suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
