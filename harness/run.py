@@ -185,7 +185,9 @@ def _measure(
         records = list(group_run.unfinished(Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"))
         crew.close(at_once=True)
         never = [case for case in left if case.id not in reached]
-        keep([*records, *(not_reached(case, terms.device, attempts, name) for case in never)])
+        keep(records)
+        store.append(not_reached(case, terms.device, attempts, name).row() for case in never)
+        outcome.statuses[Status.INTERRUPTED] += len(never)
     finally:
         crew.close(at_once=True)
         store.close()

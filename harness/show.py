@@ -143,9 +143,10 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
 
 
 def closing(statuses: Counter[str], sentences: Iterable[str], path: Path) -> None:
-    """The last words of a run: what came out, what it means, where to look next."""
+    """The last words of a run: what came out, what it means, what to do next."""
     out = console()
     out.print(escape(counts(statuses)))
     for sentence in sentences:
         out.print(f"[bold]{escape(sentence)}[/]")
-    out.print(f"next: attnbench report {escape(str(path))}")
+    verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
+    out.print(f"next: attnbench {verb} {escape(str(path))}")

@@ -1,0 +1,45 @@
+"""What the README shows is so."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from attnbench import impls
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_the_backend_of_the_readme_works(attnbench, tmp_path, scope):
+    (tmp_path / "my_backends").mkdir()
+    code = re.search(r"```python\n(# my_backends/mine.py\n.*?)```", README, re.DOTALL)
+    assert code is not None
+    (tmp_path / "my_backends" / "mine.py").write_text(code[1])
+    flags = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--scope", scope, "--device", "cpu", "--plan", "quick")
+    done = attnbench("run", "--backends", "mine,sdpa", *flags, env={"ATTNBENCH_BACKENDS": "my_backends"})
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    assert {row["backend"]: row["status"] for row in rows} == {"mine": "ok", "sdpa": "ok"}
+
+
+def test_the_readme_names_every_scenario_and_backend(monkeypatch):
+    monkeypatch.delenv("ATTNBENCH_BACKENDS", raising=False)
+    assert all(f"`{name}`" in README for name in impls.names())
+    assert all(f"(scenarios/{path.name})" in README for path in (ROOT / "scenarios").glob("*.yaml"))
+
+
+def test_links_lead_to_files():
+    for page in ("README.md", "CONTRIBUTING.md", "docs/method.md", "docs/format.md", "results/README.md", "scenarios/README.md"):
+        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
+            assert ((ROOT / page).parent / link).exists(), f"{page}: {link}"
+
+
+def test_commands_of_the_readme_exist(attnbench):
+    known = attnbench("--help").stdout
+    for verb in set(re.findall(r"attnbench (run|report|list|export|doctor|validate|schema)\b", README)):
+        assert re.search(rf"^  {verb} ", known, re.MULTILINE), verb
+    targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^ {4}make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)) <= targets
