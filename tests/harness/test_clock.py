@@ -17,7 +17,6 @@ def test_every_call_is_timed_in_order():
     assert first >= 2.0
     assert second >= 6.0
     assert third >= 1.0
-    assert second > third
 
 
 def test_no_garbage_is_collected_while_the_clock_runs():
