@@ -5,9 +5,7 @@ from pathlib import Path
 
 from .record import Status
 from .scenario import Plan
-from .spawn import Fault, Worker
-
-SET_S = 60.0
+from .spawn import SET_S, Fault, Worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +27,8 @@ class Crew:
         self.terms = terms
         self.logs = logs
         self.wake_fd = wake_fd
-        self.started = 0
+        # A resumed run has logs already, and they are kept.
+        self.started = max((int(log.stem.rpartition("-")[2]) for log in logs.glob("worker-*.log")), default=0)
         self._workers: dict[int, Worker] = {}
 
     def adopt(self, worker: Worker) -> None:

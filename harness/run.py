@@ -2,7 +2,7 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -75,6 +75,17 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What is left to measure, and where it goes. `last`: the rows that the run has already, by case."""
+
+    store: Store
+    groups: tuple[Group, ...]
+    terms: Terms
+    remarks: Sequence[str]
+    last: Mapping[str, Last] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How a run is started, whatever it measures. `wait`: for another run on the same device to end."""
 
@@ -95,7 +106,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             plan=scenario.plan,
             measure=scenario.measure,
             timeout_s=scenario.limits.timeout_s,
-            budget_bytes=int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * worker.ready["available_bytes"]),
+            budget_bytes=int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * worker.free_bytes()),
             seed=seed,
         )
         meta = {
@@ -111,7 +122,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
         }
         store = Store.create(root, scenario.name, meta)
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
-        return _measure(store, groups, {}, terms, worker, signals, manner.listener, remarks)
+        return _measure(Job(store=store, groups=groups, terms=terms, remarks=remarks), worker, signals, manner.listener)
 
 
 def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force: bool = False) -> Outcome:
@@ -140,20 +151,12 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
                 numbered.setdefault(fields["group"], []).append(case_of(fields))
         groups = tuple(Group(number=number, cases=tuple(cases)) for number, cases in numbered.items())
         remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
-        return _measure(store, groups, last, terms, worker, signals, manner.listener, remarks)
+        return _measure(Job(store=store, groups=groups, terms=terms, remarks=remarks, last=last), worker, signals, manner.listener)
 
 
-def _measure(
-    store: Store,
-    groups: tuple[Group, ...],
-    last: dict[str, Last],
-    terms: Terms,
-    worker: Worker,
-    signals: Signals,
-    listener: Listener,
-    remarks: Sequence[str],
-) -> Outcome:
-    """Group by group; every row is on disk before the next case starts. `last` are the rows that the run has already."""
+def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> Outcome:
+    """Group by group; every row is on disk before the next case starts."""
+    store, groups, terms, last = job.store, job.groups, job.terms, job.last
     left = [case for group in groups for case in group.cases]
     ids = {case.id for case in left}
     outcome = Outcome(path=store.path)
@@ -169,7 +172,7 @@ def _measure(
             outcome.statuses[record.status] += 1
             listener.finished(record)
 
-    listener.begin(store.path, len(left) + sum(outcome.statuses.values()), sum(outcome.statuses.values()), remarks)
+    listener.begin(store.path, len(left) + sum(outcome.statuses.values()), sum(outcome.statuses.values()), job.remarks)
     reached: set[str] = set()
     try:
         crew.adopt(worker)

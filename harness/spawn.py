@@ -23,6 +23,7 @@ TAIL_BYTES = 4096
 LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it tells our processes apart, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
+SET_S = 60.0
 TERM_S = 2.0
 POLL_S = 0.5
 PACKAGE_PARENT = Path(__file__).parent.parent.parent
@@ -120,6 +121,13 @@ class Worker:
         except (ValueError, KeyError, TypeError):
             raise Fault(Status.ERROR, f"bad reply: {line[:80]!r} is no event") from None
         return dict(event)
+
+    def free_bytes(self) -> int:
+        """Memory that it could take now."""
+        self.send({"op": "free"})
+        answer = self.receive(SET_S)
+        self.receive(SET_S)  # done
+        return int(answer["available_bytes"])
 
     def close(self) -> None:
         """Let the worker end by itself, then make sure."""

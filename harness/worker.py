@@ -1,7 +1,7 @@
 """The disposable process in which backends run: requests in, events out, one JSON object per line on its own two pipes.
 
 Started as `python -m attnbench.harness.worker REQUEST_FD EVENT_FD DEVICE`; stdout and stderr stay free for whatever backends print.
-Requests carry the key "op": set, judge, open, block, close. Each is answered by the events that measure.py lists, then `done`.
+Requests carry the key "op": free, set, judge, open, block, close. Each is answered by the events that measure.py lists, then `done`.
 """
 
 import ctypes
@@ -49,13 +49,14 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     device, why = pick_device(wanted)
     warm_pools(device)
     settle()
-    ready = {"event": "ready", "device": device.type, "why": why, "available_bytes": available_bytes(device)}
-    say({**ready, "environment": collect(device)})
+    say({"event": "ready", "device": device.type, "why": why, "environment": collect(device)})
     bench: Bench | None = None
     for line in requests:
         request = json.loads(line)
         cases = [case_of(fields) for fields in request.get("cases", ())]
-        if request["op"] == "set":
+        if request["op"] == "free":
+            say({"event": "free", "available_bytes": available_bytes(device)})
+        elif request["op"] == "set":
             setting = Setting(
                 device=torch.device(device),
                 seed=request["seed"],

@@ -9,14 +9,18 @@ import torch
 from attnbench.harness.clock import CudaClock, HostClock, clock_for
 
 
-def test_every_call_is_timed_in_order():
-    waits = iter([0.002, 0.006, 0.001])
-    samples = HostClock().sample(lambda: time.sleep(next(waits)), 3)
+def test_every_call_is_timed_in_order_and_by_itself(monkeypatch):
+    now_ns = 1_000
+    durations_ns = iter([2_000_000, 6_000_000, 1_000_001])
+
+    def call():
+        nonlocal now_ns
+        now_ns += next(durations_ns)
+
+    monkeypatch.setattr(time, "perf_counter_ns", lambda: now_ns)
+    samples = HostClock().sample(call, 3)
+    assert samples.block_ms == [2.0, 6.0, 1.000001]
     assert samples.wall_ms is None
-    first, second, third = samples.block_ms
-    assert first >= 2.0
-    assert second >= 6.0
-    assert third >= 1.0
 
 
 def test_no_garbage_is_collected_while_the_clock_runs():

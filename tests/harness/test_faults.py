@@ -248,10 +248,13 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
 def test_retry_failed_measures_crashes_again_and_nothing_else(attnbench):
     first = attnbench("run", *axes("crashes,sdpa"), *QUICK)
     run = Path(first.stdout.strip())
+    logs = {log.name: log.read_bytes() for log in (run / "logs").iterdir()}
+    assert any(b"Segmentation fault" in log for log in logs.values())
     second = attnbench("run", "--resume", run, "--retry-failed")
     assert second.returncode == 1
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     assert Counter((row["backend"], row["attempt"]) for row in rows) == {("crashes", 1): 1, ("sdpa", 1): 1, ("crashes", 2): 1}
+    assert all((run / "logs" / name).read_bytes() == content for name, content in logs.items()), "a resumed run keeps earlier logs"
 
 
 def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
