@@ -1,37 +1,12 @@
-"""Intervals: right on samples whose truth is known."""
+"""Intervals and tests: right on small examples, and in agreement with scipy where that has the same thing."""
 
 import math
 
 import numpy as np
 import pytest
+from scipy import stats as scipy_stats
 
-from attnbench.harness.stats import latency_interval, ratio_interval
-
-
-def blocks(rng, processes, count, *, centre=2.0, process_sd=0.04, block_sd=0.02):
-    """Samples with a process effect and a block effect, lognormal."""
-    return [[[centre * math.exp(p + b)] * 3 for b in rng.normal(0, block_sd, count)] for p in rng.normal(0, process_sd, processes)]
-
-
-def test_interval_over_processes_covers_the_truth_in_95_percent():
-    rng = np.random.default_rng(1)
-    hits = 0
-    for _ in range(1000):
-        interval = latency_interval(blocks(rng, 5, 4))
-        hits += interval.low <= 2.0 <= interval.high
-    assert 930 <= hits <= 980
-
-
-def test_paired_ratio_covers_the_truth_under_drift_between_blocks():
-    rng = np.random.default_rng(2)
-    hits = 0
-    for _ in range(1000):
-        drift = rng.normal(0, 0.2, 8)
-        a = [[[3.0 * math.exp(d + e)] for d, e in zip(drift, rng.normal(0, 0.02, 8), strict=True)]]
-        b = [[[2.0 * math.exp(d + e)] for d, e in zip(drift, rng.normal(0, 0.02, 8), strict=True)]]
-        interval = ratio_interval(a, b)
-        hits += interval.low <= 1.5 <= interval.high
-    assert 930 <= hits <= 980
+from attnbench.harness.stats import CONFIDENCE, equivalence, lag1_correlation, latency_interval, outliers, ratio_interval, stationary, trend
 
 
 def test_one_process_says_that_runs_may_differ():
@@ -44,6 +19,13 @@ def test_several_processes_count_once_each():
     interval = latency_interval([[[1.0], [1.1]], [[1.2], [1.1]], [[0.9], [1.0]]])
     assert interval.units == 3
     assert interval.reason == ""
+
+
+def test_the_interval_is_students_t_on_logarithms():
+    values = [1.0, 1.1, 0.9, 1.05]
+    interval = latency_interval([[[value] for value in values]])
+    oracle = scipy_stats.ttest_1samp(np.log(values), 0).confidence_interval(CONFIDENCE)
+    assert (math.log(interval.low), math.log(interval.high)) == pytest.approx((oracle.low, oracle.high))
 
 
 def test_one_block_has_a_value_and_no_interval():
@@ -63,6 +45,15 @@ def test_half_width_is_a_ratio():
     assert interval.high / interval.value == pytest.approx(math.exp(interval.half_width_ratio))
 
 
+def test_neighbouring_blocks_that_are_alike_count_as_one():
+    drifting = [[[1.0 + 0.01 * i] for i in range(9)]]
+    interval = latency_interval(drifting)
+    assert interval.units == 4
+    assert "alike" in interval.reason
+    shuffled = [[[1.0 + 0.01 * i] for i in (4, 0, 7, 2, 8, 1, 5, 3, 6)]]
+    assert latency_interval(shuffled).units == 9
+
+
 def test_ratio_of_strangers_is_refused():
     with pytest.raises(ValueError, match="no block in common"):
         ratio_interval([[[1.0]]], [])
@@ -70,3 +61,109 @@ def test_ratio_of_strangers_is_refused():
 
 def test_ratio_uses_only_common_blocks():
     assert ratio_interval([[[2.0], [2.0], [50.0]]], [[[1.0], [1.0]]]).value == pytest.approx(2.0)
+
+
+# ---- equivalence ----------------------------------------------------------------------------------------------------------------
+
+
+def blocks_of(logs):
+    return [[[math.exp(value)] for value in logs]]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equivalence_agrees_with_two_one_sided_tests_of_scipy(seed):
+    rng = np.random.default_rng(seed)
+    logs = rng.normal(rng.uniform(-0.05, 0.05), 0.02, 5)  # five units are never merged
+    found = equivalence(blocks_of(logs), blocks_of(np.zeros(5)), margin_ratio=0.05)
+    margin = math.log(1.05)
+    above = scipy_stats.ttest_1samp(logs, -margin, alternative="greater").pvalue
+    below = scipy_stats.ttest_1samp(logs, margin, alternative="less").pvalue
+    assert found.p_value == pytest.approx(max(above, below))
+    assert found.equivalent == (max(above, below) < 0.05)
+    assert found.equivalent == (found.low > 1 / 1.05 and found.high < 1.05)
+
+
+def test_a_wide_interval_round_1_is_no_equivalence():
+    noisy = blocks_of([0.3, -0.3, 0.2, -0.25, 0.05])
+    assert not equivalence(noisy, blocks_of([0.0] * 5)).equivalent
+
+
+def test_equal_samples_are_equivalent_and_others_without_spread_are_not():
+    ones = blocks_of([0.0] * 4)
+    assert equivalence(ones, ones).equivalent
+    twice = equivalence(blocks_of([math.log(2)] * 4), ones)
+    assert not twice.equivalent
+    assert twice.p_value == 1.0
+
+
+def test_one_block_is_too_little_for_equivalence():
+    assert not equivalence(blocks_of([0.0]), blocks_of([0.0])).equivalent
+
+
+@pytest.mark.parametrize("margin", [0.0, -0.1, math.nan])
+def test_a_margin_must_be_positive(margin):
+    with pytest.raises(ValueError, match="margin_ratio"):
+        equivalence(blocks_of([0.0]), blocks_of([0.0]), margin_ratio=margin)
+
+
+# ---- correlation, trend, outliers -----------------------------------------------------------------------------------------------
+
+
+def test_lag_1_correlation_finds_drift_and_not_noise():
+    rng = np.random.default_rng(3)
+    assert abs(lag1_correlation(rng.normal(size=2000))) < 0.1
+    walk = [0.0]
+    for noise in rng.normal(size=2000):
+        walk.append(0.8 * walk[-1] + noise)
+    assert lag1_correlation(walk) == pytest.approx(0.8, abs=0.05)
+
+
+def test_correlation_of_too_little_is_no_number():
+    assert math.isnan(lag1_correlation([1.0, 2.0]))
+    assert math.isnan(lag1_correlation([1.0, 1.0, 1.0]))
+
+
+def test_trend_is_kendalls_tau_in_standard_deviations():
+    values = np.random.default_rng(4).normal(size=25) + 0.05 * np.arange(25)
+    tau = scipy_stats.kendalltau(np.arange(25), values).statistic
+    pairs = 25 * 24 / 2
+    assert trend(values) == pytest.approx(tau * pairs / math.sqrt(25 * 24 * 55 / 18))
+    assert trend([1.0]) == 0.0
+
+
+def test_outliers_are_counted_by_tukeys_fences():
+    values = [*range(1, 10), 20, 40, -8, -30]
+    first, third = np.percentile(values, [25, 75])
+    width = third - first
+    found = outliers(values)
+    assert found.mild_high == sum(third + 1.5 * width < v <= third + 3 * width for v in values)
+    assert found.severe_high == sum(v > third + 3 * width for v in values) > 0
+    assert found.mild_low == sum(first - 3 * width <= v < first - 1.5 * width for v in values)
+    assert found.severe_low == sum(v < first - 3 * width for v in values) > 0
+    assert outliers([]).severe_high == 0
+
+
+# ---- warm-up --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_short_warm_up_cannot_tell():
+    assert stationary([1.0] * 9) is None
+
+
+def test_steady_calls_are_stationary_and_a_ramp_is_not():
+    noise = np.random.default_rng(5).normal(1.0, 0.02, 40)
+    assert stationary(noise) is True
+    assert stationary(noise * np.linspace(1.3, 1.0, 40)) is False
+
+
+def test_a_step_down_is_noticed_until_it_is_behind_the_windows():
+    rng = np.random.default_rng(6)
+    cold, warm = rng.normal(1.5, 0.01, 20), rng.normal(1.0, 0.01, 60)
+    assert stationary([*cold, *warm[:20]]) is False
+    assert stationary([*cold, *warm]) is True
+
+
+def test_stationary_noise_is_found_to_be_so_nine_times_in_ten():
+    rng = np.random.default_rng(7)
+    found = [stationary(rng.lognormal(0, 0.05, 40)) for _ in range(500)]
+    assert sum(map(bool, found)) >= 430

@@ -1,0 +1,154 @@
+"""Under which conditions a block was measured: what else the machine did meanwhile. Read before and after it, never inside.
+
+Nothing is dropped because of them: a block that others disturbed is kept and flagged, and the raw readings stand in the row.
+"""
+
+import os
+import resource
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+
+DISTURBED_SHARE = 0.05
+"""Of a block's time: beyond it, time that our threads had to wait, or that the hypervisor took, flags the block as contended."""
+
+NVML_THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
+"""SwPowerCap, HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown (nvml.h, nvmlClocksEventReasons).
+Idle (0x1), application clocks (0x2) and sync boost (0x10) are no trouble."""
+
+Readings = dict[str, float | int]
+
+
+class Conditions(Protocol):
+    """Watches one block at a time. A key that cannot be read here is absent."""
+
+    def before(self) -> None: ...
+
+    def after(self) -> Readings: ...
+
+
+class HostConditions:
+    """What the kernel tells of this process and this machine (getrusage(2), proc(5), cgroup cpu.stat). About 0.1 ms a reading."""
+
+    def __init__(self) -> None:
+        self.start: Readings = {}
+
+    def before(self) -> None:
+        self.start = self._counters()
+
+    def after(self) -> Readings:
+        end = self._counters()
+        return {name: end[name] - value for name, value in self.start.items() if name in end}
+
+    def _counters(self) -> Readings:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        counters: Readings = {
+            "wall_s": time.perf_counter(),
+            "user_s": usage.ru_utime,
+            "system_s": usage.ru_stime,
+            "minor_faults": usage.ru_minflt,
+            "major_faults": usage.ru_majflt,
+            "involuntary_switches": usage.ru_nivcsw,
+        }
+        for name, read in (("waited_s", waited_s), ("steal_s", steal_s), ("throttled_s", throttled_s)):
+            value = read()
+            if value is not None:
+                counters[name] = value
+        return counters
+
+
+class DeviceConditions:
+    """The host's conditions, and the GPU's clock, temperature and clock event reasons just after the block, through NVML."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.host = HostConditions()
+        self.nvml, self.handle = nvml_handle(device)
+
+    def before(self) -> None:
+        self.host.before()
+
+    def after(self) -> Readings:
+        readings = self._gpu() if self.handle is not None else {}  # first: the clock falls as soon as the GPU is idle
+        return {**self.host.after(), **readings}
+
+    def _gpu(self) -> Readings:
+        n = self.nvml
+        sources: dict[str, Callable[[], Any]] = {
+            "sm_clock_mhz": lambda: n.nvmlDeviceGetClockInfo(self.handle, n.NVML_CLOCK_SM),
+            "temperature_c": lambda: n.nvmlDeviceGetTemperature(self.handle, n.NVML_TEMPERATURE_GPU),
+            "clock_event_reasons": lambda: n.nvmlDeviceGetCurrentClocksEventReasons(self.handle),
+        }
+        readings: Readings = {}
+        for name, read in sources.items():
+            with suppress(n.NVMLError, AttributeError):  # an older driver or binding lacks some of them
+                readings[name] = int(read())
+        return readings
+
+
+def conditions_for(device: torch.device) -> Conditions:
+    return DeviceConditions(device) if device.type == "cuda" else HostConditions()
+
+
+def contended(readings: Mapping[str, Any]) -> bool:
+    """Others wanted the same cores: our threads stood in the queue, or the hypervisor ran somebody else."""
+    lost = readings.get("waited_s", 0.0) + readings.get("steal_s", 0.0)
+    return bool(lost > DISTURBED_SHARE * readings.get("wall_s", 0.0))
+
+
+def throttled(readings: Mapping[str, Any]) -> bool:
+    """The processor was held back: the control group's CPU quota was used up, or the GPU lowered its clock for power or heat."""
+    return bool(readings.get("throttled_s", 0.0) > 0 or int(readings.get("clock_event_reasons", 0)) & NVML_THROTTLED)
+
+
+def waited_s() -> float | None:
+    """Seconds for which threads of this process were ready to run and did not (schedstat, second number, in ns)."""
+    total = 0
+    try:
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(FileNotFoundError):  # it has just ended
+                total += int((thread / "schedstat").read_bytes().split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+    return total / 1e9
+
+
+def steal_s() -> float | None:
+    """Seconds, summed over the cores, in which the hypervisor ran something else (/proc/stat, eighth number, in ticks)."""
+    with suppress(OSError, ValueError, IndexError), Path("/proc/stat").open("rb") as file:
+        return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
+    return None
+
+
+def throttled_s() -> float | None:
+    """Seconds for which the CPU quota of our control group held its threads back (cpu.stat of cgroup v2, or of v1)."""
+    for path, field, unit in CPU_STAT:
+        with suppress(OSError, ValueError):
+            for line in Path(path).read_text().splitlines():
+                name, _, value = line.partition(" ")
+                if name == field:
+                    return int(value) / unit
+    return None
+
+
+CPU_STAT = (
+    ("/sys/fs/cgroup/cpu.stat", "throttled_usec", 1e6),
+    ("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time", 1e9),
+)
+
+
+def nvml_handle(device: torch.device) -> tuple[Any, Any]:
+    """The NVML module and the handle of the same GPU by its UUID, since NVML and CUDA number GPUs differently; (None, None) without."""
+    try:
+        import pynvml
+    except ImportError:
+        return None, None
+    uuid = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
+    try:
+        pynvml.nvmlInit()
+        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}")
+    except pynvml.NVMLError:
+        return None, None
