@@ -8,7 +8,14 @@ from ..impls.problem import Problem
 def known(problem: Problem) -> dict[str, Any]:
     """The fields of a row that need neither a backend nor a run."""
     reason = "the case ended before it was looked at"
-    return {"input_bytes": input_bytes(problem), "work_flops": work_flops(problem), "predicted_reason": reason}
+    return {
+        "input_bytes": input_bytes(problem),
+        "work_flops": work_flops(problem),
+        "work_exps": work_exps(problem),
+        "minimal_bytes": minimal_bytes(problem),
+        "predicted_reason": reason,
+        "meta_reason": reason,
+    }
 
 
 def work_flops(problem: Problem) -> int:
@@ -28,14 +35,74 @@ def work_flops(problem: Problem) -> int:
     return {"forward": forward, "backward": 2 * forward, "forward+backward": 3 * forward}[p.passes]
 
 
+def work_exps(problem: Problem) -> int:
+    """Exponentials of the softmax: one for each pair that the mask keeps. The backward pass alone needs none: the weights can be kept.
+
+    They have a count of their own because they do not run where the matrix products run: an H100 does 3.9e12 of them a second beside
+    989e12 operations of matrix products (Shah et al. 2024, FlashAttention-3, section 3.1). Kernels that compute the weights again in the
+    backward pass need as many once more, which is their choice.
+    """
+    p = problem
+    return 0 if p.passes == "backward" else p.batch * p.heads * p.kept_pairs
+
+
+def minimal_bytes(problem: Problem) -> int:
+    """Bytes that must cross to and from memory once: what the mask lets matter is read, every result is written.
+
+    The compulsory traffic of the roofline model (Williams et al. 2009); over it, `work_flops` is the highest arithmetic intensity
+    that any kernel can have. Where keys and values do not fit on the chip none reaches it (Dao et al. 2022, proposition 3).
+    Keys that no query sees are not read, nor queries that see no key; their gradients and outputs, all zero, are written.
+    The backward pass reads the inputs and the output's gradient: rowsum(dO * O) can be had as rowsum(dP * P), so O is not needed.
+    """
+    p = problem
+    return (_layer_elements(p) if p.scope == "layer" else _core_elements(p)) * p.item_bytes
+
+
+def _core_elements(p: Problem) -> int:
+    reading, seen = p.seq_len - p.empty_rows, _seen_keys(p)
+    q, k, v = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v  # elements per token
+    o = p.heads * p.d_v
+    total = reading * q + seen * (k + v)
+    if p.passes != "backward":
+        total += p.seq_len * o
+    if p.backward:
+        total += reading * o + p.seq_len * q + p.kv_seq_len * (k + v)
+    return p.batch * total
+
+
+def _layer_elements(p: Problem) -> int:
+    """The output's bias is not read in the backward pass alone; its gradient needs the output's gradient at every row."""
+    one_source = p.kv_seq_len == p.seq_len
+    sources = p.seq_len if one_source else p.seq_len + p.kv_seq_len
+    read = p.seq_len if one_source else p.seq_len - p.empty_rows + _seen_keys(p)
+    weights, output = _weight_elements(p), p.batch * p.seq_len * p.d_model
+    total = p.batch * read * p.d_model + weights
+    if p.passes != "backward":
+        total += output
+    else:
+        total -= p.d_model
+    if p.backward:
+        total += output + p.batch * sources * p.d_model + weights
+    return total
+
+
+def _seen_keys(p: Problem) -> int:
+    """Keys that at least one query sees: the last query sees the most."""
+    return min(p.kv_seq_len, max(0, p.seq_len + p.causal_offset)) if p.causal else p.kv_seq_len
+
+
+def _weight_elements(p: Problem) -> int:
+    q_width, k_width, v_width = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v
+    return (q_width + k_width + v_width) * (p.d_model + 1) + (p.heads * p.d_v + 1) * p.d_model
+
+
 def input_bytes(problem: Problem) -> int:
     """Bytes of inputs and weights, and of the output's gradient where gradients are asked for."""
     p = problem
     if p.scope == "layer":
         tokens = p.seq_len if p.kv_seq_len == p.seq_len else p.seq_len + p.kv_seq_len  # self-attention has one source
         elements = p.batch * tokens * p.d_model
-        q_width, k_width, v_width = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v
-        elements += (q_width + k_width + v_width) * (p.d_model + 1) + (p.heads * p.d_v + 1) * p.d_model
+        elements += _weight_elements(p)
         output = p.batch * p.seq_len * p.d_model
     else:
         elements = p.batch * (p.heads * p.seq_len * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v))

@@ -10,6 +10,7 @@ from .. import impls
 from ..impls.backend import Backend
 from .case import Case
 from .costs import known
+from .meta import meta_peak_bytes
 from .record import Status
 
 HOPELESS = 4
@@ -26,10 +27,14 @@ class Outlook:
     reason: str = ""
 
 
-def outlook(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
-    """Costs no memory and no time to speak of; imports the backend's file."""
+def outlook(case: Case, device: torch.device, budget_bytes: int, *, check_formula: bool = False) -> Outlook:
+    """Costs no memory and no time to speak of; imports the backend's file.
+
+    Where there is no formula, the meta device predicts the peak, if it can; with `check_formula` it is asked in any case.
+    """
     p = case.problem
-    fields = known(p) | {"predicted_peak_bytes": None, "predicted_reason": f"{case.backend} cannot run here"}
+    cannot_run = f"{case.backend} cannot run here"
+    fields = known(p) | {"predicted_peak_bytes": None, "predicted_reason": cannot_run, "meta_reason": cannot_run}
     missing = impls.missing(case.backend)
     if missing:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=missing)
@@ -38,11 +43,8 @@ def outlook(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
     why_not = backend.why_not(p, device)
     if why_not is not None:
         return Outlook(fields=fields, status=Status.UNSUPPORTED, reason=why_not)
-    peak = backend.peak_bytes(p, device, torch.get_num_threads())
-    fields["predicted_peak_bytes"] = peak
-    fields["predicted_reason"] = (
-        "" if peak is not None else f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
-    )
+    fields |= _predicted(case, backend, device, check_formula=check_formula)
+    peak = fields["predicted_peak_bytes"]
     needed = fields["input_bytes"] + (peak or 0)
     if needed > HOPELESS * budget_bytes:
         what = "inputs and peak" if peak is not None else "the inputs alone"
@@ -50,3 +52,18 @@ def outlook(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
         reason = f"{what} would need {size}, more than {HOPELESS} times the budget of {budget}"
         return Outlook(fields=fields, status=Status.PREDICTED_OOM, reason=reason)
     return Outlook(fields=fields, backend=backend)
+
+
+def _predicted(case: Case, backend: Backend, device: torch.device, *, check_formula: bool) -> dict[str, Any]:
+    """Two predictions that know nothing of each other, and which of them counts: the formula, where there is one."""
+    p = case.problem
+    formula = backend.peak_bytes(p, device, torch.get_num_threads())
+    meta, meta_reason = (None, "not asked for") if formula is not None and not check_formula else meta_peak_bytes(p, backend, device)
+    no_formula = f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
+    return {
+        "predicted_peak_bytes": meta if formula is None else formula,
+        "predicted_source": "formula" if formula is not None else "meta" if meta is not None else None,
+        "predicted_reason": no_formula if formula is None and meta is None else "",
+        "meta_peak_bytes": meta,
+        "meta_reason": meta_reason,
+    }

@@ -6,6 +6,8 @@ VARIANTS, a keyword `variant`:
 
     NEEDS = ("package",)          looked for without importing it
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
+    PLAIN_OPERATIONS = True       promises that each operation allocates its result and nothing else: matmul, softmax, views and the
+                                  like, no fused kernel. Then the code can be run on device "meta" to predict its peak bytes
     why_not, context, attention_weights, peak_bytes
 
 Backends may also live outside this folder: registry.py says where they are looked for.
@@ -67,6 +69,10 @@ class Backend(Protocol):
     def variant(self) -> str:
         """The part after the colon: the kernel that the user pinned, or ""."""
 
+    @property
+    def plain_operations(self) -> bool:
+        """Whether the file says PLAIN_OPERATIONS."""
+
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         """Why this backend cannot compute the problem here, in words for the user; None when it can. Never raises."""
 
@@ -85,7 +91,7 @@ class Backend(Protocol):
 
 def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
     """Normal random inputs, equal for equal seeds on one kind of device; they carry gradients if the problem asks for them."""
-    generator = torch.Generator(device=device).manual_seed(seed)
+    generator = torch.Generator(device=device).manual_seed(seed) if device.type != "meta" else None  # which has no numbers
 
     def normal(*shape: int) -> Tensor:
         dtype = TORCH_DTYPE[problem.dtype]

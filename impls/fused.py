@@ -10,6 +10,7 @@ from .problem import Problem
 from .sizes import Sizes, plain_operations
 from .textbook import hidden_pairs, softmax_weights
 
+PLAIN_OPERATIONS = True
 SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64 of its own
 
 
@@ -65,7 +66,10 @@ def _training_peak(p: Problem) -> int | None:
         return None
     kept = z.o + z.hidden * (p.heads // p.kv_heads) + SCALE_BYTES  # output, mask and factor; beside the weights
     if p.scope == "core":
-        return max(kept + z.v + 3 * z.s, z.o + z.v + z.s + z.k + z.q)
+        weights = kept - z.o + z.s if p.passes == "backward" else 0  # the graph is kept, so that the call can be made again
+        return max(kept + z.v + 3 * z.s, z.o + z.v + z.s + z.k + z.q + weights)
+    if p.passes == "backward":
+        return None
     w_o = (p.d_model * p.heads * p.d_v + p.d_model) * p.item_bytes
     others = z.projected + z.y + w_o
     inputs_and_weights = 2 * p.batch * (p.seq_len + p.kv_seq_len) * p.d_model * p.item_bytes + 4 * w_o

@@ -24,6 +24,8 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
         return tensor.to(device, dtype).requires_grad_(problem.backward)
 
     def matrix(rows: int, columns: int) -> Tensor:
+        if device.type == "meta":
+            return ready(torch.empty(rows, columns, device=device))
         return ready(torch.nn.init.xavier_uniform_(torch.empty(rows, columns), generator=generator))
 
     p = problem

@@ -31,6 +31,10 @@ class Loaded:
     def variant(self) -> str:
         return self.name.partition(":")[2]
 
+    @property
+    def plain_operations(self) -> bool:
+        return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
+
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         function = self._function("why_not")
         return function(problem, device) if function else None

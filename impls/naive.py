@@ -10,6 +10,7 @@ from .problem import Problem
 from .sizes import Sizes, plain_operations
 from .textbook import hidden_pairs, softmax_weights
 
+PLAIN_OPERATIONS = True
 SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64 of its own, for each head
 
 
@@ -91,17 +92,22 @@ def _forward_peak(p: Problem) -> int:
 
 
 def _training_peak(p: Problem) -> int:
-    """Backward goes from the last head to the first: each gives its weights back and leaves its gradients."""
+    """Backward goes from the last head to the first: each leaves its gradients, and gives its weights back unless the graph is kept."""
     z = Sizes(p)
     group, scores = p.heads // p.kv_heads, z.s // p.heads
     q, k, v = z.q // p.heads, z.k // p.kv_heads, z.v // p.kv_heads
-    peak = max(z.hidden + z.s + 2 * z.o, z.o + z.q + z.k + z.v + max(z.q, z.k, z.v))  # joining outputs, joining gradients
+    graph_kept = p.passes == "backward"  # so that the call can be made again
+    kept = z.s + p.heads * SCALE_BYTES + z.hidden if graph_kept else 0
+    joining_outputs = 0 if graph_kept else z.hidden + z.s + 2 * z.o
+    joining_gradients = z.o + z.q + z.k + z.v + max(z.q, z.k, z.v)
+    peak = max(joining_outputs, joining_gradients + kept)
     for done in range(p.heads):
-        left = p.heads - done
+        left = p.heads if graph_kept else p.heads - done
         before = left * (scores + SCALE_BYTES) + z.o + z.hidden + done * q + -(-done // group) * (k + v)
         turn = done % group  # gradients of shared k and v are summed: into a new tensor the first time, later in place
         weights_gradient = v + scores + (v if turn == 1 else 0)
         scores_gradient = 2 * scores + (0 if turn else v)
         inputs_gradient = q + k + (v if turn == 0 else max(0, k - scores) if turn == 1 else 0)
+        inputs_gradient += scores if graph_kept else 0  # the scores' gradient stands beside the weights, not in their place
         peak = max(peak, before + max(weights_gradient, scores_gradient, inputs_gradient))
     return peak

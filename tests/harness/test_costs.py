@@ -1,5 +1,6 @@
 """Counts against brute force and against torch's own counter."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -7,8 +8,8 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from attnbench import impls
-from attnbench.harness.costs import input_bytes, work_flops
-from attnbench.harness.gate import leaves
+from attnbench.harness.costs import input_bytes, minimal_bytes, work_exps, work_flops
+from attnbench.harness.gate import leaves, output_shape
 from attnbench.harness.subject import make_subject, make_tensors
 from attnbench.impls.problem import Problem
 
@@ -21,21 +22,13 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "scope", "passes"), list(product(SHAPES, ("core", "layer"), ("forward", "forward+backward"))))
-def test_flops_of_fused_are_what_torch_counts(shape, scope, passes):
-    problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape}, scope=scope, passes=passes)
-    if problem.causal:
-        problem_counted = Problem(batch=2, seq_len=6, d_model=16, heads=4, scope=scope, passes=passes)  # fused multiplies masked pairs too
-        masked = problem.batch * problem.heads * (6 * 6 - problem.kept_pairs)
-        saved = 2 * masked * (problem.d_k + problem.d_v) * (3 if problem.backward else 1)
-        assert work_flops(problem) == work_flops(problem_counted) - saved
-        return
-    tensors = make_tensors(problem, torch.device("cpu"), 0)
-    output_like = torch.zeros(2, 6, 16) if scope == "layer" else torch.zeros(2, 4, 6, problem.d_v)
-    subject = make_subject(problem, impls.load("fused"), tensors, output_like)
-    with FlopCounterMode(display=False) as counter, subject.in_force():
-        subject.run(None)
-    assert work_flops(problem) == counter.get_total_flops()
+@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_masked_pairs_are_no_work(scope, passes):
+    whole = Problem(batch=2, seq_len=6, d_model=16, heads=4, scope=scope, passes=passes)
+    masked = whole.batch * whole.heads * (6 * 6 - 6 * 7 // 2)
+    saved = 2 * masked * (whole.d_k + whole.d_v) * (3 if whole.backward else 1)
+    assert work_flops(replace(whole, causal=True)) == work_flops(whole) - saved
 
 
 @pytest.mark.parametrize(("shape", "scope", "passes"), list(product(SHAPES, ("core", "layer"), ("forward", "backward"))))
@@ -50,3 +43,104 @@ def test_input_bytes_are_the_tensors_bytes(shape, scope, passes):
 
 def test_heads_do_not_change_the_work_at_fixed_width():
     assert len({work_flops(Problem(batch=1, seq_len=128, d_model=64, heads=h, scope="layer")) for h in (1, 2, 8, 64)}) == 1
+
+
+MASKS = [
+    {},
+    {"kv_seq_len": 9},
+    {"causal": True},
+    *({"causal": True, "causal_align": align, "kv_seq_len": n} for align in ("top_left", "bottom_right") for n in (1, 4, 9)),
+]
+WIDTHS = [{}, {"heads": 4, "kv_heads": 2}, {"d_k": 3, "d_v": 5}, {"kv_heads": 1, "d_k": 6, "d_v": 2}]
+
+
+def kept(problem: Problem) -> torch.Tensor:
+    """The mask written out, [seq_len, kv_seq_len]: True where query i sees key j."""
+    ones = torch.ones(problem.seq_len, problem.kv_seq_len, dtype=torch.bool)
+    if not problem.causal:
+        return ones
+    return ones.tril(problem.kv_seq_len - problem.seq_len if problem.causal_align == "bottom_right" else 0)
+
+
+def used_and_made(problem: Problem) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Each input with the part of it that matters; the output; the part of its gradient that matters; the bias that no gradient needs."""
+    tensors = make_tensors(problem, torch.device("cpu"), 0)
+    mask = kept(problem)
+    queries, keys = mask.any(1), mask.any(0)
+    if problem.scope == "core":
+        q, k, v = tensors.inputs
+        output = torch.zeros(problem.batch, problem.heads, problem.seq_len, problem.d_v)
+        return [(q, q[:, :, queries]), (k, k[:, :, keys]), (v, v[:, :, keys])], output, output[:, :, queries], None
+    x, source, _ = tensors.inputs
+    weights = tensors.weights
+    output = torch.zeros(problem.batch, problem.seq_len, problem.d_model)
+    parts = [(x, x[:, queries | keys])] if source is x else [(x, x[:, queries]), (source, source[:, keys])]
+    return [*parts, *((w, w) for w in weights.tensors())], output, output, weights.b_o
+
+
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_bytes_and_exponentials_are_those_of_the_mask_written_out(scope, passes):
+    for mask, width in product(MASKS, WIDTHS):
+        problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **mask, **width}, scope=scope, passes=passes)
+        inputs, output, output_gradient, unread = used_and_made(problem)
+        read, gradients = sum(part.nbytes for _, part in inputs), sum(whole.nbytes for whole, _ in inputs)
+        expected = {
+            "forward": read + output.nbytes,
+            "backward": read - (0 if unread is None else unread.nbytes) + output_gradient.nbytes + gradients,
+            "forward+backward": read + output_gradient.nbytes + output.nbytes + gradients,
+        }
+        assert minimal_bytes(problem) == expected[passes], problem
+        exps = 0 if passes == "backward" else problem.batch * problem.heads * int(kept(problem).sum())
+        assert work_exps(problem) == exps, problem
+
+
+@pytest.mark.parametrize(("align", "n_q", "n_kv"), [("top_left", 4, 9), ("bottom_right", 9, 4)])
+def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
+    """Keys that no query sees, and queries that see no key, have no say in output and gradients, and gradients of zero."""
+    sizes = {"batch": 1, "seq_len": n_q, "kv_seq_len": n_kv, "d_model": 8, "heads": 2}
+    problem = Problem(**sizes, causal=True, causal_align=align, passes="forward+backward")
+    mask = kept(problem)
+    unused = (~mask.any(1), ~mask.any(0), ~mask.any(0))
+    assert any(bool(part.any()) for part in unused)
+    tensors = make_tensors(problem, torch.device("cpu"), 0)
+    subject = make_subject(problem, impls.load("fused"), tensors, torch.ones(1, 2, n_q, 4))
+    with subject.in_force():
+        output, gradients = subject.result()
+        for tensor, part in zip(tensors.inputs, unused, strict=True):
+            tensor.detach()[:, :, part] = 7.0
+        output_again, gradients_again = subject.result()
+    assert torch.equal(output, output_again)
+    assert all(torch.equal(one, other) for one, other in zip(gradients, gradients_again, strict=True))
+    assert all(not gradient[:, :, part].any() for gradient, part in zip(gradients, unused, strict=True))
+
+
+def test_the_highest_intensity_grows_with_n():
+    """Without a mask 4 N^2 d operations over 4 N d numbers of 4 bytes."""
+    for n in (64, 512, 4096):
+        problem = Problem(batch=1, seq_len=n, d_model=64, heads=1)
+        assert work_flops(problem) / minimal_bytes(problem) == n / 4
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa:math"])
+@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_flops_of_plain_backends_are_what_torch_counts(name, scope, passes):
+    for shape in SHAPES[:-1]:
+        problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape}, scope=scope, passes=passes)
+        assert counted_by_torch(name, problem) == work_flops(problem), shape
+
+
+def test_torchs_counter_is_blind_to_the_flash_kernel_of_the_cpu():
+    """Its table has no entry for it, so it says 0: no cross-check there."""
+    problem = Problem(batch=2, seq_len=64, d_model=16, heads=4)
+    assert counted_by_torch("sdpa:flash", problem) == 0 < work_flops(problem)
+
+
+def counted_by_torch(name: str, problem: Problem) -> int:
+    tensors = make_tensors(problem, torch.device("cpu"), 0)
+    gradient = torch.zeros(output_shape(problem)) if problem.backward else None
+    subject = make_subject(problem, impls.load(name), tensors, gradient)
+    with FlopCounterMode(display=False) as counter, subject.in_force():
+        subject.run(None)
+    return counter.get_total_flops()

@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from attnbench.impls import Problem, load
+from attnbench.impls.problem import Scope
+from tests.harness.test_memory import weighed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler warns of what it cannot see without a GPU
 
@@ -108,3 +110,14 @@ def test_no_formula_is_claimed_where_none_was_checked() -> None:
         assert load(name).peak_bytes(replace(LONG, dtype="bf16"), CPU, 2) is None
     assert load("sdpa:math").peak_bytes(replace(LONG, passes="backward"), CPU, 2) is None
     assert load("sdpa:flash").peak_bytes(LONG, torch.device("cuda"), 2) is None
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_peak_of_the_backward_pass_alone_is_as_predicted(name: str, scope: Scope, shape: Problem) -> None:
+    """The graph is there before the call and stays for the next one, so nothing of it is given back."""
+    for changes in ({}, {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3}, {"heads": 1, "kv_heads": 1}):
+        problem = replace(shape, **changes, passes="backward", scope=scope)
+        predicted = load(name).peak_bytes(problem, CPU, torch.get_num_threads())
+        if predicted is not None:
+            assert abs(weighed(name, problem).peak_bytes - predicted) <= TRAINING_BYTES
