@@ -1,5 +1,6 @@
 """One planned measurement, and the groups of them that are measured side by side."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,23 +21,51 @@ class Case:
         For example fused-b1-n4096-d512-h8-bf16-causal-forward-core.
         """
         p = self.problem
-        parts = [self.backend, f"b{p.batch}", f"n{p.seq_len}"]
-        if p.kv_seq_len != p.seq_len:
-            parts.append(f"kv{p.kv_seq_len}")
-        parts += [f"d{p.d_model}", f"h{p.heads}"]
-        if p.kv_heads != p.heads:
-            parts.append(f"hkv{p.kv_heads}")
-        for name, width in (("dk", p.d_k), ("dv", p.d_v)):
-            if width * p.heads != p.d_model:
-                parts.append(f"{name}{width}")
-        parts.append(p.dtype)
-        if p.causal:
-            parts.append("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
-        return "-".join([*parts, p.passes, p.scope])
+        return identity(self.backend, p, [f"n{p.seq_len}", *([f"kv{p.kv_seq_len}"] if p.kv_seq_len != p.seq_len else [])])
 
     def fields(self) -> dict[str, Any]:
         """The case as a row and a plan carry it."""
         return {"case": self.id, "backend": self.backend, **asdict(self.problem)}
+
+
+def identity(backend: str, problem: Problem, lengths: list[str]) -> str:
+    """The parts of an id, joined."""
+    p = problem
+    parts = [backend, f"b{p.batch}", *lengths, f"d{p.d_model}", f"h{p.heads}"]
+    if p.kv_heads != p.heads:
+        parts.append(f"hkv{p.kv_heads}")
+    for name, width in (("dk", p.d_k), ("dv", p.d_v)):
+        if width * p.heads != p.d_model:
+            parts.append(f"{name}{width}")
+    parts.append(p.dtype)
+    if p.causal:
+        parts.append("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
+    return "-".join([*parts, p.passes, p.scope])
+
+
+def reported_pairs(cases: Sequence[Case], baseline: str | None, contrast: Sequence[str]) -> list[tuple[str, str]]:
+    """Ids of the cases of a group whose latency ratio is reported: each backend against the baseline (the first backend where there is
+    none) on the same problem, and each value of a contrast axis against its first one for the same backend."""
+    compared: dict[tuple[Any, ...], list[Case]] = {}
+    for case in cases:
+        compared.setdefault((case.problem,), []).append(case)
+        for axis in contrast:
+            compared.setdefault((case.backend, axis, *without(case.problem, axis)), []).append(case)
+    pairs: dict[tuple[str, str], None] = {}
+    for alike in compared.values():
+        first = next((case for case in alike if case.backend == baseline), alike[0])
+        pairs.update({(case.id, first.id): None for case in alike if case is not first})
+    return list(pairs)
+
+
+def without(problem: Problem, axis: str) -> tuple[Any, ...]:
+    """What is left of a problem without one axis; sizes that only follow from others are None."""
+    p = problem
+    width = p.d_model // p.heads
+    usual: dict[str, Any] = {"kv_seq_len": p.seq_len, "kv_heads": p.heads, "d_k": width, "d_v": width}
+    if p.kv_seq_len == p.seq_len:
+        usual["causal_align"] = p.causal_align
+    return tuple(None if usual.get(name) == value else value for name, value in asdict(p).items() if name != axis)
 
 
 def case_of(fields: dict[str, Any]) -> Case:

@@ -6,14 +6,16 @@ listings answer at once.
 
 import sys
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from . import flags
 from .errors import BadInput, Refusal, StoreError
+from .flags import DEFAULT_ROOT, Device, Format, Root, RunName
+from .list_verbs import list_app
 
 app = typer.Typer(
     help="Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals and an offline report.",
@@ -22,24 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-list_app = typer.Typer(help="List backends, scenarios or runs.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(list_app, name="list")
-
-DEFAULT_ROOT = Path("results")
-Root = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder that holds the run folders.")]
-RunName = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest.")]
-
-
-class Device(StrEnum):
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
-
-
-class Format(StrEnum):
-    CSV = "csv"
-    JSON = "json"
-    MD = "md"
 
 
 @app.command()
@@ -48,32 +33,32 @@ def run(
         list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios.")
     ] = None,
     backends: Annotated[str | None, typer.Option(help="Instead of a scenario: backends, as naive,fused,sdpa.")] = None,
-    batch: Annotated[str | None, typer.Option(help="Batch sizes, as 1,8.")] = None,
+    batch: flags.Batch = None,
     seq_len: Annotated[str | None, typer.Option(help="Sequence lengths, as 512,1k,8k (1k = 1024).")] = None,
-    kv_seq_len: Annotated[str | None, typer.Option(help="Key/value lengths, where they differ.")] = None,
-    d_model: Annotated[str | None, typer.Option(help="Model widths.")] = None,
-    heads: Annotated[str | None, typer.Option(help="Numbers of heads.")] = None,
-    kv_heads: Annotated[str | None, typer.Option(help="Numbers of key/value heads, where they differ.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="fp32, bf16, fp16.")] = None,
-    causal: Annotated[bool, typer.Option("--causal", help="Mask the future.")] = False,
-    passes: Annotated[str | None, typer.Option(help="forward, backward, forward+backward.")] = None,
-    scope: Annotated[str | None, typer.Option(help="core (from q, k, v) or layer (with projections).")] = None,
+    kv_seq_len: flags.KvSeqLen = None,
+    d_model: flags.DModel = None,
+    heads: flags.Heads = None,
+    kv_heads: flags.KvHeads = None,
+    dtype: flags.Dtype = None,
+    causal: flags.Causal = False,
+    passes: flags.Passes = None,
+    scope: flags.Scope = None,
     baseline: Annotated[str | None, typer.Option(help="Backend that ratios are taken against.")] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Measure only cases whose id matches; repeatable.")] = None,
     skip: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Leave out cases whose id matches; repeatable.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a field of the scenario; repeatable.")] = None,
-    device: Annotated[Device | None, typer.Option(help="Where to measure; auto takes a GPU where there is one.")] = None,
+    device: flags.Where = None,
     out: Root = DEFAULT_ROOT,
-    dry_run: Annotated[bool, typer.Option("--dry-run", "-n", help="Show every case with its predicted bytes; measure nothing.")] = False,
+    dry_run: flags.DryRun = False,
     resume: Annotated[str | None, typer.Option(metavar="RUN", help="Measure what this run still lacks.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: crashed, failed and timed-out cases again.")] = False,
     force: Annotated[bool, typer.Option("--force", help="With --resume: even in another environment.")] = False,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of one step of a case.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for another run on this device to end.")] = False,
+    timeout: flags.Timeout = None,
+    wait: flags.Wait = False,
     plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous.")] = None,
-    seed: Annotated[int, typer.Option(help="Of inputs and of the order of measuring.")] = 0,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing sentences.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Progress as JSON lines on stdout.")] = False,
+    seed: flags.Seed = 0,
+    quiet: flags.Quiet = False,
+    as_json: flags.AsJson = False,
 ) -> None:
     """Measure scenarios, or a grid given by flags. Prints the run folder; progress goes to stderr."""
     axes = {
@@ -83,8 +68,7 @@ def run(
     given = {name: value for name, value in axes.items() if value is not None}
     changes = [
         *(sets or []),
-        *([f"device={device}"] if device else []),
-        *([f"limits.timeout_s={timeout}"] if timeout is not None else []),
+        *limits_and_device(device, timeout),
         *([f"plan={plan}"] if plan else []),
     ]
     if resume is not None and (scenarios or given or changes or only or skip or dry_run):
@@ -92,29 +76,87 @@ def run(
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
-    from .run import Choice, Manner, Outcome, resume_run, start_run
+    from .choice import Choice
+    from .run import resume_run, start_run
+    from .store import find_run
 
     planned = planned_scenarios(scenarios or [], given, changes) if resume is None else []
     choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()))
     if dry_run:
-        from .outlook_table import outlook_table
+        return foretell(planned, choice)
+    jobs: list[Callable[[Any], Any]] = [partial(start_run, scenario, out, seed, choice) for scenario in planned]
+    if resume is not None:
+        jobs = [partial(resume_run, find_run(resume, out), retry_failed=retry_failed, force=force)]
+    return measure(jobs, wait=wait, quiet=quiet, as_json=as_json)
 
-        for scenario in planned:
-            echo_table(outlook_table(scenario, choice))
-        return
 
+@app.command()
+def wall(
+    backends: Annotated[str | None, typer.Option(help="Backends, as naive,fused,sdpa.")] = None,
+    batch: flags.Batch = None,
+    kv_seq_len: flags.KvSeqLen = None,
+    d_model: flags.DModel = None,
+    heads: flags.Heads = None,
+    kv_heads: flags.KvHeads = None,
+    dtype: flags.Dtype = None,
+    causal: flags.Causal = False,
+    passes: flags.Passes = None,
+    scope: flags.Scope = None,
+    memory_gib: Annotated[float | None, typer.Option(metavar="G", help="Budget for inputs and peak; a safe share if not given.")] = None,
+    device: flags.Where = None,
+    out: Root = DEFAULT_ROOT,
+    dry_run: flags.DryRun = False,
+    timeout: flags.Timeout = None,
+    wait: flags.Wait = False,
+    seed: flags.Seed = 0,
+    quiet: flags.Quiet = False,
+    as_json: flags.AsJson = False,
+) -> None:
+    """Find the longest sequence that fits into memory: predicted, then bisected. Prints the run folder; progress goes to stderr."""
+    axes = {
+        "backends": backends, "batch": batch, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
+        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "passes": passes, "scope": scope,
+    }  # fmt: skip
+    from .choice import Choice
+    from .run import start_run
+    from .scenario import from_axes
+
+    scenario = from_axes(
+        {name: value for name, value in axes.items() if value is not None},
+        limits_and_device(device, timeout) + ([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
+        find_wall=True,
+    )
+    if dry_run:
+        return foretell([scenario], Choice())
+    return measure([partial(start_run, scenario, out, seed, Choice())], wait=wait, quiet=quiet, as_json=as_json)
+
+
+def limits_and_device(device: Device | None, timeout: float | None) -> list[str]:
+    """Flags of their own as changes of a scenario."""
+    return [*([f"device={device}"] if device else []), *([f"limits.timeout_s={timeout}"] if timeout is not None else [])]
+
+
+def foretell(scenarios: list[Any], choice: Any) -> None:
+    """What is known before anything runs, on stdout: it is what was asked for."""
+    from .outlook_table import outlook_tables
+    from .show import echo_table
+
+    for scenario in scenarios:
+        for table in outlook_tables(scenario, choice):
+            echo_table(table)
+
+
+def measure(jobs: list[Callable[[Any], Any]], *, wait: bool, quiet: bool, as_json: bool) -> None:
+    """One run after the other, each told in which manner; leaves with the worst exit code."""
     from . import show
-    from .store import find_run
+    from .run import Manner
 
     progress = show.JsonProgress() if as_json else show.QuietProgress() if quiet else show.LiveProgress(show.console())
     manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
-    jobs: list[Callable[[], Outcome]] = [partial(start_run, scenario, out, seed, choice, manner) for scenario in planned]
-    if resume is not None:
-        jobs = [partial(resume_run, find_run(resume, out), manner, retry_failed=retry_failed, force=force)]
     worst = 0
     for job in jobs:
         try:
-            outcome = job()
+            outcome = job(manner)
         finally:
             progress.end()
         hand_over(outcome, quiet=quiet, as_json=as_json)
@@ -146,40 +188,9 @@ def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:
     typer.echo(json.dumps({"reason": "end", "run": str(outcome.path), "statuses": dict(outcome.statuses)}) if as_json else outcome.path)
     if not quiet and not as_json:
         from ..reports.closing import closing
+        from .wall.table import found_table
 
-        show.closing(outcome.statuses, closing(outcome.path), outcome.path)
-
-
-@list_app.command("backends")
-def list_backends(device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO) -> None:
-    """Backends, and why one cannot run here."""
-    from .listing import backends_table
-
-    echo_table(backends_table(device.value))
-
-
-@list_app.command("scenarios")
-def list_scenarios() -> None:
-    """Shipped scenarios and the question that each answers."""
-    from .listing import scenarios_table
-
-    echo_table(scenarios_table())
-
-
-@list_app.command("runs")
-def list_runs(out: Root = DEFAULT_ROOT) -> None:
-    """Runs in a folder: when, what, how they ended."""
-    from .listing import runs_table
-
-    echo_table(runs_table(out))
-
-
-def echo_table(table: Any) -> None:
-    """A table on stdout: it is what was asked for."""
-    from rich.console import Console
-
-    wide = None if sys.stdout.isatty() else 10_000  # in a pipe or a file nothing is folded
-    Console(highlight=False, width=wide).print(table)
+        show.closing(outcome.statuses, closing(outcome.path), found_table(outcome.path), outcome.path)
 
 
 @app.command()
@@ -217,6 +228,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = F
     import json
 
     from .doctor import examine
+    from .show import echo_table
 
     findings = examine()
     if as_json:

@@ -18,6 +18,8 @@ class Terms:
     timeout_s: float
     budget_bytes: int
     seed: int
+    baseline: str | None
+    contrast: tuple[str, ...]
 
 
 class Crew:
@@ -61,7 +63,14 @@ class Crew:
         terms = self.terms
         self.started += 1
         worker.write_log(self.logs / f"worker-{self.started}.log")
-        request = {"op": "set", "seed": terms.seed, "budget_bytes": terms.budget_bytes, "measure": terms.measure}
+        request = {
+            "op": "set",
+            "seed": terms.seed,
+            "budget_bytes": terms.budget_bytes,
+            "measure": terms.measure,
+            "warm_heap": terms.plan.allocator == "warm_heap",
+            "most_warm_up_s": terms.plan.budget_s,
+        }
         try:
             worker.send(request)
             while worker.receive(SET_S)["event"] != "done":

@@ -43,8 +43,8 @@ def examine() -> Findings:
     """Look at the machine as a run would. Imports torch."""
     import torch
 
+    from .budget import available_bytes
     from .environment import collect, pick_device
-    from .memory import available_bytes
 
     device, _ = pick_device("auto")
     facts = collect(device)

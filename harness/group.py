@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from math import isnan
 from typing import Any
 
-from .blocks import Sampling
-from .case import Case
+from .blocks import Sampler, Sampling
+from .case import Case, reported_pairs
+from .conditions import contended, throttled
 from .costs import known
 from .crew import Crew, Terms
 from .record import Record, Status
@@ -24,7 +25,6 @@ class State:
     """What is known of a case while its group is measured."""
 
     case: Case
-    sampling: Sampling
     fields: dict[str, Any]
     started_utc: str | None = None
     spent_s: float = 0.0
@@ -49,6 +49,7 @@ class GroupRun:
         self.attempts = attempts
         self.running = running
         self.states: dict[str, State] = {}
+        self.sampler = Sampler(terms.plan, ())
         self.lonely: list[Case] = []
         self.session = ""
 
@@ -90,9 +91,13 @@ class GroupRun:
                 yield self._record(state, guilty.fault.status, guilty.fault.reason, guilty.phase, guilty.log_tail)
 
     def _session(self, *, alone: bool) -> Iterator[Record]:
+        self.sampler = Sampler(self.terms.plan, ())  # the samples of a session that broke are not those of this one
         yield from self._ask(0, "judge", list(self.states), alone=alone)
         if "latency" in self.terms.measure:
+            pairs = reported_pairs([state.case for state in self.states.values()], self.terms.baseline, self.terms.contrast)
+            self.sampler = Sampler(self.terms.plan, self.states, pairs)
             yield from self._blocks(alone=alone)
+            self.sampler.settle()
         for name in list(self.states):
             state = self.states.pop(name)
             yield self._record(state, Status.OK, "", phase="", log_tail=None)
@@ -104,18 +109,15 @@ class GroupRun:
         while progress:
             progress = False
             for number in range(self.terms.plan.processes):
-                wanting = self._wanting(number)
+                wanting = self.sampler.wanting(number)
                 if not wanting:
                     continue
                 progress = True
                 yield from self._ask(number, "open", wanting, alone=alone)
-                while wanting := self._wanting(number):
+                while wanting := self.sampler.wanting(number):
                     order.shuffle(wanting)
                     yield from self._ask(number, "block", wanting, alone=alone)
                 yield from self._ask(number, "close", [], alone=alone)
-
-    def _wanting(self, number: int) -> list[str]:
-        return [name for name, state in self.states.items() if state.sampling.wants_block(number)]
 
     # ---- talking to a worker ------------------------------------------------------------------------------------------------
 
@@ -140,8 +142,11 @@ class GroupRun:
                         self._started(current, phase)
                     case "facts":
                         self.states[event["case"]].fields.update(event["fields"])
+                    case "warm":
+                        self.states[event["case"]].fields["graph_reason"] = event["graph_reason"]
+                        self.sampler.samplings[event["case"]].steady.append(event["stationary"])
                     case "samples":
-                        self.states[event["case"]].sampling.add(number, event["block_ms"], event["wall_ms"])
+                        self.sampler.samplings[event["case"]].add(number, event["quantities"], event["spent_s"])
                     case "ended":
                         yield from self._ended(event, alone=alone)
                         if event["poisoned"]:
@@ -157,6 +162,7 @@ class GroupRun:
 
     def _ended(self, event: dict[str, Any], *, alone: bool) -> Iterator[Record]:
         state = self.states.pop(event["case"])
+        self.sampler.drop(event["case"])
         if event["status"] == Status.OOM and not alone and not self._too_large(state):
             self.lonely.append(state.case)  # it may be the others' memory that was missing
             return
@@ -185,12 +191,11 @@ class GroupRun:
     # ---- records ------------------------------------------------------------------------------------------------------------
 
     def _state(self, case: Case) -> State:
-        return State(case=case, sampling=Sampling(plan=self.terms.plan), fields=known(case.problem))
+        return State(case=case, fields=known(case.problem))
 
     def _record(self, state: State, status: Status, reason: str, phase: str, log_tail: str | None) -> Record:
-        sampling = state.sampling
-        timed = status is Status.OK and bool(sampling.block_ms)
-        half_width = sampling.half_width_ratio if timed else float("nan")
+        sampling = self.sampler.samplings.get(state.case.id)
+        samples = sample_fields(sampling) if status is Status.OK and sampling is not None and sampling.block_ms else {}
         return Record(
             case=state.case,
             device=self.terms.device,
@@ -199,13 +204,23 @@ class GroupRun:
             reason=reason,
             phase=phase,
             log_tail=log_tail,
-            session=self.session if timed else None,
-            block_ms=sampling.block_ms if timed else None,
-            wall_block_ms=(sampling.wall_block_ms or None) if timed else None,
-            processes=sampling.processes if timed else None,
-            stop=sampling.stop if timed else None,
-            half_width_ratio=None if isnan(half_width) else half_width,
+            session=self.session if samples else None,
             started_utc=state.started_utc,
             spent_s=state.spent_s if state.started_utc else None,
-            **state.fields,
+            **{**state.fields, **samples},
         )
+
+
+def sample_fields(sampling: Sampling) -> dict[str, Any]:
+    """What a row says of its samples."""
+    blocks = [block for process in sampling.quantities["conditions"] for block in process]
+    return {
+        **sampling.quantities,
+        "processes": sampling.processes,
+        "stop": sampling.stop,
+        "half_width_ratio": None if isnan(sampling.half_width_ratio) else sampling.half_width_ratio,
+        "pair_half_width_ratio": sampling.pair_half_width_ratio,
+        "warmup_stationary": sampling.warmup_stationary,
+        "contended_blocks": sum(map(contended, blocks)),
+        "throttled_blocks": sum(map(throttled, blocks)),
+    }

@@ -4,15 +4,17 @@ What is said goes through `say(event)`, a JSON-ready dict with the key "event":
     running {case, phase}       what the worker is about to do, so that a fault has a name; case is null for our own work
     facts   {case, fields}      fields of the case's row
     ended   {case, status, reason, phase, log_tail, poisoned}   the case goes no further; poisoned: the process is spoilt
-    samples {case, block_ms, wall_ms}   one block of one case
+    warm    {case, stationary, graph_reason}   the warm-up is over; stationary: null where it had too few calls to tell
+    samples {case, quantities, spent_s}   one block of one case: readings of each quantity, and what the machine did meanwhile
 """
 
 import gc
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
+from statistics import median
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,16 +25,22 @@ from ..impls import load
 from ..impls.backend import TORCH_DTYPE
 from ..impls.problem import Problem
 from .blocks import calls_per_block
+from .budget import Budget, available_bytes, is_out_of_memory, out_of_memory_reason
 from .case import Case
-from .clock import Clock, clock_for
+from .clock import Clock, Timer, clock_for
+from .conditions import conditions_for
 from .gate import Gate, output_shape
+from .heap import WarmHeap
 from .kernel import observed
-from .memory import Budget, is_out_of_memory, out_of_memory_reason, peak_bytes, release, settle
+from .memory import peak, release, settle
 from .record import Status
 from .refuse import Outlook, outlook
+from .stats import stationary
 from .subject import Subject, Tensors, make_subject, make_tensors
 
-WARM_UP_S = 0.2
+WARM_UP_S = 0.3  # at least
+MOST_WARM_UP_S = 5.0  # or the plan's time per case, where that is less
+ROOM_SHARE = 0.9  # of the memory that is free: the members of a group hold their inputs side by side, and the heap what they freed
 
 Say = Callable[[dict[str, Any]], None]
 T = TypeVar("T")
@@ -46,13 +54,15 @@ class Setting:
     seed: int
     budget_bytes: int
     measure: tuple[str, ...]
+    warm_heap: bool
+    most_warm_up_s: float
 
 
 class Member(NamedTuple):
     """A warm case that waits for its turns in the blocks."""
 
     subject: Subject
-    ready: Tensor | None
+    timer: Timer
     calls: int
 
 
@@ -64,6 +74,9 @@ class Bench:
         self.say = say
         self.clock: Clock = clock_for(setting.device)  # before the budget, which its buffers do not belong to
         self.budget = Budget(setting.budget_bytes, setting.device)
+        self.room_bytes = 0
+        self.heap = WarmHeap() if setting.warm_heap and setting.device.type == "cpu" else None
+        self.conditions = conditions_for(setting.device)
         self.members: dict[str, Member] = {}
 
     # ---- one case at a time -------------------------------------------------------------------------------------------------
@@ -78,7 +91,7 @@ class Bench:
 
     def _admitted(self, case: Case) -> Outlook | None:
         """Say what is known without running, and refuse what cannot run."""
-        view = self._attempt(case, "refuse", partial(outlook, case, self.setting.device, self.setting.budget_bytes))
+        view = self._attempt(case, "refuse", partial(outlook, case, self.setting.device, self.setting.budget_bytes, check_formula=True))
         if view is None:
             return None
         self.say({"event": "facts", "case": case.id, "fields": view.fields})
@@ -148,14 +161,22 @@ class Bench:
         """Exact peak bytes. Outside the budget: the gate has shown that the case fits, and the profiler needs room of its own."""
         self.budget.relax()
         with subject.in_force():
-            peak, source = peak_bytes(subject.setup, subject.run, self.setting.device)
+            found = peak(subject.setup, subject.run, self.setting.device, resident=self.heap is not None)
         self.budget.tighten()
-        self.say({"event": "facts", "case": case.id, "fields": {"peak_bytes": peak, "peak_source": source}})
+        self.say({"event": "facts", "case": case.id, "fields": asdict(found)})
 
     # ---- a group side by side -----------------------------------------------------------------------------------------------
 
     def open(self, cases: list[Case]) -> None:
-        """Prepare all members on fresh inputs, shared by the backends of a problem, and call each until it is warm."""
+        """Prepare all members on fresh inputs, shared by the backends of a problem, and call each until it is warm.
+
+        That each member fits into the budget by itself has been shown; side by side they may use what the machine has.
+        """
+        if self.setting.device.type == "cpu":
+            self.room_bytes = max(0, int(ROOM_SHARE * available_bytes(self.setting.device)) - self.setting.budget_bytes)
+            self.budget.tighten(self.room_bytes)
+        if self.heap:
+            self.heap.keep()
         for problem, same in groupby(cases, key=lambda case: case.problem):
             made: tuple[Tensors, Tensor | None] | None = None
             for case in same:
@@ -167,16 +188,32 @@ class Bench:
         subject = make_subject(case.problem, load(case.backend), tensors, gradient)
         with subject.in_force():
             ready = subject.setup()
-            subject.run(ready)  # what happens only once (plans, lazy modules, compilation) is not part of the warm-up
+            run = partial(subject.run, ready)
+            run()  # what happens only once (plans, lazy modules, compilation) is not part of the warm-up
             self.clock.finish()
-            start = latest = perf_counter()
-            while True:
-                begun = latest
-                subject.run(ready)
-                self.clock.finish()
-                latest = perf_counter()
-                if latest - start >= WARM_UP_S:
-                    return Member(subject, ready, calls_per_block((latest - begun) * 1e3, self.clock.BLOCK_MS))
+            steady, call_ms = self._warm_up(run)
+            timer = self.clock.timer(run, call_ms)
+        self.say({"event": "warm", "case": case.id, "stationary": steady, "graph_reason": timer.graph_reason})
+        return Member(subject, timer, calls_per_block(call_ms, self.clock.BLOCK_MS))
+
+    def _warm_up(self, run: Callable[[], object]) -> tuple[bool | None, float]:
+        """Call until the times have come to rest or the warm-up's time is over; whether they have, and how long a call takes now."""
+        readings: list[float] = []
+        start = latest = perf_counter()
+        look = WARM_UP_S
+        while True:
+            begun = latest
+            run()
+            self.clock.finish()
+            latest = perf_counter()
+            readings.append((latest - begun) * 1e3)
+            spent = latest - start
+            # Looks come at growing times too: thousands of short calls are not searched for a trend after each of them.
+            if spent >= look:
+                steady = stationary(readings)
+                if steady or spent >= min(MOST_WARM_UP_S, max(WARM_UP_S, self.setting.most_warm_up_s)):
+                    return steady, median(readings[-5:])
+                look = 1.25 * spent
 
     def block(self, cases: list[Case]) -> None:
         """One block: the named members in the given order, as many calls each as fill its share."""
@@ -185,15 +222,29 @@ class Bench:
                 self._attempt(case, "latency", partial(self._sample, case))
 
     def _sample(self, case: Case) -> None:
-        subject, ready, calls = self.members[case.id]
+        subject, timer, calls = self.members[case.id]
         with subject.in_force():
-            samples = self.clock.sample(partial(subject.run, ready), calls)
-        self.say({"event": "samples", "case": case.id, "block_ms": samples.block_ms, "wall_ms": samples.wall_ms})
+            self.conditions.before()
+            samples = timer.sample(calls)
+            readings = self.conditions.after()
+        late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
+        quantities = {
+            "block_ms": samples.block_ms,
+            "wall_block_ms": samples.wall_block_ms,
+            "hot_block_ms": samples.hot_block_ms,
+            "graph_block_ms": samples.graph_block_ms,
+            "conditions": {"calls": calls, **late, **readings},
+        }
+        self.say({"event": "samples", "case": case.id, "quantities": quantities, "spent_s": samples.spent_s})
 
     def close(self) -> None:
-        """Hold no tensors between turns."""
+        """Hold no tensors between turns, and no memory of theirs."""
         self.members.clear()
+        if self.heap:
+            self.heap.give_back()
         release(self.setting.device)
+        self.room_bytes = 0
+        self.budget.tighten()
 
     # ---- shared -------------------------------------------------------------------------------------------------------------
 
@@ -210,7 +261,7 @@ class Bench:
         try:
             return work()
         except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the other cases must go on
-            self.budget.tighten()
+            self.budget.tighten(self.room_bytes)
             self.members.pop(case.id, None)
             if is_out_of_memory(error):
                 self._end(case, Status.OOM, out_of_memory_reason(error, self.setting.budget_bytes), phase)

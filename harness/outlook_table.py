@@ -1,30 +1,40 @@
-"""`run --dry-run`: every case with what is known of it before anything runs."""
+"""`run --dry-run`: every case and every wall with what is known of it before anything runs."""
 
 from collections.abc import Iterator
 
+import torch
 from rich.table import Table
 
-from .case import group_cases
+from .budget import available_bytes
+from .choice import Choice, Selection, select
 from .environment import pick_device
 from .errors import EnvironmentUnmet
-from .memory import available_bytes
 from .refuse import outlook
-from .run import SAFE_SHARE, Choice, chosen
+from .run import SAFE_SHARE
 from .scenario import Scenario
 from .show import table
+from .wall.prediction import predict
+from .wall.table import foreseen_table
 
 
-def outlook_table(scenario: Scenario, choice: Choice) -> Table:
-    """One row per case: input bytes, predicted peak bytes, work, and whether it would be refused."""
+def outlook_tables(scenario: Scenario, choice: Choice) -> Iterator[Table]:
+    """The cases: input bytes, predicted peak bytes, work, and whether they would be refused. The walls: where they should be."""
     device, why = pick_device(scenario.device)
     if why:
         raise EnvironmentUnmet(f"no {scenario.device} device: {why}; try with --device cpu")
     memory_gib = scenario.limits.memory_gib
     budget = int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * available_bytes(device))
-    groups = chosen(group_cases(scenario.backends, scenario.problem_groups(device.type)[0]), choice)
+    some = select(scenario, device.type, choice)
+    if some.groups:
+        yield case_table(scenario.name, some, device, budget)
+    if some.walls:
+        title = f"{scenario.name}: {len(some.walls)} walls on {device.type}, budget {budget:,} bytes"
+        yield foreseen_table(title, [(wall.id, predict(wall, device, budget)) for wall in some.walls])
 
+
+def case_table(name: str, some: Selection, device: torch.device, budget: int) -> Table:
     def rows() -> Iterator[tuple[str, ...]]:
-        for case in (case for group in groups for case in group.cases):
+        for case in some.cases:
             view = outlook(case, device, budget)
             peak = view.fields["predicted_peak_bytes"]
             fits = "" if peak is None else ("fits" if peak + view.fields["input_bytes"] <= budget else "beyond the budget")
@@ -37,6 +47,6 @@ def outlook_table(scenario: Scenario, choice: Choice) -> Table:
                 ahead or view.fields["predicted_reason"],
             )
 
-    title = f"{scenario.name}: {sum(len(group.cases) for group in groups)} cases on {device.type}, budget {budget:,} bytes"
+    title = f"{name}: {len(some.cases)} cases on {device.type}, budget {budget:,} bytes"
     columns = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "outlook")
     return table(title, columns, rows(), right=columns[1:4])

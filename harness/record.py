@@ -47,15 +47,33 @@ class Record:
     session: str | None = None
     block_ms: Blocks | None = None
     wall_block_ms: Blocks | None = None
+    hot_block_ms: Blocks | None = None
+    graph_block_ms: Blocks | None = None
+    graph_reason: str | None = None
+    conditions: list[list[dict[str, Any]]] | None = None
+    contended_blocks: int | None = None
+    throttled_blocks: int | None = None
+    warmup_stationary: bool | None = None
     processes: int | None = None
     stop: str | None = None
     half_width_ratio: float | None = None
+    pair_half_width_ratio: float | None = None
     input_bytes: int | None = None
     peak_bytes: int | None = None
+    output_bytes: int | None = None
     peak_source: str | None = None
+    resident_peak_bytes: int | None = None
+    allocated_peak_bytes: int | None = None
+    reserved_peak_bytes: int | None = None
+    device_used_bytes: int | None = None
     predicted_peak_bytes: int | None = None
+    predicted_source: str | None = None
     predicted_reason: str = ""
+    meta_peak_bytes: int | None = None
+    meta_reason: str = ""
     work_flops: int | None = None
+    work_exps: int | None = None
+    minimal_bytes: int | None = None
     error_l2_ratio: float | None = None
     error_ratio: float | None = None
     kernel_requested: str | None = None
@@ -68,6 +86,10 @@ class Record:
             raise ValueError(f"{self.case.id}: status {self.status} with reason {self.reason!r}; a reason belongs to every status but ok")
         if self.block_ms is not None and self.status is not Status.OK:
             raise ValueError(f"{self.case.id}: samples beside status {self.status}; a case that failed has no speed")
+
+    @property
+    def id(self) -> str:
+        return self.case.id
 
     def row(self) -> dict[str, Any]:
         """The row as it is stored, JSON-ready."""

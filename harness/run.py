@@ -2,25 +2,28 @@
 
 import signal
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from .case import Case, Group, case_of, group_cases
+from .case import Case, Group, case_of
+from .choice import Choice, select
 from .costs import known
 from .crew import Crew, Terms
 from .device_lock import alone_on
-from .errors import EnvironmentUnmet, NothingSelected, Stopped
+from .errors import EnvironmentUnmet, Stopped
 from .group import GroupRun
 from .record import FAILURES, RETRIED, Record, Status
 from .scenario import Plan, Scenario
 from .signals import Signals
 from .spawn import Fault, Interrupted, Worker
 from .store import LOGS, Store, read_meta, read_rows
+from .wall.hunt import Hunt
+from .wall.plan import Wall, wall_of
+from .wall.record import WallRecord
 
 FINGERPRINT = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
 """Facts of the environment that must be equal before rows of two starts may stand in one run."""
@@ -38,25 +41,11 @@ class Last(NamedTuple):
 class Listener(Protocol):
     """Is told how a run goes; prints, or keeps quiet."""
 
-    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None: ...
+    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
-    def finished(self, record: Record) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which cases of a scenario to measure: shell patterns, or parts, of case ids."""
-
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
-
-    def takes(self, case: Case) -> bool:
-        def matches(patterns: Iterable[str]) -> bool:
-            return any(pattern in (case.id, case.backend) or fnmatchcase(case.id, f"*{pattern}*") for pattern in patterns)
-
-        return (not self.only or matches(self.only)) and not matches(self.skip)
+    def finished(self, record: Record | WallRecord) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,10 +65,11 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is left to measure, and where it goes. `last`: the rows that the run has already, by case."""
+    """What is left to measure, and where it goes. `last`: the rows that the run has already, by case or wall."""
 
     store: Store
     groups: tuple[Group, ...]
+    walls: tuple[Wall, ...]
     terms: Terms
     remarks: Sequence[str]
     last: Mapping[str, Last] = field(default_factory=dict)
@@ -98,8 +88,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
     """Measure a scenario into a new run folder. Raises Refusal."""
     with Signals() as signals, first_worker(scenario.device, signals) as worker, device_for(worker, manner, signals):
         device = worker.ready["device"]
-        problem_groups, duplicates = scenario.problem_groups(device)
-        groups = chosen(group_cases(scenario.backends, problem_groups), choice)
+        groups, walls, duplicates = select(scenario, device, choice)
         memory_gib = scenario.limits.memory_gib
         terms = Terms(
             device=device,
@@ -108,6 +97,8 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             timeout_s=scenario.limits.timeout_s,
             budget_bytes=int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * worker.free_bytes()),
             seed=seed,
+            baseline=scenario.baseline,
+            contrast=scenario.contrast,
         )
         meta = {
             "attnbench": worker.ready["environment"]["attnbench"],
@@ -119,10 +110,12 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             "seed": seed,
             "environment": worker.ready["environment"],
             "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
+            "walls": [wall.fields() for wall in walls],
         }
         store = Store.create(root, scenario.name, meta)
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
-        return _measure(Job(store=store, groups=groups, terms=terms, remarks=remarks), worker, signals, manner.listener)
+        job = Job(store=store, groups=groups, walls=walls, terms=terms, remarks=remarks)
+        return _measure(job, worker, signals, manner.listener)
 
 
 def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force: bool = False) -> Outcome:
@@ -140,6 +133,8 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
             timeout_s=scenario["limits"]["timeout_s"],
             budget_bytes=meta["memory_bytes"],
             seed=meta["seed"],
+            baseline=scenario["baseline"],
+            contrast=tuple(scenario["contrast"]),
         )
         store = Store.reopen(path)
         last = {row["case"]: Last(row["status"], row["attempt"]) for row in read_rows(path)}
@@ -150,29 +145,33 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
             if fields["case"] not in settled:
                 numbered.setdefault(fields["group"], []).append(case_of(fields))
         groups = tuple(Group(number=number, cases=tuple(cases)) for number, cases in numbered.items())
+        walls = tuple(wall_of(fields) for fields in meta.get("walls", ()) if fields["case"] not in settled)
         remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
-        return _measure(Job(store=store, groups=groups, terms=terms, remarks=remarks, last=last), worker, signals, manner.listener)
+        job = Job(store=store, groups=groups, walls=walls, terms=terms, remarks=remarks, last=last)
+        return _measure(job, worker, signals, manner.listener)
 
 
 def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> Outcome:
-    """Group by group; every row is on disk before the next case starts."""
+    """Group by group, then wall by wall; every row is on disk before the next case starts."""
     store, groups, terms, last = job.store, job.groups, job.terms, job.last
-    left = [case for group in groups for case in group.cases]
-    ids = {case.id for case in left}
+    left: list[Case | Wall] = [*(case for group in groups for case in group.cases), *job.walls]
+    ids = {one.id for one in left}
     outcome = Outcome(path=store.path)
     outcome.statuses.update(row.status for case, row in last.items() if case not in ids)
     crew = Crew(terms, store.path / LOGS, signals.wake_fd)
     signals.second = lambda: crew.close(at_once=True)
     attempts = {case: row.attempt for case, row in last.items()}
     group_run = GroupRun(terms, crew, attempts, listener.running)
+    hunt = Hunt(terms, crew, attempts, listener.running)
 
-    def keep(records: Sequence[Record]) -> None:
+    def keep(records: Sequence[Record | WallRecord]) -> None:
         store.append(record.row() for record in records)
         for record in records:
             outcome.statuses[record.status] += 1
             listener.finished(record)
 
-    listener.begin(store.path, len(left) + sum(outcome.statuses.values()), sum(outcome.statuses.values()), job.remarks)
+    done = sum(outcome.statuses.values())
+    listener.begin(store.path, len(left) - len(job.walls) + done, len(job.walls), done, job.remarks)
     reached: set[str] = set()
     try:
         crew.adopt(worker)
@@ -181,15 +180,22 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
             for record in group_run.records(group.cases):
                 keep([record])
             signals.check()
+        if groups:
+            crew.close()  # walls are looked for in processes that nothing else has used
+        for wall in job.walls:
+            reached.add(wall.id)
+            keep([hunt.record(wall)])
+            signals.check()
         crew.close()
     except Interrupted:
         outcome.signal = signals.received
         name = signal.Signals(signals.received or signal.SIGINT).name
-        records = list(group_run.unfinished(Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"))
+        stopped = Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"
+        records: list[Record | WallRecord] = [*group_run.unfinished(*stopped), *hunt.unfinished(*stopped)]
         crew.close(at_once=True)
-        never = [case for case in left if case.id not in reached]
+        never = [one for one in left if one.id not in reached]
         keep(records)
-        store.append(not_reached(case, terms.device, attempts, name).row() for case in never)
+        store.append(not_reached(one, terms, attempts, name).row() for one in never)
         outcome.statuses[Status.INTERRUPTED] += len(never)
     finally:
         crew.close(at_once=True)
@@ -197,10 +203,12 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
     return outcome
 
 
-def not_reached(case: Case, device: str, attempts: dict[str, int], name: str) -> Record:
+def not_reached(one: Case | Wall, terms: Terms, attempts: dict[str, int], name: str) -> Record | WallRecord:
     reason = f"not reached: stopped by {name}; attnbench run --resume takes it up again"
-    attempt = attempts.get(case.id, 0) + 1
-    return Record(case=case, device=device, attempt=attempt, status=Status.INTERRUPTED, reason=reason, **known(case.problem))
+    attempt, status, device = attempts.get(one.id, 0) + 1, Status.INTERRUPTED, terms.device
+    if isinstance(one, Wall):
+        return WallRecord(wall=one, device=device, attempt=attempt, status=status, reason=reason, memory_bytes=terms.budget_bytes)
+    return Record(case=one, device=device, attempt=attempt, status=status, reason=reason, **known(one.problem))
 
 
 @contextmanager
@@ -225,15 +233,6 @@ def device_for(worker: Worker, manner: Manner, signals: Signals) -> AbstractCont
     """Exclusive use of the device, as far as our own runs go."""
     device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
     return alone_on(device, wait=manner.wait, check=signals.check)
-
-
-def chosen(groups: tuple[Group, ...], choice: Choice) -> tuple[Group, ...]:
-    """The groups with only the chosen cases. Raises NothingSelected."""
-    some = [Group(number=group.number, cases=cases) for group in groups if (cases := tuple(filter(choice.takes, group.cases)))]
-    if not some:
-        example = next((case.id for group in groups for case in group.cases), "none")
-        raise NothingSelected(f"--only and --skip leave no case; they match parts of case ids such as {example}")
-    return tuple(some)
 
 
 def difference(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What a person sees in the terminal: progress and tables on stderr, so that stdout carries data only. Computes nothing."""
+"""What a person sees in the terminal: progress and closing words on stderr, so that stdout carries data only. Computes nothing."""
 
 import json
 import sys
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .record import Record, Status
+from .wall.record import WallRecord
 
 STYLE = {
     Status.OK: "green",
@@ -50,19 +51,20 @@ class LiveProgress:
         )
         self.started = time.monotonic()
 
-    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None:
+    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None:
         already = f", {done} of them already measured" if done else ""
-        self.out.print(f"{cases} cases{already}; writing {escape(str(path))}")
+        planned = [*([f"{cases} cases"] if cases or not walls else []), *([f"{walls} walls"] if walls else [])]
+        self.out.print(f"{' and '.join(planned)}{already}; writing {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        self.task = self.bar.add_task("measuring", total=cases, completed=done, what="")
-        self.total, self.done = cases, done
+        self.task = self.bar.add_task("measuring", total=cases + walls, completed=done, what="")
+        self.total, self.done = cases + walls, done
         self.bar.start()
 
     def running(self, what: str, phase: str) -> None:
         self.bar.update(self.task, what=f"{escape(what)} {phase}")
 
-    def finished(self, record: Record) -> None:
+    def finished(self, record: Record | WallRecord) -> None:
         self.done += 1
         self.bar.advance(self.task)
         number = f"{self.done:>{len(str(self.total))}}/{self.total}"
@@ -75,11 +77,11 @@ class LiveProgress:
 class QuietProgress:
     """Nothing."""
 
-    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None: ...
+    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
-    def finished(self, record: Record) -> None: ...
+    def finished(self, record: Record | WallRecord) -> None: ...
 
     def end(self) -> None: ...
 
@@ -90,13 +92,13 @@ class JsonProgress(QuietProgress):
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = out or sys.stdout
 
-    def begin(self, path: Path, cases: int, done: int, remarks: Sequence[str]) -> None:
-        self._say({"reason": "begin", "run": str(path), "cases": cases, "done": done, "remarks": list(remarks)})
+    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None:
+        self._say({"reason": "begin", "run": str(path), "cases": cases, "walls": walls, "done": done, "remarks": list(remarks)})
 
     def running(self, what: str, phase: str) -> None:
         self._say({"reason": "running", "case": what, "phase": phase})
 
-    def finished(self, record: Record) -> None:
+    def finished(self, record: Record | WallRecord) -> None:
         row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
         self._say({"reason": "finished", "row": row})
 
@@ -104,16 +106,20 @@ class JsonProgress(QuietProgress):
         print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
 
-def line_of(record: Record) -> str:
-    """A finished case in one line: latency with its half-width, or why there is none."""
+def line_of(record: Record | WallRecord) -> str:
+    """What is finished in one line: latency with its half-width, the longest N that fits, or why there is none."""
     from humanize import naturalsize
 
     from .stats import latency_interval
 
-    name = escape(record.case.id)
+    name = escape(record.id)
     if record.status is not Status.OK:
         style = STYLE.get(record.status, "red")
         return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
+    if isinstance(record, WallRecord):
+        failed = "" if record.seq_len_high is None else f", fails from {record.seq_len_high}"
+        predicted = "" if record.predicted_seq_len is None else f", predicted {record.predicted_seq_len}"
+        return f"{name}  [green]fits up to N = {record.seq_len_low}[/]{failed}{predicted}; limited by {record.limited_by}"
     parts = [name]
     if record.block_ms:
         interval = latency_interval(record.block_ms)
@@ -142,11 +148,19 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     return grid
 
 
-def closing(statuses: Counter[str], sentences: Iterable[str], path: Path) -> None:
+def echo_table(table: Table, *, stderr: bool = False) -> None:
+    """On stdout, where a table was asked for."""
+    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 10_000  # in a pipe or a file nothing is folded
+    Console(stderr=stderr, highlight=False, width=wide).print(table)
+
+
+def closing(statuses: Counter[str], sentences: Iterable[str], walls: Table | None, path: Path) -> None:
     """The last words of a run: what came out, what it means, what to do next."""
     out = console()
     out.print(escape(counts(statuses)))
     for sentence in sentences:
         out.print(f"[bold]{escape(sentence)}[/]")
+    if walls is not None:
+        echo_table(walls, stderr=True)
     verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
     out.print(f"next: attnbench {verb} {escape(str(path))}")

@@ -1,7 +1,8 @@
 """The disposable process in which backends run: requests in, events out, one JSON object per line on its own two pipes.
 
 Started as `python -m attnbench.harness.worker REQUEST_FD EVENT_FD DEVICE`; stdout and stderr stay free for whatever backends print.
-Requests carry the key "op": free, set, judge, open, block, close. Each is answered by the events that measure.py lists, then `done`.
+Requests carry the key "op": free, set, judge, open, block, close; predict and probe for a wall. Each is answered by the events that
+measure.py lists, or by one event with what was asked for, then `done`.
 """
 
 import ctypes
@@ -37,10 +38,14 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     # Imported after die_with: torch takes seconds, and an orphan must not live that long.
     import torch
 
+    from .budget import available_bytes
     from .case import case_of
     from .environment import collect, pick_device
     from .measure import Bench, Setting
-    from .memory import available_bytes, settle
+    from .memory import settle
+    from .wall.plan import wall_of
+    from .wall.prediction import predict
+    from .wall.probe import probe
 
     def say(event: dict[str, Any]) -> None:
         events.write(json.dumps(event, allow_nan=False) + "\n")
@@ -62,10 +67,16 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
                 seed=request["seed"],
                 budget_bytes=request["budget_bytes"],
                 measure=tuple(request["measure"]),
+                warm_heap=request["warm_heap"],
+                most_warm_up_s=request["most_warm_up_s"],
             )
             bench = Bench(setting, say)
         elif bench is None:
             raise RuntimeError(f"{request['op']} before set")
+        elif request["op"] == "predict":
+            say({"event": "predicted", **predict(wall_of(request["wall"]), bench.setting.device, bench.setting.budget_bytes)})
+        elif request["op"] == "probe":
+            say({"event": "probed", **probe(cases[0], bench.setting)})
         elif request["op"] == "judge":
             bench.judge(cases)
         elif request["op"] == "open":
@@ -81,13 +92,13 @@ def warm_pools(device: Any) -> None:
     """Start thread pools, matrix libraries and the profiler, so that their memory is part of the floor and not of a backend."""
     import torch
 
-    from .memory import peak_bytes
+    from .memory import peak
 
     def work(_: object) -> object:
         x = torch.randn(2, 4, 256, 64, device=device)
         return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(x @ x.mT, -1)
 
-    peak_bytes(lambda: None, work, device)
+    peak(lambda: None, work, device)
 
 
 if __name__ == "__main__":

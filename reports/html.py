@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from .analysis.context import Meta, device_name, scenario_name
 from .blocks import Block, Figure, Text
-from .load import frame, names, read_run
+from .load import frame, read_run, told
 from .plots import svg
 from .sections import Section, sections
 from .words import visible
@@ -25,7 +25,7 @@ def render(run_paths: Sequence[str | Path]) -> str:
     """The page as text; the same runs give the same bytes. Raises BadRun."""
     runs = [read_run(path) for path in run_paths]
     table = frame(runs)
-    meta = {name: run.meta for name, run in zip(names(runs), runs, strict=True)}
+    meta = told(runs)
     backends = list(dict.fromkeys(table["backend"]))
     page = _environment().get_template("page.html")
     return page.render(

@@ -26,11 +26,14 @@ COLUMNS = {
     **dict.fromkeys(("processes", "blocks", "samples"), _COUNT),
     "stop": _TEXT,
     "half_width_ratio": _NUMBER,
-    **dict.fromkeys(("input_bytes", "peak_bytes"), _COUNT),
+    **dict.fromkeys(("input_bytes", "peak_bytes", "output_bytes", "temporary_bytes"), _COUNT),
     "peak_source": _TEXT,
+    **dict.fromkeys(("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"), _COUNT),
     "predicted_peak_bytes": _COUNT,
-    "predicted_reason": _TEXT,
-    "work_flops": _COUNT,
+    **dict.fromkeys(("predicted_source", "predicted_reason"), _TEXT),
+    "meta_peak_bytes": _COUNT,
+    "meta_reason": _TEXT,
+    **dict.fromkeys(("work_flops", "work_exps", "minimal_bytes"), _COUNT),
     **dict.fromkeys(("achieved_flops_per_s", "error_l2_ratio", "error_ratio"), _NUMBER),
     **dict.fromkeys(("kernel_requested", "kernel", "session"), _TEXT),
     "attempt": _COUNT,
@@ -64,6 +67,15 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     return table.assign(**{key: [_plain(record.get(key)) for record in records] for key in extra})
 
 
+def told(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """What each run says of itself, by the name that it has in the table: run.json, with `walls` as what came of them."""
+    reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it was looked for"}
+    return {
+        name: run.meta | {"walls": run.walls + [{"device": run.meta["device"], **wall, **reason} for wall in run.missing_walls]}
+        for name, run in zip(names(runs), runs, strict=True)
+    }
+
+
 def names(runs: Sequence[Run]) -> list[str]:
     """What tells the runs apart: their folders' names, or their whole paths where two have the same name."""
     short = [run.meta["run"] for run in runs]
@@ -72,7 +84,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def _records(run: Run) -> list[dict[str, Any]]:
     order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
-    reached = [row | _latency(row) for row in run.rows]
+    reached = [row | _latency(row) | _temporary(row) for row in run.rows]
     reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it started"}
     records = reached + [{"device": run.meta["device"], **case, **reason} for case in run.missing]
     records.sort(key=lambda record: order.get(record["case"], len(order)))
@@ -93,6 +105,12 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
         "latency_note": interval.reason,
         "achieved_flops_per_s": row["work_flops"] / (interval.value / 1000) if interval.value > 0 else nan,
     }
+
+
+def _temporary(row: dict[str, Any]) -> dict[str, Any]:
+    """What was alive at the peak and is not output, what was kept from before the call included."""
+    peak, output = row.get("peak_bytes"), row.get("output_bytes")
+    return {} if peak is None or output is None else {"temporary_bytes": peak - output}
 
 
 def _plain(value: Any) -> Any:

@@ -30,11 +30,29 @@ REQUIRED: dict[str, tuple[type, ...]] = {
     **PROBLEM,
 }
 NULLABLE: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("log_tail", "session", "stop", "peak_source", "kernel_requested", "kernel", "started_utc"), (str,)),
-    **dict.fromkeys(("processes", "input_bytes", "peak_bytes", "predicted_peak_bytes"), (int,)),
+    **dict.fromkeys(
+        ("log_tail", "session", "stop", "peak_source", "predicted_source", "meta_reason", "kernel_requested", "kernel", "started_utc"),
+        (str,),
+    ),
+    **dict.fromkeys(("processes", "input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"), (int,)),
+    **dict.fromkeys(("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"), (int,)),
+    **dict.fromkeys(("work_exps", "minimal_bytes"), (int,)),
     **dict.fromkeys(("half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
     **dict.fromkeys(("block_ms", "wall_block_ms"), (list,)),
 }
+WALL_PROBLEM = {field: types for field, types in PROBLEM.items() if field not in ("seq_len", "kv_seq_len")}
+WALL_REQUIRED: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "case", "backend", "device", "status", "reason", "predicted_reason"), (str,)),
+    **dict.fromkeys(("attempt", "memory_bytes"), (int,)),
+    "probes": (list,),
+    **WALL_PROBLEM,
+}
+WALL_NULLABLE: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kv_seq_len", "seq_len_low", "seq_len_high", "predicted_seq_len"), (int,)),
+    **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc"), (str,)),
+    "spent_s": (int, float),
+}
+PROBE: dict[str, tuple[type, ...]] = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
 META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario": (dict,), "cases": (list,), "environment": (dict,)}
 STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
 
@@ -45,12 +63,17 @@ class BadRun(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What stands in a run's folder: the last row of every case in the order of the plan, and the planned cases without a row."""
+    """What stands in a run's folder: the last row of every case in the order of the plan, and the planned cases without a row.
+
+    Likewise `walls` and `missing_walls`.
+    """
 
     path: Path
     meta: Document
     rows: list[Document]
     missing: list[Document]
+    walls: list[Document]
+    missing_walls: list[Document]
     notes: list[str]
 
 
@@ -62,26 +85,27 @@ def read_run(path: str | Path) -> Run:
         raise BadRun(f"{_name(folder)}: {found}; wanted the folder of a run, with run.json in it")
     notes: list[str] = []
     meta = _read_meta(folder / "run.json")
-    last: dict[str, Document] = {}
+    last: dict[str, dict[str, Document]] = {"latency": {}, "wall": {}}
     other_kinds = 0
     for row in _read_rows(folder / "rows.jsonl", notes):
-        if row["kind"] == "latency":
-            last[row["case"]] = row
+        if row["kind"] in last:
+            last[row["kind"]][row["case"]] = row
         else:
             other_kinds += 1
     if other_kinds:
-        notes.append(f"{plural(other_kinds, 'row')} of a kind other than latency left out")
-    planned = {case["case"]: case for case in meta["cases"]}
+        notes.append(f"{plural(other_kinds, 'row')} of a kind other than latency and wall left out")
+    rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
+    walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)
+    return Run(path=folder, meta=meta, rows=rows, missing=missing, walls=walls, missing_walls=missing_walls, notes=notes)
+
+
+def _by_plan(last: dict[str, Document], plan: list[Document], what: str, notes: list[str]) -> tuple[list[Document], list[Document]]:
+    """The rows in the order of the plan, then those that it does not know; and what is planned and has no row."""
+    planned = {one["case"]: one for one in plan}
     strangers = [row for case, row in last.items() if case not in planned]
     if strangers:
-        notes.append(f"{plural(len(strangers), 'row')} of cases that are not in the plan")
-    return Run(
-        path=folder,
-        meta=meta,
-        rows=[last[case] for case in planned if case in last] + strangers,
-        missing=[planned[case] for case in planned if case not in last],
-        notes=notes,
-    )
+        notes.append(f"{plural(len(strangers), 'row')} of {what} that are not in the plan")
+    return [last[case] for case in planned if case in last] + strangers, [one for case, one in planned.items() if case not in last]
 
 
 def _read_meta(path: Path) -> Document:
@@ -97,11 +121,14 @@ def _read_meta(path: Path) -> Document:
     memory_bytes = meta.get("memory_bytes")
     if memory_bytes is not None and (type(memory_bytes) is not int or not 0 <= memory_bytes < INT64):
         raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
-    for number, case in enumerate(meta["cases"]):
-        where = f"{_name(path)}: cases[{number}]"
-        if not isinstance(case, dict):
-            raise BadRun(f"{where}: wanted an object")
-        _check_fields(case, {"case": (str,), "backend": (str,), **PROBLEM}, where)
+    if not isinstance(meta.get("walls", []), list):
+        raise BadRun(f"{_name(path)}: walls: wanted a list")
+    for plan, problem in (("cases", PROBLEM), ("walls", WALL_PROBLEM)):
+        for number, one in enumerate(meta.get(plan, [])):
+            where = f"{_name(path)}: {plan}[{number}]"
+            if not isinstance(one, dict):
+                raise BadRun(f"{where}: wanted an object")
+            _check_fields(one, {"case": (str,), "backend": (str,), **problem}, where)
     return meta
 
 
@@ -180,8 +207,14 @@ def _check_fields(document: Document, wanted: dict[str, tuple[type, ...]], where
 
 
 def _check_row(row: Document, where: str) -> None:
-    _check_fields(row, REQUIRED, where)
-    _check_fields(row, {field: types for field, types in NULLABLE.items() if row.get(field) is not None}, where)
+    is_wall = row.get("kind") == "wall"
+    _check_fields(row, WALL_REQUIRED if is_wall else REQUIRED, where)
+    nullable = WALL_NULLABLE if is_wall else NULLABLE
+    _check_fields(row, {field: types for field, types in nullable.items() if row.get(field) is not None}, where)
+    for number, trial in enumerate(row["probes"] if is_wall else ()):
+        if not isinstance(trial, dict):
+            raise BadRun(f"{where}: probes[{number}]: wanted an object")
+        _check_fields(trial, PROBE, f"{where}: probes[{number}]")
     if row["status"] not in STATUSES:
         raise BadRun(f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of {', '.join(STATUSES)}")
     for field in ("block_ms", "wall_block_ms"):

@@ -27,7 +27,7 @@ from .fields import (
     as_tuple,
     list_to_tuple,
 )
-from .grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique
+from .grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique, wall_values
 from .messages import lines
 from .names import FOLDER, find, summaries
 from .yaml_document import Document, shown
@@ -63,6 +63,10 @@ class Scenario(Strict):
     plan: Plan = Field(default=Plan(), description="How long and how often to measure: quick, standard, rigorous, or fields.")
     limits: Limits = Field(default=Limits(), description="What stops a case, and how many cases are too many.")
     measure: Measures = Field(default=("latency", "memory"), description="What to measure: latency, memory, or both.")
+    find_wall: bool = Field(
+        default=False,
+        description="Also look for the longest N that fits, per backend and combination of the other axes; the grid may then lack seq_len.",
+    )
     _source: str = PrivateAttr("")
 
     @property
@@ -89,8 +93,14 @@ class Scenario(Strict):
                 yield index, case.model_dump(exclude={"device"}, exclude_none=True)
 
     def count(self, device: str) -> int:
-        """How many cases it plans there, repetitions included; nothing is expanded."""
-        return len(self.backends) * (grid_size(self.axes(device)) + sum(1 for _ in self.extra_cases(device)))
+        """How many cases and walls it plans there, repetitions included; nothing is expanded."""
+        axes = self.axes(device)
+        walls = grid_size({**axes, "seq_len": (1,)}) if self.find_wall else 0
+        return len(self.backends) * (grid_size(axes) + sum(1 for _ in self.extra_cases(device)) + walls)
+
+    def wall_values(self, device: str) -> Iterator[Values]:
+        """What the walls to look for are like, each at a length that stands for any."""
+        return wall_values(self.axes(device)) if self.find_wall else iter(())
 
     def problem_groups(self, device: str) -> tuple[list[tuple[Problem, ...]], int]:
         """Problems that are measured side by side, and how many repetitions were left out.
@@ -120,9 +130,9 @@ def load(path_or_name: str | Path, changes: Iterable[str] = ()) -> Scenario:
     return validated(read_yaml(path_or_name if isinstance(path_or_name, Path) else find(path_or_name)), changes)
 
 
-def from_axes(flags: Mapping[str, str | bool], changes: Iterable[str] = ()) -> Scenario:
+def from_axes(flags: Mapping[str, str | bool], changes: Iterable[str] = (), *, find_wall: bool = False) -> Scenario:
     """A scenario from flags: {"backends": "naive,fused", "seq_len": "512,1k", "causal": True}. Raises BadInput."""
-    return validated(flag_document(flags), changes)
+    return validated(flag_document(flags, find_wall=find_wall), changes)
 
 
 def from_mapping(data: Mapping[str, Any], origin: str, changes: Iterable[str] = ()) -> Scenario:

@@ -16,10 +16,12 @@ def value_of(text: str, origin: str) -> Any:
     return parse_yaml(text, origin, lines=False).data
 
 
-def flag_document(flags: Mapping[str, str | bool]) -> Document:
+def flag_document(flags: Mapping[str, str | bool], *, find_wall: bool) -> Document:
     """A scenario from the command line's axes: field name to the text that was given. Raises BadInput."""
     top = ("backends", "baseline")
     data: dict[str, Any] = {"name": "flags", "question": "How do these cases compare?", "grid": {}}
+    if find_wall:
+        data |= {"name": "wall", "question": "How long a sequence fits in memory?", "find_wall": True}
     document = Document(data, "command line")
     for name in ("backends", "seq_len", "d_model", "heads"):
         document.values[(name,) if name in top else ("grid", name)] = flag(name)

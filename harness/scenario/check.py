@@ -53,11 +53,15 @@ def _lacking(scenario: "Scenario", document: Document) -> Iterator[str]:
         for device in scenario.devices
         if not measured(axes := scenario.axes(device)) and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
     }
-    for axis in NEEDED:
+    wanted: tuple[str, ...] = NEEDED
+    if scenario.find_wall:  # the grid is then needed in any case, but for the length that is looked for
+        needing = {device: scenario.axes(device) for device in scenario.devices}
+        wanted = tuple(axis for axis in NEEDED if axis != "seq_len")
+    for axis in wanted:
         lacking = [device for device, axes in needing.items() if axis not in axes]
         if lacking:
             where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
-            yield f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted seq_len, d_model and heads; add {axis}"
+            yield f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted {list_text(wanted)}; add {axis}"
 
 
 def _combinations(scenario: "Scenario", device: str, document: Document) -> Iterator[str]:
@@ -68,8 +72,12 @@ def _combinations(scenario: "Scenario", device: str, document: Document) -> Iter
         for values in group:
             if reason := _reason(values):
                 reasons.setdefault(reason, values)
+    given = axes
+    if not reasons:
+        given = {axis: values for axis, values in axes.items() if axis != "seq_len"}  # a wall's length is nobody's mistake
+        reasons = {reason: values for values in scenario.wall_values(device) if (reason := _reason(values))}
     for reason, values in reasons.items():
-        keys = _blamed(reason, values, axes, device, document)
+        keys = _blamed(reason, values, given, device, document)
         yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
     for index, own in scenario.extra_cases(device):
         try:
@@ -80,6 +88,10 @@ def _combinations(scenario: "Scenario", device: str, document: Document) -> Iter
             named = [axis for axis in own if _names(reason, axis)]
             keys = ("cases", index, *named[-1:])
             yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
+
+
+def list_text(words: tuple[str, ...]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _reason(values: Values) -> str:

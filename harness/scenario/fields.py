@@ -153,6 +153,8 @@ class ExtraCase(Strict):
     scope: Scope | None = Field(default=None, description=MEANING["scope"])
 
 
+Allocator = Literal["warm_heap", "default"]
+
 PLANS: dict[str, dict[str, int | float]] = {
     "quick": {"processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0},
     "standard": {"processes": 5, "min_blocks": 2, "max_blocks": 6, "precision_ratio": 0.03, "budget_s": 10.0},
@@ -170,9 +172,17 @@ class Plan(Strict):
     min_blocks: int = Field(default=2, ge=1, le=1000, description="Fewest blocks per process; a block calls all backends in turn.")
     max_blocks: int = Field(default=6, ge=1, le=1000, description="Most blocks per process.")
     precision_ratio: float = Field(
-        default=0.03, gt=0, le=1, description="Stop once the 95 % interval's half-width is this share of the latency: 0.05 is 5 %."
+        default=0.03,
+        gt=0,
+        le=1,
+        description="Stop once the 95 % intervals of the latency and of its ratios are this wide to either side: 0.05 is 5 %.",
     )
     budget_s: float = Field(default=10.0, gt=0, le=86_400, description="Stop a case after this many seconds of sampling, precise or not.")
+    allocator: Allocator = Field(
+        default="warm_heap",
+        description="On a CPU: warm_heap keeps freed memory while latency is measured, so that no call pays for page faults; "
+        "default leaves the C library as it is.",
+    )
 
     @model_validator(mode="before")
     @classmethod

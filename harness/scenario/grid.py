@@ -36,6 +36,20 @@ def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Va
         )
 
 
+def length_beside(kv_seq_len: int | None) -> int:
+    """A length that stands for any, where the longest one is looked for; never that of the keys, which would be self-attention."""
+    return 2 if kv_seq_len == 1 else 1
+
+
+def wall_values(axes: AxisValues) -> Iterator[Values]:
+    """Every combination of the axes other than seq_len, at a length that stands for any."""
+    others = {axis: values for axis, values in axes.items() if axis != "seq_len"}
+    for kv_seq_len in others.get("kv_seq_len", (None,)):
+        fixed = {} if kv_seq_len is None else {"kv_seq_len": (kv_seq_len,)}
+        for (values,) in combinations(others | fixed | {"seq_len": (length_beside(kv_seq_len),)}, ()):
+            yield values
+
+
 def case_values(case: Values, axes: AxisValues) -> Values:
     """An explicit case with what it takes from the grid. Raises ValueError where the grid has several values to offer."""
     missing = [axis for axis in axes if axis not in case]

@@ -5,7 +5,7 @@ from typing import Any
 
 from .problems import label, unusual
 
-Meta = Mapping[str, Mapping[str, Any]]  # run -> what its run.json says
+Meta = Mapping[str, Mapping[str, Any]]  # run -> what its run.json says, its walls with what came of them
 
 
 def caption(problem: Mapping[str, Any], meta: Meta) -> str:

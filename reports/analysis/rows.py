@@ -8,7 +8,7 @@ from .problems import AXES, Row, axis_text, axis_title, problem, value_text
 
 _NUMBERS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), time_text),
-    **dict.fromkeys(("input_bytes", "peak_bytes", "predicted_peak_bytes"), bytes_text),
+    **dict.fromkeys(("input_bytes", "peak_bytes", "predicted_peak_bytes", "output_bytes", "temporary_bytes", "minimal_bytes"), bytes_text),
     "work_flops": flops_text,
     "achieved_flops_per_s": rate_text,
     "error_ratio": number_text,
@@ -22,11 +22,15 @@ _TITLES = {
     "peak_bytes": "peak",
     "predicted_peak_bytes": "predicted peak",
     "input_bytes": "inputs",
+    "output_bytes": "output",
+    "temporary_bytes": "temporaries",
+    "minimal_bytes": "moves at least",
     "achieved_flops_per_s": "achieved",
 }
 _OUTCOME = ("status", "latency_ms", "latency_low_ms", "latency_high_ms", "peak_bytes", "predicted_peak_bytes", "input_bytes")
+_SPLIT = ("output_bytes", "temporary_bytes", "minimal_bytes")
 _COST = ("work_flops", "achieved_flops_per_s", "error_ratio", "kernel", "stop", "processes", "blocks", "samples", "attempt", "reason")
-_KEYS = ("backend", *AXES, *_OUTCOME, *_COST)
+_KEYS = ("backend", *AXES, *_OUTCOME, *_SPLIT, *_COST)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 
 

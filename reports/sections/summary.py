@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis import heads, speed, wall
+from ..analysis import heads, longest, memory, speed, wall
 from ..analysis.context import Meta
 from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
 from ..blocks import Block, Table, Text
@@ -23,8 +23,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         if question := str(run["scenario"].get("question") or "").strip():
             yield Text(text=question, kind="question")
     rows = records(frame)
+    walls = longest.wall_groups(meta)
+    yield from _sentences([f"{group.said(longest.finding(group.rows))}." for group in walls], "Memory wall")
     if not rows:
-        yield Text(text="The plan has no case.")
+        if not walls:
+            yield Text(text="The plan has no case.")
         return
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
@@ -38,6 +41,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield from _sentences([f"{group.said(wall.finding(wall.ends(group)))}." for group in over_n if _ran_out(group)], "Memory wall")
     else:
         yield Text(text="Nothing ran out of memory.")
+    if differing := sum(bool(memory.disagreement(row)) for row in rows):
+        yield Text(text=f"The ways of counting peak bytes disagree on {plural(differing, 'case')}: see Memory of a call in the report.")
     compared = [(group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)]
     for backend in dict.fromkeys(cost.backend for _, cost in compared):
         mine = [(group, cost) for group, cost in compared if cost.backend == backend]

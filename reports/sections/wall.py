@@ -1,4 +1,4 @@
-"""The memory wall: peak bytes over N, measured and by formula, with the budget and every case that did not fit."""
+"""The memory wall: the longest N that fits, and peak bytes over N, measured and by formula, with every case that did not fit."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -7,6 +7,8 @@ import pandas as pd
 
 from ..analysis.absent import absent
 from ..analysis.context import Meta, budget_bytes, caption
+from ..analysis.longest import LIMITS, note, off_ratio, wall_groups
+from ..analysis.longest import finding as longest_finding
 from ..analysis.problems import Group, Row, backends, groups, records
 from ..analysis.wall import OUT_OF_MEMORY, ends, finding
 from ..blocks import Block, Figure, Panel, Series, Table, Text
@@ -22,9 +24,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     over_n = [group for group in groups(rows, "seq_len") if len({row["seq_len"] for row in group.rows}) > 1]
     drawn = [group for group in over_n if any(_height(row, None) is not None for row in group.rows)]
-    if not drawn:
+    yield from _found(meta)
+    if not drawn and not (frame.empty and wall_groups(meta)):
         why = "no bytes were measured or predicted" if over_n else "no problem was planned at more than one N"
         yield Text(text=f"There is nothing to draw over N: {why}.", kind="note")
+    if not drawn:
         return
     yield Text(
         text="Peak bytes are what a call needs beyond its inputs and weights, output included. Inputs count against the budget too, "
@@ -35,6 +39,27 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield _figure(group, meta)
     if left := drawn[MOST_FIGURES:]:
         yield Text(text=f"{plural(len(left), 'more problem')} not drawn: {'; '.join(group.label for group in left)}.", kind="note")
+
+
+def _found(meta: Meta) -> Iterator[Block]:
+    """What the search for the longest N came to."""
+    found = wall_groups(meta)
+    for group in found[:MOST_FIGURES]:
+        yield Text(text=f"{group.said(longest_finding(group.rows))}.")
+    if found:
+        yield Table(
+            title="The longest N that fits: every probe up to it did; none did from the next column on",
+            columns=("backend", "problem", "predicted N", "fits up to", "fails from", "prediction is off by", "ended by", "note"),
+            rows=tuple(_found_cells(group, row) for group in found for row in group.rows),
+        )
+
+
+def _found_cells(group: Group, row: Row) -> tuple[str, ...]:
+    lengths = (row.get(name) for name in ("predicted_seq_len", "seq_len_low", "seq_len_high"))
+    off, limit = off_ratio(row), row.get("limited_by")
+    off_text = "" if off is None else f"{100 * off:+.2f} %"
+    ended_by = "" if limit is None else LIMITS.get(limit, limit)
+    return row["backend"], group.label, *("" if n is None else str(n) for n in lengths), off_text, ended_by, note(row)
 
 
 def _height(row: Row, budget: float | None) -> float | None:

@@ -128,6 +128,7 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "backends": ["naive", "fused"],
         "baseline": None,
         "contrast": [],
+        "find_wall": False,
         "device": "auto",
         "plan": {"like": "quick", "processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0},
         "limits": {"timeout_s": 60.0, "memory_gib": None, "max_cases": 10000},

@@ -1,0 +1,36 @@
+"""`attnbench list`: its verbs parse and hand over, as those of cli.py do."""
+
+from typing import Annotated
+
+import typer
+
+from .flags import DEFAULT_ROOT, Device, Root
+
+list_app = typer.Typer(help="List backends, scenarios or runs.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@list_app.command("backends")
+def list_backends(device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO) -> None:
+    """Backends, and why one cannot run here."""
+    from .listing import backends_table
+    from .show import echo_table
+
+    echo_table(backends_table(device.value))
+
+
+@list_app.command("scenarios")
+def list_scenarios() -> None:
+    """Shipped scenarios and the question that each answers."""
+    from .listing import scenarios_table
+    from .show import echo_table
+
+    echo_table(scenarios_table())
+
+
+@list_app.command("runs")
+def list_runs(out: Root = DEFAULT_ROOT) -> None:
+    """Runs in a folder: when, what, how they ended."""
+    from .listing import runs_table
+    from .show import echo_table
+
+    echo_table(runs_table(out))

@@ -1,0 +1,47 @@
+"""One try inside a worker: inputs, one call, nothing else, under the budget that is in force there."""
+
+import traceback
+from time import perf_counter
+from typing import Any
+
+import torch
+
+from ...impls.backend import TORCH_DTYPE, Backend
+from ...impls.problem import Problem
+from ..budget import is_out_of_memory, out_of_memory_reason
+from ..case import Case
+from ..gate import output_shape
+from ..measure import Setting, first_line
+from ..record import Status
+from ..refuse import outlook
+from ..subject import make_subject, make_tensors
+
+
+def probe(case: Case, setting: Setting) -> dict[str, Any]:
+    """What came of it, and how long making the inputs and the call took."""
+    log_tail: str | None = None
+    start = perf_counter()
+    try:
+        view = outlook(case, setting.device, setting.budget_bytes)
+        status, reason = view.status or Status.OK, view.reason
+        start = perf_counter()
+        if view.backend is not None:
+            once(case.problem, view.backend, setting)
+    except Exception as error:  # noqa: BLE001 - a backend may raise anything, and that is what is asked here
+        if is_out_of_memory(error):
+            status, reason = Status.OOM, out_of_memory_reason(error, setting.budget_bytes)
+        else:
+            status, reason, log_tail = Status.ERROR, first_line(error), traceback.format_exc()
+    return {"status": status, "reason": reason, "log_tail": log_tail, "spent_s": perf_counter() - start}
+
+
+def once(problem: Problem, backend: Backend, setting: Setting) -> None:
+    """What is measured of a case, as a program of the user's would do it: its inputs, the output's gradient, and one call."""
+    device = setting.device
+    tensors = make_tensors(problem, device, setting.seed)
+    gradient = torch.randn(output_shape(problem), device=device, dtype=TORCH_DTYPE[problem.dtype]) if problem.backward else None
+    subject = make_subject(problem, backend, tensors, gradient)
+    with subject.in_force():
+        subject.run(subject.setup())
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
