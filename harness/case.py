@@ -9,10 +9,11 @@ from ..impls.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One backend on one problem."""
+    """One backend on one problem. `twin` tells equal cases apart: side by side they show how far apart equals come out."""
 
     backend: str
     problem: Problem
+    twin: int = 0
 
     @property
     def id(self) -> str:
@@ -21,11 +22,12 @@ class Case:
         For example fused-b1-n4096-d512-h8-bf16-causal-forward-core.
         """
         p = self.problem
-        return identity(self.backend, p, [f"n{p.seq_len}", *([f"kv{p.kv_seq_len}"] if p.kv_seq_len != p.seq_len else [])])
+        name = identity(self.backend, p, [f"n{p.seq_len}", *([f"kv{p.kv_seq_len}"] if p.kv_seq_len != p.seq_len else [])])
+        return f"{name}-twin{self.twin}" if self.twin else name
 
     def fields(self) -> dict[str, Any]:
         """The case as a row and a plan carry it."""
-        return {"case": self.id, "backend": self.backend, **asdict(self.problem)}
+        return {"case": self.id, "backend": self.backend, **asdict(self.problem), **({"twin": self.twin} if self.twin else {})}
 
 
 def identity(backend: str, problem: Problem, lengths: list[str]) -> str:
@@ -70,7 +72,11 @@ def without(problem: Problem, axis: str) -> tuple[Any, ...]:
 
 def case_of(fields: dict[str, Any]) -> Case:
     """The case that `fields` was written from; further keys are ignored. Raises KeyError where one is missing."""
-    return Case(backend=fields["backend"], problem=Problem(**{name: fields[name] for name in Problem.__dataclass_fields__}))
+    return Case(
+        backend=fields["backend"],
+        problem=Problem(**{name: fields[name] for name in Problem.__dataclass_fields__}),
+        twin=fields.get("twin", 0),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

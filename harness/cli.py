@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from . import flags
+from . import flags, machine_verbs
 from .errors import BadInput, Refusal, StoreError
 from .flags import DEFAULT_ROOT, Device, Format, Root, RunName
 from .list_verbs import list_app
@@ -222,20 +222,8 @@ def schema() -> None:
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
 
-@app.command()
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is there but not usable."""
-    import json
-
-    from .doctor import examine
-    from .show import echo_table
-
-    findings = examine()
-    if as_json:
-        typer.echo(json.dumps(findings.as_dict(), indent=2))
-    else:
-        echo_table(findings.table())
-    raise typer.Exit(findings.exit_code)
+app.command()(machine_verbs.doctor)
+app.command()(machine_verbs.selfcheck)
 
 
 @app.command()

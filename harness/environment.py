@@ -4,12 +4,15 @@ import os
 import platform
 import subprocess
 from contextlib import suppress
+from math import ceil
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from .. import __version__
+
+CGROUP = Path("/sys/fs/cgroup")
 
 SETTINGS = (  # environment variables that change numbers; no other variable is recorded
     "OMP_NUM_THREADS",
@@ -37,6 +40,26 @@ def pick_device(wanted: str) -> tuple[torch.device, str]:
     return torch.device("cpu"), "" if wanted == "auto" else why
 
 
+def fix_threads() -> None:
+    """One thread per core that this process may really use, unless the user says otherwise by OMP_NUM_THREADS.
+
+    Torch counts the cores it sees: under a CPU quota of 2 cores on a machine of 64 it would start 64 threads and be throttled.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(max(1, min(len(os.sched_getaffinity(0)), ceil(quota_cores() or torch.get_num_threads()))))
+
+
+def quota_cores() -> float | None:
+    """The control group's CPU quota in cores (cpu.max of cgroup v2, cpu.cfs_* of v1); None where there is none."""
+    with suppress(OSError, ValueError, IndexError):
+        quota, period = (CGROUP / "cpu.max").read_text().split()
+        return None if quota == "max" else int(quota) / int(period)
+    with suppress(OSError, ValueError):
+        quota_us = int((CGROUP / "cpu/cpu.cfs_quota_us").read_text())
+        return None if quota_us < 0 else quota_us / int((CGROUP / "cpu/cpu.cfs_period_us").read_text())
+    return None
+
+
 def collect(device: torch.device) -> dict[str, Any]:
     """Facts for run.json. A fact that cannot be had is null."""
     facts: dict[str, Any] = {
@@ -51,6 +74,8 @@ def collect(device: torch.device) -> dict[str, Any]:
         "cudnn_path": None,
         "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "quota_cores": quota_cores(),
         "threads": torch.get_num_threads(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "host_memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),

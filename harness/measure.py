@@ -39,6 +39,7 @@ from .stats import stationary
 from .subject import Subject, Tensors, make_subject, make_tensors
 
 WARM_UP_S = 0.3  # at least
+WARM_AGAIN_S = 0.1  # at least, where this process has warmed the case up before: only its memory is new
 MOST_WARM_UP_S = 5.0  # or the plan's time per case, where that is less
 ROOM_SHARE = 0.9  # of the memory that is free: the members of a group hold their inputs side by side, and the heap what they freed
 
@@ -78,6 +79,7 @@ class Bench:
         self.heap = WarmHeap() if setting.warm_heap and setting.device.type == "cpu" else None
         self.conditions = conditions_for(setting.device)
         self.members: dict[str, Member] = {}
+        self.warmed: set[str] = set()
 
     # ---- one case at a time -------------------------------------------------------------------------------------------------
 
@@ -191,16 +193,17 @@ class Bench:
             run = partial(subject.run, ready)
             run()  # what happens only once (plans, lazy modules, compilation) is not part of the warm-up
             self.clock.finish()
-            steady, call_ms = self._warm_up(run)
+            steady, call_ms = self._warm_up(run, WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S)
             timer = self.clock.timer(run, call_ms)
+        self.warmed.add(case.id)
         self.say({"event": "warm", "case": case.id, "stationary": steady, "graph_reason": timer.graph_reason})
         return Member(subject, timer, calls_per_block(call_ms, self.clock.BLOCK_MS))
 
-    def _warm_up(self, run: Callable[[], object]) -> tuple[bool | None, float]:
+    def _warm_up(self, run: Callable[[], object], least_s: float) -> tuple[bool | None, float]:
         """Call until the times have come to rest or the warm-up's time is over; whether they have, and how long a call takes now."""
         readings: list[float] = []
         start = latest = perf_counter()
-        look = WARM_UP_S
+        look = least_s
         while True:
             begun = latest
             run()
@@ -211,7 +214,7 @@ class Bench:
             # Looks come at growing times too: thousands of short calls are not searched for a trend after each of them.
             if spent >= look:
                 steady = stationary(readings)
-                if steady or spent >= min(MOST_WARM_UP_S, max(WARM_UP_S, self.setting.most_warm_up_s)):
+                if steady or spent >= min(MOST_WARM_UP_S, max(least_s, self.setting.most_warm_up_s)):
                     return steady, median(readings[-5:])
                 look = 1.25 * spent
 

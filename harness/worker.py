@@ -40,7 +40,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
 
     from .budget import available_bytes
     from .case import case_of
-    from .environment import collect, pick_device
+    from .environment import collect, fix_threads, pick_device
     from .measure import Bench, Setting
     from .memory import settle
     from .wall.plan import wall_of
@@ -51,6 +51,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
         events.write(json.dumps(event, allow_nan=False) + "\n")
         events.flush()
 
+    fix_threads()
     device, why = pick_device(wanted)
     warm_pools(device)
     settle()

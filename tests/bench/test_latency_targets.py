@@ -1,0 +1,100 @@
+"""Whether latencies repeat, agree with another instrument, and hold nothing of ours, against their targets. About 6 minutes."""
+
+import json
+import subprocess
+import time
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import pytest
+import torch
+from torch.utils.benchmark import Timer
+
+from attnbench import impls
+from attnbench.harness.clock import HostClock
+from attnbench.harness.heap import WarmHeap
+from attnbench.harness.stats import latency_interval
+from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.impls.problem import Problem
+from tests.conftest import command_line, environment
+
+BACKENDS = ("naive", "fused", "sdpa")
+LENGTHS = (512, 1024, 2048)
+
+
+def measure(out: Path, *arguments: str) -> Path:
+    """The folder of a run with both cores of a small machine."""
+    env = {key: value for key, value in environment().items() if key != "OMP_NUM_THREADS"}
+    command = command_line("run", *arguments, "--device", "cpu", "--out", str(out), "--quiet")
+    return Path(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip())
+
+
+@cache
+def three_runs(out: Path) -> list[dict[tuple[str, int], dict]]:
+    """Fresh standard runs, one after the other: the row of each cell."""
+    flags = ("--backends", ",".join(BACKENDS), "--batch", "1", "--seq-len", "512,1k,2k", "--d-model", "512", "--heads", "8")
+    runs = [measure(out, *flags, "--plan", "standard") for _ in range(3)]
+    rows = [[json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()] for run in runs]
+    return [{(row["backend"], row["seq_len"]): row for row in of_run} for of_run in rows]
+
+
+@pytest.fixture(scope="module")
+def repeated(tmp_path_factory):
+    return three_runs(tmp_path_factory.mktemp("repeated"))
+
+
+@pytest.mark.parametrize("seq_len", LENGTHS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_three_standard_runs_agree(benchmark, repeated, backend, seq_len):
+    rows = [run[backend, seq_len] for run in repeated]
+    intervals = benchmark.pedantic(lambda: [latency_interval(row["block_ms"]) for row in rows])
+    values = [interval.value for interval in intervals]
+    benchmark.extra_info.update(
+        medians_ms=values,
+        spread=max(values) / min(values),
+        half_widths=[row["half_width_ratio"] for row in rows],
+        stops=[row["stop"] for row in rows],
+        contended=[row["contended_blocks"] for row in rows],
+    )
+    assert max(interval.low for interval in intervals) <= min(interval.high for interval in intervals)
+    assert max(values) / min(values) <= (1.05 if backend == "sdpa" else 1.08)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, backend):
+    problem = Problem(batch=1, seq_len=1024, d_model=512, heads=8)
+    subject = make_subject(problem, impls.load(backend), make_tensors(problem, torch.device("cpu"), 0), None)
+    heap = WarmHeap()
+    heap.keep()
+    ours: list[float] = []
+    theirs: list[float] = []
+    try:
+        with subject.in_force():
+            timer = HostClock().timer(subject.call, 0.0)
+            oracle = Timer("call()", globals={"call": subject.call}, num_threads=torch.get_num_threads())
+            timer.sample(10)
+
+            def interleave():
+                for _ in range(60):
+                    ours.extend(timer.sample(2).block_ms)
+                    theirs.append(oracle.timeit(2).median * 1e3)
+
+            benchmark.pedantic(interleave, rounds=1)
+    finally:
+        heap.give_back()
+    benchmark.extra_info.update(ours_ms=median(ours), theirs_ms=median(theirs), ratio=median(ours) / median(theirs))
+    assert abs(median(ours) / median(theirs) - 1) <= 0.015
+
+
+def test_the_clock_adds_at_most_a_thousandth_to_a_call_of_1_ms(benchmark):
+    timer = HostClock().timer(lambda: None, 0.0)
+    readings = benchmark.pedantic(timer.sample, args=(1000,), rounds=7).block_ms
+    benchmark.extra_info["overhead_ns"] = median(readings) * 1e6
+    assert median(readings) <= 0.001
+
+
+def test_quickstart_takes_less_than_a_minute(benchmark, tmp_path):
+    start = time.perf_counter()
+    benchmark.pedantic(measure, args=(tmp_path, "quickstart"), rounds=1)
+    assert time.perf_counter() - start < 60
