@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from .analysis.problems import Row, records
 from .analysis.rows import readable
-from .load import load
+from .load import NESTED_COLUMNS, load
 from .words import visible
 
 Format = Literal["csv", "json", "md"]
@@ -21,7 +21,7 @@ def export(run: str | Path | Sequence[str | Path], format: Format) -> str:  # no
     writers = {"csv": _csv, "json": _json, "md": _md}
     if format not in writers:
         raise ValueError(f"no format {format!r}; there are: {', '.join(writers)}")
-    frame = load(run).drop(columns=["block_ms", "wall_block_ms", "log_tail"])
+    frame = load(run).drop(columns=[*NESTED_COLUMNS, "log_tail"])
     return writers[format](list(frame.columns), records(frame))
 
 

@@ -1,7 +1,7 @@
 """Runs as one tidy table: a row per case, a column per quantity, missing where nothing was measured."""
 
 from collections.abc import Sequence
-from math import nan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,15 @@ COLUMNS = {
     **dict.fromkeys(("causal_align", "passes", "scope", "status", "reason", "phase"), _TEXT),
     **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
     "latency_note": _TEXT,
+    **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
+    "launch_bound": _YES_NO,
+    "graph_reason": _TEXT,
     **dict.fromkeys(("processes", "blocks", "samples"), _COUNT),
     "stop": _TEXT,
-    "half_width_ratio": _NUMBER,
+    **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio"), _NUMBER),
+    **dict.fromkeys(("contended_blocks", "throttled_blocks"), _COUNT),
+    "warmup_stationary": _YES_NO,
+    "minor_faults_per_call": _NUMBER,
     **dict.fromkeys(("input_bytes", "peak_bytes", "output_bytes", "temporary_bytes"), _COUNT),
     "peak_source": _TEXT,
     **dict.fromkeys(("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"), _COUNT),
@@ -40,8 +46,10 @@ COLUMNS = {
     "started_utc": _TEXT,
     "spent_s": _NUMBER,
     "log_tail": _TEXT,
-    **dict.fromkeys(("block_ms", "wall_block_ms"), _NESTED),
+    **dict.fromkeys(("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms", "conditions"), _NESTED),
 }
+NESTED_COLUMNS = [name for name, kind in COLUMNS.items() if kind == _NESTED]
+LAUNCH_BOUND_RATIO = 1.1  # of the wall latency to that of a CUDA graph, beyond which launching is more than noise
 _NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
 
 
@@ -49,7 +57,8 @@ def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     """One row per planned case of a run's folder; of several folders, with a column `run` that tells them apart.
 
     `latency_ms` is the typical latency (geometric mean of the medians of the independent units), `latency_low_ms` and
-    `latency_high_ms` its 95 % interval, `latency_note` what to know about that interval; `block_ms` keeps the raw samples.
+    `latency_high_ms` its 95 % interval, `latency_note` what to know about that interval; `block_ms` keeps the raw samples. On CUDA the
+    same call also has a `wall_latency_ms`, `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` where wall / graph > 1.1.
     A case that was planned and never started has the status "not reached". Raises BadRun.
     """
     if isinstance(run, str | Path):
@@ -104,7 +113,25 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
         "latency_high_ms": interval.high,
         "latency_note": interval.reason,
         "achieved_flops_per_s": row["work_flops"] / (interval.value / 1000) if interval.value > 0 else nan,
+        **_other_latencies(row),
+        "minor_faults_per_call": _minor_faults_per_call(row),
     }
+
+
+def _other_latencies(row: dict[str, Any]) -> dict[str, Any]:
+    """What else the GPU's clock took of the same call, and whether launching it is a good part of the time; missing on a CPU."""
+    found = {f"{what}_latency_ms": latency_interval(row.get(f"{what}_block_ms") or []).value for what in ("wall", "hot", "graph")}
+    ratio = found["wall_latency_ms"] / found["graph_latency_ms"]
+    return {**found, "launch_bound": None if isnan(ratio) else ratio > LAUNCH_BOUND_RATIO}
+
+
+def _minor_faults_per_call(row: dict[str, Any]) -> float:
+    """NaN where some block does not say."""
+    blocks = [block for process in row.get("conditions") or [] for block in process]
+    if not all("calls" in block and "minor_faults" in block for block in blocks):
+        return nan
+    calls = sum(block["calls"] for block in blocks)
+    return float(sum(block["minor_faults"] for block in blocks) / calls) if calls > 0 else nan
 
 
 def _temporary(row: dict[str, Any]) -> dict[str, Any]:

@@ -29,16 +29,22 @@ REQUIRED: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("attempt", "work_flops"), (int,)),
     **PROBLEM,
 }
+SAMPLES = ("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms")
 NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(
-        ("log_tail", "session", "stop", "peak_source", "predicted_source", "meta_reason", "kernel_requested", "kernel", "started_utc"),
+        (
+            *("log_tail", "session", "stop", "graph_reason", "peak_source", "predicted_source", "meta_reason"),
+            *("kernel_requested", "kernel", "started_utc"),
+        ),
         (str,),
     ),
     **dict.fromkeys(("processes", "input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"), (int,)),
     **dict.fromkeys(("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"), (int,)),
     **dict.fromkeys(("work_exps", "minimal_bytes"), (int,)),
-    **dict.fromkeys(("half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
-    **dict.fromkeys(("block_ms", "wall_block_ms"), (list,)),
+    **dict.fromkeys(("contended_blocks", "throttled_blocks"), (int,)),
+    "warmup_stationary": (bool,),
+    **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
+    **dict.fromkeys((*SAMPLES, "conditions"), (list,)),
 }
 WALL_PROBLEM = {field: types for field, types in PROBLEM.items() if field not in ("seq_len", "kv_seq_len")}
 WALL_REQUIRED: dict[str, tuple[type, ...]] = {
@@ -217,14 +223,22 @@ def _check_row(row: Document, where: str) -> None:
         _check_fields(trial, PROBE, f"{where}: probes[{number}]")
     if row["status"] not in STATUSES:
         raise BadRun(f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of {', '.join(STATUSES)}")
-    for field in ("block_ms", "wall_block_ms"):
+    for field in SAMPLES:
         if row.get(field) is not None and not _are_samples(row[field]):
             raise BadRun(f"{where}: {field}: wanted positive numbers in lists [process][block][call]")
+    if row.get("conditions") is not None and not _are_readings(row["conditions"]):
+        raise BadRun(f"{where}: conditions: wanted objects of numbers in lists [process][block]")
 
 
 def _are_samples(processes: list[Any]) -> bool:
     blocks = [block for process in processes for block in (process if isinstance(process, list) else [None])]
     return all(isinstance(block, list) and all(type(x) in (int, float) and x > 0 for x in block) for block in blocks)
+
+
+def _are_readings(processes: list[Any]) -> bool:
+    blocks = [block for process in processes for block in (process if isinstance(process, list) else [None])]
+    numbers = [value for block in blocks for value in (block.values() if isinstance(block, dict) else [None])]
+    return all(type(x) is float or (type(x) is int and -INT64 <= x < INT64) for x in numbers)
 
 
 def _name(path: Path) -> str:

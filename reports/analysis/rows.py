@@ -7,7 +7,9 @@ from ..words import bytes_text, flops_text, number_text, rate_text, time_text
 from .problems import AXES, Row, axis_text, axis_title, problem, value_text
 
 _NUMBERS: dict[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), time_text),
+    **dict.fromkeys(
+        ("latency_ms", "latency_low_ms", "latency_high_ms", "wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), time_text
+    ),
     **dict.fromkeys(("input_bytes", "peak_bytes", "predicted_peak_bytes", "output_bytes", "temporary_bytes", "minimal_bytes"), bytes_text),
     "work_flops": flops_text,
     "achieved_flops_per_s": rate_text,
@@ -18,6 +20,9 @@ _TITLES = {
     "latency_ms": "latency",
     "latency_low_ms": "95 % low",
     "latency_high_ms": "95 % high",
+    "wall_latency_ms": "wall latency",
+    "hot_latency_ms": "hot latency",
+    "graph_latency_ms": "graph latency",
     "work_flops": "work",
     "peak_bytes": "peak",
     "predicted_peak_bytes": "predicted peak",
@@ -28,9 +33,10 @@ _TITLES = {
     "achieved_flops_per_s": "achieved",
 }
 _OUTCOME = ("status", "latency_ms", "latency_low_ms", "latency_high_ms", "peak_bytes", "predicted_peak_bytes", "input_bytes")
+_ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
 _SPLIT = ("output_bytes", "temporary_bytes", "minimal_bytes")
 _COST = ("work_flops", "achieved_flops_per_s", "error_ratio", "kernel", "stop", "processes", "blocks", "samples", "attempt", "reason")
-_KEYS = ("backend", *AXES, *_OUTCOME, *_SPLIT, *_COST)
+_KEYS = ("backend", *AXES, *_OUTCOME, *_ON_CUDA, *_SPLIT, *_COST)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 
 

@@ -13,6 +13,10 @@ TITLE = "Environment"
 ORDER = 60
 NEEDS = ()
 MOST_LINES = 300
+ALLOCATOR_WORDS = {
+    "warm_heap": "warm heap: freed memory is kept while latency is measured, so that calls pay for no page faults",
+    "default": "default: large temporaries go back to the kernel after each call, and calls pay for their page faults",
+}
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
@@ -25,6 +29,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             "attnbench": run.get("attnbench"),
             "device": run["device"],
             "memory budget": bytes_text(budget) if budget else None,
+            "memory while timing": _allocator(run),
             "seed": run.get("seed"),
         }
         title = f" of {name}" if len(meta) > 1 else ""
@@ -33,6 +38,13 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield _table(f"Scenario as resolved{title}", list(_flat(scenario)))
     if not meta:
         yield Text(text="No run, no environment.", kind="note")
+
+
+def _allocator(run: Mapping[str, Any]) -> str | None:
+    """How the C heap was set, in words; None on a GPU, where it does not matter, and in runs that do not say."""
+    plan = run["scenario"].get("plan")
+    mode = plan.get("allocator") if isinstance(plan, dict) and run["device"] == "cpu" else None
+    return ALLOCATOR_WORDS.get(mode) if isinstance(mode, str) else None
 
 
 def _table(title: str, lines: list[tuple[str, str]]) -> Table:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis import speed
+from ..analysis import speed, trust
 from ..analysis.absent import absent
 from ..analysis.context import Meta, caption
 from ..analysis.problems import Group, Row, backends, groups, records
@@ -19,6 +19,7 @@ MOST_FIGURES = 8
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
+    yield from (Text(text=caution, kind="note") for caution in trust.cautions(rows, meta))
     timed = [group for group in groups(rows, "seq_len") if any(row["latency_ms"] is not None for row in group.rows)]
     drawn = [group for group in timed if len({row["seq_len"] for row in group.rows}) > 1]
     if not drawn:

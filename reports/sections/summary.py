@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis import heads, longest, memory, speed, wall
+from ..analysis import heads, longest, memory, speed, trust, wall
 from ..analysis.context import Meta
 from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
 from ..blocks import Block, Table, Text
@@ -48,6 +48,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         mine = [(group, cost) for group, cost in compared if cost.backend == backend]
         group, cost = max(mine, key=lambda pair: pair[0].problem["seq_len"] or 0)
         yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
+    yield from (Text(text=warning) for warning in trust.warnings(rows))
     yield Text(text=_tally(rows), kind="note")
     yield from _matrix(rows)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attnbench.harness.case import Case, case_of, group_cases
+from attnbench.harness.case import Case, case_of, group_cases, reported_pairs, without
 from attnbench.impls.problem import Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
@@ -36,3 +36,59 @@ def test_a_group_holds_all_backends_of_all_its_problems():
     other = Problem(batch=1, seq_len=4096, d_model=512, heads=1, dtype="bf16")
     (group,) = group_cases(("naive", "fused"), [(PLAIN, other)])
     assert [(case.backend, case.problem.heads) for case in group.cases] == [("naive", 8), ("fused", 8), ("naive", 1), ("fused", 1)]
+
+
+def cases(backends, *problems):
+    return [Case(backend=backend, problem=problem) for problem in problems for backend in backends]
+
+
+def named(pairs, known):
+    """Pairs as (backend, heads) of each side."""
+    by_id = {case.id: (case.backend, case.problem.heads) for case in known}
+    return {(by_id[one], by_id[other]) for one, other in pairs}
+
+
+def test_every_backend_is_compared_with_the_baseline_on_the_same_problem():
+    known = cases(("naive", "fused", "sdpa"), PLAIN, replace(PLAIN, seq_len=8192, kv_seq_len=8192))
+    pairs = reported_pairs(known, "fused", ())
+    assert named(pairs, known) == {(("naive", 8), ("fused", 8)), (("sdpa", 8), ("fused", 8))}
+    assert len(pairs) == 4
+
+
+def test_without_a_baseline_the_first_backend_is_it():
+    known = cases(("naive", "fused"), PLAIN)
+    assert named(reported_pairs(known, None, ()), known) == {(("fused", 8), ("naive", 8))}
+    assert named(reported_pairs(known, "sdpa", ()), known) == {(("fused", 8), ("naive", 8))}
+
+
+def test_values_of_a_contrast_axis_are_compared_with_its_first_for_the_same_backend():
+    known = cases(("naive", "sdpa"), *(Problem(batch=1, seq_len=512, d_model=512, heads=h) for h in (1, 2, 8)))
+    across = {pair for pair in named(reported_pairs(known, "naive", ("heads",)), known) if pair[0][0] == pair[1][0]}
+    assert across == {((backend, h), (backend, 1)) for backend in ("naive", "sdpa") for h in (2, 8)}
+    alike = {pair for pair in named(reported_pairs(known, "naive", ()), known) if pair[0][0] == pair[1][0]}
+    assert alike == set()
+
+
+def test_problems_that_differ_in_another_way_are_not_compared_across_the_contrast():
+    known = cases(("sdpa",), *(Problem(batch=b, seq_len=512, d_model=512, heads=h) for b, h in ((1, 1), (2, 8))))
+    assert reported_pairs(known, None, ("heads",)) == []
+
+
+def test_a_case_alone_has_no_pair():
+    assert reported_pairs(cases(("sdpa",), PLAIN), "naive", ("heads",)) == []
+    assert reported_pairs([], None, ("heads",)) == []
+
+
+def test_sizes_that_follow_another_one_do_not_keep_problems_apart():
+    one, eight = (Problem(batch=1, seq_len=512, d_model=512, heads=h) for h in (1, 8))
+    assert one.d_k != eight.d_k
+    assert without(one, "heads") == without(eight, "heads")
+    short, long = (Problem(batch=1, seq_len=n, d_model=512, heads=8, causal=True) for n in (512, 1024))
+    assert without(short, "seq_len") == without(long, "seq_len")
+
+
+def test_sizes_that_were_set_do():
+    following, own = Problem(batch=1, seq_len=512, d_model=512, heads=8), Problem(batch=1, seq_len=512, d_model=512, heads=8, d_k=32)
+    assert without(following, "heads") != without(own, "heads")
+    fixed = [Problem(batch=1, seq_len=512, kv_seq_len=kv, d_model=512, heads=8) for kv in (256, 512)]
+    assert without(fixed[0], "heads") != without(fixed[1], "heads")

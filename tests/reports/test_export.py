@@ -22,6 +22,7 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     for text, document in zip(table, documents, strict=True):
         assert float(text["latency_ms"] or "nan") == pytest.approx(document["latency_ms"] or float("nan"), nan_ok=True)
         assert text["peak_bytes"] == ("" if document["peak_bytes"] is None else str(document["peak_bytes"]))
+    assert not {"block_ms", "hot_block_ms", "graph_block_ms", "conditions", "log_tail"} & set(documents[0])
     assert documents[0]["causal"] is False
     assert table[0]["causal"] == "false"
 

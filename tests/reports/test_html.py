@@ -27,11 +27,32 @@ def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
     page = text(render([quickstart(tmp_path)]))
     assert "How does the N x N score matrix hit the memory wall" in page
     assert "For h = 8: fused runs out of memory at N = 8k; naive at N = 16k (predicted); sdpa still fits at N = 16k" in page
-    assert "For h = 8: sdpa is fastest at N = 8k: 58.7 ms; naive takes 3.60 times as long (3.57 to 3.64)" in page
-    assert "fused with 8 heads takes 1.12 times (1.12 to 1.13) the time of one head, with 7.22 times the peak bytes" in page
+    assert "For h = 8: sdpa is fastest at N = 8k: 58.7 ms; naive takes 3.60 times as long (3.56 to 3.64)" in page
+    assert "fused with 8 heads takes 1.12 times (1.11 to 1.13) the time of one head, with 7.22 times the peak bytes" in page
     assert "80 cases: 42 measured; 15 unsupported" in page
     assert "the worker died of signal 11 (SIGSEGV)" in page
     assert "Imaginary CPU 9000" in page
+
+
+def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_in_the_summary(tmp_path: Path) -> None:
+    def section(page: str, name: str) -> str:
+        found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
+        assert found is not None
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", found.group())).replace("\xa0", " ")
+
+    cases = every(("fused", "sdpa"), (128,))
+    quiet = render([write_run(tmp_path / "quiet", cases, [row(one) for one in cases])])
+    busy = render([write_run(tmp_path / "busy", cases, [row(cases[0], contended_blocks=5), row(cases[1])])])
+    assert "wanted the same cores" not in quiet
+    assert "In 1 of 2 timed cases other work wanted the same cores" in section(busy, "latency")
+    assert "During more than half of the blocks of 1 of 2 timed cases other work wanted the same cores" in section(busy, "summary")
+
+
+@pytest.mark.parametrize(("mode", "said"), [("warm_heap", "freed memory is kept"), ("default", "calls pay for their page faults")])
+def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, said: str) -> None:
+    cases = every(("fused",), (128,))
+    run = write_run(tmp_path, cases, [row(one) for one in cases], scenario={"plan": {"allocator": mode}})
+    assert said in text(render([run]))
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """reports/load.py: a tidy table with one row per planned case."""
 
 import json
+from math import nan
 from pathlib import Path
 
 import pandas as pd
@@ -36,9 +37,19 @@ def test_latency_is_the_interval_that_stopped_the_measurement(tmp_path: Path) ->
 def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
     frame = load(quickstart(tmp_path))
     failed = frame[frame["status"] != "ok"]
-    for column in ("latency_ms", "latency_low_ms", "peak_bytes", "achieved_flops_per_s", "error_ratio", "blocks", "samples"):
+    for column in (
+        "latency_ms",
+        "latency_low_ms",
+        "peak_bytes",
+        "achieved_flops_per_s",
+        "error_ratio",
+        "blocks",
+        "samples",
+        "contended_blocks",
+    ):
         assert failed[column].isna().all(), column
-    assert not (frame.select_dtypes("number") == 0).any().any()
+    counts = ["contended_blocks", "throttled_blocks"]  # of a quiet machine
+    assert not (frame.select_dtypes("number").drop(columns=counts) == 0).any().any()
 
 
 def test_a_failed_case_has_no_speed_though_it_has_samples(tmp_path: Path) -> None:
@@ -53,6 +64,36 @@ def test_a_single_block_has_a_latency_without_an_interval(tmp_path: Path) -> Non
     assert first["latency_ms"] == pytest.approx(2.0)
     assert pd.isna(first["latency_low_ms"])
     assert "one block" in first["latency_note"]
+
+
+def test_the_four_latencies_of_a_gpu_stand_side_by_side(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n, device="cuda")) for n in (128, 256)]
+    quantities = {"block_ms": 1.2, "wall_block_ms": 1.5, "hot_block_ms": 1.1, "graph_block_ms": 1.0}
+    samples = {name: [[[ms, ms], [ms]]] for name, ms in quantities.items()}
+    rows = [row(cases[0], **samples, graph_reason=""), row(cases[1], **samples | {"graph_block_ms": None}, graph_reason="too long")]
+    short, long = (found for _, found in load(write_run(tmp_path, cases, rows)).iterrows())
+    assert [round(short[f"{what}latency_ms"], 9) for what in ("", "wall_", "hot_", "graph_")] == [1.2, 1.5, 1.1, 1.0]
+    assert short["launch_bound"]
+    assert pd.isna(long["graph_latency_ms"])
+    assert pd.isna(long["launch_bound"])
+    assert long["graph_reason"] == "too long"
+
+
+def test_on_a_cpu_there_is_one_latency(tmp_path: Path) -> None:
+    frame = load(quickstart(tmp_path, lengths=(128,)))
+    assert frame[["wall_latency_ms", "hot_latency_ms", "graph_latency_ms", "launch_bound", "graph_reason"]].isna().all().all()
+
+
+def test_page_faults_are_told_per_call_and_only_where_every_block_says(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
+    conditions = [
+        [[{"calls": 3, "minor_faults": 30}, {"calls": 1, "minor_faults": 10}], [{"calls": 4, "minor_faults": 0}]],
+        [[{"calls": 3, "minor_faults": 0}]],
+        [[{"calls": 3, "minor_faults": 30}, {"calls": 3}]],
+        None,
+    ]
+    rows = [row(planned, conditions=readings) for planned, readings in zip(cases, conditions, strict=True)]
+    assert load(write_run(tmp_path, cases, rows))["minor_faults_per_call"].tolist() == pytest.approx([5, 0, nan, nan], nan_ok=True)
 
 
 def test_several_runs_are_told_apart(tmp_path: Path) -> None:

@@ -124,6 +124,15 @@ def test_an_empty_run_json_says_so(run: Path) -> None:
         ({"block_ms": [[[1.0, 0.0]]]}, "block_ms: wanted positive numbers"),
         ({"block_ms": [[1.0]]}, "block_ms: wanted positive numbers"),
         ({"block_ms": 3}, "block_ms: found 3, wanted list"),
+        ({"hot_block_ms": [[[-1.0]]]}, "hot_block_ms: wanted positive numbers"),
+        ({"graph_block_ms": [1.0]}, "graph_block_ms: wanted positive numbers"),
+        ({"conditions": {"calls": 1}}, "conditions: found {'calls': 1}, wanted list"),
+        ({"conditions": [{"calls": 1}]}, "conditions: wanted objects of numbers"),
+        ({"conditions": [[{"calls": "1"}]]}, "conditions: wanted objects of numbers"),
+        ({"conditions": [[{"calls": 1 << 70}]]}, "conditions: wanted objects of numbers"),
+        ({"warmup_stationary": 1}, "warmup_stationary: found 1, wanted bool"),
+        ({"contended_blocks": 0.5}, "contended_blocks: found 0.5, wanted int"),
+        ({"graph_reason": False}, "graph_reason: found False, wanted str"),
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named(run: Path, changes: dict[str, Any], message: str) -> None:
