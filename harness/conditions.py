@@ -6,7 +6,7 @@ Nothing is dropped because of them: a block that others disturbed is kept and fl
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -42,7 +42,8 @@ class HostConditions:
 
     def after(self) -> Readings:
         end = self._counters()
-        return {name: end[name] - value for name, value in self.start.items() if name in end}
+        # Never below 0: a thread that has just ended takes its waiting time with it.
+        return {name: max(0, end[name] - value) for name, value in self.start.items() if name in end}
 
     def _counters(self) -> Readings:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -93,15 +94,23 @@ def conditions_for(device: torch.device) -> Conditions:
     return DeviceConditions(device) if device.type == "cuda" else HostConditions()
 
 
-def contended(readings: Mapping[str, Any]) -> bool:
-    """Others wanted the same cores: our threads stood in the queue, or the hypervisor ran somebody else."""
-    lost = readings.get("waited_s", 0.0) + readings.get("steal_s", 0.0)
-    return bool(lost > DISTURBED_SHARE * readings.get("wall_s", 0.0))
+def contended(readings: Mapping[str, Any]) -> bool | None:
+    """Others wanted the same cores: our threads stood in the queue, or the hypervisor ran somebody else. None where nothing tells."""
+    lost = [readings[name] for name in ("waited_s", "steal_s") if name in readings]
+    return sum(lost) > DISTURBED_SHARE * readings["wall_s"] if lost else None
 
 
-def throttled(readings: Mapping[str, Any]) -> bool:
-    """The processor was held back: the control group's CPU quota was used up, or the GPU lowered its clock for power or heat."""
-    return bool(readings.get("throttled_s", 0.0) > 0 or int(readings.get("clock_event_reasons", 0)) & NVML_THROTTLED)
+def throttled(readings: Mapping[str, Any]) -> bool | None:
+    """The processor was held back: the control group's CPU quota was used up, or the GPU lowered its clock for power or heat.
+    None where nothing tells."""
+    held = readings.get("throttled_s"), readings.get("clock_event_reasons")
+    return None if held == (None, None) else (held[0] or 0) > 0 or bool(int(held[1] or 0) & NVML_THROTTLED)
+
+
+def flagged(verdicts: Iterable[bool | None]) -> int | None:
+    """How many blocks were flagged; None where no block could be judged."""
+    known = [verdict for verdict in verdicts if verdict is not None]
+    return sum(known) if known else None
 
 
 def waited_s() -> float | None:

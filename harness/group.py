@@ -11,7 +11,7 @@ from typing import Any
 
 from .blocks import Sampler, Sampling
 from .case import Case, reported_pairs
-from .conditions import contended, throttled
+from .conditions import contended, flagged, throttled
 from .costs import known
 from .crew import Crew, Terms
 from .record import Record, Status
@@ -221,6 +221,6 @@ def sample_fields(sampling: Sampling) -> dict[str, Any]:
         "half_width_ratio": None if isnan(sampling.half_width_ratio) else sampling.half_width_ratio,
         "pair_half_width_ratio": sampling.pair_half_width_ratio,
         "warmup_stationary": sampling.warmup_stationary,
-        "contended_blocks": sum(map(contended, blocks)),
-        "throttled_blocks": sum(map(throttled, blocks)),
+        "contended_blocks": flagged(map(contended, blocks)),
+        "throttled_blocks": flagged(map(throttled, blocks)),
     }

@@ -12,6 +12,15 @@ M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD, M_MMAP_MAX = -1, -2, -3, -4  # ma
 DEFAULT_MMAP_MAX, DEFAULT_THRESHOLD_BYTES = 65536, 128 << 10
 
 
+class Mallinfo2(ctypes.Structure):
+    """struct mallinfo2, mallinfo(3)."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    ]
+
+
 class WarmHeap:
     """Keeps freed memory between `keep` and `give_back`. `works` is False where the C library has no mallopt (musl, macOS)."""
 
@@ -26,6 +35,13 @@ class WarmHeap:
     def give_back(self) -> None:
         """Back to glibc's documented defaults; what is free now is for `memory.release` to return."""
         self._set({M_MMAP_MAX: DEFAULT_MMAP_MAX, M_MMAP_THRESHOLD: DEFAULT_THRESHOLD_BYTES, M_TRIM_THRESHOLD: DEFAULT_THRESHOLD_BYTES})
+
+    def free_bytes(self) -> int | None:
+        """What the heap holds and nobody uses (mallinfo2 of glibc 2.33, main arena); None where the C library does not say."""
+        if not hasattr(self._libc, "mallinfo2"):
+            return None
+        self._libc.mallinfo2.restype = Mallinfo2
+        return int(self._libc.mallinfo2().fordblks)
 
     def _set(self, options: dict[int, int]) -> None:
         if self.works:

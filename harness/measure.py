@@ -77,6 +77,8 @@ class Bench:
         self.budget = Budget(setting.budget_bytes, setting.device)
         self.room_bytes = 0
         self.heap = WarmHeap() if setting.warm_heap and setting.device.type == "cpu" else None
+        if self.heap:
+            self.heap.give_back()  # thresholds that do not move: from the first tensor on, large ones come and go whole
         self.conditions = conditions_for(setting.device)
         self.members: dict[str, Member] = {}
         self.warmed: set[str] = set()

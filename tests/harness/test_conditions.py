@@ -73,8 +73,8 @@ def test_quota_time_is_read_from_either_version_of_control_groups(tmp_path, monk
         ({"wall_s": 1.0, "waited_s": 0.06}, True),
         ({"wall_s": 1.0, "steal_s": 0.06}, True),
         ({"wall_s": 1.0, "waited_s": 0.03, "steal_s": 0.03}, True),
-        ({"wall_s": 1.0}, False),
-        ({}, False),
+        ({"wall_s": 1.0}, None),
+        ({}, None),
     ],
 )
 def test_a_block_is_contended_when_more_than_5_percent_of_its_time_was_lost(readings, verdict):
@@ -84,7 +84,7 @@ def test_a_block_is_contended_when_more_than_5_percent_of_its_time_was_lost(read
 @pytest.mark.parametrize(
     ("readings", "verdict"),
     [
-        ({}, False),
+        ({}, None),
         ({"throttled_s": 0.0}, False),
         ({"throttled_s": 0.001}, True),
         ({"clock_event_reasons": 0x1 | 0x2 | 0x10}, False),
@@ -143,3 +143,10 @@ def test_without_nvml_a_gpu_has_the_hosts_conditions(monkeypatch):
 
 def test_conditions_fit_the_device():
     assert isinstance(conditions_for(torch.device("cpu")), HostConditions)
+
+
+def test_blocks_that_nobody_could_judge_are_not_zero_flagged_ones():
+    assert conditions.flagged([None, None]) is None
+    assert conditions.flagged([]) is None
+    assert conditions.flagged([None, False]) == 0
+    assert conditions.flagged([True, None, True]) == 2
