@@ -140,9 +140,9 @@ def pair_of(backend: str, one: Record, other: Record) -> Pair:
     """Log-ratios within a process have the mean 0 by design, so their size is their root mean square."""
     assert one.block_ms is not None
     assert other.block_ms is not None
-    levels = [[mean(log(median(block)) for block in process) for process in record.block_ms or []] for record in (one, other)]
-    within = [a - b for a, b in zip(*levels, strict=True)]
-    between = [stdev(level) for level in levels if len(level) > 1]
+    logs = [[[log(median(block)) for block in process] for process in record.block_ms or []] for record in (one, other)]
+    within = [median(a - b for a, b in zip(*pair, strict=True)) for pair in zip(*logs, strict=True)]
+    between = [stdev(map(median, processes)) for processes in logs if len(processes) > 1]
     return Pair(
         backend=backend,
         ratio=ratio_interval(one.block_ms, other.block_ms),

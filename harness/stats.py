@@ -1,7 +1,8 @@
 """Intervals and tests for latencies: the one module that the stopping rule and the reports share, so that they never disagree.
 
 Samples come as `block_ms`, nested [process][block][call], milliseconds. Calls within a block share drift, so a block counts
-once, by its median; blocks within a process share its layout, so where there are several processes a process counts once.
+once, by its median; blocks within a process share its layout, so where there are several processes a process counts once, by the
+median of its blocks: one disturbed block is no reason to doubt the other five.
 Intervals are Student t on logarithms: latencies are positive and skewed, and ratios are what is compared.
 """
 
@@ -75,7 +76,7 @@ def latency_interval(block_ms: Samples) -> Interval:
 
 
 def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
-    """Latency ratio of two members that were measured in the same blocks, paired block by block (mean log-ratio).
+    """Latency ratio of two members that were measured in the same blocks, paired block by block (log-ratios).
 
     Raises ValueError where the two have no block in common.
     """
@@ -95,7 +96,7 @@ def _units(processes: list[list[float]]) -> tuple[list[float], str]:
     """The independent units: one per process, or the blocks of a single process, neighbours merged where they are alike."""
     filled = [blocks for blocks in processes if blocks]
     if len(filled) > 1:
-        return [mean(blocks) for blocks in filled], ""
+        return [median(blocks) for blocks in filled], ""
     blocks, reason = (filled[0] if filled else []), "one process: run-to-run variation not included"
     if len(blocks) // 2 >= FEWEST_MERGED and lag1_correlation(blocks) > ALIKE:
         merged = [mean(blocks[i : i + 2]) for i in range(len(blocks) % 2, len(blocks), 2)]
