@@ -28,7 +28,7 @@ def walls_of(run: str | Path) -> dict[str, dict]:
 
 def documented() -> set[str]:
     """The fields of a wall's row in docs/format.md."""
-    lines = (ROOT / "docs" / "format.md").read_text().split("## Rows of kind wall")[1].splitlines()
+    lines = (ROOT / "docs" / "format.md").read_text().split("## Rows of kind wall")[1].split("\n## ")[0].splitlines()
     return {name.strip("`") for line in lines if line.startswith("| `") for name in line.split("|")[1].split()}
 
 
