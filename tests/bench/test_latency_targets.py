@@ -1,4 +1,7 @@
-"""Whether latencies repeat, agree with another instrument, and hold nothing of ours, against their targets. About 6 minutes."""
+"""Whether latencies repeat, agree with another instrument, and hold nothing of ours, against their targets. About 6 minutes.
+
+That three runs agree needs a machine whose own speed stays the same for some minutes: docs/method.md, "What an interval cannot hold".
+"""
 
 import json
 import subprocess
