@@ -73,7 +73,8 @@ def _at(group: Group) -> str:
 def _tally(rows: list[Row]) -> str:
     counts = Counter(row["status"] for row in rows)
     said = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
-    notes = sorted({row["latency_note"] for row in rows if row.get("latency_note")})
+    # A note may hold several; each is said once, whatever it stands beside.
+    notes = sorted({note for row in rows for note in (row.get("latency_note") or "").split("; ") if note}, reverse=True)
     limits = f" Intervals are at 95 % ({'; '.join(notes)})." if notes else " Intervals are at 95 %."
     return f"{plural(len(rows), 'case')}: {'; '.join(said)}.{limits}"
 
