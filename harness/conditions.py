@@ -13,6 +13,8 @@ from typing import Any, Protocol
 
 import torch
 
+from .nvml import nvml_handle
+
 DISTURBED_SHARE = 0.05
 """Of a block's time: beyond it, time that our threads had to wait, or that the hypervisor took, flags the block as contended."""
 
@@ -147,17 +149,3 @@ CPU_STAT = (
     ("/sys/fs/cgroup/cpu.stat", "throttled_usec", 1e6),
     ("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time", 1e9),
 )
-
-
-def nvml_handle(device: torch.device) -> tuple[Any, Any]:
-    """The NVML module and the handle of the same GPU by its UUID, since NVML and CUDA number GPUs differently; (None, None) without."""
-    try:
-        import pynvml
-    except ImportError:
-        return None, None
-    uuid = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
-    try:
-        pynvml.nvmlInit()
-        return pynvml, pynvml.nvmlDeviceGetHandleByUUID(uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}")
-    except pynvml.NVMLError:
-        return None, None

@@ -50,7 +50,7 @@ def minimal_bytes(problem: Problem) -> int:
     """Bytes that must cross to and from memory once: what the mask lets matter is read, every result is written.
 
     The compulsory traffic of the roofline model (Williams et al. 2009); over it, `work_flops` is the highest arithmetic intensity
-    that any kernel can have. Where keys and values do not fit on the chip none reaches it (Dao et al. 2022, proposition 3).
+    that any kernel can have. No exact algorithm comes as low for every size of fast memory (Dao et al. 2022, proposition 3).
     Keys that no query sees are not read, nor queries that see no key; their gradients and outputs, all zero, are written.
     The backward pass reads the inputs and the output's gradient: rowsum(dO * O) can be had as rowsum(dP * P), so O is not needed.
     """

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import torch
 
+from .nvml import nvml_handle
 from .resident import resident_peak_bytes
 
 T = TypeVar("T")
@@ -117,18 +118,12 @@ def _reserved(setup: Callable[[], T], call: Callable[[T], object], device: torch
 
 def device_used_bytes(device: torch.device) -> int | None:
     """All that is used on the device now, contexts and other processes included: NVML v2, which leaves the driver's reserve out."""
-    try:
-        import pynvml
-    except ImportError:
+    nvml, handle = nvml_handle(device)
+    if handle is None:
         return None
     try:
-        pynvml.nvmlInit()
-        try:
-            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{torch.cuda.get_device_properties(device).uuid}")
-            return int(pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used)
-        finally:
-            pynvml.nvmlShutdown()
-    except (pynvml.NVMLError, AttributeError):  # no driver, a MIG slice, or a binding older than v2
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).used)
+    except (nvml.NVMLError, AttributeError):  # a MIG slice, or a binding older than v2
         return None
 
 

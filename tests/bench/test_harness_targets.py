@@ -1,6 +1,5 @@
 """What the harness itself costs, against its targets. `make bench` runs these; timed tests have no place in the suite."""
 
-import json
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from attnbench.harness.case import group_cases
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.spawn import Worker
 from attnbench.harness.store import Store
+from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment
 
 
@@ -50,21 +50,8 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
     start = time.perf_counter()
     Worker("cpu").close()
     worker_start_s = time.perf_counter() - start
-    runs: list[Path] = []
-
-    def call():
-        flags = ("--backends", "naive,fused,sdpa", "--batch", "1", "--seq-len", "256,512,1k,2k", "--d-model", "512", "--heads", "1,8")
-        done = subprocess.run(
-            command_line("run", *flags, "--plan", "quick", "--device", "cpu", "--out", tmp_path, "--quiet"),
-            env={**environment(), "OMP_NUM_THREADS": "2"},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        runs.append(Path(done.stdout.strip()))
-
-    benchmark.pedantic(call, rounds=1)
-    rows = [json.loads(line) for line in (runs[-1] / "rows.jsonl").read_text().splitlines()]
+    flags = ("--backends", "naive,fused,sdpa", "--batch", "1", "--seq-len", "256,512,1k,2k", "--d-model", "512", "--heads", "1,8")
+    rows = benchmark.pedantic(rows_of, args=("run", *flags, "--plan", "quick"), kwargs={"out": tmp_path}, rounds=1)
     measured_s = sum(row["spent_s"] for row in rows)
     ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)
     benchmark.extra_info.update(measured_s=measured_s, worker_start_s=worker_start_s, ratio=ratio)

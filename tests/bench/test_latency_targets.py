@@ -3,11 +3,7 @@
 That three runs agree needs a machine whose own speed stays the same for some minutes: docs/method.md, "What an interval cannot hold".
 """
 
-import json
-import subprocess
 import time
-from functools import cache
-from pathlib import Path
 from statistics import median
 
 import pytest
@@ -20,31 +16,19 @@ from attnbench.harness.heap import WarmHeap
 from attnbench.harness.stats import latency_interval
 from attnbench.harness.subject import make_subject, make_tensors
 from attnbench.impls.problem import Problem
-from tests.conftest import command_line, environment
+from tests.bench.conftest import rows_of
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (512, 1024, 2048)
 
 
-def measure(out: Path, *arguments: str) -> Path:
-    """The folder of a run with both cores of a small machine."""
-    env = {key: value for key, value in environment().items() if key != "OMP_NUM_THREADS"}
-    command = command_line("run", *arguments, "--device", "cpu", "--out", str(out), "--quiet")
-    return Path(subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.strip())
-
-
-@cache
-def three_runs(out: Path) -> list[dict[tuple[str, int], dict]]:
-    """Fresh standard runs, one after the other: the row of each cell."""
-    flags = ("--backends", ",".join(BACKENDS), "--batch", "1", "--seq-len", "512,1k,2k", "--d-model", "512", "--heads", "8")
-    runs = [measure(out, *flags, "--plan", "standard") for _ in range(3)]
-    rows = [[json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()] for run in runs]
-    return [{(row["backend"], row["seq_len"]): row for row in of_run} for of_run in rows]
-
-
 @pytest.fixture(scope="module")
 def repeated(tmp_path_factory):
-    return three_runs(tmp_path_factory.mktemp("repeated"))
+    """Three fresh standard runs, one after the other: the row of each cell."""
+    out = tmp_path_factory.mktemp("repeated")
+    flags = ("--backends", ",".join(BACKENDS), "--batch", "1", "--seq-len", "512,1k,2k", "--d-model", "512", "--heads", "8")
+    runs = [rows_of("run", *flags, "--plan", "standard", out=out) for _ in range(3)]
+    return [{(row["backend"], row["seq_len"]): row for row in rows} for rows in runs]
 
 
 @pytest.mark.parametrize("seq_len", LENGTHS)
@@ -99,5 +83,5 @@ def test_the_clock_adds_at_most_a_thousandth_to_a_call_of_1_ms(benchmark):
 
 def test_quickstart_takes_less_than_a_minute(benchmark, tmp_path):
     start = time.perf_counter()
-    benchmark.pedantic(measure, args=(tmp_path, "quickstart"), rounds=1)
+    benchmark.pedantic(rows_of, args=("run", "quickstart"), kwargs={"out": tmp_path}, rounds=1)
     assert time.perf_counter() - start < 60
