@@ -6,14 +6,14 @@ Nothing is dropped because of them: a block that others disturbed is kept and fl
 import os
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 import torch
 
-from .nvml import nvml_handle
+from .nvml import Answer, Device, clock_event_reasons, identity, open_gpu, temperature_c
 
 DISTURBED_SHARE = 0.05
 """Of a block's time: beyond it, time that our threads had to wait, or that the hypervisor took, flags the block as contended."""
@@ -67,33 +67,28 @@ class HostConditions:
 class DeviceConditions:
     """The host's conditions, and the GPU's clock, temperature and clock event reasons just after the block, through NVML."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: Device) -> None:
         self.host = HostConditions()
-        self.nvml, self.handle = nvml_handle(device)
+        self.gpu = open_gpu(device).value
 
     def before(self) -> None:
         self.host.before()
 
     def after(self) -> Readings:
-        readings = self._gpu() if self.handle is not None else {}  # first: the clock falls as soon as the GPU is idle
+        readings = self._gpu() if self.gpu else {}  # first: the clock falls as soon as the GPU is idle
         return {**self.host.after(), **readings}
 
     def _gpu(self) -> Readings:
-        n = self.nvml
-        sources: dict[str, Callable[[], Any]] = {
-            "sm_clock_mhz": lambda: n.nvmlDeviceGetClockInfo(self.handle, n.NVML_CLOCK_SM),
-            "temperature_c": lambda: n.nvmlDeviceGetTemperature(self.handle, n.NVML_TEMPERATURE_GPU),
-            "clock_event_reasons": lambda: n.nvmlDeviceGetCurrentClocksEventReasons(self.handle),
+        answers: dict[str, Answer] = {
+            "sm_clock_mhz": self.gpu.board.ask("nvmlDeviceGetClockInfo", self.gpu.nvml.NVML_CLOCK_SM),
+            "temperature_c": temperature_c(self.gpu),
+            "clock_event_reasons": clock_event_reasons(self.gpu),
         }
-        readings: Readings = {}
-        for name, read in sources.items():
-            with suppress(n.NVMLError, AttributeError):  # an older driver or binding lacks some of them
-                readings[name] = int(read())
-        return readings
+        return {name: int(answer.value) for name, answer in answers.items() if answer.value is not None}
 
 
 def conditions_for(device: torch.device) -> Conditions:
-    return DeviceConditions(device) if device.type == "cuda" else HostConditions()
+    return DeviceConditions(identity(device)) if device.type == "cuda" else HostConditions()
 
 
 def contended(readings: Mapping[str, Any]) -> bool | None:

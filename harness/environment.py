@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .. import __version__
+from .nvml import identity, system_fact
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -95,24 +96,14 @@ def collect(device: torch.device) -> dict[str, Any]:
 
 def cuda_facts(device: torch.device) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(device)
-    facts = {
+    return {
         "device_name": properties.name,
-        "device_uuid": str(getattr(properties, "uuid", "")) or None,
+        "device_uuid": identity(device).uuid,
         "compute_capability": f"{properties.major}.{properties.minor}",
         "device_memory_bytes": properties.total_memory,
         "cudnn_path": loaded_library("libcudnn.so") or loaded_library("libcudnn"),
+        "driver": system_fact("nvmlSystemGetDriverVersion").value,
     }
-    with suppress(ImportError):
-        import pynvml
-
-        with suppress(pynvml.NVMLError):
-            pynvml.nvmlInit()
-            try:
-                driver = pynvml.nvmlSystemGetDriverVersion()
-            finally:
-                pynvml.nvmlShutdown()
-            facts["driver"] = driver.decode() if isinstance(driver, bytes) else driver
-    return facts
 
 
 def loaded_library(name: str) -> str | None:

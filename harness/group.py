@@ -1,9 +1,12 @@
-"""Measures one group of cases: asks the workers, runs the blocks, and turns whatever happens into one record per case."""
+"""One group of cases while it is measured: asks the workers, takes in what they say, and turns whatever happens into one record per case.
+
+In which order groups and processes take their turns is lap.py's business.
+"""
 
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isnan
@@ -30,7 +33,17 @@ class State:
     spent_s: float = 0.0
 
 
-class _Guilty(Exception):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What every group of a run is measured with. `running` is told what the workers are doing."""
+
+    terms: Terms
+    crew: Crew
+    attempts: dict[str, int]
+    running: Callable[[str, str], None]
+
+
+class Guilty(Exception):
     """A worker was lost; `case_id` was running, None for our own work."""
 
     def __init__(self, fault: Fault, case_id: str | None, phase: str, log_tail: str | None) -> None:
@@ -41,93 +54,83 @@ class _Guilty(Exception):
 
 
 class GroupRun:
-    """One group, from its cases to its records. `running` is told what the workers are doing."""
+    """The steps of one group: judge, turns, finish. A step gives the records of the cases that ended in it, and raises Guilty
+    where it lost its worker; `convict` and `begin_again` are then the way on.
 
-    def __init__(self, terms: Terms, crew: Crew, attempts: dict[str, int], running: Callable[[str, str], None]) -> None:
-        self.terms = terms
-        self.crew = crew
-        self.attempts = attempts
-        self.running = running
-        self.states: dict[str, State] = {}
-        self.sampler = Sampler(terms.plan, ())
+    `alone`: nothing else is measured beside it. `lonely` collects the cases that must be tried again that way.
+    """
+
+    def __init__(self, means: Means, cases: Sequence[Case], *, alone: bool = False) -> None:
+        self.means = means
+        self.terms = means.terms
+        self.alone = alone
         self.lonely: list[Case] = []
-        self.session = ""
+        self.order = random.Random(f"{means.terms.seed} {cases[0].id if cases else ''}")
+        self._begin(cases)
 
-    def records(self, cases: tuple[Case, ...]) -> Iterator[Record]:
-        """One record per case, each as soon as it is final."""
-        yield from self._measured(cases, alone=False)
-        while self.lonely:
-            case = self.lonely.pop(0)
-            self.crew.close()  # alone means in a process that nothing else has used
-            yield from self._measured((case,), alone=True)
+    def _begin(self, cases: Sequence[Case]) -> None:
+        self.states = {case.id: State(case=case, fields=known(case.problem)) for case in cases}
+        self.sampler = Sampler(self.terms.plan, ())  # the samples of a session that broke are not those of this one
+        self.session = secrets.token_hex(6)
+
+    # ---- steps --------------------------------------------------------------------------------------------------------------
+
+    def judge(self) -> Iterator[Record]:
+        """Refuse, gate and memory of every case, in the first worker."""
+        yield from self._ask(0, "judge", list(self.states))
+        if "latency" in self.terms.measure:
+            pairs = reported_pairs([state.case for state in self.states.values()], self.terms.baseline, self.terms.contrast)
+            self.sampler = Sampler(self.terms.plan, self.states, pairs)
+
+    def wants(self, number: int) -> bool:
+        """Whether a turn of this process would bring anything."""
+        return bool(self.sampler.wanting(number))
+
+    def turn(self, number: int) -> Iterator[Record]:
+        """The blocks that the round under way still wants of one process."""
+        yield from self._ask(number, "open", self.sampler.wanting(number))
+        while wanting := self.sampler.wanting(number):
+            self.order.shuffle(wanting)
+            yield from self._ask(number, "block", wanting)
+        yield from self._ask(number, "close", [])
+
+    def finish(self) -> Iterator[Record]:
+        """The records of all cases that came through."""
+        self.sampler.settle()
+        for name in list(self.states):
+            state = self.states.pop(name)
+            yield self._record(state, Status.OK, "", phase="", log_tail=None)
+
+    def convict(self, guilty: Guilty) -> Iterator[Record]:
+        """The record of the case that broke the worker; of all where it was none of theirs."""
+        for name in [guilty.case_id] if guilty.case_id is not None else list(self.states):
+            state = self.states.pop(name, None)
+            if state is not None:
+                self.sampler.drop(name)
+                yield self._record(state, guilty.fault.status, guilty.fault.reason, guilty.phase, guilty.log_tail)
+
+    def begin_again(self) -> None:
+        """Those that are left start from nothing: what they had was measured beside the guilty one."""
+        self._begin([state.case for state in self.states.values()])
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """Records for the cases that were under way when the run was stopped."""
         for state in self.states.values():
             yield self._record(state, status, reason, phase="", log_tail=None)
         for case in self.lonely:
-            yield self._record(self._state(case), status, reason, phase="", log_tail=None)
+            yield self._record(State(case=case, fields=known(case.problem)), status, reason, phase="", log_tail=None)
         self.states = {}
         self.lonely = []
 
-    # ---- one session after another, each without the case that broke the last one ------------------------------------------
-
-    def _measured(self, cases: tuple[Case, ...], *, alone: bool) -> Iterator[Record]:
-        self.states = {case.id: self._state(case) for case in cases}
-        while self.states:
-            self.session = secrets.token_hex(6)
-            try:
-                yield from self._session(alone=alone)
-            except _Guilty as guilty:
-                yield from self._convicted(guilty)
-                # The others are measured again from the start, without the guilty one.
-                self.states = {case_id: self._state(state.case) for case_id, state in self.states.items()}
-
-    def _convicted(self, guilty: _Guilty) -> Iterator[Record]:
-        names = [guilty.case_id] if guilty.case_id is not None else list(self.states)
-        for name in names:
-            state = self.states.pop(name, None)
-            if state is not None:
-                yield self._record(state, guilty.fault.status, guilty.fault.reason, guilty.phase, guilty.log_tail)
-
-    def _session(self, *, alone: bool) -> Iterator[Record]:
-        self.sampler = Sampler(self.terms.plan, ())  # the samples of a session that broke are not those of this one
-        yield from self._ask(0, "judge", list(self.states), alone=alone)
-        if "latency" in self.terms.measure:
-            pairs = reported_pairs([state.case for state in self.states.values()], self.terms.baseline, self.terms.contrast)
-            self.sampler = Sampler(self.terms.plan, self.states, pairs)
-            yield from self._blocks(alone=alone)
-            self.sampler.settle()
-        for name in list(self.states):
-            state = self.states.pop(name)
-            yield self._record(state, Status.OK, "", phase="", log_tail=None)
-
-    def _blocks(self, *, alone: bool) -> Iterator[Record]:
-        """Rounds over the processes until no member wants more; one process is active at a time."""
-        order = random.Random(f"{self.terms.seed} {next(iter(self.states), '')}")
-        progress = True
-        while progress:
-            progress = False
-            for number in range(self.terms.plan.processes):
-                wanting = self.sampler.wanting(number)
-                if not wanting:
-                    continue
-                progress = True
-                yield from self._ask(number, "open", wanting, alone=alone)
-                while wanting := self.sampler.wanting(number):
-                    order.shuffle(wanting)
-                    yield from self._ask(number, "block", wanting, alone=alone)
-                yield from self._ask(number, "close", [], alone=alone)
-
     # ---- talking to a worker ------------------------------------------------------------------------------------------------
 
-    def _ask(self, number: int, op: str, names: list[str], *, alone: bool) -> Iterator[Record]:
-        """Send one request and take in its events; a case that ends is recorded at once. Raises _Guilty when the worker is lost."""
+    def _ask(self, number: int, op: str, names: list[str]) -> Iterator[Record]:
+        """Send one request and take in its events; a case that ends is recorded at once. Raises Guilty when the worker is lost."""
         current: str | None = None
         phase = ""
         since = time.monotonic()
         try:
-            worker = self.crew.worker(number)
+            worker = self.means.crew.worker(number)
             worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names]})
             while True:
                 event = worker.receive(self._limit_s(current))
@@ -148,22 +151,22 @@ class GroupRun:
                     case "samples":
                         self.sampler.samplings[event["case"]].add(number, event["quantities"], event["spent_s"])
                     case "ended":
-                        yield from self._ended(event, alone=alone)
+                        yield from self._ended(event)
                         if event["poisoned"]:
-                            self.crew.dismiss(number)
-                            raise _Guilty(Fault(Status.ERROR, event["reason"]), event["case"], phase, None)
+                            self.means.crew.dismiss(number)
+                            raise Guilty(Fault(Status.ERROR, event["reason"]), event["case"], phase, None)
         except Fault as fault:
             self._charge(current, time.monotonic() - since)
             if fault.status is Status.TIMEOUT and phase:
                 limit = f"{self._limit_s(current):g} s in one step"
                 hint = "raise it with --timeout, or make the case smaller"
                 fault.reason = f"more than {limit}; {hint}" if current else f"the exact result took more than {limit}; {hint}"
-            raise _Guilty(fault, current, phase, self.crew.dismiss(number) or fault.log_tail) from None
+            raise Guilty(fault, current, phase, self.means.crew.dismiss(number) or fault.log_tail) from None
 
-    def _ended(self, event: dict[str, Any], *, alone: bool) -> Iterator[Record]:
+    def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
         state = self.states.pop(event["case"])
         self.sampler.drop(event["case"])
-        if event["status"] == Status.OOM and not alone and not self._too_large(state):
+        if event["status"] == Status.OOM and not self.alone and not self._too_large(state):
             self.lonely.append(state.case)  # it may be the others' memory that was missing
             return
         yield self._record(state, Status(event["status"]), event["reason"], event["phase"], event["log_tail"])
@@ -178,7 +181,7 @@ class GroupRun:
             state = self.states.get(name)
             if state is not None and state.started_utc is None:
                 state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.running(name or "exact result", phase)
+        self.means.running(name or "exact result", phase)
 
     def _limit_s(self, name: str | None) -> float:
         """How long one step may take: preparing, one judged or weighed call, a warm-up, a block."""
@@ -190,16 +193,13 @@ class GroupRun:
 
     # ---- records ------------------------------------------------------------------------------------------------------------
 
-    def _state(self, case: Case) -> State:
-        return State(case=case, fields=known(case.problem))
-
     def _record(self, state: State, status: Status, reason: str, phase: str, log_tail: str | None) -> Record:
         sampling = self.sampler.samplings.get(state.case.id)
         samples = sample_fields(sampling) if status is Status.OK and sampling is not None and sampling.block_ms else {}
         return Record(
             case=state.case,
             device=self.terms.device,
-            attempt=self.attempts.get(state.case.id, 0) + 1,
+            attempt=self.means.attempts.get(state.case.id, 0) + 1,
             status=status,
             reason=reason,
             phase=phase,

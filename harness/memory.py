@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 
-from .nvml import nvml_handle
+from .nvml import identity, open_gpu, used_bytes
 from .resident import resident_peak_bytes
 
 T = TypeVar("T")
@@ -117,14 +117,8 @@ def _reserved(setup: Callable[[], T], call: Callable[[T], object], device: torch
 
 
 def device_used_bytes(device: torch.device) -> int | None:
-    """All that is used on the device now, contexts and other processes included: NVML v2, which leaves the driver's reserve out."""
-    nvml, handle = nvml_handle(device)
-    if handle is None:
-        return None
-    try:
-        return int(nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2).used)
-    except (nvml.NVMLError, AttributeError):  # a MIG slice, or a binding older than v2
-        return None
+    gpu = open_gpu(identity(device)).value
+    return used_bytes(gpu).value if gpu else None
 
 
 def release(device: torch.device) -> None:

@@ -15,7 +15,8 @@ from .costs import known
 from .crew import Crew, Terms
 from .device_lock import alone_on
 from .errors import EnvironmentUnmet, Stopped
-from .group import GroupRun
+from .group import Means
+from .lap import Lap, laps
 from .record import FAILURES, RETRIED, Record, Status
 from .scenario import Plan, Scenario
 from .signals import Signals
@@ -152,7 +153,7 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
 
 
 def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> Outcome:
-    """Group by group, then wall by wall; every row is on disk before the next case starts."""
+    """Lap by lap, then wall by wall; every row is on disk as soon as it is final."""
     store, groups, terms, last = job.store, job.groups, job.terms, job.last
     left: list[Case | Wall] = [*(case for group in groups for case in group.cases), *job.walls]
     ids = {one.id for one in left}
@@ -161,7 +162,7 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
     crew = Crew(terms, store.path / LOGS, signals.wake_fd)
     signals.second = lambda: crew.close(at_once=True)
     attempts = {case: row.attempt for case, row in last.items()}
-    group_run = GroupRun(terms, crew, attempts, listener.running)
+    lap = Lap(Means(terms=terms, crew=crew, attempts=attempts, running=listener.running))
     hunt = Hunt(terms, crew, attempts, listener.running)
 
     def keep(records: Sequence[Record | WallRecord]) -> None:
@@ -175,9 +176,9 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
     reached: set[str] = set()
     try:
         crew.adopt(worker)
-        for group in groups:
-            reached.update(case.id for case in group.cases)
-            for record in group_run.records(group.cases):
+        for together in laps(groups, terms.plan):
+            reached.update(case.id for group in together for case in group.cases)
+            for record in lap.records([group.cases for group in together]):
                 keep([record])
             signals.check()
         if groups:
@@ -191,7 +192,7 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
         outcome.signal = signals.received
         name = signal.Signals(signals.received or signal.SIGINT).name
         stopped = Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"
-        records: list[Record | WallRecord] = [*group_run.unfinished(*stopped), *hunt.unfinished(*stopped)]
+        records: list[Record | WallRecord] = [*lap.unfinished(*stopped), *hunt.unfinished(*stopped)]
         crew.close(at_once=True)
         never = [one for one in left if one.id not in reached]
         keep(records)

@@ -18,7 +18,8 @@ from .case import Case
 from .clock import HostClock
 from .crew import Crew, Terms
 from .errors import BadInput, EnvironmentUnmet
-from .group import GroupRun
+from .group import Means
+from .lap import Lap
 from .record import SCHEMA, Record, Status
 from .run import FINGERPRINT, SAFE_SHARE, Manner, device_for, first_worker
 from .scenario import Plan
@@ -97,7 +98,8 @@ def selfcheck(device: str, root: Path, seed: int, manner: Manner) -> Verdict:
         try:
             crew.adopt(worker)
             records = []
-            for record in GroupRun(terms, crew, {}, manner.listener.running).records(cases):
+            means = Means(terms=terms, crew=crew, attempts={}, running=manner.listener.running)
+            for record in Lap(means).records([cases]):
                 records.append(record)
                 manner.listener.finished(record)
         finally:
