@@ -63,6 +63,10 @@ class Gpu:
             return Answer(None, f"{function}: {in_words(self.nvml, error)}")
         return Answer(None, f"{function}: the driver gave no value") if value is None else Answer(value)
 
+    def words(self, code: int) -> str:
+        """What a return code of NVML means."""
+        return in_words(self.nvml, self.nvml.NVMLError(code))
+
 
 def open_gpu(device: Device) -> Answer:
     """The Gpu of a device. NVML stays open until the process ends: opening it takes longer than asking it."""

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.nvml import driver
+
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch starts its threads in this process; see environment()
@@ -53,6 +55,35 @@ def require() -> Callable[[str], str]:
         return path
 
     return find
+
+
+@pytest.fixture(scope="session")
+def nvml_library(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a fake NVIDIA driver library."""
+    require("gcc")
+    return driver.build(tmp_path_factory.mktemp("nvml"))
+
+
+@pytest.fixture(scope="session")
+def old_nvml_library(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without GPM and other newer functions."""
+    require("gcc")
+    return driver.build(tmp_path_factory.mktemp("old_nvml"), old=True)
+
+
+@pytest.fixture
+def fake_nvml(nvml_library: Path, tmp_path: Path) -> driver.FakeDriver:
+    """A driver with one idle H100 until the test writes another script."""
+    fake = driver.FakeDriver(library=nvml_library, script=tmp_path / "nvml.txt")
+    fake.write(driver.H100)
+    return fake
+
+
+@pytest.fixture
+def old_fake_nvml(old_nvml_library: Path, tmp_path: Path) -> driver.FakeDriver:
+    fake = driver.FakeDriver(library=old_nvml_library, script=tmp_path / "nvml.txt")
+    fake.write(driver.H100)
+    return fake
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

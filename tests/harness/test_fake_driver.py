@@ -1,0 +1,489 @@
+"""The fake NVIDIA driver, seen through the real nvidia-ml-py."""
+
+import json
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from itertools import pairwise
+
+import pytest
+
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100
+
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+MIB = 1 << 20
+
+# `n` is pynvml; `error` names what a call raises; `say` gives a value to the test.
+UNSTARTED = """
+import json, os, sys, time
+from pathlib import Path
+import pynvml as n
+
+def say(value):
+    print(json.dumps(value))
+
+def error(call, *arguments):
+    try:
+        call(*arguments)
+    except n.NVMLError as raised:
+        return type(raised).__name__.removeprefix("NVMLError_")
+
+def rewrite(text):
+    new = Path("new.txt")
+    new.write_text(text)
+    new.replace(os.environ["FAKE_NVML"])
+"""
+# Then pynvml is started, and `h` is the first device.
+STARTED = f"""{UNSTARTED}
+n.nvmlInit()
+h = n.nvmlDeviceGetHandleByIndex(0) if n.nvmlDeviceGetCount() else None
+"""
+
+
+def child(fake, code, preamble=STARTED):
+    program = preamble + textwrap.dedent(code)
+    env = environment(fake.environment)
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=env, cwd=fake.script.parent, capture_output=True, text=True, timeout=60, check=False)
+
+
+def ask(fake, code, preamble=STARTED):
+    """What `code` says in a fresh process."""
+    done = child(fake, code, preamble)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_driver_tells_its_versions(fake_nvml):
+    fake_nvml.write(H100 + "driver 535.1\nnvml 12.535.1\ncuda 12020\n")
+    code = """
+    say([n.nvmlSystemGetDriverVersion(), n.nvmlSystemGetNVMLVersion(), n.nvmlSystemGetCudaDriverVersion(),
+         n.nvmlSystemGetCudaDriverVersion_v2(), n.nvmlErrorString(25)])
+    """
+    assert ask(fake_nvml, code) == ["535.1", "12.535.1", 12020, 12020, "Argument version mismatch"]
+
+
+def test_devices_are_found_by_place_and_by_uuid(fake_nvml):
+    fake_nvml.write(H100 + "gpu GPU-b # the second\n  name A 100\n")
+    code = """
+    second = n.nvmlDeviceGetHandleByUUID("GPU-b")
+    say([n.nvmlDeviceGetCount(), n.nvmlDeviceGetUUID(h), n.nvmlDeviceGetName(h), n.nvmlDeviceGetIndex(h), n.nvmlDeviceGetName(second),
+         n.nvmlDeviceGetIndex(second), error(n.nvmlDeviceGetHandleByUUID, "GPU-c"), error(n.nvmlDeviceGetHandleByIndex, 2)])
+    """
+    assert ask(fake_nvml, code) == [2, UUID, "NVIDIA H100 80GB HBM3", 0, "A 100", 1, "NotFound", "InvalidArgument"]
+
+
+NUMBERS = {
+    "n.nvmlDeviceGetPowerUsage(h)": 70_000,
+    "n.nvmlDeviceGetEnforcedPowerLimit(h)": 700_000,
+    "n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_GRAPHICS)": 1755,
+    "n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_SM)": 1755,
+    "n.nvmlDeviceGetClockInfo(h, n.NVML_CLOCK_MEM)": 2619,
+    "n.nvmlDeviceGetMaxClockInfo(h, n.NVML_CLOCK_SM)": 1980,
+    "n.nvmlDeviceGetMaxClockInfo(h, n.NVML_CLOCK_MEM)": 2620,
+    "n.nvmlDeviceGetTemperature(h, n.NVML_TEMPERATURE_GPU)": 31,
+    "n.nvmlDeviceGetTemperatureV(h, n.NVML_TEMPERATURE_GPU)": 31,
+    "n.nvmlDeviceGetTemperatureThreshold(h, n.NVML_TEMPERATURE_THRESHOLD_SLOWDOWN)": 87,
+    "n.nvmlDeviceGetCurrentClocksEventReasons(h)": 0x24,
+    "n.nvmlDeviceGetCurrentClocksThrottleReasons(h)": 0x24,
+    "n.nvmlDeviceGetPersistenceMode(h)": 1,
+    "n.nvmlDeviceGetEccMode(h)": [1, 1],
+    "n.nvmlDeviceGetTotalEccErrors(h, n.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, 0)": 7,
+    "n.nvmlDeviceGetComputeMode(h)": 3,
+    "n.nvmlDeviceGetMigMode(h)": [0, 0],
+    "n.nvmlDeviceGetCurrPcieLinkGeneration(h)": 4,
+    "n.nvmlDeviceGetCurrPcieLinkWidth(h)": 8,
+    "[n.nvmlDeviceGetUtilizationRates(h).gpu, n.nvmlDeviceGetUtilizationRates(h).memory]": [97, 40],
+}
+CHANGES = """
+sm_clock_mhz 1755
+max_memory_clock_mhz 2620
+event_reasons 0x24
+ecc_errors 7
+compute_mode 3
+busy_percent 97
+memory_busy_percent 40
+pcie_generation 4
+pcie_width 8
+"""
+
+
+def test_every_number_of_the_script_is_answered(fake_nvml):
+    fake_nvml.write(H100 + CHANGES)
+    assert ask(fake_nvml, f"say([{', '.join(NUMBERS)}])") == list(NUMBERS.values())
+
+
+def test_what_the_script_does_not_give_is_not_supported(fake_nvml):
+    fake_nvml.write("gpu GPU-a\n")
+    calls = [*NUMBERS, "n.nvmlDeviceGetTotalEnergyConsumption(h)", "n.nvmlDeviceGetSamples(h, 1, 0)", "n.nvmlDeviceGetMemoryInfo(h)"]
+    calls += ["n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)", "n.nvmlGpmSampleGet(h, n.nvmlGpmSampleAlloc())"]
+    answers = ask(fake_nvml, f"say([{', '.join(f'error(lambda: {call})' for call in calls)}])")
+    assert dict(zip(calls, answers, strict=True)) == dict.fromkeys(calls, "NotSupported")
+
+
+def test_a_number_can_be_unsupported_by_name(fake_nvml):
+    fake_nvml.write(H100 + "ecc unsupported\npower_w unsupported\n")
+    code = """
+    say([error(n.nvmlDeviceGetEccMode, h), error(n.nvmlDeviceGetTotalEccErrors, h, 1, 0), error(n.nvmlDeviceGetPowerUsage, h),
+         error(n.nvmlDeviceGetTotalEnergyConsumption, h), n.nvmlDeviceGetFieldValues(h, [186])[0].nvmlReturn])
+    """
+    assert ask(fake_nvml, code) == ["NotSupported"] * 4 + [3]
+
+
+def test_only_the_first_memory_struct_counts_what_the_driver_reserves(fake_nvml):
+    fake_nvml.write(H100 + "memory_total_mib 1000\nmemory_used_mib 100\nmemory_reserved_mib 50\n")
+    code = """
+    one, two = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)
+    say([one.total, one.used, one.free, two.total, two.used, two.reserved, two.free])
+    """
+    assert ask(fake_nvml, code) == [1000 * MIB, 150 * MIB, 850 * MIB, 1000 * MIB, 100 * MIB, 50 * MIB, 850 * MIB]
+
+
+def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
+    code = """
+    from ctypes import byref
+    temperature, support, metrics = n.c_nvmlTemperature_v1_t(), n.c_nvmlGpmSupport_t(), n.c_nvmlGpmMetricsGet_t()
+    temperature.version, support.version, metrics.version = n.nvmlTemperature_v1 + 4, 2, 2
+    processes = n.c_nvmlProcessesUtilizationInfo_v1_t()
+    processes.version = n.ProcessesUtilizationInfo_v1 - 8
+    say([error(n.nvmlDeviceGetMemoryInfo, h, n.nvmlMemory_v2 - 8), error(n.nvmlGpmMetricsGet, metrics),
+         n.nvmlLib.nvmlDeviceGetTemperatureV(h, byref(temperature)), n.nvmlLib.nvmlGpmQueryDeviceSupport(h, byref(support)),
+         n.nvmlLib.nvmlDeviceGetProcessesUtilizationInfo(h, byref(processes))])
+    """
+    assert ask(fake_nvml, code) == ["ArgumentVersionMismatch", "ArgumentVersionMismatch", 25, 25, 25]
+
+
+def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
+    fake_nvml.write(H100 + "power_w 500\nenergy_base_mj 123456789\nenergy_step_ms 100\n")
+    written_s = time.time()
+    code = """
+    readings, ends = [], time.monotonic() + 0.45
+    while time.monotonic() < ends:
+        readings.append(n.nvmlDeviceGetTotalEnergyConsumption(h))
+        time.sleep(0.005)
+    say(readings)
+    """
+    readings = ask(fake_nvml, code)
+    spent_mj = (time.time() - written_s + 0.02) * 500_000
+    steps = [later - earlier for earlier, later in pairwise(readings) if later != earlier]
+    assert 2 <= len(steps) <= 6
+    assert all(step % 50_000 in (0, 1, 49_999) for step in steps)  # 500 W for 100 ms; whole mJ
+    assert 0 <= readings[0] - 123_456_789 <= readings[-1] - 123_456_789 <= spent_mj
+
+
+def test_counters_go_on_over_processes_and_over_scripts(fake_nvml):
+    fake_nvml.write(H100 + "power_w 500\n")
+    first = ask(fake_nvml, "say(n.nvmlDeviceGetTotalEnergyConsumption(h))")
+    time.sleep(0.1)
+    code = f"""
+    readings = [n.nvmlDeviceGetTotalEnergyConsumption(h)]
+    rewrite({H100!r} + "power_w 100")
+    start = time.monotonic()
+    readings.append(n.nvmlDeviceGetTotalEnergyConsumption(h))
+    time.sleep(0.1)
+    readings.append(n.nvmlDeviceGetTotalEnergyConsumption(h))
+    say([*readings, time.monotonic() - start, n.nvmlDeviceGetPowerUsage(h)])
+    """
+    second, third, fourth, elapsed_s, power_mw = ask(fake_nvml, code)
+    assert first + 50_000 <= second <= third
+    assert third + 10_000 <= fourth <= third + 100_000 * elapsed_s + 1
+    assert power_mw == 100_000
+
+
+def test_fields_are_answered_one_by_one(fake_nvml):
+    fake_nvml.write(H100 + "power_w 350\npower_throttle_share 0.25\nsync_boost_share 0\nenergy_step_ms 0\n")
+    code = """
+    def read():
+        return [(f.fieldId, f.nvmlReturn, f.valueType, f.value.uiVal if f.valueType == 1 else f.value.ullVal, f.timestamp)
+                for f in n.nvmlDeviceGetFieldValues(h, [74, 75, 76, (83, 0), 185, 186, 269])]
+    start = time.time()
+    one = read()
+    time.sleep(0.2)
+    two = read()
+    say([start * 1e6, one, two])
+    """
+    start_us, one, two = ask(fake_nvml, code)
+    assert [field[:2] for field in one] == [[74, 0], [75, 3], [76, 0], [83, 0], [185, 0], [186, 0], [269, 3]]
+    assert [field[2] for field in one if not field[1]] == [3, 3, 3, 1, 1]
+    elapsed_us = [later[4] - earlier[4] for earlier, later in zip(one, two, strict=True)]
+    assert start_us <= one[0][4] < start_us + 1e6
+    assert two[0][3] - one[0][3] == pytest.approx(0.25 * elapsed_us[0] * 1000, rel=0.1)
+    assert one[2][3] == two[2][3] == 0
+    assert two[3][3] - one[3][3] == pytest.approx(350 * elapsed_us[3] / 1000, rel=0.1)
+    assert one[4][3] == one[5][3] == 350_000
+
+
+SAMPLES = """
+before = time.time()
+kind, samples = n.nvmlDeviceGetSamples(h, {kind}, {last_seen})
+say([kind, [(s.timeStamp, s.sampleValue.uiVal) for s in samples], before * 1e6])
+"""
+
+
+@pytest.mark.parametrize(("kind", "value"), [("n.NVML_GPU_UTILIZATION_SAMPLES", 97), ("n.NVML_MEMORY_UTILIZATION_SAMPLES", 40)])
+def test_the_ring_gives_a_sample_per_period(fake_nvml, kind, value):
+    fake_nvml.write(H100 + "busy_percent 97\nmemory_busy_percent 40\n")
+    value_type, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=kind, last_seen=0))
+    times = [stamp for stamp, _ in samples]
+    assert value_type == 1
+    assert {read for _, read in samples} == {value}
+    assert [later - earlier for earlier, later in pairwise(times)] == [167_000] * 119
+    assert before_us - 167_000 <= times[-1] <= before_us + 1e6
+
+
+def test_the_ring_ends_after_two_minutes(fake_nvml):
+    fake_nvml.write(H100 + "sample_period_ms 6000\n")
+    _, samples, _ = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
+    assert len(samples) == 20
+
+
+def test_the_ring_gives_only_what_is_newer(fake_nvml):
+    fake_nvml.write(H100 + "sample_period_ms 50\n")
+    code = """
+    _, old = n.nvmlDeviceGetSamples(h, 1, 0)
+    newest = old[-1].timeStamp
+    later = int(time.time() * 1e6) + 60_000_000
+    time.sleep(0.2)
+    _, new = n.nvmlDeviceGetSamples(h, 1, newest)
+    say([newest, [s.timeStamp for s in new], error(n.nvmlDeviceGetSamples, h, 1, later)])
+    """
+    newest, new, reason = ask(fake_nvml, code)
+    assert new[0] == newest + 50_000
+    assert len(new) >= 4
+    assert reason == "NotFound"
+
+
+def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
+    fake_nvml.write(H100 + "samples stale\nbusy_percent 50\n")
+    _, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
+    assert len(samples) == 120
+    assert before_us - 600e6 - 60e6 < samples[-1][0] < before_us - 600e6
+    assert ask(fake_nvml, "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))") == "NotFound"
+
+
+def test_a_ring_of_garbage_has_impossible_values(fake_nvml):
+    fake_nvml.write(H100 + "samples garbage\n")
+    _, samples, _ = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
+    assert {value for _, value in samples} == {4294967295}
+
+
+GPM = """
+def sample(device=h):
+    return n.nvmlGpmSampleGet(device, n.nvmlGpmSampleAlloc())
+
+def metrics(one, two, *ids):
+    request = n.c_nvmlGpmMetricsGet_t()
+    request.version, request.numMetrics, request.sample1, request.sample2 = n.NVML_GPM_METRICS_GET_VERSION, len(ids), one, two
+    for place, id in enumerate(ids):
+        request.metrics[place].metricId = id
+    got = n.nvmlGpmMetricsGet(request)
+    return [(m.metricId, m.nvmlReturn, m.value if m.value == m.value else "nan") for m in got.metrics[:len(ids)]]
+"""
+
+
+def test_hardware_counters_come_from_two_samples(fake_nvml):
+    fake_nvml.write(H100 + "gpm_metric 2 10\ngpm_metric 2 87.5\ngpm_metric 5 nan\ngpm_metric 10 3\n")
+    code = """
+    supported = n.nvmlGpmQueryDeviceSupport(h).isSupportedDevice
+    one = sample()
+    time.sleep(0.11)
+    two = sample()
+    got = metrics(one, two, 2, 3, 5, 10)
+    n.nvmlGpmSampleFree(one), n.nvmlGpmSampleFree(two)
+    say([supported, got])
+    """
+    assert ask(fake_nvml, code, STARTED + GPM) == [1, [[2, 0, 87.5], [3, 3, 0.0], [5, 0, "nan"], [10, 0, 3.0]]]
+
+
+def test_two_samples_that_make_no_window_are_refused(fake_nvml):
+    fake_nvml.write(H100 + "gpm_metric 2 1\ngpu GPU-b\ngpm 1\n")
+    code = """
+    one, at_once, other = sample(), sample(), sample(n.nvmlDeviceGetHandleByIndex(1))
+    time.sleep(0.11)
+    two, never = sample(), n.nvmlGpmSampleAlloc()
+    pairs = [(one, two), (one, at_once), (two, one), (other, two), (one, never), (never, never)]
+    say([error(metrics, *pair, 2) for pair in pairs])
+    """
+    assert ask(fake_nvml, code, STARTED + GPM) == [None] + ["InvalidArgument"] * 5
+
+
+def test_a_gpu_without_hardware_counters_says_so(fake_nvml):
+    fake_nvml.write(H100 + "gpm 0\n")
+    code = "say([n.nvmlGpmQueryDeviceSupport(h).isSupportedDevice, error(sample)])"
+    assert ask(fake_nvml, code, STARTED + GPM) == [0, "NotSupported"]
+
+
+PROCESSES = """
+say([os.getpid(), [(p.pid, p.usedGpuMemory) for p in n.nvmlDeviceGetComputeRunningProcesses(h)],
+     n.nvmlDeviceGetGraphicsRunningProcesses(h)])
+"""
+
+
+def test_processes_are_listed_with_their_memory(fake_nvml):
+    fake_nvml.write(H100 + "process self 100\nprocess 4321 2\nprocess 77 unknown\n")
+    pid, processes, graphics = ask(fake_nvml, PROCESSES)
+    assert processes == [[pid, 100 * MIB], [4321, 2 * MIB], [77, None]]
+    assert graphics == []
+
+
+def test_a_gpu_without_processes_has_an_empty_list(fake_nvml):
+    assert ask(fake_nvml, PROCESSES)[1:] == [[], []]
+
+
+def test_each_process_has_the_utilization_of_the_gpu(fake_nvml):
+    fake_nvml.write(H100 + "process 11 1\nprocess 12 1\nbusy_percent 60\nmemory_busy_percent 20\n")
+    code = "say([(u.pid, u.smUtil, u.memUtil, u.timeStamp > 1e15) for u in n.nvmlDeviceGetProcessesUtilizationInfo(h, 0)])"
+    assert ask(fake_nvml, code) == [[11, 60, 20, True], [12, 60, 20, True]]
+    fake_nvml.write(H100)
+    assert ask(fake_nvml, "say(error(n.nvmlDeviceGetProcessesUtilizationInfo, h, 0))") == "NotFound"
+
+
+MIG = """
+mig 1
+process 7 512 3
+process 8 1
+gpm_metric 2 60
+mig_device MIG-aaaa gpu_instance 2 memory_total_mib 10240 memory_used_mib 100
+mig_device MIG-bbbb gpu_instance 3 memory_total_mib 20480 memory_used_mib 200
+"""
+
+
+def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
+    fake_nvml.write(H100 + MIG)
+    code = """
+    m = n.nvmlDeviceGetHandleByUUID("MIG-bbbb")
+    board = n.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(m)
+    same = n.nvmlDeviceGetMigDeviceHandleByIndex(h, 1)
+    memory = n.nvmlDeviceGetMemoryInfo(m, version=n.nvmlMemory_v2)
+    say([n.nvmlDeviceGetCount(), n.nvmlDeviceGetMigMode(h), n.nvmlDeviceGetMaxMigDeviceCount(h), n.nvmlDeviceGetUUID(same),
+         n.nvmlDeviceGetUUID(board), n.nvmlDeviceIsMigDeviceHandle(m).value, n.nvmlDeviceIsMigDeviceHandle(h).value,
+         n.nvmlDeviceGetGpuInstanceId(m), n.nvmlDeviceGetIndex(m), memory.total, memory.used,
+         [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(m)], [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(h)],
+         error(n.nvmlDeviceGetMigDeviceHandleByIndex, h, 2), error(n.nvmlDeviceGetGpuInstanceId, h)])
+    """
+    assert ask(fake_nvml, code) == [
+        *(1, [1, 1], 7, "MIG-bbbb", UUID, 1, 0, 3, 1, 20480 * MIB, 200 * MIB, [7], [7, 8], "NotFound", "InvalidArgument")
+    ]
+
+
+def test_a_mig_device_knows_hardware_counters_and_nothing_of_the_board(fake_nvml):
+    fake_nvml.write(H100 + MIG)
+    code = """
+    m = n.nvmlDeviceGetHandleByUUID("MIG-aaaa")
+    one, by_id = sample(m), n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc())
+    time.sleep(0.11)
+    got = [metrics(one, sample(m), 2), metrics(by_id, n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc()), 2)]
+    say([n.nvmlGpmQueryDeviceSupport(m).isSupportedDevice, got, error(n.nvmlGpmMigSampleGet, h, 9, one),
+         [error(call, m) for call in (n.nvmlDeviceGetUtilizationRates, n.nvmlDeviceGetTotalEnergyConsumption, n.nvmlDeviceGetPowerUsage)],
+         error(n.nvmlDeviceGetSamples, m, 1, 0), error(n.nvmlDeviceGetClockInfo, m, 1), error(n.nvmlDeviceGetUtilizationRates, h),
+         [f.nvmlReturn for f in n.nvmlDeviceGetFieldValues(m, [74, 83, 186])]])
+    """
+    answer = [1, [[[2, 0, 60.0]]] * 2, "InvalidArgument", ["NotSupported"] * 3, *["NotSupported"] * 3, [3, 3, 3]]
+    assert ask(fake_nvml, code, STARTED + GPM) == answer
+
+
+ERRORS = {
+    "NOT_SUPPORTED": "NotSupported",
+    "NO_PERMISSION": "NoPermission",
+    "FUNCTION_NOT_FOUND": "FunctionNotFound",
+    "GPU_IS_LOST": "GpuIsLost",
+    "UNKNOWN": "Unknown",
+    "DRIVER_NOT_LOADED": "DriverNotLoaded",
+    "ARGUMENT_VERSION_MISMATCH": "ArgumentVersionMismatch",
+}
+
+
+def test_a_function_is_refused_with_each_error(fake_nvml):
+    scripts = [f"{H100}refuse nvmlDeviceGetPowerUsage {name}\n" for name in ERRORS]
+    code = f"""
+    answers = []
+    for script in {scripts!r}:
+        rewrite(script)
+        answers.append([error(n.nvmlDeviceGetPowerUsage, h), error(n.nvmlDeviceGetName, h)])
+    say(answers)
+    """
+    assert ask(fake_nvml, code) == [[raised, None] for raised in ERRORS.values()]
+
+
+def test_a_function_can_be_refused_from_a_later_call_on(fake_nvml):
+    fake_nvml.write(H100 + "refuse nvmlDeviceGetPowerUsage GPU_IS_LOST 3\n")
+    code = "say([error(n.nvmlDeviceGetPowerUsage, h) for _ in range(4)])"
+    assert ask(fake_nvml, code) == [None, None, "GpuIsLost", "GpuIsLost"]
+
+
+def test_a_lost_gpu_answers_nothing(fake_nvml):
+    code = f"""
+    answers = []
+    for script in ({H100!r} + "lost 1", "gpu GPU-b", {H100!r}):
+        rewrite(script)
+        answers.append([error(n.nvmlDeviceGetName, h), error(n.nvmlDeviceGetHandleByUUID, {UUID!r})])
+    say(answers)
+    """
+    assert ask(fake_nvml, code) == [["GpuIsLost", "GpuIsLost"], ["GpuIsLost", "NotFound"], [None, None]]
+
+
+def test_the_calls_are_written_down_in_order(fake_nvml, tmp_path):
+    fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\nrefuse nvmlDeviceGetName UNKNOWN\n")
+    ask(fake_nvml, "say([error(n.nvmlDeviceGetName, h), n.nvmlDeviceGetSamples(h, 1, 0)[0], n.nvmlShutdown()])")
+    assert (tmp_path / "calls").read_text().split() == [
+        *("nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetName"),
+        *("nvmlDeviceGetSamples", "nvmlDeviceGetSamples", "nvmlShutdown"),
+    ]
+
+
+def test_nothing_is_answered_before_the_start_and_after_the_end(fake_nvml):
+    code = """
+    n._LoadNvmlLibrary()
+    before = [error(n.nvmlDeviceGetCount), error(n.nvmlShutdown)]
+    started = [n.nvmlInit(), n.nvmlLib.nvmlInit_v2(), n.nvmlShutdown(), error(n.nvmlDeviceGetCount)]
+    say([before, started, n.nvmlShutdown(), error(n.nvmlDeviceGetCount)])
+    """
+    assert ask(fake_nvml, code, UNSTARTED) == [["Uninitialized"] * 2, [None, 0, None, None], None, "Uninitialized"]
+
+
+def test_a_driver_that_is_not_loaded_refuses_to_start(fake_nvml):
+    fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
+    assert ask(fake_nvml, "say(error(n.nvmlInit))", UNSTARTED) == "DriverNotLoaded"
+
+
+def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
+    code = """
+    new = [(n.nvmlDeviceGetCurrentClocksEventReasons, h), (n.nvmlDeviceGetTemperatureV, h, 0), (n.nvmlGpmQueryDeviceSupport, h),
+           (n.nvmlGpmSampleAlloc,), (n.nvmlGpmSampleFree, None), (n.nvmlGpmSampleGet, h, None), (n.nvmlGpmMigSampleGet, h, 1, None),
+           (n.nvmlGpmMetricsGet, n.c_nvmlGpmMetricsGet_t()), (n.nvmlDeviceGetProcessesUtilizationInfo, h, 0)]
+    say([[error(*call) for call in new], n.nvmlDeviceGetCurrentClocksThrottleReasons(h), n.nvmlDeviceGetTemperature(h, 0)])
+    """
+    assert ask(old_fake_nvml, code) == [["FunctionNotFound"] * 9, 1, 31]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("powre_w 3", "'powre_w' is not known"),
+        ("power_w", "a value is missing"),
+        ("power_w much", "'much' is not a number"),
+        ("power_w nan", "power_w cannot be 'nan'"),
+        ("power_w 3 4", "'4' is too much on this line"),
+        ("samples old", "samples are fresh, stale or garbage, not 'old'"),
+        ("process 1.5 3", "'1.5' is not a whole number"),
+        ("refuse nvmlDeviceGetNmae UNKNOWN", "there is no function 'nvmlDeviceGetNmae'"),
+        ("refuse nvmlDeviceGetName LOST", "there is no error 'LOST'"),
+        ("mig_device MIG-a memory_total_mib 3", "a mig_device needs gpu_instance"),
+        ("mig_device MIG-a gpu_instance 1 power_w 3 busy 4", "'busy' is not known of a mig_device"),
+        ("gpm_metric 2", "a value is missing"),
+        (f"gpu {UUID}", f"there are two devices '{UUID}'"),
+    ],
+)
+def test_a_script_that_makes_no_sense_ends_the_process(fake_nvml, line, message):
+    fake_nvml.write(f"{H100}{line}\n")
+    done = child(fake_nvml, "say(0)")
+    assert done.returncode == -signal.SIGABRT
+    assert done.stderr == f"fake driver: {fake_nvml.script}:{len(H100.splitlines()) + 1}: {message}\n"
+
+
+def test_a_number_needs_a_gpu_before_it(fake_nvml):
+    fake_nvml.write("power_w 3\n")
+    assert "no gpu line stands before it" in child(fake_nvml, "say(0)").stderr
