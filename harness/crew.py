@@ -1,16 +1,26 @@
 """The terms of a run, and the workers that keep to them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from ..impls.problem import Problem
 from .record import Status
 from .scenario import Plan
 from .spawn import SET_S, Fault, Worker
 
+WATCHING = frozenset({"utilization", "energy", "kernels"})
+"""Names of `measure` that want the device watched."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """The terms of a run that every group is measured on."""
+    """The terms of a run that every group is measured on.
+
+    `watch`: the values of the axes whose problems are watched; `gpu_uuid`: the GPU whose counters are read, where it is not the one
+    that torch uses; `peaks`: what this machine's calibration measured.
+    """
 
     device: str
     plan: Plan
@@ -20,6 +30,13 @@ class Terms:
     seed: int
     baseline: str | None
     contrast: tuple[str, ...]
+    watch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    gpu_uuid: str | None = None
+    peaks: Mapping[str, float] | None = None
+
+    def watches(self, problem: Problem) -> bool:
+        """Whether the device's counters are wanted on this problem."""
+        return bool(WATCHING & set(self.measure)) and all(getattr(problem, axis) in values for axis, values in self.watch.items())
 
 
 class Crew:
@@ -70,6 +87,7 @@ class Crew:
             "measure": terms.measure,
             "warm_heap": terms.plan.allocator == "warm_heap",
             "most_warm_up_s": terms.plan.budget_s,
+            "gpu_uuid": terms.gpu_uuid,
         }
         try:
             worker.send(request)

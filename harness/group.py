@@ -6,8 +6,8 @@ In which order groups and processes take their turns is lap.py's business.
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import isnan
 from typing import Any
@@ -19,6 +19,8 @@ from .costs import known
 from .crew import Crew, Terms
 from .record import Record, Status
 from .spawn import Fault
+from .steady import Way
+from .tier import tier_of
 
 REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
 
@@ -31,6 +33,8 @@ class State:
     fields: dict[str, Any]
     started_utc: str | None = None
     spent_s: float = 0.0
+    repeats: int = 0
+    seen: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +98,34 @@ class GroupRun:
             yield from self._ask(number, "block", wanting)
         yield from self._ask(number, "close", [])
 
+    def watch(self) -> Iterator[Record]:
+        """Windows under the device's counters, for the cases that want them, one repeat after the other over the processes.
+
+        A step that broke can be taken again: what has been seen is kept.
+        """
+        watched = [name for name, state in self.states.items() if self.terms.watches(state.case.problem)]
+        windows = self.terms.plan.windows if {"utilization", "energy"} & set(self.terms.measure) else 0
+        for repeat in range(max(1, windows)):
+            names = [name for name in watched if name in self.states and self.states[name].repeats == repeat]
+            if not names:
+                continue
+            number = repeat % self.terms.plan.processes
+            yield from self._ask(number, "open", names)
+            if repeat == 0 and "kernels" in self.terms.measure:
+                yield from self._ask(number, "dissect", names)
+            self.order.shuffle(names)
+            for name in names:
+                for way in self._ways() if windows else ():
+                    if name in self.states:
+                        plan, measure = self.terms.plan, self.terms.measure
+                        yield from self._ask(number, "watch", [name], {"measure": measure, "window_s": plan.window_s, "way": way})
+                if name in self.states:
+                    self.states[name].repeats += 1
+            yield from self._ask(number, "close", [])
+
+    def _ways(self) -> tuple[Way, ...]:
+        return ("eager", "graph") if "graphs" in self.terms.measure and self.terms.device == "cuda" else ("eager",)
+
     def finish(self) -> Iterator[Record]:
         """The records of all cases that came through."""
         self.sampler.settle()
@@ -124,16 +156,16 @@ class GroupRun:
 
     # ---- talking to a worker ------------------------------------------------------------------------------------------------
 
-    def _ask(self, number: int, op: str, names: list[str]) -> Iterator[Record]:
+    def _ask(self, number: int, op: str, names: list[str], more: Mapping[str, Any] = {}) -> Iterator[Record]:
         """Send one request and take in its events; a case that ends is recorded at once. Raises Guilty when the worker is lost."""
         current: str | None = None
         phase = ""
         since = time.monotonic()
         try:
             worker = self.means.crew.worker(number)
-            worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names]})
+            worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names], **more})
             while True:
-                event = worker.receive(self._limit_s(current))
+                event = worker.receive(self._limit_s(current) + more.get("window_s", 0.0))
                 now = time.monotonic()
                 self._charge(current, now - since)
                 since = now
@@ -150,6 +182,8 @@ class GroupRun:
                         self.sampler.samplings[event["case"]].steady.append(event["stationary"])
                     case "samples":
                         self.sampler.samplings[event["case"]].add(number, event["quantities"], event["spent_s"])
+                    case "seen":
+                        self._seen(self.states[event["case"]], event)
                     case "ended":
                         yield from self._ended(event)
                         if event["poisoned"]:
@@ -170,6 +204,14 @@ class GroupRun:
             self.lonely.append(state.case)  # it may be the others' memory that was missing
             return
         yield self._record(state, Status(event["status"]), event["reason"], event["phase"], event["log_tail"])
+
+    def _seen(self, state: State, event: dict[str, Any]) -> None:
+        if event["window"] is not None:
+            process = state.repeats % self.terms.plan.processes
+            state.seen.setdefault("windows", []).append({"process": process, **event["window"]})
+        if event["tables"]:
+            state.seen["tables"] = {**state.seen.get("tables", {}), **event["tables"]}
+        state.seen["missing"] = {**state.seen.get("missing", {}), **event["missing"]}
 
     def _too_large(self, state: State) -> bool:
         """Whether the case is known not to fit even alone."""
@@ -196,6 +238,9 @@ class GroupRun:
     def _record(self, state: State, status: Status, reason: str, phase: str, log_tail: str | None) -> Record:
         sampling = self.sampler.samplings.get(state.case.id)
         samples = sample_fields(sampling) if status is Status.OK and sampling is not None and sampling.block_ms else {}
+        seen = state.seen if status is Status.OK else {}
+        if "utilization" in self.terms.measure and seen.get("windows"):
+            seen = {**seen, "utilization_tier": tier_of(seen["windows"], self.terms.device, self.terms.peaks)}
         return Record(
             case=state.case,
             device=self.terms.device,
@@ -207,7 +252,7 @@ class GroupRun:
             session=self.session if samples else None,
             started_utc=state.started_utc,
             spent_s=state.spent_s if state.started_utc else None,
-            **{**state.fields, **samples},
+            **{**state.fields, **samples, **seen},
         )
 
 

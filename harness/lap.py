@@ -66,7 +66,18 @@ class Lap:
                         yield from self._step(run, lambda run=run, number=number: run.turn(number))  # type: ignore[misc]
             for run in [run for run in runs if run not in going]:
                 runs.remove(run)
+                yield from self._watched(run)
                 yield from run.finish()
+
+    def _watched(self, run: GroupRun) -> Iterator[Record]:
+        """The windows of a group whose latencies are known; a case that breaks the worker here takes nothing from the others."""
+        while True:
+            try:
+                yield from run.watch()
+            except Guilty as guilty:
+                yield from run.convict(guilty)
+            else:
+                return
 
     def _step(self, run: GroupRun, step: Callable[[], Iterator[Record]]) -> Iterator[Record]:
         """One step; where it broke the worker, the group starts again without the guilty case."""

@@ -1,4 +1,4 @@
-"""The phases of a group inside a worker: refuse, prepare, gate, memory, latency. Everything learnt is said at once.
+"""The phases of a group inside a worker: refuse, prepare, gate, memory, latency, utilization. Everything learnt is said at once.
 
 What is said goes through `say(event)`, a JSON-ready dict with the key "event":
     running {case, phase}       what the worker is about to do, so that a fault has a name; case is null for our own work
@@ -6,6 +6,7 @@ What is said goes through `say(event)`, a JSON-ready dict with the key "event":
     ended   {case, status, reason, phase, log_tail, poisoned}   the case goes no further; poisoned: the process is spoilt
     warm    {case, stationary, graph_reason}   the warm-up is over; stationary: null where it had too few calls to tell
     samples {case, quantities, spent_s}   one block of one case: readings of each quantity, and what the machine did meanwhile
+    seen    {case, window, tables, missing}   what the device's counters showed while the case ran, and why columns are missing
 """
 
 import gc
@@ -33,10 +34,13 @@ from .gate import Gate, output_shape
 from .heap import WarmHeap
 from .kernel import observed
 from .memory import peak, release, settle
+from .nvml import Device
 from .record import Status
 from .refuse import Outlook, outlook
 from .stats import stationary
+from .steady import Way
 from .subject import Subject, Tensors, make_subject, make_tensors
+from .window import Seen, dissect, look
 
 WARM_UP_S = 0.3  # at least
 WARM_AGAIN_S = 0.1  # at least, where this process has warmed the case up before: only its memory is new
@@ -57,14 +61,17 @@ class Setting:
     measure: tuple[str, ...]
     warm_heap: bool
     most_warm_up_s: float
+    watched: Device
 
 
 class Member(NamedTuple):
     """A warm case that waits for its turns in the blocks."""
 
     subject: Subject
+    run: Callable[[], object]
     timer: Timer
     calls: int
+    call_ms: float
 
 
 class Bench:
@@ -80,6 +87,7 @@ class Bench:
         if self.heap:
             self.heap.give_back()  # thresholds that do not move: from the first tensor on, large ones come and go whole
         self.conditions = conditions_for(setting.device)
+        self.on = (setting.device, setting.watched)
         self.members: dict[str, Member] = {}
         self.warmed: set[str] = set()
 
@@ -199,7 +207,7 @@ class Bench:
             timer = self.clock.timer(run, call_ms)
         self.warmed.add(case.id)
         self.say({"event": "warm", "case": case.id, "stationary": steady, "graph_reason": timer.graph_reason})
-        return Member(subject, timer, calls_per_block(call_ms, self.clock.BLOCK_MS))
+        return Member(subject, run, timer, calls_per_block(call_ms, self.clock.BLOCK_MS), call_ms)
 
     def _warm_up(self, run: Callable[[], object], least_s: float) -> tuple[bool | None, float]:
         """Call until the times have come to rest or the warm-up's time is over; whether they have, and how long a call takes now."""
@@ -227,7 +235,7 @@ class Bench:
                 self._attempt(case, "latency", partial(self._sample, case))
 
     def _sample(self, case: Case) -> None:
-        subject, timer, calls = self.members[case.id]
+        subject, _, timer, calls, _ = self.members[case.id]
         with subject.in_force():
             self.conditions.before()
             samples = timer.sample(calls)
@@ -241,6 +249,28 @@ class Bench:
             "conditions": {"calls": calls, **late, **readings},
         }
         self.say({"event": "samples", "case": case.id, "quantities": quantities, "spent_s": samples.spent_s})
+
+    def watch(self, case: Case, measure: tuple[str, ...], window_s: float, way: Way) -> None:
+        """One window of a warm case under the device's counters."""
+        if case.id in self.members:
+            member = self.members[case.id]
+            self._see(case, "utilization", member, partial(look, member.run, member.call_ms, window_s, measure, way, self.on))
+
+    def dissect(self, cases: list[Case]) -> None:
+        """What calls of each warm case launch."""
+        for case in cases:
+            if case.id in self.members:
+                member = self.members[case.id]
+                self._see(case, "kernels", member, partial(dissect, member.run, self.setting.measure, self.on))
+
+    def _see(self, case: Case, phase: str, member: Member, take: Callable[[], Seen]) -> None:
+        def seen() -> Seen:
+            with member.subject.in_force():
+                return take()
+
+        found = self._attempt(case, phase, seen)
+        if found:
+            self.say({"event": "seen", "case": case.id, **found._asdict()})
 
     def close(self) -> None:
         """Hold no tensors between turns, and no memory of theirs."""

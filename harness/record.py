@@ -78,6 +78,10 @@ class Record:
     error_ratio: float | None = None
     kernel_requested: str | None = None
     kernel: str | None = None
+    utilization_tier: str | None = None
+    windows: list[dict[str, Any]] | None = None
+    tables: dict[str, Any] | None = None
+    missing: dict[str, str] | None = None
     started_utc: str | None = None
     spent_s: float | None = None
 

@@ -78,11 +78,13 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
-    """How a run is started, whatever it measures. `wait`: for another run on the same device to end."""
+    """How a run is started, whatever it measures. `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose
+    counters are read, where it is not the one that torch uses."""
 
     command: Sequence[str]
     listener: Listener
     wait: bool = False
+    gpu_uuid: str | None = None
 
 
 def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Outcome:
@@ -100,6 +102,8 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             seed=seed,
             baseline=scenario.baseline,
             contrast=scenario.contrast,
+            watch=scenario.watched(),
+            gpu_uuid=manner.gpu_uuid,
         )
         meta = {
             "attnbench": worker.ready["environment"]["attnbench"],
@@ -136,6 +140,8 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
             seed=meta["seed"],
             baseline=scenario["baseline"],
             contrast=tuple(scenario["contrast"]),
+            watch=scenario.get("watch", {}),
+            gpu_uuid=manner.gpu_uuid,
         )
         store = Store.reopen(path)
         last = {row["case"]: Last(row["status"], row["attempt"]) for row in read_rows(path)}

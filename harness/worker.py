@@ -1,8 +1,8 @@
 """The disposable process in which backends run: requests in, events out, one JSON object per line on its own two pipes.
 
 Started as `python -m attnbench.harness.worker REQUEST_FD EVENT_FD DEVICE`; stdout and stderr stay free for whatever backends print.
-Requests carry the key "op": free, set, judge, open, block, close; predict and probe for a wall. Each is answered by the events that
-measure.py lists, or by one event with what was asked for, then `done`.
+Requests carry the key "op": free, set, judge, open, block, watch, dissect, close; predict and probe for a wall. Each is answered
+by the events that measure.py lists, or by one event with what was asked for, then `done`.
 """
 
 import ctypes
@@ -43,6 +43,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     from .environment import collect, fix_threads, pick_device
     from .measure import Bench, Setting
     from .memory import settle
+    from .nvml import Device, identity
     from .wall.plan import wall_of
     from .wall.prediction import predict
     from .wall.probe import probe
@@ -70,6 +71,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
                 measure=tuple(request["measure"]),
                 warm_heap=request["warm_heap"],
                 most_warm_up_s=request["most_warm_up_s"],
+                watched=Device(uuid=request["gpu_uuid"]) if request["gpu_uuid"] else identity(torch.device(device)),
             )
             bench = Bench(setting, say)
         elif bench is None:
@@ -84,6 +86,10 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
             bench.open(cases)
         elif request["op"] == "block":
             bench.block(cases)
+        elif request["op"] == "watch":
+            bench.watch(cases[0], tuple(request["measure"]), request["window_s"], request["way"])
+        elif request["op"] == "dissect":
+            bench.dissect(cases)
         elif request["op"] == "close":
             bench.close()
         say({"event": "done"})

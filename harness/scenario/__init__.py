@@ -14,6 +14,7 @@ from .fields import (
     MEANING,
     Align,
     AtLeastOne,
+    Axes,
     AxisName,
     DeviceKind,
     ExtraCase,
@@ -36,7 +37,7 @@ from .yaml_text import read_yaml
 __all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "load", "schema", "summaries"]
 
 
-Measure = Literal["latency", "memory"]
+Measure = Literal["latency", "memory", "utilization", "energy", "graphs", "kernels"]
 Backends = Annotated[tuple[str, ...], AtLeastOne, BeforeValidator(as_tuple, list[str] | str)]
 Contrast = Annotated[tuple[AxisName, ...], BeforeValidator(as_tuple, list[AxisName] | AxisName)]
 Cases = Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)]
@@ -62,7 +63,16 @@ class Scenario(Strict):
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where to measure; auto takes a GPU where there is one.")
     plan: Plan = Field(default=Plan(), description="How long and how often to measure: quick, standard, rigorous, or fields.")
     limits: Limits = Field(default=Limits(), description="What stops a case, and how many cases are too many.")
-    measure: Measures = Field(default=("latency", "memory"), description="What to measure: latency, memory, or both.")
+    measure: Measures = Field(
+        default=("latency", "memory"),
+        description="What to measure: latency, memory, utilization (windows of a steady loop under the device's counters), energy "
+        "(in the same windows), graphs (such windows also for the call as a CUDA graph), kernels (what a call launches).",
+    )
+    watch: Axes = Field(
+        default=Axes(),
+        description="Which problems utilization, energy and kernels are measured on: those whose axes have one of the values given here. "
+        "All problems if not given.",
+    )
     find_wall: bool = Field(
         default=False,
         description="Also look for the longest N that fits, per backend and combination of the other axes; the grid may then lack seq_len.",
@@ -85,6 +95,10 @@ class Scenario(Strict):
         special = self.grid.cuda if device == "cuda" else self.grid.cpu
         chosen = {axis: (getattr(special, axis, ()) or getattr(self.grid, axis) or usual.get(axis, ())) for axis in AXES}
         return {axis: values for axis, values in chosen.items() if values and values != (None,)}
+
+    def watched(self) -> dict[str, list[Any]]:
+        """The axes of `watch` that say something, with their values."""
+        return {axis: list(values) for axis in AXES if (values := getattr(self.watch, axis))}
 
     def extra_cases(self, device: str) -> Iterator[tuple[int, Values]]:
         """Explicit cases of a kind of device, by their place in the list: what they say themselves."""
@@ -116,9 +130,10 @@ class Scenario(Strict):
 
     def resolved(self, device: str) -> dict[str, Any]:
         """The scenario as it counts on a kind of device, for run.json."""
-        plain = self.model_dump(mode="json", exclude={"grid", "cases", *AXES})
+        plain = self.model_dump(mode="json", exclude={"grid", "cases", "watch", *AXES})
         return {
             **plain,
+            "watch": self.watched(),
             "source": f"{FOLDER.name}/{Path(self.source).name}" if Path(self.source).resolve().parent == FOLDER.resolve() else self.source,
             "grid": {axis: list(values) for axis, values in self.axes(device).items()},
             "cases": [own for _, own in self.extra_cases(device)],

@@ -8,7 +8,7 @@ from .fields import ALIASES
 from .yaml_document import Document, Keys, shown
 from .yaml_text import parse_yaml
 
-AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"))
+AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 
 
 def value_of(text: str, origin: str) -> Any:
@@ -92,7 +92,7 @@ def apply_one(document: Document, change: str) -> None:
     if not equals or not all(path.split(".")):
         raise BadInput(f"{place}: not a change; wanted --set field=value, for example --set limits.memory_gib=2")
     keys = list(path.split("."))
-    if keys[0] == "grid":
+    if keys[0] in ("grid", "watch"):
         keys[-1] = ALIASES.get(keys[-1], keys[-1])
     here = document.data
     for depth, key in enumerate(keys[:-1]):

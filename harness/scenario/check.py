@@ -37,6 +37,7 @@ def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
             if value in values[:index]:
                 yield f"{document.place((field, index))}: {document.name((field, index))}: {value} is given twice; remove one"
     yield from _lacking(scenario, document)
+    yield from _watching(scenario, document)
     device = max(scenario.devices, key=scenario.count)
     count, most = scenario.count(device), scenario.limits.max_cases
     if count > most:
@@ -62,6 +63,24 @@ def _lacking(scenario: "Scenario", document: Document) -> Iterator[str]:
         if lacking:
             where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
             yield f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted {list_text(wanted)}; add {axis}"
+
+
+def _watching(scenario: "Scenario", document: Document) -> Iterator[str]:
+    """What is to be watched and never is: values that no problem has, and ways to watch without anything to watch."""
+    if "graphs" in scenario.measure and not {"utilization", "energy"} & set(scenario.measure):
+        place = document.place(("measure",))
+        yield f"{place}: measure: graphs says how utilization and energy are measured, and neither is; add one of them"
+    for axis, values in scenario.watched().items():
+        offered = dict.fromkeys(
+            value
+            for device in scenario.devices
+            for value in (*scenario.axes(device).get(axis, ()), *(own[axis] for _, own in scenario.extra_cases(device) if axis in own))
+        )
+        for index, value in enumerate(values):
+            if value not in offered:
+                keys = ("watch", axis, index)
+                hint = f"wanted one of {', '.join(map(str, offered))}" if offered else f"the scenario leaves {axis} at its usual value"
+                yield f"{document.place(keys)}: {document.name(keys)}: no problem has {axis} {value}; {hint}; change or remove it"
 
 
 def _combinations(scenario: "Scenario", device: str, document: Document) -> Iterator[str]:

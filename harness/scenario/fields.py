@@ -156,9 +156,25 @@ class ExtraCase(Strict):
 Allocator = Literal["warm_heap", "default"]
 
 PLANS: dict[str, dict[str, int | float]] = {
-    "quick": {"processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0},
-    "standard": {"processes": 5, "min_blocks": 2, "max_blocks": 6, "precision_ratio": 0.03, "budget_s": 10.0},
-    "rigorous": {"processes": 10, "min_blocks": 3, "max_blocks": 15, "precision_ratio": 0.01, "budget_s": 60.0},
+    "quick": {"processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0, "windows": 1, "window_s": 2.0},
+    "standard": {
+        "processes": 5,
+        "min_blocks": 2,
+        "max_blocks": 6,
+        "precision_ratio": 0.03,
+        "budget_s": 10.0,
+        "windows": 3,
+        "window_s": 6.0,
+    },
+    "rigorous": {
+        "processes": 10,
+        "min_blocks": 3,
+        "max_blocks": 15,
+        "precision_ratio": 0.01,
+        "budget_s": 60.0,
+        "windows": 5,
+        "window_s": 6.0,
+    },
 }
 
 
@@ -178,6 +194,15 @@ class Plan(Strict):
         description="Stop once the 95 % intervals of the latency and of its ratios are this wide to either side: 0.05 is 5 %.",
     )
     budget_s: float = Field(default=10.0, gt=0, le=86_400, description="Stop a case after this many seconds of sampling, precise or not.")
+    windows: int = Field(
+        default=3, ge=1, le=100, description="How often utilization and energy are measured per case; with one there is no interval."
+    )
+    window_s: float = Field(
+        default=6.0,
+        ge=0.2,
+        le=600,
+        description="How long one such window is. Counters are averages over 0.1 to 1 s: short windows are coarse.",
+    )
     allocator: Allocator = Field(
         default="warm_heap",
         description="On a CPU: warm_heap keeps freed memory while latency is measured, so that no call pays for page faults; "
