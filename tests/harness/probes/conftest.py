@@ -1,0 +1,62 @@
+"""Watches through a driver that a test scripts."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.conftest import environment
+from tests.fakes.nvml.driver import FakeDriver
+
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+PROGRAM = """
+import json, sys, time
+from attnbench.harness import probes
+from attnbench.harness.nvml import Device
+
+asked = json.loads(sys.argv[1])
+found = {}
+for name in asked["probes"]:
+    watch = probes.load(name).watch(Device(uuid=asked["uuid"]))
+    with watch:
+        until = time.monotonic() + asked["window_s"]
+        while time.monotonic() < until:
+            time.sleep(0.01)
+    values, reasons = watch.readings()
+    found[name] = {"values": values, "reasons": reasons}
+print(json.dumps(found))
+"""
+
+
+class Window(dict[str, Any]):
+    """Values of the columns; `reasons` of those that are None."""
+
+    reasons: Mapping[str, str]
+
+
+def watched(driver: FakeDriver | None, probe: str, window_s: float = 0.15, uuid: str = UUID) -> Window:
+    """One window of one probe in a process of its own: the loader reads LD_LIBRARY_PATH only at its start."""
+    asked = json.dumps({"probes": [probe], "uuid": uuid, "window_s": window_s})
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM), asked],
+        env=environment(driver.environment if driver else {}),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)[probe]
+    window = Window(found["values"])
+    window.reasons = found["reasons"]
+    assert set(window.reasons) == {name for name, value in window.items() if value is None}
+    return window
+
+
+@pytest.fixture
+def watch() -> Callable[..., Window]:
+    return watched
