@@ -179,7 +179,8 @@ class GroupRun:
                         self.states[event["case"]].fields.update(event["fields"])
                     case "warm":
                         self.states[event["case"]].fields["graph_reason"] = event["graph_reason"]
-                        self.sampler.samplings[event["case"]].steady.append(event["stationary"])
+                        if event["case"] in self.sampler.samplings:  # it is not where no latency was asked for
+                            self.sampler.samplings[event["case"]].steady.append(event["stationary"])
                     case "samples":
                         self.sampler.samplings[event["case"]].add(number, event["quantities"], event["spent_s"])
                     case "seen":

@@ -1,0 +1,124 @@
+"""Windows of a run, through real workers and the driver's real binding: what a row then says of utilization, and of what is missing."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness import scenario
+from attnbench.harness.choice import Choice
+from attnbench.harness.run import Manner, start_run
+from attnbench.harness.show import QuietProgress
+from attnbench.harness.tier import MEANING, tier_of
+from tests.fakes.nvml.driver import H100
+
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+COUNTERS = "gpm_metric 2 80\ngpm_metric 3 40\ngpm_metric 10 30\nbusy_percent 99\nmemory_busy_percent 20\nsample_period_ms 20\npower_w 400\n"
+PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 2, window_s: 0.25}"
+
+
+@pytest.fixture
+def rows(tmp_path, monkeypatch, fake_nvml):
+    """The rows of a small run on the CPU, whose watched device is the fake driver's where `gpu_uuid` says so."""
+    for name, value in fake_nvml.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def measured(measure="[latency, utilization, energy]", gpu_uuid=UUID, script=COUNTERS, backends="fused,sdpa", **more):
+        fake_nvml.write(H100 + script)
+        flags = {"backends": backends, "batch": "1", "seq_len": "64,128", "d_model": "32", "heads": "2"}
+        changes = [f"plan={PLAN}", f"measure={measure}", "device=cpu", *(f"{key.replace('__', '.')}={value}" for key, value in more.items())]
+        planned = scenario.from_axes(flags, changes)
+        outcome = start_run(planned, tmp_path, 0, Choice(), Manner(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid))
+        return [json.loads(line) for line in (outcome.path / "rows.jsonl").read_text().splitlines()]
+
+    return measured
+
+
+def test_a_watched_gpu_gives_every_window_its_counters(rows):
+    for row in rows():
+        assert (row["status"], row["utilization_tier"]) == ("ok", "gpm")
+        assert len(row["windows"]) == 2
+        for window in row["windows"]:
+            assert (window["way"], window["process"]) == ("eager", 0)
+            assert window["window_s"] >= 0.25
+            assert window["calls"] >= 1
+            assert (window["sm_active_ratio"], window["kernel_busy_ratio"]) == (0.8, 0.99)
+            assert 300 <= window["power_w"] <= 500  # the counter moves in steps
+        assert row["missing"]["hmma_ratio"] == "GPM metric 7: this GPU does not offer it"
+        assert row["block_ms"] is not None
+
+
+def test_without_those_counters_the_tier_has_another_name(rows):
+    for row in rows(script=COUNTERS + "gpm 0\n"):
+        assert row["utilization_tier"] == "busy"
+        assert row["windows"][0]["sm_active_ratio"] is None
+        assert "came with Hopper" in row["missing"]["sm_active_ratio"]
+        assert row["windows"][0]["kernel_busy_ratio"] == 0.99
+
+
+def test_a_lost_gpu_leaves_the_hosts_numbers_and_the_reasons(rows):
+    for row in rows(script=COUNTERS + "lost 1\n"):
+        assert (row["status"], row["utilization_tier"]) == ("ok", "host")
+        assert "the GPU is lost" in row["missing"]["energy_j"]
+        assert row["windows"][0]["host_cpu_ratio"] > 0
+
+
+def test_a_cpu_run_is_of_the_host_and_asks_no_gpu(rows, tmp_path):
+    calls = tmp_path / "calls"
+    for row in rows(gpu_uuid=None, script=COUNTERS + f"count_calls {calls}\n"):
+        assert row["utilization_tier"] == "host"
+        assert row["windows"][0]["energy_j"] is None
+        assert row["missing"]["energy_j"] == "measured on the CPU, no GPU is watched"
+    asked = Counter(calls.read_text().split()) if calls.exists() else Counter()
+    assert not [name for name in asked if name.startswith(("nvmlDevice", "nvmlGpm"))]
+
+
+def test_only_marked_shapes_are_watched(rows):
+    found = {(row["backend"], row["seq_len"]): row for row in rows(watch__seq_len="128")}
+    assert {key for key, row in found.items() if row["windows"]} == {("fused", 128), ("sdpa", 128)}
+    assert found["fused", 64]["utilization_tier"] is None
+    assert found["fused", 64]["missing"] is None
+
+
+def test_energy_alone_has_windows_and_no_tier(rows):
+    for row in rows(measure="[energy]"):
+        assert row["utilization_tier"] is None
+        assert row["windows"][0]["energy_j"] > 0
+        assert "sm_active_ratio" not in row["windows"][0]
+        assert row["block_ms"] is None
+
+
+def test_kernels_alone_have_tables_and_no_windows(rows):
+    for row in rows(measure="[kernels]", gpu_uuid=None, backends="fused"):
+        assert row["windows"] is None
+        assert "aten::_softmax" in {one["name"] for one in row["tables"]["kernel_table"]}
+
+
+def test_a_backend_that_breaks_under_the_counters_takes_nothing_from_the_others(rows, monkeypatch, tmp_path):
+    folder = Path(__file__).parent.parent / "fakes" / "backends"
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))
+    found = {(row["backend"], row["seq_len"]): row for row in rows(backends="fused,dies_when_watched,sdpa")}
+    for (backend, _), row in found.items():
+        if backend == "dies_when_watched":
+            assert (row["status"], row["phase"]) == ("crashed", "utilization")
+            assert row["windows"] is None
+        else:
+            assert row["status"] == "ok"
+            assert len(row["windows"]) == 2
+            assert row["block_ms"] is not None
+
+
+@pytest.mark.parametrize(
+    ("window", "device", "peaks", "tier"),
+    [
+        ({"sm_active_ratio": 0.0, "kernel_busy_ratio": 1.0}, "cuda", None, "gpm"),
+        ({"sm_active_ratio": None, "kernel_busy_ratio": 1.0}, "cuda", {"x": 1.0}, "busy"),
+        ({"sm_active_ratio": None, "kernel_busy_ratio": None}, "cuda", {"x": 1.0}, "derived"),
+        ({"host_cpu_ratio": 0.5}, "cuda", None, "host"),
+        ({"host_cpu_ratio": 0.5}, "cpu", {"x": 1.0}, "host"),
+    ],
+)
+def test_the_best_kind_that_is_there_is_named(window, device, peaks, tier):
+    assert tier_of([window], device, peaks) == tier
+    assert tier in MEANING
