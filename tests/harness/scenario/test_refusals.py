@@ -11,6 +11,7 @@ from attnbench.impls import names
 
 GOOD = {"name": "mine", "question": "What?", "backends": "[naive, fused]", "grid": "{seq_len: 512, d_model: 512, heads: 8}"}
 THERE_ARE = f"there are: {', '.join(names())}"
+MEASURES = "latency, memory, utilization, energy, graphs or kernels"
 WANTED_NAME = "wanted a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall"
 WANTED_SIZE = "wanted a whole number from 1 on, such as 512 or 1k"
 AXES = "batch, seq_len, kv_seq_len, d_model, heads, kv_heads, d_k, d_v, dtype, causal, causal_align, passes, scope, cpu, cuda"
@@ -79,7 +80,19 @@ FIELDS = {
     "backend twice": ({"backends": "[naive, naive]"}, "f.yaml:3:19: backends[1]: naive is given twice; remove one"),
     "baseline": ({"baseline": "sdpa"}, "f.yaml:5:11: baseline: found 'sdpa'; wanted one of backends: naive, fused"),
     "dtype": ({"dtype": "fp23"}, "f.yaml:5:8: dtype: found 'fp23'; did you mean fp32? wanted fp32, bf16 or fp16"),
-    "metric": ({"measure": "[latence]"}, "f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted latency or memory"),
+    "metric": ({"measure": "[latence]"}, f"f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted {MEASURES}"),
+    "graphs of nothing": (
+        {"measure": "[latency, graphs]"},
+        "f.yaml:5:10: measure: graphs says how utilization and energy are measured, and neither is; add one of them",
+    ),
+    "watched value": (
+        {"watch": "{N: [512, 65]}"},
+        "f.yaml:5:18: watch.seq_len[1]: no problem has seq_len 65; wanted one of 512; change or remove it",
+    ),
+    "watched axis": (
+        {"watch": "{kv_heads: 2}"},
+        "f.yaml:5:19: watch.kv_heads: no problem has kv_heads 2; the scenario leaves kv_heads at its usual value; change or remove it",
+    ),
     "device": ({"device": "gpu"}, "f.yaml:5:9: device: found 'gpu'; wanted auto, cpu or cuda"),
     "yes": ({"causal": "yes"}, "f.yaml:5:9: causal: found 'yes'; wanted true or false"),
     "plan": ({"plan": "quik"}, "f.yaml:5:7: plan: found 'quik'; did you mean quick? wanted quick, standard or rigorous"),

@@ -132,10 +132,11 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "device": "auto",
         "plan": {
             "like": "quick", "processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0,
-            "allocator": "warm_heap",
+            "windows": 1, "window_s": 2.0, "allocator": "warm_heap",
         },
         "limits": {"timeout_s": 60.0, "memory_gib": None, "max_cases": 10000},
         "measure": ["latency", "memory"],
+        "watch": {},
         "source": "f.yaml",
         "grid": {
             "batch": [1], "seq_len": [8192], "d_model": [512], "heads": [8],
