@@ -9,15 +9,12 @@ What is said goes through `say(event)`, a JSON-ready dict with the key "event":
     seen    {case, window, tables, missing}   what the device's counters showed while the case ran, and why columns are missing
 """
 
-import gc
-import traceback
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
 from statistics import median
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,18 +22,16 @@ from torch import Tensor
 from ..impls import load
 from ..impls.backend import TORCH_DTYPE
 from ..impls.problem import Problem
+from .attempt import Attempts, Say, Setting
 from .blocks import calls_per_block
-from .budget import Budget, available_bytes, is_out_of_memory, out_of_memory_reason
+from .budget import available_bytes
 from .case import Case
 from .clock import Clock, Timer, clock_for
 from .conditions import conditions_for
-from .gate import Gate, output_shape
+from .gate import output_shape
 from .heap import WarmHeap
-from .kernel import observed
-from .memory import peak, release, settle
-from .nvml import Device
-from .record import Status
-from .refuse import Outlook, outlook
+from .judge import Judge
+from .memory import release
 from .stats import stationary
 from .steady import Way
 from .subject import Subject, Tensors, make_subject, make_tensors
@@ -46,22 +41,6 @@ WARM_UP_S = 0.3  # at least
 WARM_AGAIN_S = 0.1  # at least, where this process has warmed the case up before: only its memory is new
 MOST_WARM_UP_S = 5.0  # or the plan's time per case, where that is less
 ROOM_SHARE = 0.9  # of the memory that is free: the members of a group hold their inputs side by side, and the heap what they freed
-
-Say = Callable[[dict[str, Any]], None]
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
-    """What all cases of a run share."""
-
-    device: torch.device
-    seed: int
-    budget_bytes: int
-    measure: tuple[str, ...]
-    warm_heap: bool
-    most_warm_up_s: float
-    watched: Device
 
 
 class Member(NamedTuple):
@@ -80,104 +59,20 @@ class Bench:
     def __init__(self, setting: Setting, say: Say) -> None:
         self.setting = setting
         self.say = say
+        self.members: dict[str, Member] = {}
+        self.warmed: set[str] = set()
         self.clock: Clock = clock_for(setting.device)  # before the budget, which its buffers do not belong to
-        self.budget = Budget(setting.budget_bytes, setting.device)
-        self.room_bytes = 0
+        self.attempts = Attempts(setting, say, forget=lambda case_id: self.members.pop(case_id, None))
         self.heap = WarmHeap() if setting.warm_heap and setting.device.type == "cpu" else None
         if self.heap:
             self.heap.give_back()  # thresholds that do not move: from the first tensor on, large ones come and go whole
         self.conditions = conditions_for(setting.device)
         self.on = (setting.device, setting.watched)
-        self.members: dict[str, Member] = {}
-        self.warmed: set[str] = set()
-
-    # ---- one case at a time -------------------------------------------------------------------------------------------------
+        self._judge = Judge(self.attempts, self.clock, resident=self.heap is not None)
 
     def judge(self, cases: list[Case]) -> None:
-        """Refuse, gate and memory for each case. The tensors of only one problem exist at a time."""
-        for problem, same in groupby(cases, key=lambda case: case.problem):
-            admitted = [(case, view) for case in same if (view := self._admitted(case))]
-            self._judge_problem(problem, admitted)
-            release(self.setting.device)
-        settle()
-
-    def _admitted(self, case: Case) -> Outlook | None:
-        """Say what is known without running, and refuse what cannot run."""
-        view = self._attempt(case, "refuse", partial(outlook, case, self.setting.device, self.setting.budget_bytes, check_formula=True))
-        if view is None:
-            return None
-        self.say({"event": "facts", "case": case.id, "fields": view.fields})
-        if view.status is not None:
-            self._end(case, view.status, view.reason, "refuse")
-            return None
-        return view
-
-    def _judge_problem(self, problem: Problem, admitted: list[tuple[Case, Outlook]]) -> None:
-        """All backends of a problem on the same inputs, against the same exact result."""
-        tensors: Tensors | None = None
-        while admitted and tensors is None:  # inputs that do not fit end one case after the other
-            tensors = self._attempt(admitted[0][0], "prepare", partial(self._tensors, problem))
-            admitted = admitted if tensors else admitted[1:]
-        if tensors is None:
-            return
-        gate = self._gate(problem, tensors, [case for case, _ in admitted])
-        if gate is None:
-            return
-        for case, view in admitted:
-            assert view.backend is not None
-            self.budget.tighten(gate.held_bytes)
-            prepare = partial(make_subject, problem, view.backend, tensors, gate.grad_output)
-            subject = self._attempt(case, "prepare", prepare)
-            if (
-                subject
-                and self._attempt(case, "gate", partial(self._passes_gate, case, subject, gate))
-                and "memory" in self.setting.measure
-            ):
-                self._attempt(case, "memory", partial(self._weigh, case, subject))
-            del subject
-            release(self.setting.device)
-
-    def _gate(self, problem: Problem, tensors: Tensors, cases: list[Case]) -> Gate | None:
-        """The judge of a problem. It is our own work: where it fails, no backend is to blame, and none can be judged."""
-        self.say({"event": "running", "case": None, "phase": "gate"})
-        self.budget.relax()
-        try:
-            return Gate(problem, *tensors, self.setting.seed)
-        except (RuntimeError, MemoryError) as error:
-            reason = f"the exact result could not be computed: {first_line(error)}"
-            for case in cases:
-                self._end(case, Status.ERROR, reason, "gate", log_tail=traceback.format_exc(), poisoned=self._poisoned(error))
-            return None
-        finally:
-            self.budget.tighten()
-
-    def _passes_gate(self, case: Case, subject: Subject, gate: Gate) -> bool:
-        with subject.in_force():
-            (output, gradients), kernel = observed(subject.result)
-            self.clock.finish()
-        self.budget.relax()
-        verdict = gate.judge(output, gradients)
-        self.budget.tighten(gate.held_bytes)
-        fields = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio, "kernel": kernel}
-        self.say({"event": "facts", "case": case.id, "fields": fields})
-        pinned = subject.backend.variant
-        if verdict.complaint:
-            self._end(case, Status.INCORRECT, verdict.complaint, "gate")
-        elif pinned and kernel != pinned:
-            self._end(case, Status.ERROR, f"asked for the kernel {pinned}, but {kernel} ran; a fallback is no measurement", "gate")
-        else:
-            return True
-        return False
-
-    def _weigh(self, case: Case, subject: Subject) -> None:
-        """Exact peak bytes. Outside the budget: the gate has shown that the case fits, and the profiler needs room of its own."""
-        self.budget.relax()
-        with subject.in_force():
-            found = peak(subject.setup, subject.run, self.setting.device, resident=self.heap is not None)
-        self.budget.tighten()
-        self.say({"event": "facts", "case": case.id, "fields": asdict(found)})
-
-    # ---- a group side by side -----------------------------------------------------------------------------------------------
+        """Refuse, gate and memory for each case."""
+        self._judge.judge(cases)
 
     def open(self, cases: list[Case]) -> None:
         """Prepare all members on fresh inputs, shared by the backends of a problem, and call each until it is warm.
@@ -185,15 +80,15 @@ class Bench:
         That each member fits into the budget by itself has been shown; side by side they may use what the machine has.
         """
         if self.setting.device.type == "cpu":
-            self.room_bytes = max(0, int(ROOM_SHARE * available_bytes(self.setting.device)) - self.setting.budget_bytes)
-            self.budget.tighten(self.room_bytes)
+            room_bytes = max(0, int(ROOM_SHARE * available_bytes(self.setting.device)) - self.setting.budget_bytes)
+            self.attempts.make_room(room_bytes)
         if self.heap:
             self.heap.keep()
         for problem, same in groupby(cases, key=lambda case: case.problem):
             made: tuple[Tensors, Tensor | None] | None = None
             for case in same:
-                made = made or self._attempt(case, "prepare", partial(self._tensors_with_gradient, problem))
-                if made and (member := self._attempt(case, "latency", partial(self._warm, case, *made))):
+                made = made or self.attempts.attempt(case, "prepare", partial(self._tensors_with_gradient, problem))
+                if made and (member := self.attempts.attempt(case, "latency", partial(self._warm, case, *made))):
                     self.members[case.id] = member
 
     def _warm(self, case: Case, tensors: Tensors, gradient: Tensor | None) -> Member:
@@ -232,7 +127,7 @@ class Bench:
         """One block: the named members in the given order, as many calls each as fill its share."""
         for case in cases:
             if case.id in self.members:
-                self._attempt(case, "latency", partial(self._sample, case))
+                self.attempts.attempt(case, "latency", partial(self._sample, case))
 
     def _sample(self, case: Case) -> None:
         subject, _, timer, calls, _ = self.members[case.id]
@@ -268,7 +163,7 @@ class Bench:
             with member.subject.in_force():
                 return take()
 
-        found = self._attempt(case, phase, seen)
+        found = self.attempts.attempt(case, phase, seen)
         if found:
             self.say({"event": "seen", "case": case.id, **found._asdict()})
 
@@ -278,50 +173,9 @@ class Bench:
         if self.heap:
             self.heap.give_back()
         release(self.setting.device)
-        self.room_bytes = 0
-        self.budget.tighten()
-
-    # ---- shared -------------------------------------------------------------------------------------------------------------
-
-    def _tensors(self, problem: Problem) -> Tensors:
-        return make_tensors(problem, self.setting.device, self.setting.seed)
+        self.attempts.make_room(0)
 
     def _tensors_with_gradient(self, problem: Problem) -> tuple[Tensors, Tensor | None]:
-        tensors, device, dtype = self._tensors(problem), self.setting.device, TORCH_DTYPE[problem.dtype]
+        device, dtype = self.setting.device, TORCH_DTYPE[problem.dtype]
+        tensors = make_tensors(problem, device, self.setting.seed)
         return tensors, torch.randn(output_shape(problem), device=device, dtype=dtype) if problem.backward else None
-
-    def _attempt(self, case: Case, phase: str, work: Callable[[], T]) -> T | None:
-        """The one place that catches everything, round one phase of one case; None after the case has been ended."""
-        self.say({"event": "running", "case": case.id, "phase": phase})
-        try:
-            return work()
-        except Exception as error:  # noqa: BLE001 - a backend may raise anything, and the other cases must go on
-            self.budget.tighten(self.room_bytes)
-            self.members.pop(case.id, None)
-            if is_out_of_memory(error):
-                self._end(case, Status.OOM, out_of_memory_reason(error, self.setting.budget_bytes), phase)
-            else:
-                poisoned = self._poisoned(error)
-                self._end(case, Status.ERROR, first_line(error), phase, log_tail=traceback.format_exc(), poisoned=poisoned)
-        gc.collect()  # the traceback held the backend's tensors
-        release(self.setting.device)
-        return None
-
-    def _poisoned(self, error: Exception) -> bool:
-        """Whether the process is spoilt for good: after an illegal address or a device assert every CUDA call fails."""
-        if self.setting.device.type != "cuda":
-            return False
-        try:
-            torch.cuda.synchronize(self.setting.device)
-        except RuntimeError as after:
-            return not is_out_of_memory(after)
-        return "CUDA error" in str(error) and not is_out_of_memory(error)
-
-    def _end(self, case: Case, status: Status, reason: str, phase: str, log_tail: str | None = None, *, poisoned: bool = False) -> None:
-        event = {"event": "ended", "case": case.id, "status": status, "reason": reason, "phase": phase}
-        self.say({**event, "log_tail": log_tail, "poisoned": poisoned})
-
-
-def first_line(error: BaseException) -> str:
-    text = str(error).strip().split("\n")[0][:500]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import torch
+if TYPE_CHECKING:
+    import torch
 
 WORDS = {
     "NVML_ERROR_NOT_SUPPORTED": "this GPU does not offer it",
@@ -100,26 +101,42 @@ def used_bytes(gpu: Gpu) -> Answer:
     return found if found.value is None else Answer(int(found.value.used))
 
 
-def identity(device: torch.device) -> Device:
+def identity(device: "torch.device") -> Device:
     """The same GPU as NVML knows it: torch gives the UUID without the prefix that tells a whole GPU from an instance of one."""
     if device.type != "cuda":
         return Device()
+    import torch  # here: the sampler of telemetry.py asks NVML too, and must not take torch's seconds and memory
+
     bare = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
     names = [bare] if bare.startswith(("GPU-", "MIG-")) else [f"GPU-{bare}", f"MIG-{bare}"]
     return next((Device(uuid=name) for name in names if open_gpu(Device(uuid=name)).value), Device(uuid=names[0]))
 
 
-def gpu_uuids() -> Answer:
-    """The UUIDs of all whole GPUs that NVML sees, also those that CUDA_VISIBLE_DEVICES hides."""
+def each_gpu() -> Answer:
+    """A list of Answers, one for each whole GPU in the driver's order: the Gpu, or why it cannot be asked. None is hidden by CUDA."""
     opened = _opened()
     if opened.value is None:
         return opened
     nvml = opened.value
     try:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-        return Answer([text(nvml.nvmlDeviceGetUUID(handle)) for handle in handles])
+        return Answer([_at(index) for index in range(nvml.nvmlDeviceGetCount())])
     except nvml.NVMLError as error:
         return Answer(None, in_words(nvml, error))
+
+
+def _at(index: int) -> Answer:
+    nvml = _opened().value
+    try:
+        return Answer(Gpu(nvml.nvmlDeviceGetHandleByIndex(index)))
+    except nvml.NVMLError as error:
+        return Answer(None, in_words(nvml, error))
+
+
+def instances(gpu: Gpu) -> list[Gpu]:
+    """The parts into which a GPU is divided (MIG), as far as they are shown to this process."""
+    most = gpu.ask("nvmlDeviceGetMaxMigDeviceCount").value or 0
+    found = [gpu.ask("nvmlDeviceGetMigDeviceHandleByIndex", index).value for index in range(most)]
+    return [Gpu(handle) for handle in found if handle is not None]
 
 
 def system_fact(function: str) -> Answer:

@@ -5,15 +5,13 @@ Requests carry the key "op": free, set, judge, open, block, watch, dissect, clos
 by the events that measure.py lists, or by one event with what was asked for, then `done`.
 """
 
-import ctypes
 import faulthandler
 import json
 import os
-import signal
 import sys
 from typing import Any, TextIO
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
+from .parent_death import die_with
 
 
 def main() -> None:
@@ -26,22 +24,16 @@ def main() -> None:
         serve(requests, events, device)
 
 
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies, however that happens."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the line above
-        os._exit(1)
-
-
 def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     """Answer requests until the parent closes its end."""
     # Imported after die_with: torch takes seconds, and an orphan must not live that long.
     import torch
 
+    from .attempt import Setting
     from .budget import available_bytes
     from .case import case_of
     from .environment import collect, fix_threads, pick_device
-    from .measure import Bench, Setting
+    from .measure import Bench
     from .memory import settle
     from .nvml import Device, identity
     from .wall.plan import wall_of

@@ -8,10 +8,10 @@ import torch
 
 from ...impls.backend import TORCH_DTYPE, Backend
 from ...impls.problem import Problem
+from ..attempt import Setting, first_line
 from ..budget import is_out_of_memory, out_of_memory_reason
 from ..case import Case
 from ..gate import output_shape
-from ..measure import Setting, first_line
 from ..record import Status
 from ..refuse import outlook
 from ..subject import make_subject, make_tensors

@@ -297,7 +297,8 @@ def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
 
 
 def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
-    process, run = start_and_wait_for_rows(tmp_path, LONG, rows=1)
+    for_minutes = axes("fused,sdpa", seq_len=",".join(str(n) for n in range(32, 4096, 32)))
+    process, run = start_and_wait_for_rows(tmp_path, [*for_minutes, *LONG[len(for_minutes) :]], rows=1)
     try:
         done = attnbench("run", "--resume", run)
     finally:

@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from attnbench.harness.case import Case
-from attnbench.harness.measure import Setting
+from attnbench.harness.attempt import Setting
+from attnbench.harness.nvml import Device
 from attnbench.harness.wall.probe import probe
 from attnbench.impls import Problem
 from tests.conftest import FAKE_BACKENDS
 
-SETTING = Setting(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30, measure=(), warm_heap=False, most_warm_up_s=1)
+SETTING = Setting(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30, measure=(), warm_heap=False, most_warm_up_s=1, watched=Device())
 
 
 def tried(backend: str, **changes: object) -> dict:
