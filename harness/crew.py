@@ -63,6 +63,9 @@ class Crew:
             self._workers[number] = self._set(worker)
         return self._workers[number]
 
+    def pids(self) -> list[int]:
+        return [worker.pid for worker in self._workers.values()]
+
     def dismiss(self, number: int) -> str | None:
         """Kill a worker; the next use of its number starts a fresh one. Returns the end of what it printed."""
         worker = self._workers.pop(number, None)

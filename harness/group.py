@@ -21,6 +21,7 @@ from .record import Record, Status
 from .spawn import Fault
 from .steady import Way
 from .tier import tier_of
+from .timeline import Timeline
 
 REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
 
@@ -39,12 +40,14 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What every group of a run is measured with. `running` is told what the workers are doing."""
+    """What every group of a run is measured with. `running` is told what the workers are doing; `timeline` samples the device during
+    windows and never while latency is measured."""
 
     terms: Terms
     crew: Crew
     attempts: dict[str, int]
     running: Callable[[str, str], None]
+    timeline: Timeline | None = None
 
 
 class Guilty(Exception):
@@ -117,11 +120,20 @@ class GroupRun:
             for name in names:
                 for way in self._ways() if windows else ():
                     if name in self.states:
-                        plan, measure = self.terms.plan, self.terms.measure
-                        yield from self._ask(number, "watch", [name], {"measure": measure, "window_s": plan.window_s, "way": way})
+                        yield from self._window(number, name, way)
                 if name in self.states:
                     self.states[name].repeats += 1
             yield from self._ask(number, "close", [])
+
+    def _window(self, number: int, name: str, way: Way) -> Iterator[Record]:
+        timeline = self.means.timeline
+        if timeline:
+            timeline.go(name, self.means.crew.pids())
+        try:
+            yield from self._ask(number, "watch", [name], {"measure": self.terms.measure, "window_s": self.terms.plan.window_s, "way": way})
+        finally:
+            if timeline:
+                timeline.quiet()
 
     def _ways(self) -> tuple[Way, ...]:
         return ("eager", "graph") if "graphs" in self.terms.measure and self.terms.device == "cuda" else ("eager",)

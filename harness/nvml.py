@@ -20,6 +20,9 @@ WORDS = {
 }
 """What NVML's errors (nvml.h, nvmlReturn_t) mean to a user."""
 
+KNOWN_REASONS = (1 << 63) - 1
+"""The highest bit says that a reason is unknown (nvml.h), which is nothing, and makes the mask too large for readers of JSON."""
+
 NO_GPU = "measured on the CPU, no GPU is watched"
 
 
@@ -91,8 +94,10 @@ def temperature_c(gpu: Gpu) -> Answer:
 
 def clock_event_reasons(gpu: Gpu) -> Answer:
     """Why the clock is not at its highest now, a bit mask (nvml.h, nvmlClocksEventReasons); older drivers know it by an older name."""
-    newer = gpu.board.ask("nvmlDeviceGetCurrentClocksEventReasons")
-    return newer if newer.value is not None else gpu.board.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+    found = gpu.board.ask("nvmlDeviceGetCurrentClocksEventReasons")
+    if found.value is None:
+        found = gpu.board.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+    return found if found.value is None else Answer(int(found.value) & KNOWN_REASONS)
 
 
 def used_bytes(gpu: Gpu) -> Answer:

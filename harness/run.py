@@ -22,6 +22,7 @@ from .scenario import Plan, Scenario
 from .signals import Signals
 from .spawn import Fault, Interrupted, Worker
 from .store import LOGS, Store, read_meta, read_rows
+from .timeline import Timeline
 from .wall.hunt import Hunt
 from .wall.plan import Wall, wall_of
 from .wall.record import WallRecord
@@ -47,6 +48,8 @@ class Listener(Protocol):
     def running(self, what: str, phase: str) -> None: ...
 
     def finished(self, record: Record | WallRecord) -> None: ...
+
+    def remark(self, text: str) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
@@ -168,7 +171,8 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
     crew = Crew(terms, store.path / LOGS, signals.wake_fd)
     signals.second = lambda: crew.close(at_once=True)
     attempts = {case: row.attempt for case, row in last.items()}
-    lap = Lap(Means(terms=terms, crew=crew, attempts=attempts, running=listener.running))
+    timeline = Timeline(store.path, terms.gpu_uuid or worker.ready["environment"]["device_uuid"])
+    lap = Lap(Means(terms=terms, crew=crew, attempts=attempts, running=listener.running, timeline=timeline))
     hunt = Hunt(terms, crew, attempts, listener.running)
 
     def keep(records: Sequence[Record | WallRecord]) -> None:
@@ -206,7 +210,10 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
         outcome.statuses[Status.INTERRUPTED] += len(never)
     finally:
         crew.close(at_once=True)
+        timeline.close()
         store.close()
+    if timeline.failure:
+        listener.remark(f"there is no timeline from some point on: {timeline.failure}")
     return outcome
 
 

@@ -70,6 +70,9 @@ class LiveProgress:
         number = f"{self.done:>{len(str(self.total))}}/{self.total}"
         self.bar.console.print(f"{number}  {line_of(record)}")
 
+    def remark(self, text: str) -> None:
+        self.bar.console.print(f"[yellow]note:[/] {escape(text)}")
+
     def end(self) -> None:
         self.bar.stop()
 
@@ -82,6 +85,8 @@ class QuietProgress:
     def running(self, what: str, phase: str) -> None: ...
 
     def finished(self, record: Record | WallRecord) -> None: ...
+
+    def remark(self, text: str) -> None: ...
 
     def end(self) -> None: ...
 
@@ -102,6 +107,9 @@ class JsonProgress(QuietProgress):
         row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
         self._say({"reason": "finished", "row": row})
 
+    def remark(self, text: str) -> None:
+        self._say({"reason": "remark", "text": text})
+
     def _say(self, message: dict[str, Any]) -> None:
         print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
@@ -111,6 +119,7 @@ def line_of(record: Record | WallRecord) -> str:
     from humanize import naturalsize
 
     from .stats import latency_interval
+    from .tier import headline
 
     name = escape(record.id)
     if record.status is not Status.OK:
@@ -127,6 +136,8 @@ def line_of(record: Record | WallRecord) -> str:
         parts.append(f"[green]{interval.value:.4g} ms[/]{width}")
     if record.peak_bytes is not None:
         parts.append(f"peak {naturalsize(record.peak_bytes, binary=True)}")
+    if record.windows and record.utilization_tier:
+        parts.append(headline(record.windows, record.utilization_tier))
     if record.stop == "budget":
         parts.append("[dim]budget spent[/]")
     return "  ".join(parts)

@@ -83,6 +83,16 @@ def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
     return _interval(*_units(_log_ratios(numerator, denominator)))
 
 
+def mean_interval(values: Sequence[float], unit: str = "reading") -> Interval:
+    """The mean of independent readings of a quantity that may be 0, such as a share of time: Student t on the values themselves."""
+    count = len(values)
+    if count < FEWEST_MERGED:
+        reason = f"{count} {unit}{'' if count == 1 else 's'}: no interval"
+        return Interval(value=mean(values) if values else nan, low=nan, high=nan, units=count, reason=reason)
+    reach = _t_quantile(count - 1, (1 + CONFIDENCE) / 2) * stdev(values) / sqrt(count)
+    return Interval(value=mean(values), low=mean(values) - reach, high=mean(values) + reach, units=count)
+
+
 def _log_ratios(numerator: Samples, denominator: Samples) -> list[list[float]]:
     pairs = [
         [log(median(a) / median(b)) for a, b in zip(p, q, strict=False) if a and b] for p, q in zip(numerator, denominator, strict=False)

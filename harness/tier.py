@@ -12,6 +12,20 @@ MEANING: dict[Tier, str] = {
 }
 
 
+HEADLINES: dict[str, tuple[str, str]] = {
+    "gpm": ("sm_active_ratio", "{:.0%} of the SMs active"),
+    "busy": ("kernel_busy_ratio", "kernels run {:.0%} of the time"),
+    "host": ("host_cpu_ratio", "threads busy {:.0%} of the time"),
+}
+
+
+def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
+    """The tier's number in a few words; "" where it has none of its own."""
+    name, words = HEADLINES.get(tier, ("", ""))
+    found = [window[name] for window in windows if window.get(name) is not None]
+    return words.format(sum(found) / len(found)) if found else ""
+
+
 def tier_of(windows: Iterable[Mapping[str, Any]], device: str, peaks: Mapping[str, float] | None) -> Tier:
     """The best kind that these windows have. Those of a CPU have no counter of a GPU, also where the machine has one: nobody asks it."""
     seen = {name for window in windows for name, value in window.items() if value is not None}

@@ -1,8 +1,9 @@
 """Runs as one tidy table: a row per case, a column per quantity, missing where nothing was measured."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isnan, nan
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pandas as pd
@@ -42,14 +43,17 @@ COLUMNS = {
     **dict.fromkeys(("work_flops", "work_exps", "minimal_bytes"), _COUNT),
     **dict.fromkeys(("achieved_flops_per_s", "error_l2_ratio", "error_ratio"), _NUMBER),
     **dict.fromkeys(("kernel_requested", "kernel", "session"), _TEXT),
+    "utilization_tier": _TEXT,
+    **dict.fromkeys(("energy_per_call_j", "energy_per_token_j"), _NUMBER),
     "attempt": _COUNT,
     "started_utc": _TEXT,
     "spent_s": _NUMBER,
     "log_tail": _TEXT,
-    **dict.fromkeys(("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms", "conditions"), _NESTED),
+    **dict.fromkeys(("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms", "conditions", "windows", "tables", "missing"), _NESTED),
 }
 NESTED_COLUMNS = [name for name, kind in COLUMNS.items() if kind == _NESTED]
 LAUNCH_BOUND_RATIO = 1.1  # of the wall latency to that of a CUDA graph, beyond which launching is more than noise
+_OF_WINDOWS = {"process", "way", "window_s", "calls", "energy_j"}  # what a mean over windows says nothing with
 _NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
 
 
@@ -93,7 +97,7 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def _records(run: Run) -> list[dict[str, Any]]:
     order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
-    reached = [row | _latency(row) | _temporary(row) for row in run.rows]
+    reached = [row | _latency(row) | _temporary(row) | _windows(row) for row in run.rows]
     reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it started"}
     records = reached + [{"device": run.meta["device"], **case, **reason} for case in run.missing]
     records.sort(key=lambda record: order.get(record["case"], len(order)))
@@ -138,6 +142,21 @@ def _temporary(row: dict[str, Any]) -> dict[str, Any]:
     """What was alive at the peak and is not output, what was kept from before the call included."""
     peak, output = row.get("peak_bytes"), row.get("output_bytes")
     return {} if peak is None or output is None else {"temporary_bytes": peak - output}
+
+
+def _windows(row: dict[str, Any]) -> dict[str, Any]:
+    """Means over the windows of the eager call, of whatever the probes saw; and the energy of one call and of one of its tokens."""
+    seen = [window for window in row.get("windows") or [] if window["way"] == "eager"]
+    names = dict.fromkeys(name for window in seen for name in window if name not in _OF_WINDOWS and name not in row)
+    means = {name: _mean(window.get(name) for window in seen) for name in names}
+    energy_j = _mean(window["energy_j"] / window["calls"] for window in seen if window.get("energy_j") is not None)
+    return means | {"energy_per_call_j": energy_j, "energy_per_token_j": energy_j / (row["batch"] * row["seq_len"])}
+
+
+def _mean(values: Iterable[Any]) -> float:
+    """NaN where there is nothing."""
+    known = [value for value in values if type(value) in (int, float)]
+    return mean(known) if known else nan
 
 
 def _plain(value: Any) -> Any:

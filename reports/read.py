@@ -34,7 +34,7 @@ NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(
         (
             *("log_tail", "session", "stop", "graph_reason", "peak_source", "predicted_source", "meta_reason"),
-            *("kernel_requested", "kernel", "started_utc"),
+            *("kernel_requested", "kernel", "started_utc", "utilization_tier"),
         ),
         (str,),
     ),
@@ -44,7 +44,8 @@ NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("contended_blocks", "throttled_blocks"), (int,)),
     "warmup_stationary": (bool,),
     **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
-    **dict.fromkeys((*SAMPLES, "conditions"), (list,)),
+    **dict.fromkeys((*SAMPLES, "conditions", "windows"), (list,)),
+    **dict.fromkeys(("tables", "missing"), (dict,)),
 }
 WALL_PROBLEM = {field: types for field, types in PROBLEM.items() if field not in ("seq_len", "kv_seq_len")}
 WALL_REQUIRED: dict[str, tuple[type, ...]] = {
@@ -59,6 +60,8 @@ WALL_NULLABLE: dict[str, tuple[type, ...]] = {
     "spent_s": (int, float),
 }
 PROBE: dict[str, tuple[type, ...]] = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
+WINDOW: dict[str, tuple[type, ...]] = {"way": (str,), "window_s": (int, float), "calls": (int,)}
+WINDOW_VALUES = (int, float, str, bool, type(None))
 META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario": (dict,), "cases": (list,), "environment": (dict,)}
 STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
 
@@ -115,7 +118,7 @@ def _by_plan(last: dict[str, Document], plan: list[Document], what: str, notes: 
 
 
 def _read_meta(path: Path) -> Document:
-    file = _open(path)
+    file = open_plain(path)
     if file is None:
         raise BadRun(f"{_name(path)}: no such file; wanted the folder of a run, with run.json in it")
     with file:
@@ -139,7 +142,7 @@ def _read_meta(path: Path) -> Document:
 
 
 def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
-    file = _open(path)
+    file = open_plain(path)
     if file is None:
         return  # run.json is written first: a run that was stopped before its first case has no rows
     with file:
@@ -157,7 +160,7 @@ def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
             yield row
 
 
-def _open(path: Path) -> BinaryIO | None:
+def open_plain(path: Path) -> BinaryIO | None:
     """The file itself, or None where there is none: no link is followed, and no pipe or device waited on."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -228,6 +231,14 @@ def _check_row(row: Document, where: str) -> None:
             raise BadRun(f"{where}: {field}: wanted positive numbers in lists [process][block][call]")
     if row.get("conditions") is not None and not _are_readings(row["conditions"]):
         raise BadRun(f"{where}: conditions: wanted objects of numbers in lists [process][block]")
+    for number, window in enumerate(row.get("windows") or []):
+        if not isinstance(window, dict):
+            raise BadRun(f"{where}: windows[{number}]: wanted an object")
+        _check_fields(window, WINDOW, f"{where}: windows[{number}]")
+        if not (window["window_s"] > 0 and window["calls"] > 0 and all(type(x) in WINDOW_VALUES for x in window.values())):
+            raise BadRun(f"{where}: windows[{number}]: wanted numbers, a window_s and calls above 0")
+    if not all(isinstance(reason, str) for reason in (row.get("missing") or {}).values()):
+        raise BadRun(f"{where}: missing: wanted a reason in words for each name")
 
 
 def _are_samples(processes: list[Any]) -> bool:

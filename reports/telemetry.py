@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from .read import _open
+from .read import open_plain
 
 TELEMETRY = "telemetry.jsonl"
 LINE_CAP_BYTES = 1 << 16  # a sample has some 300
@@ -38,7 +38,7 @@ def telemetry(run: Path) -> pd.DataFrame:
     samples: list[dict[str, Any]] = []
     facts: dict[str, Any] = {"skipped": 0, "uuid": None, "period_s": None, "board_wide": [], "missing": {}}
     kind = None
-    file = _open(run / TELEMETRY)
+    file = open_plain(run / TELEMETRY)
     for line in _lines(file) if file else ():
         document = _object(line)
         if document and _is_header(document):
