@@ -38,7 +38,7 @@ QUANTITIES: dict[str, Quantity] = {
     "energy": Quantity("energy per call", "of the whole board", per_call("energy_j"), "J"),
     "clock": Quantity("SM clock", "at the end of the windows, under load", plainly("sm_clock_mhz"), "MHz"),
     "temperature": Quantity("temperature", "at the end of the windows", plainly("temperature_c"), "°C"),
-    "rate": Quantity("calls per second", "in the steady loop", lambda window: window["calls"] / window["window_s"], "1/s"),
+    "rate": Quantity("calls per second", "in the steady loop", lambda window: window["calls"] / window["window_s"], ""),
 }
 NAMED = {"gpm": "sm_active", "busy": "busy", "host": "host"}
 """The quantity that a tier is named after; tier derived has none in its windows."""
@@ -85,7 +85,9 @@ def finding(rows: list[Row]) -> str:
     energy = {row["backend"]: found for row in rows if (found := seen(row, "energy")) is not None}
     if len(backends(rows)) > 1 and len(energy) > 1:
         high, low = max(energy, key=lambda b: energy[b].value), min(energy, key=lambda b: energy[b].value)
-        parts.append(f"a call of {high} takes {energy[high].value / energy[low].value:.2g} times the energy of one of {low}")
+        ratio = energy[high].value / energy[low].value
+        alike = f"a call takes {energy[low].value:.3g} J or little more with each"
+        parts.append(alike if ratio < STATED_RATIO else f"a call of {high} takes {ratio:.2g} times the energy of one of {low}")
     return "; ".join(parts)
 
 
@@ -94,9 +96,10 @@ def _extremes(rows: list[Row], name: str, words: str) -> list[str]:
     if len(shares) < 2:
         return []
     high, low = max(shares, key=lambda b: shares[b]), min(shares, key=lambda b: shares[b])
-    title = {"sm_active": "the SMs active for", "busy": "some kernel running for", "host": "its threads busy for"}[name]
+    title = {"sm_active": "the SMs active for", "busy": "some kernel running for", "host": "the host's threads busy for"}[name]
     if shares[high] < STATED_RATIO * shares[low]:
-        return [f"all keep {title} {shares[low]:.0%} to {shares[high]:.0%} of the time"]
+        span = list(dict.fromkeys((f"{shares[low]:.0%}", f"{shares[high]:.0%}")))
+        return [f"all keep {title} {' to '.join(span)} of the time"]
     return [words.format(high=high, low=low, title=title, most=f"{shares[high]:.0%} of the time", least=f"{shares[low]:.0%}")]
 
 

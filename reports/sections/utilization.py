@@ -15,6 +15,7 @@ TITLE = "What the device did meanwhile"
 ORDER = 45
 NEEDS = ("windows", "utilization_tier")
 
+MOST_NAMES = 5
 TIERS = {
     "gpm": "The GPU's own performance counters say which share of its SMs was at work.",
     "busy": "This GPU, or its driver, gives no performance counters. What is shown is the share of the time in which any kernel ran: "
@@ -34,11 +35,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     for group in groups(rows, None):
         said = utilization.finding(group.rows)
         if said:
-            yield Text(text=f"{group.said(said)[0].upper()}{group.said(said)[1:]}.")
+            yield Text(text=f"{group.said(said)}.")
         for way in utilization.ways(group.rows):
             yield _table(group, meta, way)
     if reasons := utilization.missing(rows):
-        lines = [f"{list_text(names)} ({reason})" for reason, names in reasons.items()]
+        lines = [f"{list_text(shortened(names))} ({reason})" for reason, names in reasons.items()]
         yield Text(text=f"Missing, with the reason: {'; '.join(lines)}.", kind="note")
     if any(len(utilization.windows(row)) == 1 for row in rows):
         yield Text(text="Cases with one window have no interval: counters that move in steps make it uncertain by up to 10 %.", kind="note")
@@ -61,4 +62,8 @@ def value_text(found: Interval, unit: str) -> str:
     """A value with half the width of its interval: `81 % ± 2`, `3.21 J ± 0.05`."""
     scale, shown = (100, "%") if unit == "share" else (1e3, "mJ") if unit == "J" and found.value < 1 else (1, unit)
     half = f" ± {number_text(utilization.half_width(found) * scale)}" if utilization.exact(found) else ""
-    return f"{number_text(found.value * scale)}{half} {shown}"
+    return f"{number_text(found.value * scale)}{half} {shown}".rstrip()
+
+
+def shortened(names: list[str]) -> list[str]:
+    return names if len(names) <= MOST_NAMES else [*names[: MOST_NAMES - 1], f"{len(names) - MOST_NAMES + 1} more"]
