@@ -1,14 +1,18 @@
 """What else the machine did during a block is read, kept, and judged by fixed limits."""
 
+import json
 import mmap
 import resource
-from types import SimpleNamespace
+import subprocess
+import sys
 
 import pytest
 import torch
 
 from attnbench.harness import conditions
-from attnbench.harness.conditions import DeviceConditions, HostConditions, conditions_for, contended, throttled
+from attnbench.harness.conditions import HostConditions, conditions_for, contended, throttled
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100
 
 PAGES = 4096
 
@@ -96,47 +100,44 @@ def test_a_block_is_throttled_by_quota_power_or_heat_and_not_by_idling(readings,
     assert throttled(readings) is verdict
 
 
-class NoReading(Exception):
-    pass
+def device_conditions(driver, uuid="GPU-11111111-2222-3333-4444-555555555555"):
+    """One block's readings on a GPU that a scripted driver answers for: in a process of its own, which loads that driver at its start."""
+    program = f"""
+import json
+from attnbench.harness.conditions import DeviceConditions
+from attnbench.harness.nvml import Device
+
+found = DeviceConditions(Device(uuid={uuid!r}))
+found.before()
+print(json.dumps(found.after()))
+"""
+    extra = driver.environment if driver else {}
+    done = subprocess.run([sys.executable, "-c", program], env=environment(extra), capture_output=True, text=True, timeout=60, check=True)
+    return json.loads(done.stdout)
 
 
-def fake_nvml(**functions):
-    """An NVML that has only what is named."""
-    return SimpleNamespace(NVMLError=NoReading, NVML_CLOCK_SM=1, NVML_TEMPERATURE_GPU=0, **functions)
-
-
-def not_supported(*_):
-    raise NoReading
-
-
-def device_conditions(monkeypatch, nvml, handle="gpu"):
-    monkeypatch.setattr(conditions, "nvml_handle", lambda device: (nvml, handle))
-    found = DeviceConditions(torch.device("cuda"))
-    found.before()
-    return found.after()
-
-
-def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(monkeypatch):
-    nvml = fake_nvml(
-        nvmlDeviceGetClockInfo=lambda handle, which: 1980,
-        nvmlDeviceGetTemperature=lambda handle, which: 41,
-        nvmlDeviceGetCurrentClocksEventReasons=lambda handle: 0x4,
-    )
-    readings = device_conditions(monkeypatch, nvml)
-    assert (readings["sm_clock_mhz"], readings["temperature_c"], readings["clock_event_reasons"]) == (1980, 41, 4)
+def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
+    fake_nvml.write(H100 + "sm_clock_mhz 1755\ntemperature_c 41\nevent_reasons 0x4\n")
+    readings = device_conditions(fake_nvml)
+    assert (readings["sm_clock_mhz"], readings["temperature_c"], readings["clock_event_reasons"]) == (1755, 41, 4)
     assert readings["wall_s"] > 0
     assert throttled(readings)
 
 
-def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(monkeypatch):
-    nvml = fake_nvml(nvmlDeviceGetClockInfo=not_supported, nvmlDeviceGetTemperature=lambda handle, which: 41)
-    readings = device_conditions(monkeypatch, nvml)
+def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(fake_nvml):
+    fake_nvml.write(H100 + "sm_clock_mhz unsupported\ntemperature_c 41\nevent_reasons unsupported\n")
+    readings = device_conditions(fake_nvml)
     assert readings["temperature_c"] == 41
     assert not {"sm_clock_mhz", "clock_event_reasons"} & set(readings)
 
 
-def test_without_nvml_a_gpu_has_the_hosts_conditions(monkeypatch):
-    readings = device_conditions(monkeypatch, None, None)
+def test_a_reason_that_the_driver_calls_unknown_is_none(fake_nvml):
+    fake_nvml.write(H100 + "event_reasons 0x8000000000000004\n")
+    assert device_conditions(fake_nvml)["clock_event_reasons"] == 4
+
+
+def test_without_nvml_a_gpu_has_the_hosts_conditions():
+    readings = device_conditions(None)
     assert readings["wall_s"] > 0
     assert not {"sm_clock_mhz", "temperature_c", "clock_event_reasons"} & set(readings)
 
