@@ -60,3 +60,24 @@ def test_the_environment_names_the_gpu(attnbench):
     facts = json.loads((Path(done.stdout.strip()) / "run.json").read_text())["environment"]
     assert all(facts[name] for name in ("device_name", "device_uuid", "compute_capability", "driver", "cuda", "cudnn"))
     assert attnbench("doctor").returncode == 0
+
+
+def test_counters_of_a_steady_kernel_agree_between_windows_and_name_their_tier(attnbench):
+    shape = ("--batch", "4", "--seq-len", "4k", "--d-model", "1024", "--heads", "16", "--dtype", "bf16")
+    plan = ("--set", "plan.windows=3", "--set", "plan.window_s=2", "--set", "measure=[latency,utilization,energy,graphs,kernels]")
+    (row,) = rows_of(attnbench("run", "--backends", "sdpa:flash", *shape, *QUICK, *plan)).values()
+    assert row["utilization_tier"] in ("gpm", "busy"), row["missing"]
+    name = {"gpm": "sm_active_ratio", "busy": "kernel_busy_ratio"}[row["utilization_tier"]]
+    for way in ("eager", "graph"):
+        values = [window[name] for window in row["windows"] if window["way"] == way]
+        assert len(values) == 3, row["missing"]
+        assert min(values) > 0.5
+        assert max(values) <= 1.05 * min(values)
+    for window in row["windows"]:
+        assert window["power_w"] > 50
+        assert window["sm_clock_mhz"] > 100
+        assert window["sm_occupancy_ratio"] is None or window["sm_occupancy_ratio"] <= window["sm_active_ratio"] <= 1.01
+    kernels = row["tables"]["kernel_table"]
+    assert any("flash" in kernel["name"].lower() for kernel in kernels), kernels
+    assert all(kernel["launch_count"] >= 1 for kernel in kernels)
+    assert any(kernel["grid"] and kernel["thread_register_count"] for kernel in kernels)
