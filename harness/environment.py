@@ -71,7 +71,7 @@ def collect(device: torch.device) -> dict[str, Any]:
         "device_memory_bytes": None,
         "driver": None,
         "cuda": torch.version.cuda,
-        "cudnn": torch.backends.cudnn.version(),
+        "cudnn": cudnn_version(),
         "cudnn_path": None,
         "cpu": cpu_name(),
         "cores": len(os.sched_getaffinity(0)),
@@ -104,6 +104,13 @@ def cuda_facts(device: torch.device) -> dict[str, Any]:
         "cudnn_path": loaded_library("libcudnn.so") or loaded_library("libcudnn"),
         "driver": system_fact("nvmlSystemGetDriverVersion").value,
     }
+
+
+def cudnn_version() -> int | None:
+    """As loaded; None also where a library of another version than torch was built for stands in its place."""
+    with suppress(RuntimeError):
+        return torch.backends.cudnn.version()
+    return None
 
 
 def loaded_library(name: str) -> str | None:

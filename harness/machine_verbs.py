@@ -1,6 +1,7 @@
-"""`attnbench doctor` and `attnbench selfcheck`: what this machine can measure, and how far its numbers can be believed."""
+"""`attnbench doctor`, also with --calibrate, and `attnbench selfcheck`: what this machine can measure, and how far to believe it."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,19 +9,54 @@ import typer
 from .flags import DEFAULT_ROOT, Device, Quiet, Root, Seed, Wait
 
 
-def doctor(as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False) -> None:
-    """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is there but not usable."""
+def doctor(
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Check counters against known work, measure this device's peaks, and keep both in --out.")
+    ] = False,
+    device: Annotated[Device, typer.Option(help="With --calibrate: what to calibrate; auto takes a GPU where there is one.")] = Device.AUTO,
+    out: Root = DEFAULT_ROOT,
+    wait: Wait = False,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is there but no run on it could be trusted.
+
+    With --calibrate exit code 1 where a check is off.
+    """
     import json
 
-    from .doctor import examine
     from .show import echo_table
 
-    findings = examine()
+    if calibrate:
+        raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
+    from .doctor import examine
+
+    findings = examine(out)
     if as_json:
         typer.echo(json.dumps(findings.as_dict(), indent=2))
     else:
-        echo_table(findings.table())
+        for number, drawn in enumerate(findings.tables()):
+            typer.echo("" if number else None, nl=bool(number))
+            echo_table(drawn)
     raise typer.Exit(findings.exit_code)
+
+
+def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
+    import json
+
+    from .calibrate import calibrate, line_of
+    from .calibration_table import sentences, tables
+    from .show import echo_table
+
+    calibration = calibrate(device, out, wait=wait)
+    if as_json:
+        typer.echo(json.dumps(line_of(calibration), indent=2))
+        return calibration.exit_code
+    for drawn in tables(calibration):
+        echo_table(drawn)
+        typer.echo("")
+    for sentence in sentences(calibration, out):
+        typer.echo(sentence)
+    return calibration.exit_code
 
 
 def selfcheck(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from .calibrate import newest_calibration
 from .case import Case, Group, case_of
 from .choice import Choice, select
 from .costs import known
@@ -96,6 +97,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
         device = worker.ready["device"]
         groups, walls, duplicates = select(scenario, device, choice)
         memory_gib = scenario.limits.memory_gib
+        calibration = calibration_of(root, worker.ready["environment"])
         terms = Terms(
             device=device,
             plan=scenario.plan,
@@ -107,6 +109,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             contrast=scenario.contrast,
             watch=scenario.watched(),
             gpu_uuid=manner.gpu_uuid,
+            peaks=calibration["peaks"] if calibration else None,
         )
         meta = {
             "attnbench": worker.ready["environment"]["attnbench"],
@@ -117,6 +120,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             "memory_bytes": terms.budget_bytes,
             "seed": seed,
             "environment": worker.ready["environment"],
+            "calibration": calibration,
             "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
             "walls": [wall.fields() for wall in walls],
         }
@@ -145,6 +149,7 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
             contrast=tuple(scenario["contrast"]),
             watch=scenario.get("watch", {}),
             gpu_uuid=manner.gpu_uuid,
+            peaks=(meta.get("calibration") or {}).get("peaks"),
         )
         store = Store.reopen(path)
         last = {row["case"]: Last(row["status"], row["attempt"]) for row in read_rows(path)}
@@ -247,6 +252,12 @@ def device_for(worker: Worker, manner: Manner, signals: Signals) -> AbstractCont
     """Exclusive use of the device, as far as our own runs go."""
     device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
     return alone_on(device, wait=manner.wait, check=signals.check)
+
+
+def calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What `attnbench doctor --calibrate` found last on this device."""
+    name = environment["device_name"] if environment["device"] == "cuda" else environment["cpu"]
+    return newest_calibration(root, environment["device_uuid"], name)
 
 
 def difference(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:

@@ -27,7 +27,12 @@ def rows(tmp_path, monkeypatch, fake_nvml):
     def measured(measure="[latency, utilization, energy]", gpu_uuid=UUID, script=COUNTERS, backends="fused,sdpa", **more):
         fake_nvml.write(H100 + script)
         flags = {"backends": backends, "batch": "1", "seq_len": "64,128", "d_model": "32", "heads": "2"}
-        changes = [f"plan={PLAN}", f"measure={measure}", "device=cpu", *(f"{key.replace('__', '.')}={value}" for key, value in more.items())]
+        changes = [
+            f"plan={PLAN}",
+            f"measure={measure}",
+            "device=cpu",
+            *(f"{key.replace('__', '.')}={value}" for key, value in more.items()),
+        ]
         planned = scenario.from_axes(flags, changes)
         outcome = start_run(planned, tmp_path, 0, Choice(), Manner(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid))
         return [json.loads(line) for line in (outcome.path / "rows.jsonl").read_text().splitlines()]
