@@ -109,7 +109,8 @@ def cuda_facts(device: torch.device) -> dict[str, Any]:
 def cudnn_version() -> int | None:
     """As loaded; None also where a library of another version than torch was built for stands in its place."""
     with suppress(RuntimeError):
-        return torch.backends.cudnn.version()
+        version: int | None = torch.backends.cudnn.version()
+        return version
     return None
 
 

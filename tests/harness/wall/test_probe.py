@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from attnbench.harness.case import Case
 from attnbench.harness.attempt import Setting
+from attnbench.harness.case import Case
 from attnbench.harness.nvml import Device
 from attnbench.harness.wall.probe import probe
 from attnbench.impls import Problem
