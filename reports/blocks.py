@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "plain"]
+Scale = Literal["log", "linear"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
@@ -37,13 +40,15 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of logarithmic axes; `line` is a horizontal one, with its label."""
+    """One pair of axes; `line` is a horizontal one, with its label. `unit` is that of y: it says how ticks are written."""
 
     x_label: str
     y_label: str
-    unit: Literal["bytes", "ms", "ratio"]
+    unit: Unit
     series: tuple[Series, ...]
     line: tuple[float, str] | None = None
+    x_scale: Scale = "log"
+    y_scale: Scale = "log"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

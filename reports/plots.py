@@ -9,12 +9,13 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from .blocks import Figure, Panel, Series
-from .words import bytes_text, count_text, time_text, visible
+from .words import bytes_text, count_text, rate_text, time_text, visible
 
 # Seen at 3:1 or better on white and on #121212; told apart by colour-blind eyes (Okabe-Ito and Tol).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#717581", "#AA3377", "#4477AA", "#EE6677", "#228833")
@@ -25,6 +26,7 @@ INK = "#010203"  # becomes currentColor
 WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
 LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
+TENS = ("ms", "flops_per_s", "plain")  # units of which logarithmic axes are told in powers of ten
 STYLE: dict[Any, Any] = {
     "font.size": 9.5,
     "axes.spines.top": False,
@@ -63,6 +65,8 @@ def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
     ys += [panel.line[0] for panel in panels if panel.line is not None]
     ys += [0.6, 1.8] if panels[0].unit == "ratio" else []
     low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
+    if panels[0].y_scale == "linear":
+        return min(0.0, low), high + 0.1 * (high - min(0.0, low) or 1)
     crosses = max((_stacked(series.x, panel.series) for panel in panels for series in panel.series), default=0)
     room = 0.08 + 0.07 * crosses  # of the height
     return low / 1.5, high * max(1.5, (1.5 * high / low) ** (room / (1 - room)))
@@ -74,8 +78,10 @@ def _stacked(xs: Sequence[float], series: Sequence[Series]) -> int:
 
 
 def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[float, float]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_yscale("log", base=2 if panel.unit != "ms" else 10)
+    if panel.x_scale == "log":
+        axes.set_xscale("log", base=2)
+    if panel.y_scale == "log":
+        axes.set_yscale("log", base=10 if panel.unit in TENS else 2)
     stacked: dict[float, int] = {}
     for series in panel.series:
         _series(axes, series, _look(series.backend, backends), stacked)
@@ -85,16 +91,24 @@ def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[floa
         axes.annotate(panel.line[1], (0, panel.line[0]), (3, 3), xycoords=where, textcoords="offset points", fontsize=LEGEND_SIZE)
     axes.set(xlabel=visible(panel.x_label), ylabel=visible(panel.y_label))
     xs = sorted({x for series in panel.series for x in series.x})
-    if xs:
+    if xs and panel.x_scale == "log":
         axes.set_xlim(xs[0] / 1.35, xs[-1] * 1.35)
     axes.set_ylim(*limits)
     shown = xs[:: -(ceil(len(xs) / MOST_X_TICKS) or 1)]
     ticks = _ticks(*limits, panel.unit)
-    labels = [_tick_text(tick, panel.unit) for tick in ticks]
-    for axis, places, texts in ((axes.xaxis, shown, [count_text(x) for x in shown]), (axes.yaxis, ticks, labels)):
-        axis.set_major_locator(FixedLocator(places))
-        axis.set_major_formatter(FixedFormatter(texts))
-        axis.set_minor_locator(NullLocator())
+    if panel.x_scale == "log":
+        _tick(axes.xaxis, shown, [count_text(x) for x in shown])
+    if panel.y_scale == "log":
+        _tick(axes.yaxis, ticks, [_tick_text(tick, panel.unit) for tick in ticks])
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(MOST_Y_TICKS - 1))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: _tick_text(tick, panel.unit)))
+
+
+def _tick(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
+    axis.set_major_locator(FixedLocator(list(places)))
+    axis.set_major_formatter(FixedFormatter(list(texts)))
+    axis.set_minor_locator(NullLocator())
 
 
 def _series(axes: Axes, series: Series, look: dict[str, Any], stacked: dict[float, int]) -> None:
@@ -147,15 +161,17 @@ def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: floa
 
 
 def _tick_text(tick: float, unit: str) -> str:
-    return (
-        bytes_text(tick) if unit == "bytes" else time_text(tick).replace(".00 ", " ").replace(".0 ", " ") if unit == "ms" else f"{tick:g}"
-    )
+    if unit == "bytes":
+        return bytes_text(tick)
+    if unit in ("ms", "flops_per_s"):
+        return (time_text(tick) if unit == "ms" else rate_text(tick)).replace(".00 ", " ").replace(".0 ", " ")
+    return f"{tick:.0%}" if unit == "share" else f"{tick:g}"
 
 
 def _ticks(low: float, high: float, unit: str) -> list[float]:
     """Round values within the limits, not too many."""
     ticks: list[float] = []
-    if unit == "ms":
+    if unit in TENS:
         decades = range(floor(log10(low)), ceil(log10(high)) + 1)
         for steps in ((1, 2, 5), (1, 3), (1,)):
             ticks = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
