@@ -8,17 +8,18 @@ from typing import NamedTuple
 from .case import Case, Group, group_cases
 from .errors import NothingSelected
 from .scenario import Scenario
+from .study import Planned, studies_of
 from .wall.plan import Wall, walls_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which cases and walls of a scenario to measure: backends, shell patterns, or parts, of their ids."""
+    """Which cases, walls and studies of a scenario to measure: backends, shell patterns, or parts, of their ids."""
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
 
-    def takes(self, one: Case | Wall) -> bool:
+    def takes(self, one: Case | Wall | Planned) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
             return any(pattern in (one.id, one.backend) or fnmatchcase(one.id, f"*{pattern}*") for pattern in patterns)
 
@@ -30,6 +31,7 @@ class Selection(NamedTuple):
 
     groups: tuple[Group, ...]
     walls: tuple[Wall, ...]
+    studies: tuple[Planned, ...]
     duplicates: int
 
     @property
@@ -38,13 +40,14 @@ class Selection(NamedTuple):
 
 
 def select(scenario: Scenario, device: str, choice: Choice) -> Selection:
-    """The chosen cases, in their groups, and walls. Raises NothingSelected."""
+    """The chosen cases, in their groups, walls and studies. Raises NothingSelected."""
     problem_groups, duplicates = scenario.problem_groups(device)
     every, walls = group_cases(scenario.backends, problem_groups), walls_of(scenario, device)
     groups = tuple(Group(number=group.number, cases=cases) for group in every if (cases := tuple(filter(choice.takes, group.cases))))
-    some = Selection(groups, tuple(filter(choice.takes, walls)), duplicates)
-    if not some.groups and not some.walls:
-        ids = [*(case.id for group in every for case in group.cases), *(wall.id for wall in walls)]
+    studies = studies_of(scenario, device)
+    some = Selection(groups, tuple(filter(choice.takes, walls)), tuple(filter(choice.takes, studies)), duplicates)
+    if not some.groups and not some.walls and not some.studies:
+        ids = [*(case.id for group in every for case in group.cases), *(wall.id for wall in walls), *(study.id for study in studies)]
         example = next(iter(ids), "none")
         raise NothingSelected(f"--only and --skip leave no case; they match parts of case ids such as {example}")
     return some

@@ -6,7 +6,7 @@ import typer
 
 from .flags import DEFAULT_ROOT, Device, Root
 
-list_app = typer.Typer(help="List backends, scenarios or runs.", no_args_is_help=True, rich_markup_mode=None)
+list_app = typer.Typer(help="List backends, scenarios, studies, probes or runs.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @list_app.command("backends")
@@ -25,6 +25,24 @@ def list_scenarios() -> None:
     from .show import echo_table
 
     echo_table(scenarios_table())
+
+
+@list_app.command("studies")
+def list_studies() -> None:
+    """What can be looked at without timing it, and the question that each study answers."""
+    from .listing import studies_table
+    from .show import echo_table
+
+    echo_table(studies_table())
+
+
+@list_app.command("probes")
+def list_probes() -> None:
+    """What is read of the device while a backend runs, and which `measure` asks for it."""
+    from .listing import probes_table
+    from .show import echo_table
+
+    echo_table(probes_table())
 
 
 @list_app.command("runs")

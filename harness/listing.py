@@ -1,4 +1,4 @@
-"""What there is: backends, scenarios and runs, as tables."""
+"""What there is: backends, scenarios, studies, probes and runs, as tables."""
 
 from collections import Counter
 from pathlib import Path
@@ -34,6 +34,25 @@ def scenarios_table() -> Table:
     return table("", ("scenario", "question"), [(name, question) for name, _, question in summaries()])
 
 
+def studies_table() -> Table:
+    from . import studies
+
+    return table("", ("study", "question"), [(name, studies.load(name).QUESTION) for name in studies.names()])
+
+
+def probes_table() -> Table:
+    from . import probes
+
+    rows = []
+    for name in probes.names():
+        probe = probes.load(name)
+        rows += [
+            (name if place == 0 else "", ", ".join(probe.MEASURES) if place == 0 else "", column, meaning)
+            for place, (column, meaning) in enumerate(probe.COLUMNS.items())
+        ]
+    return table("", ("probe", "measure", "column", "meaning"), rows)
+
+
 def runs_table(root: Path) -> Table:
     from .store import read_meta, read_rows, runs
 
@@ -41,7 +60,7 @@ def runs_table(root: Path) -> Table:
     for path in runs(root):
         meta = read_meta(path)
         last = {row["case"]: row["status"] for row in read_rows(path)}
-        missing = len({one["case"] for one in [*meta["cases"], *meta.get("walls", ())]} - set(last))
+        missing = len({one["case"] for one in [*meta["cases"], *meta.get("walls", ()), *meta.get("studies", ())]} - set(last))
         ended = ", ".join(part for part in (counts(Counter(last.values())), f"{missing} not reached" if missing else "") if part)
         rows.append((path.name, meta["device"], ended))
     return table("" if rows else f"no runs in {root}", ("run", "device", "cases"), rows)

@@ -23,6 +23,7 @@ from .scenario import Plan, Scenario
 from .signals import Signals
 from .spawn import Fault, Interrupted, Worker
 from .store import LOGS, Store, read_meta, read_rows
+from .study import Inquiry, Planned, StudyRecord, study_of
 from .timeline import Timeline
 from .wall.hunt import Hunt
 from .wall.plan import Wall, wall_of
@@ -30,6 +31,8 @@ from .wall.record import WallRecord
 
 FINGERPRINT = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
 """Facts of the environment that must be equal before rows of two starts may stand in one run."""
+
+AnyRecord = Record | WallRecord | StudyRecord
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our reference and for everybody else
 
@@ -44,11 +47,11 @@ class Last(NamedTuple):
 class Listener(Protocol):
     """Is told how a run goes; prints, or keeps quiet."""
 
-    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None: ...
+    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
-    def finished(self, record: Record | WallRecord) -> None: ...
+    def finished(self, record: AnyRecord) -> None: ...
 
     def remark(self, text: str) -> None: ...
 
@@ -70,11 +73,12 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What is left to measure, and where it goes. `last`: the rows that the run has already, by case or wall."""
+    """What is left to measure, and where it goes. `last`: the rows that the run has already, by case, wall or study."""
 
     store: Store
     groups: tuple[Group, ...]
     walls: tuple[Wall, ...]
+    studies: tuple[Planned, ...]
     terms: Terms
     remarks: Sequence[str]
     last: Mapping[str, Last] = field(default_factory=dict)
@@ -95,7 +99,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
     """Measure a scenario into a new run folder. Raises Refusal."""
     with Signals() as signals, first_worker(scenario.device, signals) as worker, device_for(worker, manner, signals):
         device = worker.ready["device"]
-        groups, walls, duplicates = select(scenario, device, choice)
+        groups, walls, studies, duplicates = select(scenario, device, choice)
         memory_gib = scenario.limits.memory_gib
         calibration = calibration_of(root, worker.ready["environment"])
         terms = Terms(
@@ -123,10 +127,11 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
             "calibration": calibration,
             "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
             "walls": [wall.fields() for wall in walls],
+            "studies": [study.fields() for study in studies],
         }
         store = Store.create(root, scenario.name, meta)
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
-        job = Job(store=store, groups=groups, walls=walls, terms=terms, remarks=remarks)
+        job = Job(store=store, groups=groups, walls=walls, studies=studies, terms=terms, remarks=remarks)
         return _measure(job, worker, signals, manner.listener)
 
 
@@ -161,15 +166,17 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
                 numbered.setdefault(fields["group"], []).append(case_of(fields))
         groups = tuple(Group(number=number, cases=tuple(cases)) for number, cases in numbered.items())
         walls = tuple(wall_of(fields) for fields in meta.get("walls", ()) if fields["case"] not in settled)
+        studies = tuple(study_of(fields) for fields in meta.get("studies", ()) if fields["case"] not in settled)
         remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
-        job = Job(store=store, groups=groups, walls=walls, terms=terms, remarks=remarks, last=last)
+        job = Job(store=store, groups=groups, walls=walls, studies=studies, terms=terms, remarks=remarks, last=last)
         return _measure(job, worker, signals, manner.listener)
 
 
 def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> Outcome:
-    """Lap by lap, then wall by wall; every row is on disk as soon as it is final."""
+    """Lap by lap, then walls and studies; every row is on disk as soon as it is final."""
     store, groups, terms, last = job.store, job.groups, job.terms, job.last
-    left: list[Case | Wall] = [*(case for group in groups for case in group.cases), *job.walls]
+    beside: tuple[Wall | Planned, ...] = (*job.walls, *job.studies)
+    left: list[Case | Wall | Planned] = [*(case for group in groups for case in group.cases), *beside]
     ids = {one.id for one in left}
     outcome = Outcome(path=store.path)
     outcome.statuses.update(row.status for case, row in last.items() if case not in ids)
@@ -179,15 +186,17 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
     timeline = Timeline(store.path, terms.gpu_uuid or worker.ready["environment"]["device_uuid"])
     lap = Lap(Means(terms=terms, crew=crew, attempts=attempts, running=listener.running, timeline=timeline))
     hunt = Hunt(terms, crew, attempts, listener.running)
+    inquiry = Inquiry(terms, crew, attempts, listener.running)
 
-    def keep(records: Sequence[Record | WallRecord]) -> None:
+    def keep(records: Sequence[AnyRecord]) -> None:
         store.append(record.row() for record in records)
         for record in records:
             outcome.statuses[record.status] += 1
             listener.finished(record)
 
     done = sum(outcome.statuses.values())
-    listener.begin(store.path, len(left) - len(job.walls) + done, len(job.walls), done, job.remarks)
+    planned = {"cases": len(left) - len(beside) + done, "walls": len(job.walls), "studies": len(job.studies)}
+    listener.begin(store.path, planned, done, job.remarks)
     reached: set[str] = set()
     try:
         crew.adopt(worker)
@@ -202,12 +211,16 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
             reached.add(wall.id)
             keep([hunt.record(wall)])
             signals.check()
+        for study in job.studies:
+            reached.add(study.id)
+            keep([inquiry.record(study)])
+            signals.check()
         crew.close()
     except Interrupted:
         outcome.signal = signals.received
         name = signal.Signals(signals.received or signal.SIGINT).name
         stopped = Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"
-        records: list[Record | WallRecord] = [*lap.unfinished(*stopped), *hunt.unfinished(*stopped)]
+        records: list[AnyRecord] = [*lap.unfinished(*stopped), *hunt.unfinished(*stopped), *inquiry.unfinished(*stopped)]
         crew.close(at_once=True)
         never = [one for one in left if one.id not in reached]
         keep(records)
@@ -222,11 +235,13 @@ def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> 
     return outcome
 
 
-def not_reached(one: Case | Wall, terms: Terms, attempts: dict[str, int], name: str) -> Record | WallRecord:
+def not_reached(one: Case | Wall | Planned, terms: Terms, attempts: dict[str, int], name: str) -> AnyRecord:
     reason = f"not reached: stopped by {name}; attnbench run --resume takes it up again"
     attempt, status, device = attempts.get(one.id, 0) + 1, Status.INTERRUPTED, terms.device
     if isinstance(one, Wall):
         return WallRecord(wall=one, device=device, attempt=attempt, status=status, reason=reason, memory_bytes=terms.budget_bytes)
+    if isinstance(one, Planned):
+        return StudyRecord(planned=one, device=device, attempt=attempt, status=status, reason=reason)
     return Record(case=one, device=device, attempt=attempt, status=status, reason=reason, **known(one.problem))
 
 

@@ -94,7 +94,7 @@ def selfcheck(device: str, root: Path, seed: int, manner: Manner) -> Verdict:
         started = datetime.now(UTC).isoformat(timespec="seconds")
         crew = Crew(terms, Path(logs), signals.wake_fd)
         signals.second = lambda: crew.close(at_once=True)
-        manner.listener.begin(root / FILE, len(cases), 0, 0, [])
+        manner.listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
         try:
             crew.adopt(worker)
             records = []

@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .record import Record, Status
+from .study import StudyRecord
 from .wall.record import WallRecord
 
 STYLE = {
@@ -51,20 +52,21 @@ class LiveProgress:
         )
         self.started = time.monotonic()
 
-    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None:
+    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None:
         already = f", {done} of them already measured" if done else ""
-        planned = [*([f"{cases} cases"] if cases or not walls else []), *([f"{walls} walls"] if walls else [])]
-        self.out.print(f"{' and '.join(planned)}{already}; writing {escape(str(path))}")
+        parts = [f"{count} {what}" for what, count in planned.items() if count] or ["0 cases"]
+        self.out.print(f"{' and '.join(parts)}{already}; writing {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        self.task = self.bar.add_task("measuring", total=cases + walls, completed=done, what="")
-        self.total, self.done = cases + walls, done
+        total = sum(planned.values())
+        self.task = self.bar.add_task("measuring", total=total, completed=done, what="")
+        self.total, self.done = total, done
         self.bar.start()
 
     def running(self, what: str, phase: str) -> None:
         self.bar.update(self.task, what=f"{escape(what)} {phase}")
 
-    def finished(self, record: Record | WallRecord) -> None:
+    def finished(self, record: Record | WallRecord | StudyRecord) -> None:
         self.done += 1
         self.bar.advance(self.task)
         number = f"{self.done:>{len(str(self.total))}}/{self.total}"
@@ -80,11 +82,11 @@ class LiveProgress:
 class QuietProgress:
     """Nothing."""
 
-    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None: ...
+    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
-    def finished(self, record: Record | WallRecord) -> None: ...
+    def finished(self, record: Record | WallRecord | StudyRecord) -> None: ...
 
     def remark(self, text: str) -> None: ...
 
@@ -97,13 +99,13 @@ class JsonProgress(QuietProgress):
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = out or sys.stdout
 
-    def begin(self, path: Path, cases: int, walls: int, done: int, remarks: Sequence[str]) -> None:
-        self._say({"reason": "begin", "run": str(path), "cases": cases, "walls": walls, "done": done, "remarks": list(remarks)})
+    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None:
+        self._say({"reason": "begin", "run": str(path), **planned, "done": done, "remarks": list(remarks)})
 
     def running(self, what: str, phase: str) -> None:
         self._say({"reason": "running", "case": what, "phase": phase})
 
-    def finished(self, record: Record | WallRecord) -> None:
+    def finished(self, record: Record | WallRecord | StudyRecord) -> None:
         row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
         self._say({"reason": "finished", "row": row})
 
@@ -114,7 +116,7 @@ class JsonProgress(QuietProgress):
         print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
 
-def line_of(record: Record | WallRecord) -> str:
+def line_of(record: Record | WallRecord | StudyRecord) -> str:
     """What is finished in one line: latency with its half-width, the longest N that fits, or why there is none."""
     from humanize import naturalsize
 
@@ -129,6 +131,8 @@ def line_of(record: Record | WallRecord) -> str:
         failed = "" if record.seq_len_high is None else f", fails from {record.seq_len_high}"
         predicted = "" if record.predicted_seq_len is None else f", predicted {record.predicted_seq_len}"
         return f"{name}  [green]fits up to N = {record.seq_len_low}[/]{failed}{predicted}; limited by {record.limited_by}"
+    if isinstance(record, StudyRecord):
+        return f"{name}  [green]{len(record.findings)} findings[/]"
     parts = [name]
     if record.block_ms:
         interval = latency_interval(record.block_ms)

@@ -1,7 +1,7 @@
 """The disposable process in which backends run: requests in, events out, one JSON object per line on its own two pipes.
 
 Started as `python -m attnbench.harness.worker REQUEST_FD EVENT_FD DEVICE`; stdout and stderr stay free for whatever backends print.
-Requests carry the key "op": free, set, judge, open, block, watch, dissect, close; predict and probe for a wall. Each is answered
+Requests carry the key "op": free, set, judge, open, block, watch, dissect, close; predict and probe for a wall; study. Each is answered
 by the events that measure.py lists, or by one event with what was asked for, then `done`.
 """
 
@@ -33,6 +33,7 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     from .budget import available_bytes
     from .case import case_of
     from .environment import collect, fix_threads, pick_device
+    from .inquire import inquire
     from .measure import Bench
     from .memory import settle
     from .nvml import Device, identity
@@ -72,6 +73,8 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
             say({"event": "predicted", **predict(wall_of(request["wall"]), bench.setting.device, bench.setting.budget_bytes)})
         elif request["op"] == "probe":
             say({"event": "probed", **probe(cases[0], bench.setting)})
+        elif request["op"] == "study":
+            say({"event": "studied", **inquire(request["study"], bench.setting)})
         elif request["op"] == "judge":
             bench.judge(cases)
         elif request["op"] == "open":

@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .words import plural, visible
+from .words import list_text, plural, visible
 
 Document = dict[str, Any]
 # MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
@@ -59,6 +59,13 @@ WALL_NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc"), (str,)),
     "spent_s": (int, float),
 }
+STUDY_REQUIRED: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("kind", "case", "study", "device", "status", "reason"), (str,)),
+    "attempt": (int,),
+    "findings": (list,),
+}
+STUDY_NULLABLE: dict[str, tuple[type, ...]] = {"log_tail": (str,), "started_utc": (str,), "spent_s": (int, float)}
+KINDS = {"latency": (REQUIRED, NULLABLE), "wall": (WALL_REQUIRED, WALL_NULLABLE), "study": (STUDY_REQUIRED, STUDY_NULLABLE)}
 PROBE: dict[str, tuple[type, ...]] = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
 WINDOW: dict[str, tuple[type, ...]] = {"way": (str,), "window_s": (int, float), "calls": (int,)}
 WINDOW_VALUES = (int, float, str, bool, type(None))
@@ -74,7 +81,7 @@ class BadRun(ValueError):
 class Run:
     """What stands in a run's folder: the last row of every case in the order of the plan, and the planned cases without a row.
 
-    Likewise `walls` and `missing_walls`.
+    Likewise `walls` and `missing_walls`, `studies` and `missing_studies`.
     """
 
     path: Path
@@ -83,6 +90,8 @@ class Run:
     missing: list[Document]
     walls: list[Document]
     missing_walls: list[Document]
+    studies: list[Document]
+    missing_studies: list[Document]
     notes: list[str]
 
 
@@ -94,7 +103,7 @@ def read_run(path: str | Path) -> Run:
         raise BadRun(f"{_name(folder)}: {found}; wanted the folder of a run, with run.json in it")
     notes: list[str] = []
     meta = _read_meta(folder / "run.json")
-    last: dict[str, dict[str, Document]] = {"latency": {}, "wall": {}}
+    last: dict[str, dict[str, Document]] = {kind: {} for kind in KINDS}
     other_kinds = 0
     for row in _read_rows(folder / "rows.jsonl", notes):
         if row["kind"] in last:
@@ -102,10 +111,21 @@ def read_run(path: str | Path) -> Run:
         else:
             other_kinds += 1
     if other_kinds:
-        notes.append(f"{plural(other_kinds, 'row')} of a kind other than latency and wall left out")
+        notes.append(f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(KINDS))} left out")
     rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
     walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)
-    return Run(path=folder, meta=meta, rows=rows, missing=missing, walls=walls, missing_walls=missing_walls, notes=notes)
+    studies, missing_studies = _by_plan(last["study"], meta.get("studies") or [], "studies", notes)
+    return Run(
+        path=folder,
+        meta=meta,
+        rows=rows,
+        missing=missing,
+        walls=walls,
+        missing_walls=missing_walls,
+        studies=studies,
+        missing_studies=missing_studies,
+        notes=notes,
+    )
 
 
 def _by_plan(last: dict[str, Document], plan: list[Document], what: str, notes: list[str]) -> tuple[list[Document], list[Document]]:
@@ -130,14 +150,20 @@ def _read_meta(path: Path) -> Document:
     memory_bytes = meta.get("memory_bytes")
     if memory_bytes is not None and (type(memory_bytes) is not int or not 0 <= memory_bytes < INT64):
         raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
-    if not isinstance(meta.get("walls", []), list):
-        raise BadRun(f"{_name(path)}: walls: wanted a list")
-    for plan, problem in (("cases", PROBLEM), ("walls", WALL_PROBLEM)):
+    for plan in ("walls", "studies"):
+        if not isinstance(meta.get(plan, []), list):
+            raise BadRun(f"{_name(path)}: {plan}: wanted a list")
+    plans: dict[str, dict[str, tuple[type, ...]]] = {
+        "cases": {"backend": (str,), **PROBLEM},
+        "walls": {"backend": (str,), **WALL_PROBLEM},
+        "studies": {"study": (str,)},
+    }
+    for plan, planned in plans.items():
         for number, one in enumerate(meta.get(plan, [])):
             where = f"{_name(path)}: {plan}[{number}]"
             if not isinstance(one, dict):
                 raise BadRun(f"{where}: wanted an object")
-            _check_fields(one, {"case": (str,), "backend": (str,), **problem}, where)
+            _check_fields(one, {"case": (str,), **planned}, where)
     return meta
 
 
@@ -216,9 +242,12 @@ def _check_fields(document: Document, wanted: dict[str, tuple[type, ...]], where
 
 
 def _check_row(row: Document, where: str) -> None:
-    is_wall = row.get("kind") == "wall"
-    _check_fields(row, WALL_REQUIRED if is_wall else REQUIRED, where)
-    nullable = WALL_NULLABLE if is_wall else NULLABLE
+    _check_fields(row, {"kind": (str,), "case": (str,)}, where)
+    if row["kind"] not in KINDS:
+        return  # of a later version, and left out
+    is_wall = row["kind"] == "wall"
+    required, nullable = KINDS[row["kind"]]
+    _check_fields(row, required, where)
     _check_fields(row, {field: types for field, types in nullable.items() if row.get(field) is not None}, where)
     for number, trial in enumerate(row["probes"] if is_wall else ()):
         if not isinstance(trial, dict):
@@ -231,6 +260,8 @@ def _check_row(row: Document, where: str) -> None:
             raise BadRun(f"{where}: {field}: wanted positive numbers in lists [process][block][call]")
     if row.get("conditions") is not None and not _are_readings(row["conditions"]):
         raise BadRun(f"{where}: conditions: wanted objects of numbers in lists [process][block]")
+    if not all(isinstance(finding, dict) for finding in row.get("findings") or []):
+        raise BadRun(f"{where}: findings: wanted a list of objects")
     for number, window in enumerate(row.get("windows") or []):
         if not isinstance(window, dict):
             raise BadRun(f"{where}: windows[{number}]: wanted an object")

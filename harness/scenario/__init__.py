@@ -44,6 +44,9 @@ Cases = Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)]
 Measures = Annotated[tuple[Measure, ...], AtLeastOne, BeforeValidator(as_tuple, list[Measure] | Measure)]
 
 
+Studies = Annotated[tuple[str, ...], BeforeValidator(as_tuple, list[str] | str)]
+
+
 class Scenario(Strict):
     """One YAML file. Every backend is measured on every problem of the grid and on every explicit case."""
 
@@ -72,6 +75,9 @@ class Scenario(Strict):
         default=Axes(),
         description="Which problems utilization, energy and kernels are measured on: those whose axes have one of the values given here. "
         "All problems if not given.",
+    )
+    studies: Studies = Field(
+        default=(), description="What to look at without timing it, on the smallest problem: names from `attnbench list studies`."
     )
     find_wall: bool = Field(
         default=False,

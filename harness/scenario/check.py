@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...impls import Problem, names
+from ..studies import names as study_names
 from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
 from .messages import first_lines, suggestion
 from .yaml_document import Document, Keys, shown
@@ -27,11 +28,17 @@ def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
         if backend not in known:
             place, name, hint = document.place(("backends", index)), document.name(("backends", index)), suggestion(backend, known)
             yield f"{place}: {name}: no backend {shown(backend)}; {hint}there are: {', '.join(known)}"
+    every = study_names()
+    for index, study in enumerate(scenario.studies):
+        if study not in every:
+            keys = ("studies", index)
+            hint = suggestion(study, every)
+            yield f"{document.place(keys)}: {document.name(keys)}: no study {shown(study)}; {hint}there are: {', '.join(every)}"
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
         place, backends = document.place(("baseline",)), ", ".join(scenario.backends)
         hint = suggestion(scenario.baseline, scenario.backends)
         yield f"{place}: baseline: found {shown(scenario.baseline)}; {hint}wanted one of backends: {backends}"
-    for field in ("backends", "contrast", "measure"):
+    for field in ("backends", "contrast", "measure", "studies"):
         values = getattr(scenario, field)
         for index, value in enumerate(values):
             if value in values[:index]:

@@ -180,7 +180,7 @@ def test_what_is_no_run_is_named(tmp_path: Path, path: str, message: str) -> Non
 def test_rows_of_another_kind_and_of_no_planned_case_are_told_of(run: Path) -> None:
     stranger = row(case("sdpa", problem(512)))
     with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(stranger) + "\n" + json.dumps(stranger | {"kind": "study"}) + "\n")
+        file.write(json.dumps(stranger) + "\n" + json.dumps(stranger | {"kind": "poem"}) + "\n")
     found = read_run(run)
     assert found.rows[-1]["case"] == stranger["case"]
-    assert found.notes == ["1 row of a kind other than latency and wall left out", "1 row of cases that are not in the plan"]
+    assert found.notes == ["1 row of a kind other than latency, wall and study left out", "1 row of cases that are not in the plan"]

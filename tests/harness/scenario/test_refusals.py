@@ -7,10 +7,12 @@ import pytest
 
 from attnbench.harness.errors import BadInput
 from attnbench.harness.scenario import from_axes, load
+from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
 
 GOOD = {"name": "mine", "question": "What?", "backends": "[naive, fused]", "grid": "{seq_len: 512, d_model: 512, heads: 8}"}
 THERE_ARE = f"there are: {', '.join(names())}"
+STUDIES = f"there are: {', '.join(study_names())}"
 MEASURES = "latency, memory, utilization, energy, graphs or kernels"
 WANTED_NAME = "wanted a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall"
 WANTED_SIZE = "wanted a whole number from 1 on, such as 512 or 1k"
@@ -81,6 +83,7 @@ FIELDS = {
     "baseline": ({"baseline": "sdpa"}, "f.yaml:5:11: baseline: found 'sdpa'; wanted one of backends: naive, fused"),
     "dtype": ({"dtype": "fp23"}, "f.yaml:5:8: dtype: found 'fp23'; did you mean fp32? wanted fp32, bf16 or fp16"),
     "metric": ({"measure": "[latence]"}, f"f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted {MEASURES}"),
+    "study": ({"studies": "score_scales"}, f"f.yaml:5:10: studies: no study 'score_scales'; did you mean score_scale? {STUDIES}"),
     "graphs of nothing": (
         {"measure": "[latency, graphs]"},
         "f.yaml:5:10: measure: graphs says how utilization and energy are measured, and neither is; add one of them",

@@ -137,6 +137,7 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "limits": {"timeout_s": 60.0, "memory_gib": None, "max_cases": 10000},
         "measure": ["latency", "memory"],
         "watch": {},
+        "studies": [],
         "source": "f.yaml",
         "grid": {
             "batch": [1], "seq_len": [8192], "d_model": [512], "heads": [8],

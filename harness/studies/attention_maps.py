@@ -1,0 +1,32 @@
+"""What heads look at: the weights of every head of a small layer with random weights, as `fused` computes them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...impls import load
+from ...impls.backend import make_inputs
+from ...impls.layer import make_weights
+from ...impls.problem import Problem
+
+QUESTION = "What do the heads of a layer look at?"
+TOKENS, WIDTH, MOST_HEADS = 12, 16, 8
+BACKEND = "fused"
+
+
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+    """One finding per head: `weight_rows`, [query][key], each row sums to 1. Inputs and weights are drawn, nothing is trained."""
+    heads = min(problem.heads, MOST_HEADS)
+    small = Problem(batch=1, seq_len=TOKENS, d_model=WIDTH * heads, heads=heads, causal=problem.causal, scope="layer")
+    inputs, weights = make_inputs(small, device, seed), make_weights(small, device, seed)
+    maps = load(BACKEND).attention_weights(small, inputs, weights)[0]  # [head, query, key]
+    for head, matrix in enumerate(maps.double().cpu(), start=1):
+        entropy = -(matrix * matrix.clamp_min(1e-300).log()).sum(-1).mean()
+        yield {
+            "head": head,
+            "heads": heads,
+            "causal": small.causal,
+            "mean_entropy_nats": float(entropy),
+            "weight_rows": [[float(weight) for weight in row] for row in matrix],
+        }

@@ -1,0 +1,79 @@
+"""What holds for every file in harness/studies/, whoever adds it; and the studies carried out by a run."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnbench.harness import studies
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+SMALL = Problem(batch=1, seq_len=16, d_model=32, heads=4)
+
+
+@pytest.fixture(params=studies.names(), scope="module")
+def findings(request):
+    return list(studies.load(request.param).run(SMALL, CPU, 0))
+
+
+def test_it_asks_a_question():
+    for name in studies.names():
+        assert studies.load(name).QUESTION.endswith("?")
+
+
+def test_findings_are_flat_and_json(findings):
+    assert findings
+    for finding in findings:
+        assert json.loads(json.dumps(finding, allow_nan=False)) == finding
+        assert not [value for value in finding.values() if isinstance(value, dict)]
+    assert len({tuple(finding) for finding in findings}) == 1, "all findings have the same fields"
+
+
+def test_equal_seeds_give_equal_findings():
+    for name in ("score_scale", "layer_properties", "attention_maps"):
+        one, other = (list(studies.load(name).run(SMALL, CPU, 3)) for _ in range(2))
+        assert one == other
+
+
+def rows_of(done) -> dict[str, dict]:
+    (line,) = done.stdout.splitlines()
+    return {row["case"]: row for row in map(json.loads, (Path(line) / "rows.jsonl").read_text().splitlines())}
+
+
+FLAGS = ("--backends", "sdpa", "--batch", "1", "--seq-len", "32,64", "--d-model", "32", "--heads", "2", "--device", "cpu")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+
+
+def test_a_run_keeps_a_row_per_study_and_says_so(attnbench):
+    done = attnbench("run", *FLAGS, *QUICK, "--set", "studies=[parameter_count, attention_maps]")
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(done)
+    assert rows["study-parameter_count"]["status"] == "ok"
+    assert len(rows["study-parameter_count"]["findings"]) == 10
+    assert len(rows["study-attention_maps"]["findings"]) == 2  # one per head
+    assert "2 cases and 2 studies" in done.stderr
+    assert "10 findings" in done.stderr
+
+
+def test_studies_are_chosen_like_cases_and_can_stand_alone(attnbench):
+    done = attnbench("run", *FLAGS, *QUICK, "--set", "studies=[parameter_count, attention_maps]", "--only", "study-parameter")
+    assert set(rows_of(done)) == {"study-parameter_count"}
+
+
+def test_a_study_that_fails_is_one_row_and_the_run_goes_on(attnbench, monkeypatch, tmp_path):
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import attnbench.harness.studies.parameter_count as study\n"
+        "def run(problem, device, seed):\n    raise RuntimeError('a bug of the study')\n    yield\n"
+        "study.run = run\n"
+    )
+    root = Path(__file__).parents[3] / ".package"
+    done = attnbench("run", *FLAGS, *QUICK, "--set", "studies=[parameter_count, score_scale]", env={"PYTHONPATH": f"{folder}:{root}"})
+    rows = rows_of(done)
+    assert (rows["study-parameter_count"]["status"], rows["study-parameter_count"]["findings"]) == ("error", [])
+    assert "a bug of the study" in rows["study-parameter_count"]["reason"]
+    assert rows["study-score_scale"]["status"] == "ok"
+    assert done.returncode == 1

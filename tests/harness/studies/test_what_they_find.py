@@ -1,0 +1,70 @@
+"""That the studies find what is true, and would find it if it were not."""
+
+import pytest
+import torch
+
+from attnbench.harness import studies
+from attnbench.harness.studies import layer_properties
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+SMALL = Problem(batch=1, seq_len=64, d_model=64, heads=8)
+
+
+def found(name: str, problem: Problem = SMALL) -> list[dict]:
+    return list(studies.load(name).run(problem, CPU, 0))
+
+
+def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one():
+    for finding in found("score_scale"):
+        truth = 1 if finding["scaled"] else finding["d_k"]
+        wide = 2 * (finding["score_variance_high"] - finding["score_variance_low"])  # twice the interval: ten of them are looked at
+        assert abs(finding["score_variance"] - truth) < wide
+        assert finding["score_variance_low"] < finding["score_variance"] < finding["score_variance_high"]
+    narrow, broad = (next(f for f in found("score_scale") if f["d_k"] == 512 and f["scaled"] is scaled) for scaled in (False, True))
+    assert narrow["entropy_ratio"] < 0.1 < 0.8 < broad["entropy_ratio"]
+    assert narrow["certain_row_ratio"] > 0.5
+    assert broad["certain_row_ratio"] == 0
+    assert narrow["fp16_overflow_ratio"] > 0.1
+
+
+def test_what_holds_for_every_input_holds_and_what_does_not_is_refuted():
+    holds = {finding["property"]: finding["holds"] for finding in found("layer_properties")}
+    assert holds == {
+        "rows_sum_to_one": True,
+        "outputs_between_values": True,
+        "order_permutes_outputs": True,
+        "scaling_inputs_keeps_weights": False,
+    }
+
+
+def test_wrong_attention_is_convicted(monkeypatch):
+    monkeypatch.setattr(layer_properties, "weights", lambda q, k: torch.sigmoid(q @ k.mT / 4))
+    holds = {finding["property"]: finding["holds"] for finding in found("layer_properties")}
+    assert not holds["rows_sum_to_one"]
+    assert not holds["outputs_between_values"]
+
+
+def test_joining_heads_copies_the_output_unless_it_lies_there_already():
+    for finding in found("head_copies"):
+        copies = finding["layout"] == "batched product" and finding["heads"] > 1
+        assert finding["copied_bytes"] == (finding["output_bytes"] if copies else 0), finding
+    assert found("head_copies", Problem(batch=1, seq_len=64, d_model=64, heads=8, dtype="bf16"))[0]["output_bytes"] == 64 * 256 * 2
+
+
+def test_heads_add_parameters_only_where_their_width_is_fixed():
+    counts = {(finding["d_k_rule"], finding["heads"]): finding["parameter_count"] for finding in found("parameter_count")}
+    shared = {count for (rule, _), count in counts.items() if rule == "d_model / heads"}
+    assert shared == {4 * 512**2 + 4 * 512}
+    assert counts["fixed at 64", 16] == 16 * (4 * 512 * 64 + 3 * 64) + 512
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal):
+    maps = found("attention_maps", Problem(batch=1, seq_len=64, d_model=64, heads=4, causal=causal))
+    assert [finding["head"] for finding in maps] == [1, 2, 3, 4]
+    for finding in maps:
+        rows = torch.tensor(finding["weight_rows"], dtype=torch.float64)
+        torch.testing.assert_close(rows.sum(-1), torch.ones(12, dtype=torch.float64), rtol=0, atol=1e-6)
+        assert bool((rows.triu(1) > 0).any()) is not causal
+        assert finding["causal"] is causal
