@@ -244,6 +244,25 @@ def report(
 
 
 @app.command()
+def show(
+    run: RunName = "latest",
+    sections: Annotated[str, typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers.")] = "",
+    out: Root = DEFAULT_ROOT,
+) -> None:
+    """Print what a run found: its answers, and the tables behind them."""
+    from ..reports import terminal
+    from .show import echo
+    from .store import find_run
+
+    wanted = sections.split(",") if sections else terminal.USUAL
+    unknown = [name for name in wanted if name not in terminal.names()]
+    if unknown:
+        raise BadInput(f"--sections: no section {unknown[0]!r}; there are: {', '.join(terminal.names())}")
+    for part in terminal.shown([find_run(run, out)], wanted):
+        echo(part)
+
+
+@app.command()
 def export(
     run: RunName,
     format_: Annotated[Format, typer.Option("--format", help="csv, json or md.")] = Format.CSV,
@@ -268,6 +287,13 @@ def main() -> None:
             for row in refusal.unsaved:
                 sys.stderr.write(json.dumps(row) + "\n")
         sys.exit(refusal.exit_code)
+    except ValueError as error:
+        from ..reports.read import BadRun
+
+        if not isinstance(error, BadRun):
+            raise
+        sys.stderr.write(f"{error}\n")  # files of a run that something else has changed
+        sys.exit(BadInput.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -161,6 +161,11 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], rig
     for row in rows:
         grid.add_row(*(escape(cell) for cell in row))
     return grid
+
+
+def echo(part: RenderableType) -> None:
+    """On stdout, sentences unfolded where nothing shows a width."""
+    Console(highlight=False, width=None if sys.stdout.isatty() else 10_000).print(part)
 
 
 def echo_table(table: Table, *, stderr: bool = False) -> None:

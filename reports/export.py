@@ -49,12 +49,12 @@ def _json(columns: list[str], rows: list[Row]) -> str:
 
 def _md(columns: list[str], rows: list[Row]) -> str:
     same, names, cells = readable(rows)
-    said = [f"Equal in all rows: {_md_cell(', '.join(same))}."] if same else []
-    table = [tuple(map(_md_cell, names)), ("---",) * len(names)]
-    lines = ["| " + " | ".join(line) + " |" for line in (*table, *(tuple(map(_md_cell, row)) for row in cells))]
+    said = [f"Equal in all rows: {markdown_cell(', '.join(same))}."] if same else []
+    table = [tuple(map(markdown_cell, names)), ("---",) * len(names)]
+    lines = ["| " + " | ".join(line) + " |" for line in (*table, *(tuple(map(markdown_cell, row)) for row in cells))]
     return "\n".join([*said, *([""] if said else []), *lines]) + "\n"
 
 
-def _md_cell(text: str) -> str:
+def markdown_cell(text: str) -> str:
     entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
     return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", re.sub("[&<>@]", lambda found: entities[found.group()], visible(text)))

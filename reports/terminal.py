@@ -1,0 +1,57 @@
+"""A run's sections in the terminal: sentences as lines, tables by rich; plain where nothing reads colours."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from .blocks import Block, Figure, Table, Text
+from .load import frame, read_run, told
+from .sections import sections
+from .words import visible
+
+USUAL = ("summary", "heads", "memory", "utilization", "refusals")
+MOST_ROWS = 60
+
+
+def names() -> list[str]:
+    return [section.__name__.rpartition(".")[2] for section in sections()]
+
+
+def shown(run_paths: Sequence[str | Path], wanted: Iterable[str] = USUAL) -> Iterator[RenderableType]:
+    """What to print of the named sections, in the page's order. Raises BadRun."""
+    asked = set(wanted)
+    runs = [read_run(path) for path in run_paths]
+    table, meta = frame(runs), told(runs)
+    for section in sections():
+        if section.__name__.rpartition(".")[2] in asked and all(column in table.columns for column in section.NEEDS):
+            yield f"\n[bold]{escape(section.TITLE)}[/]"
+            for block in section.render(table, meta):
+                yield from _block(block)
+
+
+def _block(block: Block) -> Iterator[RenderableType]:
+    if isinstance(block, Text):
+        style = "dim" if block.kind == "note" else "bold" if block.kind == "question" else ""
+        text = escape(visible(block.text))
+        yield f"[{style}]{text}[/]" if style else text
+    elif isinstance(block, Figure):
+        yield escape(visible(block.title))
+        yield from _block(block.table)
+    elif isinstance(block, Table):
+        yield f"[italic]{escape(visible(block.title))}[/]"
+        yield _grid(block)
+
+
+def _grid(table: Table) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for column in table.columns:
+        grid.add_column(escape(visible(column)))
+    for place, row in enumerate(table.rows[:MOST_ROWS]):
+        cells = [escape(visible(cell)) for cell in row]
+        grid.add_row(*(f"[bold]{cell}[/]" if (place, column) in table.strong else cell for column, cell in enumerate(cells)))
+    if len(table.rows) > MOST_ROWS:
+        grid.add_row(f"{len(table.rows) - MOST_ROWS} more rows")
+    return grid
