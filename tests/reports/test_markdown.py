@@ -16,7 +16,7 @@ def test_it_has_the_answers_and_the_tables(tmp_path: Path) -> None:
     assert text.startswith("# attnbench: ")
     assert "## Summary" in text
     assert re.search(r"- .*sdpa is fastest at N = 8k: ", text.replace("\u00a0", " "))
-    assert re.search(r"^\| N \|.*naive \| fused \| sdpa \|$", text, re.MULTILINE)
+    assert re.search(r"^\| .*N \| .*naive \| fused \| sdpa", text, re.MULTILINE)
     assert "**" in text  # the fastest
     assert text.count("<details>") == text.count("</details>") > 0
 
