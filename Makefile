@@ -13,8 +13,8 @@ demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write t
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
-test: $(STAMP)  ## all tests that need no GPU
-	$(BIN)/python -m pytest
+test: $(STAMP)  ## all tests that need no GPU, on all cores
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 check: $(STAMP)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .
