@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from . import flags, machine_verbs
+from .compare_verbs import baseline_app, compare
 from .errors import BadInput, Refusal, StoreError
 from .flags import DEFAULT_ROOT, Device, Format, Root, RunName
 from .list_verbs import list_app
@@ -25,6 +26,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(list_app, name="list")
+app.add_typer(baseline_app, name="baseline")
 
 
 @app.command()
@@ -224,23 +226,26 @@ def schema() -> None:
 
 app.command()(machine_verbs.doctor)
 app.command()(machine_verbs.selfcheck)
+app.command()(compare)
 
 
 @app.command()
 def report(
-    run: RunName,
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, or names under --out; 'latest' is the newest.")],
     out: Root = DEFAULT_ROOT,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: report.html in the run folder.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: report.html in the run folder, or beside several runs.")
+    ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
-    """Write the HTML report, one self-contained file, and print its path."""
+    """Write the HTML report of one run or of several, one self-contained file, and print its path."""
     from ..reports.html import write
     from .store import find_run
 
-    path = write(find_run(run, out), output)
+    path = write([find_run(run, out) for run in runs], output)
     typer.echo(path)
     if open_it:
-        typer.launch(path.as_uri())
+        typer.launch(path.resolve().as_uri())
 
 
 @app.command()

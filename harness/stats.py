@@ -8,8 +8,8 @@ Intervals are Student t on logarithms: latencies are positive and skewed, and ra
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import copysign, exp, log, nan, sqrt
-from statistics import mean, median, stdev
+from math import copysign, exp, inf, log, log1p, nan, sqrt
+from statistics import fmean, mean, median, stdev
 
 import numpy as np
 
@@ -23,6 +23,7 @@ WINDOW_CALLS = 20
 FEWEST_WINDOW_CALLS = 5
 STEADY_RATIO = 0.01
 NORMAL_95 = 1.96
+MOST_LOG = 700.0  # whose exponential is still a number
 MAD_TO_SD = 1.4826  # median absolute deviation to standard deviation, for normal noise
 MEDIAN_TO_MEAN = 1.2533  # standard error of a median over that of a mean: sqrt(pi / 2)
 
@@ -124,11 +125,106 @@ def _interval(logs: list[float], reason: str) -> Interval:
     return Interval(value=exp(centre), low=exp(centre - reach), high=exp(centre + reach), units=len(logs), reason=reason)
 
 
-def _t_quantile(degrees: int, probability: float) -> float:
+def _t_quantile(degrees: float, probability: float) -> float:
     # Imported here: scipy costs 0.2 s, and most commands draw no interval.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, probability))
+
+
+# ---- contrasts ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """A quantity of two members, compared on the log scale: logarithms of the independent units.
+
+    Paired: `numerator` holds log-ratios and `denominator` is empty. Unpaired: the units of either side. `reason` as in Interval.
+    """
+
+    numerator: tuple[float, ...]
+    denominator: tuple[float, ...] = ()
+    reason: str = ""
+
+    @property
+    def log_ratio(self) -> float:
+        return fmean(self.numerator) - (fmean(self.denominator) if self.denominator else 0.0)
+
+    def interval(self) -> Interval:
+        """Student t; unpaired that of Welch (1947), whose two sides may differ in spread and number."""
+        error, degrees = self._error()
+        centre, reach = self.log_ratio, _t_quantile(degrees, (1 + CONFIDENCE) / 2) * error if degrees > 0 else nan
+        high = exp(centre + reach) if not centre + reach > MOST_LOG else inf
+        units = len(self.numerator) + len(self.denominator)
+        return Interval(value=exp(centre), low=exp(centre - reach), high=high, units=units, reason=self.reason)
+
+    def p_beyond(self, margin_ratio: float) -> float:
+        """How likely it is to see a ratio this far outside 1 / (1 + margin) .. 1 + margin, or farther, if the truth is at its edge.
+
+        Twice the one-sided t test, so the interval lies beyond the margin if and only if this is below 1 - CONFIDENCE. May be NaN.
+        """
+        from scipy.special import stdtr
+
+        error, degrees = self._error()
+        beyond = abs(self.log_ratio) - log1p(margin_ratio)
+        if not degrees > 0:
+            return nan
+        return min(1.0, 2 * float(stdtr(degrees, -beyond / error))) if error > 0 else float(beyond <= 0)
+
+    def _error(self) -> tuple[float, float]:
+        """Standard error and degrees of freedom; 0 degrees where some side has one unit only."""
+        sides = [side for side in (self.numerator, self.denominator) if side]
+        if min(map(len, sides)) < 2:
+            return nan, 0.0
+        shares = [_variance(side) / len(side) for side in sides]
+        spread = sum(share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True))
+        return sqrt(sum(shares)), sum(shares) ** 2 / spread if spread > 0 else float(sum(map(len, sides)) - len(sides))
+
+
+def _variance(values: Sequence[float]) -> float:
+    centre = fmean(values)
+    return sum((value - centre) ** 2 for value in values) / (len(values) - 1)
+
+
+def paired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
+    """Of two members of the same blocks, as ratio_interval. Raises ValueError where the two have no block in common."""
+    logs, reason = _units(_log_ratios(numerator, denominator))
+    return Contrast(numerator=tuple(logs), reason=reason)
+
+
+def unpaired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
+    """Of members that were measured at different times: medians of processes against medians of processes.
+
+    Raises ValueError where either has no sample.
+    """
+    sides = [_units([[log(median(block)) for block in process if block] for process in side]) for side in (numerator, denominator)]
+    (above, above_reason), (below, below_reason) = sides
+    if not above or not below:
+        raise ValueError("no samples; compare members that were measured")
+    return Contrast(numerator=tuple(above), denominator=tuple(below), reason=above_reason or below_reason)
+
+
+def pooled(contrasts: Sequence[Contrast]) -> Contrast | None:
+    """Their geometric mean, unit by unit, so that what all cases of one process share counts once.
+
+    None where the contrasts differ in their numbers of units, or the units are blocks of one process.
+    """
+    shapes = {(len(one.numerator), len(one.denominator)) for one in contrasts}
+    if len(shapes) != 1 or any(one.reason for one in contrasts):
+        return None
+    sides = [[one.numerator for one in contrasts], [one.denominator for one in contrasts]]
+    above, below = (tuple(map(fmean, zip(*side, strict=True))) for side in sides)
+    return Contrast(numerator=above, denominator=below)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values, adjusted so that a claim at level x is wrong anywhere among them with probability x at most (Holm 1979)."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    adjusted, highest = [nan] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        highest = max(highest, min(1.0, (len(order) - rank) * p_values[place]))
+        adjusted[place] = highest
+    return adjusted
 
 
 # ---- tests ----------------------------------------------------------------------------------------------------------------------

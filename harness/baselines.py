@@ -1,0 +1,80 @@
+"""Names for runs: a small file each, results/baselines/NAME.json, so that a comparison can name what it is held against."""
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .errors import BadInput
+from .record import SCHEMA
+from .scenario.yaml_document import shown
+
+FOLDER = "baselines"
+PREFIX = "baseline:"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+CAP_BYTES = 1 << 16
+
+
+class Baseline(NamedTuple):
+    """`run`: the run's folder, below the results' folder or absolute."""
+
+    name: str
+    run: str
+    saved_utc: str
+
+
+def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
+    """Name the run, and give the file that says so. Raises BadInput, also where the name is taken and not to be replaced."""
+    from .store import META, write_whole  # find_run there asks here
+
+    if not NAME.fullmatch(name):
+        raise BadInput(f"{shown(name)}: not a name for a baseline; wanted up to 64 letters, digits, ., _ and -, such as main")
+    if (root / name / META).is_file():
+        raise BadInput(f"{name}: already the name of a run in {root}; choose another")
+    path = root / FOLDER / f"{name}.json"
+    if path.exists() and not force:
+        raise BadInput(f"{name}: already a baseline; replace it with --force, or choose another name")
+    base = root.resolve()
+    document = {
+        "schema": SCHEMA,
+        "name": name,
+        "run": str(run.relative_to(base) if run.is_relative_to(base) else run),
+        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR") from None
+    return path
+
+
+def saved(root: Path) -> list[Baseline]:
+    """All baselines by name. Raises BadInput where a file is broken."""
+    return [read(path) for path in sorted((root / FOLDER).glob("*.json")) if NAME.fullmatch(path.stem)]
+
+
+def run_of(name: str, root: Path) -> Path | None:
+    """The folder that a baseline names; `name` may begin with "baseline:". None where there is no such baseline. Raises BadInput."""
+    wanted = name.removeprefix(PREFIX)
+    path = root / FOLDER / f"{wanted}.json"
+    if not NAME.fullmatch(wanted) or not path.is_file():
+        if name.startswith(PREFIX):
+            raise BadInput(f"{shown(wanted)}: no such baseline; see `attnbench baseline list --out {root}`")
+        return None
+    return root / read(path).run
+
+
+def read(path: Path) -> Baseline:
+    try:
+        with path.open("rb") as file:
+            document: Any = json.loads(file.read(CAP_BYTES))
+        schema, found = document["schema"], Baseline(path.stem, document["run"], document["saved_utc"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        raise BadInput(f"{path}: not a baseline; save it again with --force") from None
+    if type(schema) is not int or not all(isinstance(part, str) for part in found):
+        raise BadInput(f"{path}: not a baseline; save it again with --force")
+    if schema > SCHEMA:
+        raise BadInput(f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade attnbench")
+    return found

@@ -1,0 +1,189 @@
+"""Two runs, or the backends of one run, compared case by case; compare_text.py says it in words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .analysis.context import device_name
+from .analysis.gate import Gate, Outcome, apply
+from .analysis.problems import Row, problem
+from .analysis.side import Side, never, side_of
+from .analysis.verdict import Finding, GeometricMean, Terms, geometric_mean, judge
+from .floor import Floor, newest_floor
+from .read import BadRun, Document, Run, read_run
+from .words import visible
+
+FACTS = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
+"""What a run must share with one that takes it up again (harness.run.FINGERPRINT)."""
+ALLOCATOR = "plan.allocator"
+COMPARED = ("git", "attnbench")
+"""Differences that are told and do not count as another environment: they are what is compared."""
+Folder = str | Path
+
+
+class NotComparable(ValueError):
+    """One line: the two have nothing to compare, or not what was asked for."""
+
+
+class DifferentDevices(ValueError):
+    """One line: the runs were measured on different devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A run as it is called, with what it says of itself."""
+
+    name: str
+    path: Path
+    meta: Document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """A fact of the environment that is not equal; None where it is not known."""
+
+    fact: str
+    base: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matched:
+    """What is compared with what, as (base, new). `baseline`: the backend that the others of one run are held against, else None."""
+
+    base: Named
+    new: Named
+    pairs: Sequence[tuple[Side | None, Side | None]]
+    baseline: str | None = None
+    differences: Sequence[Difference] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What came out. `mean` is that of all latency ratios, `means` by backend; `outcome` is the gate's, None without one."""
+
+    matched: Matched
+    findings: Sequence[Finding]
+    mean: GeometricMean | None
+    means: Mapping[str, GeometricMean]
+    terms: Terms
+    floor: Floor | None
+    outcome: Outcome | None
+
+
+def compare_runs(base: Folder, new: Folder, gate: Gate | None, *, allow_different_devices: bool = False) -> Comparison:
+    """Case by case, by case id. Raises BadRun, NotComparable and DifferentDevices."""
+    # One run after the other, so that the samples of only one are in memory.
+    (before, before_sides, before_notes), (now, now_sides, now_notes) = _taken(base), _taken(new)
+    if before.name == now.name and before.path != now.path:
+        before, now = (Named(name=str(one.path), path=one.path, meta=one.meta) for one in (before, now))
+    _refuse_other_device(before, now, allow=allow_different_devices)
+    differences = _differences(before.meta, now.meta)
+    old = {side.case: side for side in before_sides}
+    fresh = {side.case: side for side in now_sides}
+    if not old.keys() & fresh.keys():
+        raise NotComparable(f"{_said(now)} and {_said(before)} have no case in common; compare runs of the same scenario")
+    pairs = [(old.get(case), side) for case, side in fresh.items()] + [(side, None) for case, side in old.items() if case not in fresh]
+    notes = [f"{_said(one)}: {note}" for one, some in ((before, before_notes), (now, now_notes)) for note in some]
+    return _judged(Matched(base=before, new=now, pairs=pairs, differences=differences, notes=notes), gate)
+
+
+def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparison:
+    """Every other backend of a run with `baseline`, problem by problem. Raises BadRun and NotComparable."""
+    run, sides, notes = _taken(path)
+    known = list(dict.fromkeys(side.backend for side in sides))
+    if baseline not in known:
+        raise NotComparable(f"--baseline: no backend {visible(repr(baseline))} in {_said(run)}; there are: {visible(', '.join(known))}")
+    against = {_problem_of(side): side for side in reversed(sides) if side.backend == baseline}
+    pairs = [(against.get(_problem_of(side)), side) for side in sides if side.backend != baseline]
+    if not any(base is not None for base, _ in pairs):
+        raise NotComparable(f"{_said(run)} has no other backend on a problem of {visible(baseline)}")
+    return _judged(Matched(base=run, new=run, baseline=baseline, pairs=pairs, notes=notes), gate)
+
+
+def _judged(matched: Matched, gate: Gate | None) -> Comparison:
+    floor = newest_floor((matched.base.path.parent, matched.new.path.parent), _identity(matched.new.meta))
+    terms = Terms(
+        given=gate.margins if gate else {},
+        paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
+        unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
+        same_run=matched.baseline is not None,
+        environment_differs=any(one.fact not in COMPARED for one in matched.differences),
+    )
+    findings = judge(matched.pairs, terms)
+    by_backend: dict[str, list[Finding]] = {}
+    for found in findings:
+        by_backend.setdefault(found.shown.backend, []).append(found)
+    means = {backend: mean for backend, some in by_backend.items() if (mean := geometric_mean(some)) is not None}
+    try:
+        outcome = apply(gate, findings) if gate else None
+    except ValueError as error:
+        raise NotComparable(f"--gate: {error}") from None
+    return Comparison(
+        matched=matched,
+        findings=findings,
+        mean=geometric_mean(findings),
+        means=means,
+        terms=terms,
+        floor=floor,
+        outcome=outcome,
+    )
+
+
+def _taken(path: Folder) -> tuple[Named, list[Side], list[str]]:
+    """What a comparison needs of a run; the samples are not kept."""
+    run = read_run(path)
+    if not run.rows:
+        raise NotComparable(f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or compare another run")
+    return Named(name=str(run.meta["run"]), path=run.path, meta={**run.meta, "cases": []}), _sides(run), run.notes
+
+
+def _sides(run: Run) -> list[Side]:
+    sides = []
+    for row in run.rows:
+        try:
+            sides.append(side_of(row))
+        except (ValueError, OverflowError) as error:
+            raise BadRun(f"{visible(str(run.path / 'rows.jsonl'))}: {visible(row['case'])}: {error}") from None
+    return sides + [never(planned, run.meta["device"]) for planned in run.missing]
+
+
+def _problem_of(side: Side) -> tuple[Any, ...]:
+    return tuple(problem(side.problem).values())
+
+
+def _identity(meta: Document) -> Row:
+    """What must be equal for two numbers to come from one device; a fact that is not known is left out."""
+    names = ("device_name", "device_uuid") if meta["device"] == "cuda" else ("cpu",)
+    known = {name: meta["environment"].get(name) for name in names}
+    return {"device": meta["device"], **{name: value for name, value in known.items() if value is not None}}
+
+
+def _refuse_other_device(base: Named, new: Named, *, allow: bool) -> None:
+    before, now = _identity(base.meta), _identity(new.meta)
+    for fact in sorted(before.keys() & now.keys()):
+        if before[fact] != now[fact] and not allow:
+            other, this = (device_name(one.meta) for one in (base, new))
+            by = f"; {fact} differs" if other == this else ""
+            raise DifferentDevices(
+                f"different devices: {visible(other)[:80]} and {visible(this)[:80]}{by}; "
+                "compare runs of one device, or add --allow-different-devices"
+            )
+
+
+def _differences(base: Document, new: Document) -> list[Difference]:
+    values = [{fact: one["environment"].get(fact) for fact in FACTS} | {ALLOCATOR: _allocator(one)} for one in (base, new)]
+    pairs = {"device": (base["device"], new["device"])} | {fact: (values[0][fact], values[1][fact]) for fact in values[0]}
+    return [Difference(fact=fact, base=before, new=now) for fact, (before, now) in pairs.items() if before != now]
+
+
+def _allocator(meta: Document) -> Any:
+    """How the C heap was set while a CPU was timed; on a GPU it does not matter."""
+    plan = meta["scenario"].get("plan")
+    return plan.get("allocator") if isinstance(plan, dict) and meta["device"] == "cpu" else None
+
+
+def _said(run: Named) -> str:
+    return visible(run.name)[:120]

@@ -1,0 +1,27 @@
+"""Rows with a known true latency, measured by several processes: what two runs of the same or of changed code look like."""
+
+from math import exp
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from .fake_runs import case, problem, row, write_run
+
+PROCESS_SD, BLOCK_SD = 0.02, 0.01
+PLANNED = [case(backend, problem(n)) for n in (256, 512) for backend in ("naive", "fused", "sdpa")]
+
+
+def timed(planned: dict[str, Any], truth_ms: float, random: Random, processes: int = 5, blocks: int = 4, **changes: Any) -> dict[str, Any]:
+    """A row that is ok; every process has a level of its own, every block noise, and the row a session of its own."""
+    levels = [truth_ms * exp(random.gauss(0, PROCESS_SD)) for _ in range(processes)]
+    block_ms = [[[level * exp(random.gauss(0, BLOCK_SD)) for _ in range(3)] for _ in range(blocks)] for level in levels]
+    session = f"{random.getrandbits(48):012x}"
+    return row(planned, "ok", **{"block_ms": block_ms, "processes": processes, "session": session, "conditions": None, **changes})
+
+
+def fake_run(folder: Path, seed: int, ratio: float = 1.0, planned: list[dict[str, Any]] | None = None, **changes: Any) -> Path:
+    """A run of `planned` whose true latencies are `ratio` times 10 ms; every seed is another run of the same code."""
+    random = Random(seed)
+    cases = PLANNED if planned is None else planned
+    rows = [timed(one, 10.0 * ratio, random, **changes) for one in cases]
+    return write_run(folder, cases, rows, name=f"seed{seed}")
