@@ -7,15 +7,14 @@ listings answer at once.
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from . import flags, machine_verbs
+from . import flags, machine_verbs, report_verbs
 from .compare_verbs import baseline_app, compare
 from .errors import BadInput, Refusal, StoreError
-from .flags import DEFAULT_ROOT, Device, Format, Root, RunName
+from .flags import DEFAULT_ROOT, Device, Root
 from .list_verbs import list_app
 
 app = typer.Typer(
@@ -227,57 +226,9 @@ def schema() -> None:
 app.command()(machine_verbs.doctor)
 app.command()(machine_verbs.selfcheck)
 app.command()(compare)
-
-
-@app.command()
-def report(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, or names under --out; 'latest' is the newest.")],
-    out: Root = DEFAULT_ROOT,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: report.html in the run folder, or beside several runs.")
-    ] = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
-) -> None:
-    """Write the HTML report of one run or of several, one self-contained file, and print its path."""
-    from ..reports.html import write
-    from .store import find_run
-
-    path = write([find_run(run, out) for run in runs], output)
-    typer.echo(path)
-    if open_it:
-        typer.launch(path.resolve().as_uri())
-
-
-@app.command()
-def show(
-    run: RunName = "latest",
-    sections: Annotated[str, typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers.")] = "",
-    out: Root = DEFAULT_ROOT,
-) -> None:
-    """Print what a run found: its answers, and the tables behind them."""
-    from ..reports import terminal
-    from .show import echo
-    from .store import find_run
-
-    wanted = sections.split(",") if sections else terminal.USUAL
-    unknown = [name for name in wanted if name not in terminal.names()]
-    if unknown:
-        raise BadInput(f"--sections: no section {unknown[0]!r}; there are: {', '.join(terminal.names())}")
-    for part in terminal.shown([find_run(run, out)], wanted):
-        echo(part)
-
-
-@app.command()
-def export(
-    run: RunName,
-    format_: Annotated[Format, typer.Option("--format", help="csv, json or md.")] = Format.CSV,
-    out: Root = DEFAULT_ROOT,
-) -> None:
-    """Print the run as a tidy table, one row per case."""
-    from ..reports.export import export as export_run
-    from .store import find_run
-
-    typer.echo(export_run(find_run(run, out), format_.value), nl=False)
+app.command()(report_verbs.report)
+app.command()(report_verbs.show)
+app.command()(report_verbs.export)
 
 
 def main() -> None:

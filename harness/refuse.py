@@ -40,6 +40,9 @@ def outlook(case: Case, device: torch.device, budget_bytes: int, *, check_formul
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=missing)
     backend = impls.load(case.backend)
     fields["kernel_requested"] = backend.variant or None
+    lacking = backend.unavailable(device)
+    if lacking is not None:
+        return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=lacking)
     why_not = backend.why_not(p, device)
     if why_not is not None:
         return Outlook(fields=fields, status=Status.UNSUPPORTED, reason=why_not)

@@ -2,7 +2,10 @@
 
 import os
 import secrets
-from collections.abc import Iterator, Sequence
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,36 +14,77 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from .analysis.context import Meta, device_name, scenario_name
+from .analysis.problems import records
+from .analysis.rows import case_key
 from .blocks import Block, Figure, Text
+from .embed import embedded
 from .load import frame, read_run, told
-from .plots import svg
+from .plots import legend, svg, swatches
 from .sections import Section, sections
+from .sections.rows import MOST_ROWS
 from .words import visible
 
 HERE = Path(__file__).parent
+DATA = '<script type="application/json" id="data">'
+MOST_BYTES = 1_450_000  # beyond that the samples are thinned; a page of 500 cases may have 1.5 MB
 SHORT = 32  # letters of a cell that stays on one line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What all sections of a page share. `cases`: the number of each row that the page has."""
+
+    table: pd.DataFrame
+    meta: Meta
+    backends: list[str]
+    cases: Mapping[str, int]
 
 
 def render(run_paths: Sequence[str | Path]) -> str:
     """The page as text; the same runs give the same bytes. Raises BadRun."""
     runs = [read_run(path) for path in run_paths]
-    table = frame(runs)
-    meta = told(runs)
-    backends = list(dict.fromkeys(table["backend"]))
-    page = _environment().get_template("page.html")
-    return page.render(
+    table, meta = frame(runs), told(runs)
+    known = table.head(MOST_ROWS)
+    numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
+    page = Page(table=table, meta=meta, backends=list(dict.fromkeys(table["backend"])), cases=numbers)
+    css, *scripts = ((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "samples.js", "report.js"))
+    js = "".join(scripts)
+    text = _environment(numbers).get_template("page.html").render(
         title=f"attnbench: {', '.join(dict.fromkeys(map(scenario_name, meta.values())))}",
         runs=[_run(name, run) for name, run in meta.items()],
         notes=[f"{name}: {note}" for name, run in zip(meta, runs, strict=True) for note in run.notes],
-        sections=[_section(section, table, meta, backends) for section in sections()],
-        css=Markup((HERE / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        sections=[_section(section, page) for section in sections()],
+        policy=policy(css, js),
+        css=Markup(css),  # noqa: S704 - our own file
+        js=Markup(js),  # noqa: S704 - our own file
+        swatches=Markup(swatches(page.backends)),  # noqa: S704 - no text of theirs is in it
+    )  # fmt: skip
+    # A name cannot write this: its signs would have been escaped. The data comes last, when it is known how much room there is.
+    before, place, after = text.rpartition(DATA)
+    return before + place + embedded(known, MOST_BYTES - len(text.encode())) + after
+
+
+def policy(css: str, js: str) -> str:
+    """No address is ever loaded, and no script or style sheet counts but ours; SVG needs its style attributes.
+
+    `style-src` is for browsers that do not know the two finer directives.
+    """
+    script, style = (b64encode(sha256(text.encode()).digest()).decode() for text in (js, css))
+    return (
+        f"default-src 'none'; script-src 'sha256-{script}'; style-src 'unsafe-inline'; style-src-elem 'sha256-{style}'; "
+        "style-src-attr 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def write(run: str | Path, out: str | Path | None = None) -> Path:
-    """Writes the page of one run, whole or not at all, and returns where: RUN/report.html unless told. Raises BadRun."""
-    text = render([run])
-    target = Path(out) if out is not None else Path(run) / "report.html"
+def write(run: str | Path | Sequence[str | Path], out: str | Path | None = None) -> Path:
+    """Writes the page, whole or not at all, and returns where: unless told report.html, in the folder of a run, or beside several.
+
+    Raises BadRun.
+    """
+    runs = [run] if isinstance(run, str | Path) else list(run)
+    text = render(runs)
+    folder = Path(runs[0]) if len(runs) == 1 else Path(runs[0]).resolve().parent
+    target = Path(out) if out is not None else folder / "report.html"
     new = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with new.open("x", encoding="utf-8") as file:
@@ -54,14 +98,15 @@ def write(run: str | Path, out: str | Path | None = None) -> Path:
     return target
 
 
-def _environment() -> Environment:
+def _environment(cases: Mapping[str, int]) -> Environment:
     def harmless(value: Any) -> Any:
         return value if isinstance(value, Markup) or not isinstance(value, str) else visible(value, lines=True)
 
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, finalize=harmless, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters["is_short"] = lambda cell: len(cell) <= SHORT
+    environment.filters["is_long"] = lambda cell: len(cell) > SHORT
+    environment.filters["number"] = cases.get
     return environment
 
 
@@ -69,24 +114,25 @@ def _run(name: str, run: Any) -> dict[str, str]:
     return {"name": name, "device": device_name(run), "scenario": scenario_name(run), "started": str(run.get("started_utc") or "")}
 
 
-def _section(section: Section, table: pd.DataFrame, meta: Meta, backends: list[str]) -> dict[str, Any]:
+def _section(section: Section, page: Page) -> dict[str, Any]:
     """Blocks of one kind that follow each other stand together: sentences in a list, figures in a grid."""
     name = section.__name__.rpartition(".")[2]
     parts: list[dict[str, Any]] = []
-    for number, block in enumerate(_blocks(section, table, meta)):
+    for number, block in enumerate(_blocks(section, page)):
         kind = block.kind if isinstance(block, Text) else type(block).__name__.lower()
         if not parts or parts[-1]["kind"] != kind:
             parts.append({"kind": kind, "blocks": []})
-        drawn = ""
+        drawn, looks = "", []
         if isinstance(block, Figure):
-            drawn = Markup(svg(block, backends, f"{name}-{number}"))  # noqa: S704 - matplotlib escapes the text in it
-        parts[-1]["blocks"].append({"is": block, "svg": drawn})
+            drawn = Markup(svg(block, page.backends, f"{name}-{number}", page.cases))  # noqa: S704 - all text in it is escaped
+            looks = legend(block, page.backends)
+        parts[-1]["blocks"].append({"is": block, "svg": drawn, "legend": looks})
     return {"name": name, "title": section.TITLE, "parts": parts}
 
 
-def _blocks(section: Section, table: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    lacking = [column for column in section.NEEDS if column not in table.columns]
+def _blocks(section: Section, page: Page) -> Iterator[Block]:
+    lacking = [column for column in section.NEEDS if column not in page.table.columns]
     if lacking:
         yield Text(text=f"Not shown: the runs have no {', '.join(lacking)}.", kind="note")
     else:
-        yield from section.render(table, meta)
+        yield from section.render(page.table, page.meta)

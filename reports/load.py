@@ -83,12 +83,14 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
 def told(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """What each run says of itself, by the name that it has in the table: run.json, with `walls` as what came of them.
 
-    `studies` are the findings of all studies, each with the name of its study; `unanswered` the studies that have none, with the reason.
+    `path` is where it lies. `studies` are the findings of all studies, each with the name of its study; `unanswered` the studies that
+    have none, with the reason.
     """
     reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it was looked for"}
     return {
         name: run.meta
         | {
+            "path": str(run.path),
             "walls": run.walls + [{"device": run.meta["device"], **wall, **reason} for wall in run.missing_walls],
             "studies": [{"study": row["study"], **finding} for row in run.studies for finding in row["findings"]],
             "unanswered": [row for row in run.studies if row["status"] != "ok"] + [{**one, **reason} for one in run.missing_studies],

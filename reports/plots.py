@@ -1,7 +1,7 @@
 """Draws a figure as SVG text: one style, the same bytes every time, text and axes in the colour of the page around it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from io import StringIO
 from math import ceil, floor, isfinite, log10, nan
@@ -15,20 +15,25 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from .blocks import Figure, Panel, Series
+from .compact import FONT_SIZE, INK, compact
+from .points import HIGHEST, STEP, overlay
 from .words import bytes_text, count_text, rate_text, time_text, visible
 
 # Seen at 3:1 or better on white and on #121212; told apart by colour-blind eyes (Okabe-Ito and Tol).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#717581", "#AA3377", "#4477AA", "#EE6677", "#228833")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 1.5)), (0, (6, 2, 1.5, 2)), (0, (8, 2, 1.5, 1.5, 1.5, 2)))
+GREY = "#717581"  # of what belongs to no backend
 FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
-INK = "#010203"  # becomes currentColor
+CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
 WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
 LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
+MOST_LETTERS = 48
+SWATCH_IN = (0.5, 0.2)
 TENS = ("ms", "flops_per_s", "plain")  # units of which logarithmic axes are told in powers of ten
 STYLE: dict[Any, Any] = {
-    "font.size": 9.5,
+    "font.size": FONT_SIZE,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -42,8 +47,11 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def svg(figure: Figure, backends: Sequence[str], name: str) -> str:
-    """`backends` are all of the page, so that each keeps its colour, marker and dash; `name` makes the ids of this figure its own."""
+def svg(figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, int] | None = None) -> str:
+    """`backends` are all of the page, so that each keeps its colour, marker and dash; `name` makes the ids of this figure its own.
+
+    `cases`: the number of each case on a page. Where it is given the page has the legend, and points lie over the drawing.
+    """
     width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
     with mpl.rc_context():
         mpl.rcdefaults()  # not the reader's own matplotlibrc
@@ -51,15 +59,44 @@ def svg(figure: Figure, backends: Sequence[str], name: str) -> str:
         canvas = Canvas(figsize=(width, HEIGHT_IN), layout="constrained")
         axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
         for panel, place in zip(figure.panels, axes, strict=True):
-            _panel(place, panel, backends, _limits(figure.panels))
-        _legend(canvas, figure, backends, width)
-        text = StringIO()
-        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return _inline(text.getvalue(), figure, name)
+            _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
+        if cases is None:
+            _legend(canvas, figure, backends, width)
+        drawn = _text(canvas)
+        points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
+    return _inline(compact(drawn, name, styled=cases is not None), figure, name, points)
+
+
+def swatches(backends: Sequence[str]) -> str:
+    """A sample of each backend's line, and of the two that belong to none, as symbols that the page's legends use."""
+    looks = [(f"look-{place}", _look(name, backends)) for place, name in enumerate(backends)]
+    looks += [("look-formula", {"color": INK, **FORMULA}), ("look-failed", {"color": INK, **CROSS})]
+    return "".join(_swatch(name, look) for name, look in looks)
+
+
+def _swatch(name: str, look: dict[str, Any]) -> str:
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+        canvas = Canvas(figsize=SWATCH_IN)
+        axes = canvas.add_axes((0, 0, 1, 1))
+        axes.axis("off")
+        axes.plot([0, 1, 2], [0, 0, 0], markevery=[1], clip_on=False, **look)
+        axes.set(xlim=(-0.1, 2.1), ylim=(-1, 1))
+        text = compact(_text(canvas), name)
+    box = re.search(r'viewBox="[^"]*"', text)
+    inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    return f'<symbol id="{name}" {box.group() if box else ""}>{inside}</symbol>'
+
+
+def _text(canvas: Canvas) -> str:
+    text = StringIO()
+    canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return text.getvalue()
 
 
 def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
-    """Of y, the same in all panels of a figure, so that heights compare; with room for the crosses at the upper edge."""
+    """Of y in all these panels, with room for the crosses at the upper edge."""
     every = [series for panel in panels for series in panel.series]
     ys = [y for series in every for y in (*series.y, *series.low, *series.high) if y is not None and isfinite(y)]
     ys += [panel.line[0] for panel in panels if panel.line is not None]
@@ -68,7 +105,7 @@ def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
     if panels[0].y_scale == "linear":
         return min(0.0, low), high + 0.1 * (high - min(0.0, low) or 1)
     crosses = max((_stacked(series.x, panel.series) for panel in panels for series in panel.series), default=0)
-    room = 0.08 + 0.07 * crosses  # of the height
+    room = 0.08 + STEP * crosses  # of the height
     return low / 1.5, high * max(1.5, (1.5 * high / low) ** (room / (1 - room)))
 
 
@@ -83,26 +120,38 @@ def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[floa
     if panel.y_scale == "log":
         axes.set_yscale("log", base=10 if panel.unit in TENS else 2)
     stacked: dict[float, int] = {}
+    place = axes.get_subplotspec()
+    column = place.colspan.start if place else 0
     for series in panel.series:
+        own = len(axes.lines)  # those of this series come next
         _series(axes, series, _look(series.backend, backends), stacked)
+        if series.backend in backends:
+            for number, line in enumerate(axes.lines[own:], start=own):
+                line.set_gid(f"b{backends.index(series.backend)}-{column}-{number}")
     if panel.line is not None:
         axes.axhline(panel.line[0], color=INK, linewidth=1, linestyle=(0, (1, 2)))
         where: Any = ("axes fraction", "data")
-        axes.annotate(panel.line[1], (0, panel.line[0]), (3, 3), xycoords=where, textcoords="offset points", fontsize=LEGEND_SIZE)
-    axes.set(xlabel=visible(panel.x_label), ylabel=visible(panel.y_label))
+        axes.annotate(_label(panel.line[1]), (0, panel.line[0]), (3, 3), xycoords=where, textcoords="offset points", fontsize=LEGEND_SIZE)
+    axes.set(xlabel=_label(panel.x_label), ylabel=_label(panel.y_label))
     xs = sorted({x for series in panel.series for x in series.x})
     if xs and panel.x_scale == "log":
         axes.set_xlim(xs[0] / 1.35, xs[-1] * 1.35)
     axes.set_ylim(*limits)
     shown = xs[:: -(ceil(len(xs) / MOST_X_TICKS) or 1)]
-    ticks = _ticks(*limits, panel.unit)
     if panel.x_scale == "log":
         _tick(axes.xaxis, shown, [count_text(x) for x in shown])
     if panel.y_scale == "log":
+        ticks = _ticks(*limits, panel.unit)
         _tick(axes.yaxis, ticks, [_tick_text(tick, panel.unit) for tick in ticks])
     else:
         axes.yaxis.set_major_locator(MaxNLocator(MOST_Y_TICKS - 1))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: _tick_text(tick, panel.unit)))
+
+
+def _label(text: str) -> str:
+    """A long one would leave no room for the axes."""
+    shown = visible(text)
+    return shown if len(shown) <= MOST_LETTERS else f"{shown[: MOST_LETTERS - 1]}…"
 
 
 def _tick(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
@@ -115,23 +164,29 @@ def _series(axes: Axes, series: Series, look: dict[str, Any], stacked: dict[floa
     ys = [nan if y is None else y for y in series.y]
     if series.kind == "formula":
         axes.plot(series.x, ys, color=look["color"], **FORMULA)
+    elif series.kind == "trace":
+        axes.plot(series.x, ys, color=look["color"], linestyle=look["linestyle"], linewidth=1.1)
     elif series.kind == "measured":
         axes.plot(series.x, ys, **look)
         bars = [(x, a, b) for x, a, b in zip(series.x, series.low, series.high, strict=False) if a is not None and b is not None]
-        for x, a, b in bars:
-            axes.plot([x, x], [a, b], color=look["color"], linewidth=4, alpha=0.5, solid_capstyle="butt")
+        if bars:  # one line with gaps: a line for each bar would make the drawing three times as large
+            xs, ends = [value for x, _, _ in bars for value in (x, x, nan)], [value for _, a, b in bars for value in (a, b, nan)]
+            axes.plot(xs, ends, color=look["color"], linewidth=4, alpha=0.5, solid_capstyle="butt")
     else:
-        cross = {"marker": "x", "markersize": look["markersize"] + 1, "markeredgewidth": 2, "color": look["color"], "linestyle": "none"}
-        for x, y in zip(series.x, series.y, strict=True):
-            if y is not None:
-                axes.plot([x], [y], **cross)
-            else:  # at the upper edge; several at one place stand below each other
-                axes.plot([x], [0.97 - 0.07 * stacked.get(x, 0)], transform=axes.get_xaxis_transform(), clip_on=False, **cross)
-                stacked[x] = stacked.get(x, 0) + 1
+        cross = {**CROSS, "markersize": look["markersize"] + 1, "color": look["color"]}
+        axes.plot(series.x, ys, **cross)
+        floating = [x for x, y in zip(series.x, series.y, strict=True) if y is None]
+        heights = []
+        for x in floating:  # at the upper edge; several at one place stand below each other
+            heights.append(HIGHEST - STEP * stacked.get(x, 0))
+            stacked[x] = stacked.get(x, 0) + 1
+        axes.plot(floating, heights, transform=axes.get_xaxis_transform(), clip_on=False, **cross)
 
 
 def _look(backend: str, backends: Sequence[str]) -> dict[str, Any]:
     """Hollow markers, the first ones larger: points that coincide stay visible."""
+    if backend not in backends:
+        return {"color": GREY, "marker": "o", "linestyle": "-", "markersize": 5, "markerfacecolor": "none", "markeredgewidth": 1.5}
     place = list(backends).index(backend)
     return {
         "color": COLOURS[place % len(COLOURS)],
@@ -143,20 +198,26 @@ def _look(backend: str, backends: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: float) -> None:
+def legend(figure: Figure, backends: Sequence[str]) -> list[tuple[str, str]]:
+    """What the figure shows, as (look, words): the place of a backend among all, or "formula", or "failed"."""
     drawn = [series for panel in figure.panels for series in panel.series if series.x]
-    names = [name for name in backends if any(series.backend == name for series in drawn)]
-    # matplotlib hides entries that begin with an underscore; a thin space in front keeps them
-    entries = [("\u2009" + visible(name), Line2D([], [], **_look(name, backends))) for name in names]
+    entries = [(str(place), name) for place, name in enumerate(backends) if any(series.backend == name for series in drawn)]
     kinds = {series.kind for series in drawn}
     if "formula" in kinds:
-        entries.append(("by formula", Line2D([], [], color=INK, **FORMULA)))
+        entries.append(("formula", "by formula"))
     if "failed" in kinds:
-        what = "out of memory" if figure.panels[0].unit == "bytes" else "did not run"
-        entries.append((what, Line2D([], [], color=INK, marker="x", markersize=8, markeredgewidth=2, linestyle="none")))
+        entries.append(("failed", "out of memory" if figure.panels[0].unit == "bytes" else "did not run"))
+    return entries
+
+
+def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: float) -> None:
+    looks: dict[str, dict[str, Any]] = {"formula": {"color": INK, **FORMULA}, "failed": {"color": INK, **CROSS}}
+    entries = legend(figure, backends)
     if entries:
-        columns = max(1, int(width / (HANDLE_IN + LETTER_IN * max(len(text) for text, _ in entries))))
-        texts, handles = zip(*entries, strict=True)
+        handles = [Line2D([], [], **(looks.get(look) or _look(backends[int(look)], backends))) for look, _ in entries]
+        # matplotlib hides entries that begin with an underscore; a thin space in front keeps them
+        texts = ["\u2009" + visible(words) for _, words in entries]
+        columns = max(1, int(width / (HANDLE_IN + LETTER_IN * max(map(len, texts)))))
         canvas.legend(handles, texts, loc="outside lower center", ncols=columns, fontsize=LEGEND_SIZE, handlelength=3, columnspacing=1.2)
 
 
@@ -183,14 +244,13 @@ def _ticks(low: float, high: float, unit: str) -> list[float]:
     return ticks[(ticks.index(1) % every if 1 in ticks else 0) :: every]
 
 
-def _inline(text: str, figure: Figure, name: str) -> str:
-    """For the inside of a page: no prologue, no style that reaches out of the figure, ids of its own, a name for screen readers."""
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", text, flags=re.DOTALL)
-    text = re.sub(r'(\sid="|xlink:href="#|url\(#)', rf"\1{name}-", text).replace(INK, "currentColor")
+def _inline(text: str, figure: Figure, name: str, points: str) -> str:
+    """For the inside of a page: no style that reaches out of the figure, a name for screen readers, points above all else."""
+    text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
     box = re.search(r'viewBox="[^"]*"', text)
     named = f'role="img" aria-labelledby="{name}-title {name}-desc"'
-    head = f'<svg {box.group() if box else ""} xmlns:xlink="http://www.w3.org/1999/xlink" {named}>'
+    fonts = f'xmlns:xlink="http://www.w3.org/1999/xlink" font-family="sans-serif" font-size="{FONT_SIZE}"'
+    head = f"<svg {box.group() if box else ''} {fonts} {named}>"
     title, description = escape(visible(figure.title)), escape(visible(figure.description))
     head += f'<title id="{name}-title">{title}</title><desc id="{name}-desc">{description}</desc>'
-    return re.sub(r"^<svg[^>]*>", lambda _: head, text)
+    return re.sub(r"^<svg[^>]*>", lambda _: head, text).replace("</svg>", f"{points}</svg>")

@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 from math import isfinite, nan
+from typing import Literal
 
+from ...harness.stats import equivalence
 from ..words import list_text, number_text, times_text
 from .problems import Group, Row, backends, groups
 from .ratio import Ratio, time_ratio
+
+MARGIN_RATIO = 0.05  # h heads cost one head where they cost as much within this
+Answer = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +66,39 @@ def most_heads(costs: list[HeadCost]) -> list[HeadCost]:
         if cost.heads > 1 and (cost.time is not None or isfinite(cost.peak_bytes)):
             best[cost.backend] = cost
     return list(best.values())
+
+
+def same_time(cost: HeadCost) -> Answer | None:
+    """Whether h heads take the time of one head, within 5 %: by the equivalence test, for a difference that is not seen proves nothing.
+
+    "no" where the interval of that test lies beyond the margin. Where the two were not measured in the same blocks, the interval of their
+    ratio takes its place, which asks for a little more. None without a ratio.
+    """
+    if cost.time is None:
+        return None
+    low, high, edge = cost.time.low, cost.time.high, 1 + MARGIN_RATIO
+    straddles = low < edge < high or low < 1 / edge < high
+    if cost.time.paired and straddles:  # the interval of the test lies within this one: otherwise it decides alike, and takes its time
+        found = equivalence(cost.row["block_ms"], cost.one["block_ms"], MARGIN_RATIO)
+        low, high = found.low, found.high
+    if 1 / edge < low and high < edge:
+        return "yes"
+    return "no" if low > edge or high < 1 / edge else "undecided"
+
+
+def answer(cost: HeadCost) -> str:
+    """`fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time: 1.12 times (1.11 to 1.13)`."""
+    parts = []
+    if isfinite(cost.flops):
+        parts.append("as many FLOPs as one head" if cost.flops == 1 else f"{number_text(cost.flops)} times the FLOPs of one head")
+    if isfinite(cost.peak_bytes):
+        parts.append("the same peak bytes" if cost.peak_bytes == 1 else f"{number_text(cost.peak_bytes)} times the peak bytes")
+    if cost.time is not None:
+        shown = times_text(cost.time.value, cost.time.low, cost.time.high) + ("" if cost.time.paired else ", unpaired")
+        more = "more" if cost.time.value > 1 else "less"
+        known = {"yes": "the same time within 5 %", "no": f"{more} time", "undecided": "a time that may be the same or not"}
+        parts.append(f"{known[same_time(cost) or 'undecided']}: {shown}")
+    return f"{cost.backend}: {cost.heads} heads cost {list_text(parts)}"
 
 
 def finding(cost: HeadCost) -> str:

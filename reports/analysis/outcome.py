@@ -28,6 +28,12 @@ def agreed(verdicts: Iterable[Verdict]) -> Verdict:
     return "depends" if "depends" in found or {"supported", "refuted"} <= found else "inconclusive"
 
 
+def over_problems(verdicts: Iterable[Verdict]) -> Verdict:
+    """Of one backend on several problems. A statement that is said of all is refuted by one of them, if no other supports it."""
+    found = {verdict for verdict in verdicts if verdict != "not run"}
+    return "refuted" if found == {"refuted", "inconclusive"} else agreed(found)
+
+
 def jointly(verdicts: Iterable[Verdict]) -> Verdict:
     """Of halves of one claim, all of which must hold: one that fails refutes it, one that is open or was not run leaves it open."""
     found = set(verdicts)

@@ -40,6 +40,11 @@ _KEYS = ("backend", *AXES, *_OUTCOME, *_ON_CUDA, *_SPLIT, *_COST)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 
 
+def case_key(row: Row) -> str:
+    """What a case is called on a page of several runs."""
+    return f"{row['run']} {row['case']}"
+
+
 def readable(rows: list[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
     """What is equal in all rows, in words; the titles of the columns that differ, and their cells."""
     rows = [row | problem(row) for row in rows]

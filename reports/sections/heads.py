@@ -6,7 +6,7 @@ from typing import Literal
 import pandas as pd
 
 from ..analysis.context import Meta, caption
-from ..analysis.heads import HeadCost, comparable, headline, most_heads
+from ..analysis.heads import MARGIN_RATIO, HeadCost, answer, comparable, headline, most_heads, same_time
 from ..analysis.problems import Group, label, records, unusual
 from ..blocks import Block, Figure, Panel, Series, Table, Text
 from ..words import STATUS_WORDS, bytes_text, flops_text, number_text, plural, time_text
@@ -27,9 +27,12 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         return
     yield Text(
         text="Every ratio is against h = 1 of the same backend on the otherwise equal problem. Times are paired block by block where "
-        "both were measured in the same blocks, else marked as unpaired.",
+        "both were measured in the same blocks, else marked as unpaired. Whether a time is the same is decided by an equivalence test with "
+        f"a margin of {100 * MARGIN_RATIO:g} %: two times that are not told apart are not yet equal.",
         kind="note",
     )
+    group, costs = compared[0]
+    yield from (Text(text=f"{group.said(answer(cost))}.") for cost in most_heads(costs))
     for group, costs in compared[:MOST_FIGURES]:
         yield _figure(group, costs, meta)
     if left := compared[MOST_FIGURES:]:
@@ -90,6 +93,7 @@ def _table(compared: list[tuple[Group, list[HeadCost]]], *, folded: bool = False
             str(cost.heads),
             time_text(cost.row.get("latency_ms")) or STATUS_WORDS[cost.row["status"]],
             "1" if cost.heads == 1 and cost.row.get("latency_ms") is not None else cost.time.text if cost.time is not None else "",
+            same_time(cost) or "",
             bytes_text(cost.row.get("peak_bytes")),
             number_text(cost.peak_bytes),
             flops_text(cost.row.get("work_flops")),
@@ -98,7 +102,18 @@ def _table(compared: list[tuple[Group, list[HeadCost]]], *, folded: bool = False
         for group, costs in compared
         for cost in costs
     ]
-    columns = ("problem", "backend", "h", "time", "time / h = 1", "peak bytes", "bytes / h = 1", "FLOPs", "FLOPs / h = 1")
+    columns = (
+        "problem",
+        "backend",
+        "h",
+        "time",
+        "time / h = 1",
+        "same within 5 %",
+        "peak bytes",
+        "bytes / h = 1",
+        "FLOPs",
+        "FLOPs / h = 1",
+    )
     return Table(
         title="Time, peak bytes and FLOPs against one head, all problems" if folded else "Time, peak bytes and FLOPs against one head",
         columns=columns,

@@ -8,6 +8,7 @@ from ..analysis import speed, trust
 from ..analysis.absent import absent
 from ..analysis.context import Meta, caption
 from ..analysis.problems import Group, Row, backends, groups, records
+from ..analysis.rows import case_key
 from ..blocks import Block, Figure, Panel, Series, Table, Text
 from ..words import STATUS_WORDS, count_text, number_text, plural, time_text
 
@@ -38,7 +39,7 @@ def _figure(group: Group, meta: Meta) -> Figure:
     shown = [row for row in group.rows if row["backend"] in timed_backends and (row["latency_ms"] is not None or row["status"] != "ok")]
     for backend in timed_backends:
         rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
-        failed = tuple(row["seq_len"] for row in rows if row["status"] != "ok")
+        lost = [row for row in rows if row["status"] != "ok"]
         series.append(
             Series(
                 backend=backend,
@@ -47,9 +48,11 @@ def _figure(group: Group, meta: Meta) -> Figure:
                 y=tuple(row["latency_ms"] for row in rows),
                 low=tuple(row["latency_low_ms"] for row in rows),
                 high=tuple(row["latency_high_ms"] for row in rows),
+                cases=tuple(case_key(row) for row in rows),
             )
         )
-        series.append(Series(backend=backend, kind="failed", x=failed, y=(None,) * len(failed)))
+        failed = tuple(row["seq_len"] for row in lost)
+        series.append(Series(backend=backend, kind="failed", x=failed, y=(None,) * len(lost), cases=tuple(map(case_key, lost))))
     return Figure(
         title=group.said(speed.finding(group)),
         caption=caption(group.problem, meta) + absent(group.rows, shown),

@@ -6,7 +6,8 @@ import pandas as pd
 
 from ..analysis.context import Meta
 from ..analysis.problems import records
-from ..analysis.rows import readable
+from ..analysis.reproduce import command
+from ..analysis.rows import case_key, readable
 from ..blocks import Block, Table, Text
 
 TITLE = "All rows"
@@ -19,9 +20,24 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     if frame.empty:
         yield Text(text="The plan has no case.", kind="note")
         return
-    same, columns, rows = readable(records(frame.head(MOST_ROWS)))
+    known = records(frame.head(MOST_ROWS))
+    same, columns, rows = readable(known)
     if same:
         yield Text(text=f"Equal in all rows: {', '.join(same)}.", kind="note")
-    yield Table(title="All cases", columns=columns, rows=tuple(rows))
+    yield Table(
+        title="All cases",
+        columns=columns,
+        rows=tuple(rows),
+        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
+        failed=frozenset((place, columns.index("status")) for place, row in enumerate(known) if row["status"] != "ok"),
+        tools=True,
+    )
+    yield Table(
+        title="The command that measures each case again: it alone, under the same plan and limits",
+        columns=("case", *(["run"] if len(meta) > 1 else []), "command"),
+        rows=tuple((row["case"], *([row["run"]] if len(meta) > 1 else []), command(row, meta[row["run"]])) for row in known),
+        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
+        folded=True,
+    )
     if len(frame) > MOST_ROWS:
         yield Text(text=f"The first {MOST_ROWS} of {len(frame)} cases; the command export gives them all.", kind="note")

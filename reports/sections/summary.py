@@ -1,4 +1,4 @@
-"""The answers first: which backend is fastest, where memory ends, what heads cost, and all latencies at a glance."""
+"""The answers: who is fastest, where memory ends, what heads cost; how far to trust them, and who wins where."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ..analysis import heads, longest, memory, speed, trust, wall
+from ..analysis.badges import badges
 from ..analysis.context import Meta
 from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
-from ..blocks import Block, Table, Text
-from ..words import STATUS_WORDS, plural, time_text
+from ..analysis.rows import case_key
+from ..blocks import Badges, Block, Table, Text
+from ..words import STATUS_WORDS, number_text, plural, time_text
 
 TITLE = "Summary"
 ORDER = 10
@@ -19,8 +21,8 @@ MOST_TABLE_ROWS = 40
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    for run in meta.values():
-        if question := str(run["scenario"].get("question") or "").strip():
+    for question in dict.fromkeys(str(run["scenario"].get("question") or "").strip() for run in meta.values()):
+        if question:
             yield Text(text=question, kind="question")
     rows = records(frame)
     walls = longest.wall_groups(meta)
@@ -49,8 +51,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         group, cost = max(mine, key=lambda pair: pair[0].problem["seq_len"] or 0)
         yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
     yield from (Text(text=warning) for warning in trust.warnings(rows))
+    yield Badges(badges=badges(rows, meta))
+    yield from _map(rows)
     yield Text(text=_tally(rows), kind="note")
-    yield from _matrix(rows)
 
 
 def _sentences(sentences: list[str], section: str) -> Iterator[Block]:
@@ -79,31 +82,44 @@ def _tally(rows: list[Row]) -> str:
     return f"{plural(len(rows), 'case')}: {'; '.join(said)}.{limits}"
 
 
-def _matrix(rows: list[Row]) -> Iterator[Block]:
-    """Every problem against every backend: a latency, or why there is none."""
+def _map(rows: list[Row]) -> Iterator[Block]:
+    """The winner map: every problem against every backend, a latency with its multiple of the fastest, or why there is none."""
     problems = groups(rows, None)
     axes = varying_axes([group.problem for group in problems]) or ["seq_len"]
     names = backends(rows)
-    lines, strong = [], set()
-    for place, group in enumerate(problems[:MOST_TABLE_ROWS]):
+    lines, strong, failed, cases = [], set(), set(), {}
+    for line, group in enumerate(problems[:MOST_TABLE_ROWS]):
         by_backend = {row["backend"]: row for row in group.rows}
         ranking = speed.race(group.rows)
         if ranking.clear:
-            strong.add((place, len(axes) + names.index(ranking.ranking[0]["backend"])))
-        cells = [cell(by_backend[name]) if name in by_backend else "" for name in names]
+            strong.add((line, len(axes) + names.index(ranking.ranking[0]["backend"])))
+        for place, name in enumerate(names, start=len(axes)):
+            if name in by_backend:
+                cases[line, place] = case_key(by_backend[name])
+                if by_backend[name]["status"] != "ok":
+                    failed.add((line, place))
+        cells = [cell(by_backend[name], ranking) if name in by_backend else "" for name in names]
         lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
-    columns = [axis_title(axis) for axis in axes]
     yield Table(
-        title="Latency per problem and backend; bold: faster than every other by more than noise",
-        columns=(*columns, *names),
+        title="Who wins where: latency, and how many times as long as the fastest; bold: faster by more than noise",
+        columns=(*(axis_title(axis) for axis in axes), *names),
         rows=tuple(lines),
         strong=frozenset(strong),
+        failed=frozenset(failed),
+        cases=cases,
     )
     if len(problems) > MOST_TABLE_ROWS:
         yield Text(text=f"{len(problems) - MOST_TABLE_ROWS} more problems stand in the table of all rows.", kind="note")
 
 
-def cell(row: Row) -> str:
+def cell(row: Row, ranking: speed.Race) -> str:
     if row["status"] != "ok":
         return STATUS_WORDS[row["status"]]
-    return time_text(row["latency_ms"]) if row["latency_ms"] is not None else "not timed"
+    if row["latency_ms"] is None:
+        return "not timed"
+    said = time_text(row["latency_ms"])
+    if not ranking.margins:
+        return f"{said} · the only one"
+    if row is ranking.ranking[0]:
+        return f"{said} · {'fastest' if ranking.clear else 'no clear winner'}"
+    return f"{said} · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×"

@@ -10,6 +10,7 @@ from ..analysis.context import Meta, caption
 from ..analysis.problems import Group, Row, groups, records
 from ..blocks import Block, Table, Text
 from ..words import list_text, number_text
+from . import _timeline
 
 TITLE = "What the device did meanwhile"
 ORDER = 45
@@ -38,6 +39,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             yield Text(text=f"{group.said(said)}.")
         for way in utilization.ways(group.rows):
             yield _table(group, meta, way)
+    yield from _timeline.figures(rows, meta)
     if reasons := utilization.missing(rows):
         lines = [f"{list_text(shortened(names))} ({reason})" for reason, names in reasons.items()]
         yield Text(text=f"Missing, with the reason: {'; '.join(lines)}.", kind="note")

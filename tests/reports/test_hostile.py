@@ -11,6 +11,7 @@ import pytest
 
 from attnbench.reports.export import export
 from attnbench.reports.html import render
+from attnbench.reports.words import visible
 
 from .fake_runs import case, problem, row, write_run
 
@@ -22,9 +23,12 @@ class Tags(HTMLParser):
         super().__init__()
         self.tags: set[str] = set()
         self.attributes: set[str] = set()
+        self.scripts: list[list[tuple[str, str | None]]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        if tag == "script":
+            self.scripts.append(attrs)
         self.attributes.update(name for name, _ in attrs)
 
 
@@ -44,11 +48,18 @@ def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
     page = render([run])
     found = Tags()
     found.feed(page)
-    assert not found.tags & {"img", "script", "iframe", "object", "embed", "link", "base", "form"}
+    assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
+    assert found.scripts == [[("type", "application/json"), ("id", "data")], []]  # its data and its script, both ours
     assert not [name for name in found.attributes if name.startswith("on")]
     assert "&lt;img src=x" in page
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
     page.encode()
+
+
+def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> None:
+    data = render([run]).split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    assert not re.search("[<>&\x00-\x1f\x7f-\uffff]", data)
+    assert json.loads(data)["columns"]["backend"]["of"][0] == visible(HOSTILE)
 
 
 def test_csv_cells_are_no_formulas_and_no_control_bytes(run: Path) -> None:

@@ -1,6 +1,10 @@
 """reports/html.py: one file that stands alone, says what was found, and survives whatever is missing."""
 
+import json
 import re
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +19,31 @@ from .fake_runs import case, head_sweep, many_problems, problem, quickstart, row
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
 
+def without_scripts(page: str) -> str:
+    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
 def text(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page[page.index("<body") :])).replace("\xa0", " ")
+    body = without_scripts(page[page.index("<body") :])
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body)).replace("\xa0", " ")
 
 
 def every(backends: tuple[str, ...], lengths: tuple[int, ...], heads: tuple[int, ...] = (8,), **changes: Any) -> list[dict[str, Any]]:
     return [case(backend, problem(n, h, **changes)) for n in lengths for h in heads for backend in backends]
+
+
+def write_telemetry(run: Path, cases: list[str]) -> None:
+    header = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missing": {}}
+    samples = [
+        {
+            "t_ns": 10**9 + place * 200_000_000,
+            "utc": "2026-11-21T09:30:00Z",
+            "what": cases[place // 50],
+            "cpu_ratio": 0.5 + place % 50 / 100,
+        }
+        for place in range(50 * len(cases))
+    ]
+    (run / "telemetry.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [header, *samples]) + "torn")
 
 
 def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
@@ -43,7 +66,8 @@ def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_
     cases = every(("fused", "sdpa"), (128,))
     quiet = render([write_run(tmp_path / "quiet", cases, [row(one) for one in cases])])
     busy = render([write_run(tmp_path / "busy", cases, [row(cases[0], contended_blocks=5), row(cases[1])])])
-    assert "wanted the same cores" not in quiet
+    assert "timed cases other work" not in text(quiet)
+    assert "In none of 16 blocks other work wanted the same cores" in section(quiet, "summary")
     assert "In 1 of 2 timed cases other work wanted the same cores" in section(busy, "latency")
     assert "During more than half of the blocks of 1 of 2 timed cases other work wanted the same cores" in section(busy, "summary")
 
@@ -56,16 +80,16 @@ def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, sai
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path)])
+    page = without_scripts(render([quickstart(tmp_path)]))
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', page)
     assert addresses
     assert all((a or b).startswith("#") for a, b in addresses)
     assert "@import" not in page
-    assert "default-src 'none'" in page
+    assert "default-src 'none'" in unescape(page)
 
 
 def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path)])
+    page = without_scripts(render([quickstart(tmp_path)]))
     ids = re.findall(r'\sid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)|aria-labelledby="([^"]*)"', page)
@@ -75,12 +99,13 @@ def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -
 def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -> None:
     page = render([quickstart(tmp_path)])
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
-    assert len(figures) == 6
+    assert len(figures) >= 6
     for figure in figures:
         assert re.search(
-            r'<svg[^>]*role="img" aria-labelledby="\S+ \S+"><title id="[^"]+">[^<]+</title><desc id="[^"]+">[^<]+</desc>', figure
+            r'<svg [^>]*role="img" aria-labelledby="\S+ \S+"><title id="[^"]+">[^<]+</title><desc id="[^"]+">[^<]+</desc>', figure
         )
         assert re.search(r"<details><summary>.*<table.*</details>", figure, flags=re.DOTALL)
+        assert re.search(r'<ul class="legend">\s*<li data-look="0">', figure)
         assert "scenario quickstart" in figure
 
 
@@ -209,11 +234,67 @@ def test_the_report_goes_where_it_is_told(tmp_path: Path) -> None:
 
 def test_a_section_is_one_file_with_a_title_an_order_and_its_needs() -> None:
     found = sections()
-    assert [section.TITLE for section in found] == [
-        *("Summary", "Memory wall", "Memory of a call", "Cost of heads", "Latency"),
-        *("What the device did meanwhile", "What did not run", "Environment", "All rows"),
+    assert [section.ORDER for section in found] == sorted(section.ORDER for section in found)
+    assert len({section.TITLE for section in found}) == len(found)
+    assert found[0].TITLE == "Summary"
+    assert found[-1].TITLE == "All rows"
+    ours = [section.TITLE for section in found]
+    wanted = [
+        "Speed-up",
+        "Latency",
+        "What the device did meanwhile",
+        "What did not run",
+        "Correctness",
+        "Environment",
+        "Method",
+        "All rows",
     ]
+    assert [title for title in ours if title in wanted] == wanted
     for section in found:
-        assert isinstance(section.ORDER, int)
         assert all(isinstance(column, str) for column in section.NEEDS)
         assert callable(section.render)
+
+
+def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run(tmp_path: Path) -> None:
+    runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
+    out = write(runs)
+    assert out == tmp_path / "report.html"
+    page = text(out.read_text())
+    assert "attnbench: quickstart, head_cost" in page
+    for run in runs:
+        assert page.count(run.name) > 20
+
+
+def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> None:
+    page = render([quickstart(tmp_path, lengths=(128,))])
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    script, style = re.search(r"<script>(.*?)</script>", page, re.DOTALL), re.search(r"<style>(.*?)</style>", page, re.DOTALL)
+    assert policy is not None
+    assert script is not None
+    assert style is not None
+    directives = dict(one.split(" ", 1) for one in unescape(policy[1]).split("; "))
+    assert directives["default-src"] == "'none'"
+    for found, directive in ((script[1], "script-src"), (style[1], "style-src-elem")):
+        assert directives[directive] == f"'sha256-{b64encode(sha256(found.encode()).digest()).decode()}'"
+    assert directives["base-uri"] == directives["form-action"] == "'none'"
+
+
+def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> None:
+    cases = every(("fused", "sdpa"), (128, 256))
+    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100, "host_cpu_ratio": 0.9}]
+    run = write_run(tmp_path, cases, [row(one, utilization_tier="host", windows=windows, tables=None, missing={}) for one in cases])
+    write_telemetry(run, [one["case"] for one in cases])
+    page = render([run])
+    section = re.search(r'<section id="utilization".*?</section>', page, flags=re.DOTALL)
+    assert section is not None
+    assert "all cores busy: 50 % to 99 %" in text(f"<body>{section.group()}")
+    assert 'data-look="0"' in section.group()
+    assert "1 line of telemetry.jsonl could not be read" in section.group()
+
+
+def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path) -> None:
+    cases = every(("fused",), (128,))
+    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
+    run = write_run(tmp_path, cases, [row(one, utilization_tier="host", windows=windows, tables=None, missing={}) for one in cases])
+    (run / "telemetry.jsonl").symlink_to("/etc/hostname")
+    assert "No timeline: " in text(render([run]))

@@ -1,0 +1,50 @@
+"""How exact the backends are: their errors against a float64 reference, as shares of what an honest textbook formula errs."""
+
+from dataclasses import dataclass
+
+from .problems import Row, backends
+
+ALLOWED_RATIO = 2.0  # what the gate lets pass, docs/method.md
+WRONG = "incorrect"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errors:
+    """Of one backend, over all its cases: `best` and `worst` are the rows with the smallest and the largest ratio."""
+
+    backend: str
+    judged: list[Row]
+    wrong: list[Row]
+
+    @property
+    def best(self) -> Row:
+        return min(self.judged, key=ratio)
+
+    @property
+    def worst(self) -> Row:
+        return max(self.judged, key=ratio)
+
+
+def ratio(row: Row) -> float:
+    return float(row["error_ratio"])
+
+
+def judged(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.get("error_ratio") is not None]
+
+
+def by_backend(rows: list[Row]) -> list[Errors]:
+    """The backends of which at least one case was judged."""
+    return [
+        Errors(
+            backend=name,
+            judged=judged([row for row in rows if row["backend"] == name]),
+            wrong=[row for row in rows if row["backend"] == name and row["status"] == WRONG],
+        )
+        for name in backends(judged(rows))
+    ]
+
+
+def worst(rows: list[Row], most: int) -> list[Row]:
+    """The largest ratios first."""
+    return sorted(judged(rows), key=lambda row: -ratio(row))[:most]

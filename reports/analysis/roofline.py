@@ -1,0 +1,84 @@
+"""How close each case comes to what the device can reach: the roofline model (Williams et al. 2009), with measured peaks.
+
+Intensity is work_flops / minimal_bytes: every byte crosses to memory once. No backend's own intensity is higher, and one that writes the
+scores moves many more bytes; so "memory" as the limit is certain, and "compute" is the best case.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+from ...harness.stats import Interval
+from .context import Meta
+from .outcome import number
+from .problems import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peaks:
+    """Measured on this device by doctor --calibrate."""
+
+    flops_per_s: float
+    bytes_per_s: float
+
+    @property
+    def ridge(self) -> float:
+        """FLOPs per byte from which on the arithmetic is the limit."""
+        return self.flops_per_s / self.bytes_per_s
+
+    def attainable(self, intensity: float) -> float:
+        return min(self.flops_per_s, intensity * self.bytes_per_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a case stands. `share` of what is attainable at its intensity, with its interval; None without peaks."""
+
+    row: Row
+    intensity: float
+    achieved_flops_per_s: Interval
+    peaks: Peaks | None
+    share: Interval | None
+
+    @property
+    def bound(self) -> str:
+        if self.peaks is None:
+            return ""
+        return "memory" if self.intensity < self.peaks.ridge else "compute"
+
+
+def peaks(run: Mapping[str, Any], dtype: str) -> Peaks | None:
+    """Of this run's device and dtype; None where either was not measured."""
+    calibration = run.get("calibration")
+    found = calibration.get("peaks") if isinstance(calibration, dict) else None
+    if not isinstance(found, dict):
+        return None
+    flops_per_s, bytes_per_s = (number(found, name) for name in (f"gemm_{dtype}_flops_per_s", "copy_bytes_per_s"))
+    if flops_per_s is None or bytes_per_s is None or min(flops_per_s, bytes_per_s) <= 0:
+        return None
+    return Peaks(flops_per_s=flops_per_s, bytes_per_s=bytes_per_s)
+
+
+def places(rows: Sequence[Row], meta: Meta) -> list[Place]:
+    """Of every timed case whose work and least traffic are known."""
+    found = []
+    for row in rows:
+        if row.get("achieved_flops_per_s") and row.get("work_flops") and row.get("minimal_bytes"):
+            intensity = row["work_flops"] / row["minimal_bytes"]
+            known = peaks(meta[row["run"]], row["dtype"])
+            achieved = _achieved(row)
+            share = _over(achieved, known.attainable(intensity)) if known else None
+            found.append(Place(row=row, intensity=intensity, achieved_flops_per_s=achieved, peaks=known, share=share))
+    return found
+
+
+def _achieved(row: Row) -> Interval:
+    """The work over the latency and over the bounds of its interval."""
+    low, high = row.get("latency_high_ms"), row.get("latency_low_ms")
+    bounds = [row["work_flops"] / bound * 1e3 if bound else nan for bound in (low, high)]
+    return Interval(value=row["achieved_flops_per_s"], low=bounds[0], high=bounds[1], units=row.get("processes") or 0)
+
+
+def _over(rate: Interval, limit: float) -> Interval:
+    return Interval(value=rate.value / limit, low=rate.low / limit, high=rate.high / limit, units=rate.units)

@@ -1,0 +1,279 @@
+// Everything on the page is there without this script. It adds: sorting, a filter, the numbers of a point, series on and off,
+// copies and downloads, and the samples of a case. What the reader chose stands behind the # of the address.
+(() => {
+  const one = (selector, inside = document) => inside.querySelector(selector);
+  const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
+  const make = (tag, attributes = {}, ...inside) => {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    element.append(...inside);
+    return element;
+  };
+  const action = (text, act) => {
+    const button = make("button", { type: "button" }, text);
+    button.addEventListener("click", () => act(button));
+    return button;
+  };
+  const rows = one("table.all");
+  let read;
+  const data = () => (read ??= JSON.parse(one("#data").textContent));
+  const value = (name, number) => {
+    const column = data().columns[name];
+    return Array.isArray(column) ? column[number] : column?.of[column.at[number] ?? 0];
+  };
+
+  // ---- the state of the page, in its address ----
+  const state = { q: "", sort: "", hide: "", case: "", at: "" };
+  const remember = changes => {
+    Object.assign(state, changes);
+    const said = new URLSearchParams(Object.entries(state).filter(([, text]) => text)).toString();
+    history.replaceState(null, "", said ? `#${said}` : location.href.split("#")[0]);
+  };
+  const follow = () => {
+    const text = location.hash.slice(1);
+    if (text && !text.includes("=")) {
+      // A plain anchor: the browser goes there by itself, and what was chosen stays.
+      if (Object.entries(state).some(([name, chosen]) => name !== "at" && chosen)) remember({ at: text });
+      else state.at = text;
+      return;
+    }
+    const wanted = new URLSearchParams(text);
+    for (const name of Object.keys(state)) state[name] = wanted.get(name) ?? "";
+    const [table, column, direction] = state.sort.split(".");
+    if (document.getElementById(table)?.tHead) sort(document.getElementById(table), Number(column), direction);
+    filter(state.q);
+    hide(state.hide.split("-").filter(Boolean));
+    if (state.at) document.getElementById(state.at)?.scrollIntoView();
+    if (state.case) show(state.case);
+    else if (dialog.open) dialog.close();
+  };
+
+  // ---- tables ----
+  const POWERS = { n: 1e-9, "µ": 1e-6, "μ": 1e-6, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
+  const size = text => {
+    // `8k` is 8192; `58.7 ms`, `1.5 GiB` and `3 GFLOP/s` have a prefix before their unit.
+    const found = /^([-+]?\d[\d.]*(?:e[-+]?\d+)?)(k?)(?:\s*([nµμmkKMGTPE])(i?)(?=B|s|FLOP|J|W|Hz))?/.exec(text);
+    if (!found) return null;
+    const [, digits, k, prefix, binary] = found;
+    return digits * (k ? 1024 : 1) * (binary ? 1024 ** ("KMGTPE".indexOf(prefix) + 1) : POWERS[prefix] ?? 1);
+  };
+  const compare = (a, b, sign) => {
+    const [x, y] = [size(a), size(b)];
+    if (x !== null && y !== null) return sign * (x - y);
+    if (x === null && y === null && a && b) return sign * a.localeCompare(b, "en");
+    return (x === null) - (y === null) || !a - !b; // numbers, words, nothing
+  };
+  const sort = (table, column, direction) => {
+    const heads = [...table.tHead.rows[0].cells];
+    if (!heads[column]) return;
+    for (const head of heads) head.removeAttribute("aria-sort");
+    heads[column].setAttribute("aria-sort", direction === "descending" ? "descending" : "ascending");
+    const keyed = [...table.tBodies[0].rows].map(row => [row.cells[column].textContent, row]);
+    keyed.sort(([a], [b]) => compare(a, b, direction === "descending" ? -1 : 1));
+    table.tBodies[0].append(...keyed.map(([, row]) => row));
+  };
+  const markdown = table => {
+    const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;" };
+    const inert = text => text.trim().replace(/[&<>@]/g, sign => entities[sign]).replace(/[\\`*_[\]|~$]/g, "\\$&");
+    const line = cells => `| ${[...cells].map(cell => inert(cell.textContent)).join(" | ")} |`;
+    const heads = table.tHead.rows[0].cells;
+    const body = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => line(row.cells));
+    return [line(heads), `|${" --- |".repeat(heads.length)}`, ...body].join("\n") + "\n";
+  };
+  for (const table of all("main table")) {
+    if (table.tBodies[0].rows.length > 2) {
+      [...table.tHead.rows[0].cells].forEach((head, column) => {
+        if (!head.textContent) return;
+        const button = action(head.textContent, () => {
+          const direction = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+          sort(table, column, direction);
+          remember({ sort: `${table.id}.${column}.${direction}` });
+        });
+        head.replaceChildren(button);
+      });
+    }
+    document.getElementById(`${table.id}-title`).append(" ", action("Copy as Markdown", button => copy(markdown(table), button)));
+  }
+  const copy = async (text, button) => {
+    try {
+      await navigator.clipboard.writeText(text);
+    } catch {
+      const area = make("textarea", {}, text);
+      button.after(area);
+      area.select();
+      document.execCommand("copy");
+      area.remove();
+    }
+    const before = button.textContent;
+    button.textContent = "Copied";
+    setTimeout(() => (button.textContent = before), 1500);
+  };
+
+  // ---- all rows: filter and downloads ----
+  const texts = new Map();
+  const filter = said => {
+    if (!rows) return;
+    one("#filter").value = said;
+    const words = said.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of words.length ? rows.tBodies[0].rows : all("tr[hidden]", rows)) {
+      if (words.length && !texts.has(row)) {
+        const told = ["case", "status", "dtype", "passes", "scope", "device", "run"].map(name => value(name, row.dataset.case));
+        texts.set(row, [...row.cells].map(cell => cell.textContent).concat(told).join(" ").toLowerCase());
+      }
+      row.hidden = !words.every(word => texts.get(row).includes(word));
+    }
+    for (const row of rows.tBodies[0].rows) count += !row.hidden;
+    one("#count").textContent = `${count} of ${rows.tBodies[0].rows.length} rows`;
+  };
+  const shown = () => [...rows.tBodies[0].rows].filter(row => !row.hidden).map(row => Number(row.dataset.case));
+  const quoted = cell => {
+    if (cell === null || cell === undefined) return "";
+    // A spreadsheet takes a cell that begins so for a formula; a quote in front makes it text.
+    const text = typeof cell === "string" && /^(\s*[=+\-@＝＋－＠]|[\t\r\n])/.test(cell) ? `'${cell}` : String(cell);
+    return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  };
+  const files = {
+    csv: names => [names, ...shown().map(row => names.map(name => value(name, row)))].map(line => line.map(quoted).join(",")).join("\n") + "\n",
+    json: names => JSON.stringify(shown().map(row => Object.fromEntries(names.map(name => [name, value(name, row) ?? null]))), null, 1) + "\n",
+  };
+  if (rows) {
+    one(".tools").hidden = false;
+    one("#filter").addEventListener("input", event => {
+      filter(event.target.value);
+      remember({ q: event.target.value.trim() });
+    });
+    for (const button of all("[data-download]")) {
+      button.addEventListener("click", () => {
+        const kind = button.dataset.download;
+        const address = URL.createObjectURL(new Blob([files[kind](Object.keys(data().columns))], { type: kind === "csv" ? "text/csv" : "application/json" }));
+        make("a", { href: address, download: `attnbench-rows.${kind}` }).click();
+        setTimeout(() => URL.revokeObjectURL(address), 1000);
+      });
+    }
+  }
+
+  // ---- figures: series on and off, and what a point says ----
+  const hide = looks => {
+    for (const mark of all("svg [data-b]")) mark.classList.toggle("off", looks.includes(mark.dataset.b));
+    for (const button of all(".legend button")) button.setAttribute("aria-pressed", String(!looks.includes(button.parentNode.dataset.look)));
+  };
+  for (const entry of all(".legend li")) {
+    if (isNaN(entry.dataset.look)) continue;
+    const button = make("button", { type: "button", "aria-pressed": "true", title: "Show or hide in all figures" }, ...entry.childNodes);
+    button.addEventListener("click", () => {
+      const looks = new Set(state.hide.split("-").filter(Boolean));
+      if (!looks.delete(entry.dataset.look)) looks.add(entry.dataset.look);
+      remember({ hide: [...looks].sort().join("-") });
+      hide([...looks]);
+    });
+    entry.append(button);
+  }
+  const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: "" });
+  document.body.append(tip);
+  const light = number => {
+    for (const lit of all(".lit")) lit.classList.remove("lit");
+    if (number) for (const about of all(`[data-case="${number}"]`)) about.classList.add("lit");
+  };
+  const REACH = 14, SAME = 2; // in the drawing's points: how near is near enough, and what lies at one place
+  const distance = (point, x, y) => Math.hypot(point.cx.baseVal.value - x, point.cy.baseVal.value - y);
+  const nearest = (drawing, points, event) => {
+    const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
+    const near = points.filter(point => distance(point, x, y) < REACH && !point.closest(".off"));
+    return near.sort((a, b) => distance(a, x, y) - distance(b, x, y))[0];
+  };
+  const tell = (point, points) => {
+    const { cx, cy } = point;
+    const here = points.filter(other => distance(other, cx.baseVal.value, cy.baseVal.value) < SAME && !other.closest(".off"));
+    light(point.dataset.case);
+    point.classList.add("lit");
+    tip.textContent = here.map(other => other.getAttribute("aria-label")).join("\n");
+    tip.hidden = false;
+    told = point;
+    put();
+  };
+  let told;
+  const put = () => {
+    if (tip.hidden) return;
+    const place = told.getBoundingClientRect();
+    tip.style.left = `${Math.max(4, Math.min(innerWidth - tip.offsetWidth - 4, place.left + place.width / 2 - tip.offsetWidth / 2))}px`;
+    tip.style.top = `${place.top > tip.offsetHeight + 12 ? place.top - tip.offsetHeight - 6 : place.bottom + 6}px`;
+  };
+  const untell = () => {
+    tip.hidden = true;
+    light();
+  };
+  for (const drawing of all("figure svg[role=img]")) {
+    const points = all(".points circle", drawing);
+    if (!points.length) continue;
+    drawing.setAttribute("role", "group");
+    one('[id$="-figure"]', drawing).setAttribute("aria-hidden", "true");
+    points.forEach((point, place) => {
+      point.setAttribute("role", point.dataset.case ? "button" : "img");
+      point.setAttribute("tabindex", place ? "-1" : "0");
+      point.setAttribute("aria-label", point.textContent);
+      point.replaceChildren();
+    });
+    // One stop of the tab key for each figure; the arrows go from point to point.
+    drawing.addEventListener("keydown", event => {
+      const visible = points.filter(point => !point.closest(".off"));
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (step) visible[(visible.indexOf(event.target) + step + visible.length) % visible.length]?.focus();
+      else if (event.key === "Escape") untell();
+      else if ((event.key === "Enter" || event.key === " ") && event.target.dataset.case) show(event.target.dataset.case);
+      else return;
+      event.preventDefault();
+    });
+    drawing.addEventListener("focusin", event => event.target.matches("circle") && tell(event.target, points));
+    drawing.addEventListener("focusout", untell);
+    drawing.addEventListener("pointermove", event => {
+      const point = nearest(drawing, points, event);
+      drawing.style.cursor = point?.dataset.case ? "pointer" : "";
+      if (point) tell(point, points);
+      else untell();
+    });
+    drawing.addEventListener("pointerleave", untell);
+    drawing.addEventListener("click", event => {
+      const point = nearest(drawing, points, event);
+      if (point?.dataset.case) show(point.dataset.case);
+    });
+  }
+  rows?.addEventListener("pointerover", event => light(event.target.closest("tr")?.dataset.case));
+  rows?.addEventListener("pointerout", () => light());
+  addEventListener("scroll", put, { passive: true, capture: true });
+
+  // ---- one case: its cells, its command, its samples ----
+  const dialog = make("dialog", { "aria-labelledby": "case-title" });
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => remember({ case: "" }));
+  const show = number => {
+    const row = document.getElementById(`row-${number}`);
+    if (!row) return;
+    untell();
+    const names = [...rows.tHead.rows[0].cells].map(head => head.textContent);
+    const cells = [...row.cells].map((cell, place) => [names[place], cell.textContent]).filter(([, text]) => text);
+    const [power, whole] = data().samples?.[number] ?? [0, []];
+    const samples = whole.map(process => process.map(block => block.map(sample => sample * 10 ** power)));
+    const command = one(`#rows details a[href="#row-${number}"]`)?.closest("tr").lastElementChild.textContent ?? "";
+    dialog.replaceChildren(
+      make("p", { class: "close" }, action("Close", () => dialog.close())),
+      make("h2", { id: "case-title" }, value("case", number)),
+      make("dl", {}, ...cells.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))),
+      make("h3", {}, "Measure it again"),
+      make("pre", { tabindex: "0" }, command),
+      make("p", {}, action("Copy command", button => copy(command, button))),
+      make("h3", {}, "Samples"),
+      ...drawSamples(samples, data(), ["latency_ms", "latency_low_ms", "latency_high_ms"].map(name => value(name, number))),
+    );
+    if (!dialog.open) dialog.showModal();
+    remember({ case: String(number) });
+  };
+  document.addEventListener("click", event => {
+    const link = event.target.closest?.('a[href^="#row-"]');
+    if (!link) return;
+    event.preventDefault();
+    show(link.hash.slice(5));
+  });
+  addEventListener("hashchange", follow);
+  follow();
+})();

@@ -1,0 +1,56 @@
+"""The claims ledger: what textbooks say, how it was tested here, and the verdict, one line per statement."""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from ..analysis.claims import Claim, ledger, tally
+from ..analysis.context import Meta
+from ..analysis.problems import Row, records
+from ..blocks import Block, Table, Text
+
+TITLE = "Claims put to the test"
+ORDER = 48
+NEEDS = ("work_flops", "peak_bytes", "latency_ms")
+MOST_PARTS = 8  # backends named in one cell
+
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+    by_run: dict[str, list[Row]] = {name: [] for name in meta}
+    for row in records(frame):
+        by_run.setdefault(row["run"], []).append(row)
+    yield Text(
+        text="Every verdict comes from an interval or from exact bytes or FLOPs. It holds for what this run measured: "
+        '"depends" means that backends, problems or rules contradict each other, "inconclusive" that the intervals do not decide. '
+        "docs/theory.md says how each is tested.",
+        kind="note",
+    )
+    for name, run in meta.items():
+        claims = ledger(by_run[name], run)
+        of = f" of {name}" if len(meta) > 1 else ""
+        yield Text(text=f"{tally(claims)}{of}.")
+        if tried := [claim for claim in claims if claim.verdict != "not run"]:
+            yield _tested(tried, f"Statements that were tested{of}")
+        if left := [claim for claim in claims if claim.verdict == "not run"]:
+            yield _not_run(left, f"Statements that were not tested{of}, and what would have to be run")
+    if not meta:
+        yield Text(text="No run, no claims.", kind="note")
+
+
+def _tested(claims: list[Claim], title: str) -> Table:
+    rows = tuple((claim.id, claim.verdict, claim.statement, _parts(claim), claim.tested) for claim in claims)
+    return Table(title=title, columns=("claim", "verdict", "statement", "in detail", "tested by"), rows=rows)
+
+
+def _parts(claim: Claim) -> str:
+    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`"""
+    said = [f"{part.of} {part.verdict}" + (f": {part.numbers}" if part.numbers else "") for part in claim.parts[:MOST_PARTS]]
+    more = len(claim.parts) - MOST_PARTS
+    return ". ".join(said + ([f"{more} more"] if more > 0 else [])) + "."
+
+
+def _not_run(claims: list[Claim], title: str) -> Table:
+    rows = tuple(
+        (claim.id, claim.statement, f"{claim.to_run}" + (f" ({claim.open_because})" if claim.open_because else "")) for claim in claims
+    )
+    return Table(title=title, columns=("claim", "statement", "needs"), rows=rows, folded=True)

@@ -1,0 +1,146 @@
+"""The roofline: what each case achieves beside what the device can reach at its arithmetic intensity, by measured peaks."""
+
+from collections.abc import Iterator
+from math import isfinite
+
+import pandas as pd
+
+from ...harness.stats import Interval
+from ..analysis.context import Meta, caption, device_name
+from ..analysis.problems import Group, axis_text, backends, groups, label, problem, records, varying_axes
+from ..analysis.roofline import Peaks, Place, peaks, places
+from ..blocks import Block, Figure, Panel, Series, Table, Text
+from ..words import bytes_text, number_text, plural, rate_text
+
+TITLE = "Roofline"
+ORDER = 46
+NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
+MOST_FIGURES = 4
+MOST_ROWS = 200
+ROOF = "attainable"
+BEYOND = 1.05
+WHY_BEYOND = (
+    "More than 100 % means that the data came from a cache, which the bandwidth of a large copy knows nothing of, or that the clock was "
+    "higher than when the peaks were measured."
+)
+NO_PEAKS = (
+    "No peaks were measured on this device for this dtype, so there is no share of a peak: attnbench doctor --calibrate measures them, "
+    "and runs made after that have them."
+)
+
+
+def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
+    found = places(records(frame), meta)
+    if not found:
+        yield Text(text="No timed case says how many bytes it moves at least.", kind="note")
+        return
+    yield Text(
+        text="Intensity is the work over the bytes that any backend must move. It is the highest possible: one that writes its scores "
+        'moves many more bytes, so its true place is further left. "memory" as the limit is therefore certain, "compute" the best case.',
+        kind="note",
+    )
+    yield from _peaks(found, meta)
+    if any(place.peaks is None for place in found):
+        yield Text(text=NO_PEAKS, kind="note")
+    if any(place.share is not None and place.share.value > BEYOND for place in found):
+        yield Text(text=WHY_BEYOND, kind="note")
+    by_case = {(place.row["run"], place.row["case"]): place for place in found}
+    drawn = []
+    for group in groups([place.row for place in found], "seq_len"):
+        members = [by_case[row["run"], row["case"]] for row in group.rows]
+        if members[0].peaks is not None:
+            drawn.append((group, members, members[0].peaks))
+    for group, members, known in drawn[:MOST_FIGURES]:
+        yield _figure(group, members, known, meta)
+    if left := drawn[MOST_FIGURES:]:
+        yield Text(text=f"{plural(len(left), 'further problem')} not drawn; the table has them.", kind="note")
+    axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
+    title = "Every timed case beside its roof" if any(place.peaks for place in found) else "What every timed case achieved"
+    yield _table(found[:MOST_ROWS], axes, title, folded=True)
+    if len(found) > MOST_ROWS:
+        yield Text(text=f"The first {MOST_ROWS} of {len(found)} timed cases.", kind="note")
+
+
+def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
+    """One sentence for each device and dtype of which peaks are known."""
+    for run, device, dtype in dict.fromkeys((place.row["run"], place.row["device"], place.row["dtype"]) for place in found):
+        known = peaks(meta[run], dtype)
+        if known is not None:
+            yield Text(
+                text=f"{device_name(meta[run], device)}, {dtype}: measured peaks of {rate_text(known.flops_per_s)} and "
+                f"{bytes_text(known.bytes_per_s)}/s; below {number_text(known.ridge)} FLOP per byte memory is the limit.",
+                kind="note",
+            )
+
+
+def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Figure:
+    xs = sorted({place.intensity for place in members})
+    # Beyond both ends, so that the two parts of the roof and the ridge are seen.
+    roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
+    series = [Series(backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof))]
+    for backend in backends([place.row for place in members]):
+        mine = sorted((place for place in members if place.row["backend"] == backend), key=lambda place: place.intensity)
+        rates = [place.achieved_flops_per_s for place in mine]
+        series.append(
+            Series(
+                backend=backend,
+                kind="measured",
+                x=tuple(place.intensity for place in mine),
+                y=tuple(rate.value for rate in rates),
+                low=tuple(rate.low if isfinite(rate.low) else None for rate in rates),
+                high=tuple(rate.high if isfinite(rate.high) else None for rate in rates),
+            )
+        )
+    return Figure(
+        title=group.said(_finding(members)),
+        caption=caption(group.problem, meta),
+        description="Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend. The dotted line is the roof: "
+        "bandwidth times intensity up to the ridge, then the peak of matrix products, both as measured. The table below has every number.",
+        panels=(Panel(x_label="highest possible intensity, FLOP per byte", y_label="achieved", unit="flops_per_s", series=tuple(series)),),
+        table=_table(members, ["seq_len"], "Achieved beside attainable"),
+    )
+
+
+def _finding(members: list[Place]) -> str:
+    """The best and the worst backend at the longest N at which there are most."""
+    by_n: dict[int, list[Place]] = {}
+    for place in members:
+        by_n.setdefault(place.row["seq_len"], []).append(place)
+    n = max(by_n, key=lambda n: (len(by_n[n]), n))
+    shares = sorted(((place.share.value, place.row["backend"]) for place in by_n[n] if place.share is not None), reverse=True)
+    (high, best), (low, worst) = shares[0], shares[-1]
+    where = f"at {axis_text('seq_len', n)}, where {by_n[n][0].bound} is the limit at best"
+    rest = f", {worst} {_percent(low)}" if len(shares) > 1 else ""
+    return f"{best} reaches {_percent(high)} of what is attainable {where}{rest}"
+
+
+def _table(members: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
+    columns: tuple[str, ...] = ("problem", "backend", "achieved", "FLOP per byte, at most")
+    rows = [
+        (label(problem(place.row), axes), place.row["backend"], rate_text(place.achieved_flops_per_s.value), number_text(place.intensity))
+        for place in members
+    ]
+    if any(place.peaks for place in members):
+        columns = (*columns, "limit", "attainable", "share of attainable")
+        return Table(
+            title=title,
+            columns=columns,
+            rows=tuple((*row, *_beside(place)) for row, place in zip(rows, members, strict=True)),
+            folded=folded,
+        )
+    return Table(title=title, columns=columns, rows=tuple(rows), folded=folded)
+
+
+def _beside(place: Place) -> tuple[str, str, str]:
+    if place.peaks is None or place.share is None:
+        return "not known", "", ""
+    return place.bound, rate_text(place.peaks.attainable(place.intensity)), _share_text(place.share)
+
+
+def _share_text(share: Interval) -> str:
+    between = f" ({_percent(share.low)} to {_percent(share.high)})" if isfinite(share.low) else ""
+    return f"{_percent(share.value)}{between}"
+
+
+def _percent(share: float) -> str:
+    return f"{number_text(100 * share)} %"

@@ -1,0 +1,71 @@
+"""How long loading and analysing many rows takes, and how much memory, against the targets. `make bench` runs these."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.conftest import environment
+from tests.reports.fake_runs import case, problem, row, write_run
+
+ROWS = 20_000
+BACKENDS = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash", "sdpa:efficient", "sdpa:cudnn", "triton", "sparse_local", "linformer")
+MOST_S = 10.0
+MOST_BYTES = 1 << 30
+ANALYSE = """
+import json, resource, sys, time
+start = time.perf_counter()
+from attnbench.reports.analysis import claims, crossover, energy, growth, heads, roofline
+from attnbench.reports.analysis.problems import records
+from attnbench.reports.load import frame, read_run, told
+laps = {}
+def lap(name):
+    laps[name] = time.perf_counter() - start - sum(laps.values())
+run = read_run(sys.argv[1]); lap("read")
+table = frame([run]); lap("frame")
+rows = records(table); lap("records")
+meta = told([run])
+found = {"rows": len(rows), "fits": sum(not one.reason for _, members in growth.growths(rows) for one in members)}; lap("growth")
+roofline.places(rows, meta); lap("roofline")
+energy.costs(rows, meta); lap("energy")
+found["cells"] = len(crossover.winner_map(rows)); lap("crossover")
+heads.comparable(rows); lap("heads")
+found["claims"] = len(claims.ledger(rows, next(iter(meta.values())))); lap("claims")
+peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+print(json.dumps({**found, "laps_s": laps, "total_s": sum(laps.values()), "peak_bytes": peak_bytes}))
+"""
+
+
+def many_rows(parent: Path) -> Path:
+    sizes = [
+        (batch, d, dtype, scope)
+        for batch in (1, 2)
+        for d in (256, 512, 1024, 2048, 4096)
+        for dtype in ("fp32", "bf16")
+        for scope in ("core", "layer")
+    ]
+    shapes = [
+        problem(2**n, h, batch=batch, d_model=d, dtype=dtype, scope=scope)
+        for batch, d, dtype, scope in sizes
+        for h in (1, 2, 4, 8, 16, 32)
+        for n in range(7, 16)
+    ]
+    cases = [case(backend, shape) for shape in shapes for backend in BACKENDS][:ROWS]
+    return write_run(parent, cases, [row(planned) for planned in cases])
+
+
+def analysed(run: Path) -> dict[str, object]:
+    """In a process of its own, so that its peak is that of the analysis."""
+    command = [sys.executable, "-c", ANALYSE, str(run)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    return dict(json.loads(done.stdout))
+
+
+def test_20_000_rows_are_loaded_and_analysed_in_10_s_and_1_gb(benchmark, tmp_path):
+    run = many_rows(tmp_path)
+    found = benchmark.pedantic(analysed, args=(run,), rounds=1)
+    benchmark.extra_info.update(found)
+    assert (found["rows"], found["claims"]) == (ROWS, 18)
+    assert found["fits"] > 2000
+    assert found["peak_bytes"] <= MOST_BYTES
+    assert found["total_s"] <= MOST_S, found["laps_s"]

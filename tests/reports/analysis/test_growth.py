@@ -1,0 +1,214 @@
+"""reports/analysis/growth.py and polynomial.py: rows whose truth is known, and rows that say little."""
+
+from math import inf, isfinite, isnan, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from attnbench.harness.stats import latency_interval
+from attnbench.reports.analysis import growth
+from attnbench.reports.analysis.polynomial import through
+from attnbench.reports.analysis.problems import Row, records
+from attnbench.reports.blocks import Figure, Table, Text
+from attnbench.reports.load import frame, read_run
+from attnbench.reports.sections import growth as section
+
+from ..fake_runs import case, problem, quickstart, row, write_run
+
+LENGTHS = tuple(2**power for power in range(7, 14))
+TRUTHS = {
+    "launch, N and N²": (0.02, 2e-5, 2e-9, LENGTHS, 6, 0.02),
+    "five lengths": (0.02, 2e-5, 2e-9, LENGTHS[1:6], 6, 0.02),
+    "a layer, in processes": (0.0, 2e-3, 2e-6, LENGTHS, 5, 0.03),
+    "linear": (0.0, 2e-5, 0.0, LENGTHS, 6, 0.02),
+    "quadratic, three units": (0.0, 0.0, 2e-6, LENGTHS, 3, 0.03),
+}
+
+
+def timed(n: int, units_ms: list[float], *, processes: bool = False, **of: Any) -> Row:
+    """A row with one call per unit: blocks of one process, or processes of one block."""
+    block_ms = [[[time]] for time in units_ms] if processes else [[[time] for time in units_ms]]
+    found = latency_interval(block_ms)
+    numbers = {"latency_ms": found.value, "latency_low_ms": found.low, "latency_high_ms": found.high, "block_ms": block_ms}
+    planned = case("x", problem(n, **of))
+    return {"run": "r", "status": "ok", "session": f"s{n}", **planned, **numbers}
+
+
+def exponent(constant: float, linear: float, quadratic: float, n: int) -> float:
+    return (linear * n + 2 * quadratic * n * n) / (constant + linear * n + quadratic * n * n)
+
+
+@pytest.mark.parametrize("name", TRUTHS)
+def test_intervals_cover_exponent_and_crossover_in_93_percent_of_runs(name: str) -> None:
+    constant, linear, quadratic, lengths, units, spread = TRUTHS[name]
+    random = np.random.default_rng(7)
+    runs, hits, crossings = 500, np.zeros(len(lengths)), 0
+    times = [constant + linear * n + quadratic * n * n for n in lengths]
+    for _ in range(runs):
+        drawn = random.lognormal(0, spread, (len(lengths), units))
+        rows = [timed(n, list(time * noise), processes=units == 5) for n, time, noise in zip(lengths, times, drawn, strict=True)]
+        found = growth.growth(rows, "x")
+        for place, (n, interval) in enumerate(zip(lengths, found.exponents, strict=True)):
+            hits[place] += interval.low - 1e-9 <= exponent(constant, linear, quadratic, n) <= interval.high + 1e-9
+        if linear and quadratic:
+            crossing = found.crossover
+            crossings += crossing is not None and crossing.low <= linear / quadratic <= crossing.high
+    assert hits.min() / runs >= 0.93, hits / runs
+    if linear and quadratic and len(lengths) > 5:
+        assert crossings / runs >= 0.93
+
+
+def test_terms_that_are_not_there_are_zero_with_a_bound() -> None:
+    random = np.random.default_rng(1)
+    rows = [timed(n, list(0.02 * random.lognormal(0, 0.02, 6) + 2e-6 * n * n)) for n in LENGTHS]
+    found = growth.growth(rows, "x")
+    assert found.terms == ("constant", "N²")
+    assert found.per_token_ms.value == found.per_token_ms.low == 0
+    assert 0 < found.per_token_ms.high < 1e-3
+    assert found.crossover is None
+    assert found.describes
+
+
+def test_a_straight_line_through_logarithms_would_have_said_0_6() -> None:
+    """The example of the module's docstring: without noise the formula finds what the times were made of."""
+    rows = [timed(n, [0.02 + 2e-5 * n + 2e-9 * n * n] * 6) for n in LENGTHS]
+    slope = np.polyfit(np.log(LENGTHS), np.log([row["latency_ms"] for row in rows]), 1)[0]
+    assert 0.55 < slope < 0.68
+    found = growth.growth(rows, "x")
+    assert [found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value] == pytest.approx([0.02, 2e-5, 2e-9], rel=1e-6)
+    assert found.crossover is not None
+    assert found.crossover.value == pytest.approx(1e4, rel=1e-6)
+
+
+def test_three_lengths_are_no_fit_and_say_so() -> None:
+    found = growth.growth([timed(n, [1.0 * n] * 6) for n in LENGTHS[:3]], "x")
+    assert found.reason == "4 timed lengths are needed, and there are 3"
+    assert isnan(growth.predict(found, 256).value)
+
+
+def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:
+    found = growth.growth([timed(n, [0.01 + 1e-6 * n * n, 0.0101 + 1e-6 * n * n, 0.0099 + 1e-6 * n * n]) for n in LENGTHS], "x")
+    inside, outside = growth.predict(found, 4 * LENGTHS[-1]), growth.predict(found, 4 * LENGTHS[-1] + 1)
+    assert inside.value == pytest.approx(0.01 + 1e-6 * (4 * LENGTHS[-1]) ** 2, rel=1e-3)
+    assert inside.low <= inside.value <= inside.high
+    assert isnan(outside.value)
+    assert outside.reason == "beyond 4 times the longest measured N"
+
+
+def test_one_block_at_one_length_leaves_no_interval_and_says_which() -> None:
+    rows = [timed(n, [1e-6 * n * n] * (1 if n == 512 else 6)) for n in LENGTHS]
+    found = growth.growth(rows, "x")
+    assert not found.reason
+    assert isnan(found.exponents[0].low)
+    assert "N = 512" in found.exponents[0].reason
+
+
+def test_times_that_follow_no_such_formula_are_told() -> None:
+    rows = [timed(n, [time, time * 1.01, time * 0.99]) for n in LENGTHS if (time := 1e-6 * n * n * (4 if n > 1024 else 1))]
+    found = growth.growth(rows, "x")
+    assert not found.describes
+    assert found.worst[1] > 1.15
+    assert found.slopes[3] is not None
+    assert found.slopes[3].value == pytest.approx(log(16 * 4) / log(4), rel=0.02)
+
+
+@pytest.mark.parametrize("units", [[1.0], [1.0, 30.0], [1e-9, 1e9, 1.0]])
+def test_wild_times_give_numbers_all_the_same(units: list[float]) -> None:
+    found = growth.growth([timed(n, [unit * n for unit in units]) for n in LENGTHS], "x")
+    assert all(isfinite(value) for value in (found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value, found.worst[1]))
+    assert all(0 <= interval.value <= 2 for interval in found.exponents)
+
+
+def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
+    from scipy.optimize import nnls
+
+    random = np.random.default_rng(3)
+    for _ in range(100):
+        times = np.exp(random.normal(0, 2, len(LENGTHS))) + random.uniform(0, 3) * np.array(LENGTHS)
+        powers = np.stack([np.ones(len(LENGTHS)), np.array(LENGTHS, float), np.array(LENGTHS, float) ** 2], axis=1) / times[:, None]
+        size = np.linalg.norm(powers, axis=0)
+        _, expected = nnls(powers / size, np.ones(len(LENGTHS)))
+        (found,) = growth.fit(LENGTHS, times[None, :], choose=False)
+        assert np.linalg.norm(powers @ found - 1) == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+# ---- bytes ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_bytes_are_solved_without_rounding_and_held_against_the_other_lengths() -> None:
+    found = through({n: 64 * n * n + 4096 * n + 16 for n in (1000, *LENGTHS)})
+    assert found is not None
+    assert (found.quadratic, found.linear, found.constant) == (64, 4096, 16)
+    assert found.exact
+    assert found.off == ()
+    assert found.holds_from == 128
+    assert found.at(10_000) == 64 * 10**8 + 4096 * 10**4 + 16
+
+
+def test_lengths_at_which_another_moment_is_the_peak_are_told() -> None:
+    found = through({n: max(8 * n * n, 4096 * n) for n in LENGTHS})
+    assert found is not None
+    assert found.exact
+    assert found.holds_from == 512
+    assert [n for n, _ in found.off] == [128, 256]
+    assert found.off[0][1] == 4096 * 128 - 8 * 128 * 128
+
+
+def test_three_lengths_solve_and_prove_nothing_and_two_do_not_even_solve() -> None:
+    three = through({n: n * n for n in LENGTHS[:3]})
+    assert three is not None
+    assert not three.exact
+    assert through({n: n * n for n in LENGTHS[:2]}) is None
+
+
+def test_what_is_no_polynomial_is_not_taken_for_one() -> None:
+    found = through({n: int(n**1.5) for n in LENGTHS})
+    assert found is not None
+    assert not found.exact
+
+
+# ---- the section ----------------------------------------------------------------------------------------------------------------
+
+
+def blocks(run: Path) -> list[Any]:
+    read = read_run(run)
+    return list(section.render(frame([read]), {read.meta["run"]: read.meta}))
+
+
+def test_the_section_says_what_longer_sequences_would_need(tmp_path: Path) -> None:
+    found = blocks(quickstart(tmp_path))
+    figures = [block for block in found if isinstance(block, Figure)]
+    assert len(figures) == 2
+    assert figures[0].panels[0].y_scale == "linear"
+    assert {series.kind for series in figures[0].panels[0].series} == {"measured", "formula"}
+    needs = next(block for block in found if isinstance(block, Table) and block.title.startswith("What a call would need"))
+    fused = next(line for line in needs.rows if line[:2] == ("h\u00a0=\u00a08", "fused"))
+    assert fused == ("h\u00a0=\u00a08", "fused", "64 N² + 4096 N + 16 B", "measured", "all 6 lengths", "6 GiB", "64.1 GiB", "1 TiB")
+    times = next(block for block in found if isinstance(block, Table) and block.title.startswith("Times at long N"))
+    sdpa = next(line for line in times.rows if line[:2] == ("h\u00a0=\u00a01", "sdpa"))
+    assert sdpa[3] != "not predicted"
+    assert sdpa[4] == "not predicted"  # 128k is 8 times 16k
+
+
+def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024, 32768)]
+    run = write_run(tmp_path, cases, [row(one, "ok" if one["seq_len"] < 2000 else "predicted_oom") for one in cases])
+    needs = next(block for block in blocks(run) if isinstance(block, Table) and block.title.startswith("What a call would need"))
+    assert needs.rows[0][6] == "64.1 GiB, predicted"
+
+
+@pytest.mark.parametrize("lengths", [(), (128,), (128, 256, 512)])
+def test_too_few_lengths_are_told(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+    cases = [case("fused", problem(n)) for n in lengths]
+    said = [block.text for block in blocks(write_run(tmp_path, cases, [row(one) for one in cases])) if isinstance(block, Text)]
+    assert any("needs one problem timed at 4 lengths or more" in text for text in said)
+
+
+def test_a_bound_without_an_end_is_told_in_words() -> None:
+    from attnbench.harness.stats import Interval
+    from attnbench.reports.analysis.claims_times import interval_text
+
+    assert interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"
+    assert records(frame([])) == []

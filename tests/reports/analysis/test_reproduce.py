@@ -1,0 +1,89 @@
+"""reports/analysis/reproduce.py: the command plans exactly the case that it was made from, under the same plan and limits."""
+
+import shlex
+from typing import Any
+
+import pytest
+
+from attnbench.harness.case import case_of, group_cases
+from attnbench.harness.flags import Device
+from attnbench.harness.scenario import from_axes, from_mapping
+from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
+from attnbench.harness.scenario.fields import Limits, Plan
+from attnbench.reports.analysis.reproduce import PLANS, USUAL_ALLOCATOR, USUAL_LIMITS, command
+
+GRIDS: dict[str, dict[str, Any]] = {
+    "usual": {"seq_len": [128, 1000, 8192], "d_model": 512, "heads": [1, 8]},
+    "causal": {"seq_len": 256, "d_model": 64, "heads": 4, "causal": True, "dtype": "bf16"},
+    "fewer keys": {
+        "seq_len": 256,
+        "kv_seq_len": [64, 512],
+        "d_model": 64,
+        "heads": 4,
+        "causal": True,
+        "causal_align": ["top_left", "bottom_right"],
+    },
+    "grouped heads": {"seq_len": 256, "d_model": 64, "heads": 8, "kv_heads": [1, 2], "batch": 4},
+    "own widths": {"seq_len": 256, "d_model": 64, "heads": 4, "d_k": 32, "d_v": [8, 16]},
+    "training a layer": {"seq_len": 256, "d_model": 64, "heads": 4, "passes": ["backward", "forward+backward"], "scope": "layer"},
+}
+PLAN_CHANGES = ("quick", "standard", {"like": "quick", "budget_s": 0.5}, {"like": "rigorous", "windows": 2, "allocator": "default"})
+
+
+def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]]:
+    """As the command line takes them: axes, changes, and what is neither."""
+    axes: dict[str, Any] = {}
+    changes: list[str] = []
+    others: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name = word.removeprefix("--").replace("-", "_")
+        if name == "causal":
+            axes[name] = True
+        elif name == "set":
+            changes.append(next(rest))
+        elif name == "plan":
+            changes.insert(0, f"plan={next(rest)}")
+        elif name in ("device", "seed"):
+            others[name] = next(rest)
+        else:
+            axes[name] = next(rest)
+    return axes, changes, others
+
+
+@pytest.mark.parametrize("plan", PLAN_CHANGES)
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
+    limits = {"memory_gib": 0.5, "timeout_s": 20.0} if plan == "quick" else {}
+    measure = ["latency", "memory", "utilization"] if plan == "standard" else ["latency", "memory"]
+    data = {"name": "made_up", "question": "?", "backends": ["fused", "sdpa:math"], "grid": GRIDS[name], "plan": plan, "limits": limits}
+    scenario = from_mapping({**data, "measure": measure}, "a test")
+    run = {"scenario": scenario.resolved("cpu"), "seed": 7, "device": "cpu"}
+    problems, _ = scenario.problem_groups("cpu")
+    cases = [case for group in group_cases(scenario.backends, problems) for case in group.cases]
+    assert cases
+    for case in cases:
+        words = shlex.split(command({"device": "cpu", **case.fields()}, run))
+        assert words[:2] == ["attnbench", "run"]
+        axes, changes, others = options(words[2:])
+        again = from_axes(axes, changes)
+        (group,) = group_cases(again.backends, again.problem_groups("cpu")[0])
+        assert group.cases == (case_of(case.fields()),)
+        assert again.plan.model_dump(exclude={"like"}) == scenario.plan.model_dump(exclude={"like"})
+        assert again.limits == scenario.limits
+        assert again.measure == scenario.measure
+        assert others == {"device": "cpu", "seed": "7"}
+        assert Device(others["device"])
+
+
+def test_the_named_plans_are_those_of_the_harness() -> None:
+    assert PLANS == REAL_PLANS
+    assert Plan().allocator == USUAL_ALLOCATOR
+    assert {name: getattr(Limits(), name) for name in USUAL_LIMITS} == USUAL_LIMITS
+
+
+def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
+    row = {"device": "cuda", "backend": "my kernel; rm", "batch": 1, "seq_len": 8, "kv_seq_len": 8, "d_model": 8, "heads": 1, "kv_heads": 1}
+    row |= {"d_k": 8, "d_v": 8, "dtype": "fp16", "causal": False, "causal_align": "", "passes": "forward", "scope": "core"}
+    said = command(row, {"scenario": {}})
+    assert said == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1 --dtype fp16 --device cuda"

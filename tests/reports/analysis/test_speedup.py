@@ -1,0 +1,43 @@
+"""reports/analysis/speedup.py: which backend is the baseline, and how its ratios are said."""
+
+from pathlib import Path
+
+import pytest
+
+from attnbench.reports.analysis.problems import groups, records
+from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
+from attnbench.reports.load import frame, read_run
+from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+
+
+def test_the_ratio_is_the_baselines_time_over_the_backends_and_paired_in_a_session(tmp_path: Path) -> None:
+    rows = records(frame([read_run(quickstart(tmp_path))]))
+    (group, *_) = groups(rows, "seq_len")
+    found = {(one.row["backend"], one.row["seq_len"]): one for one in speed_ups(group.rows, "fused")}
+    one = found["sdpa", 1024].ratio
+    assert one is not None
+    assert one.paired
+    assert one.low < one.value < one.high
+    times = {row["backend"]: row["latency_ms"] for row in group.rows if row["seq_len"] == 1024}
+    assert one.value == pytest.approx(times["fused"] / times["sdpa"], rel=0.01)
+    assert found["sdpa:flash", 1024].ratio is None
+    assert ("fused", 1024) not in found
+    assert "against fused: sdpa is" in finding(group, "fused")
+    assert "times as fast" in finding(group, "fused")
+
+
+def test_the_baseline_is_the_scenarios_or_else_the_first_planned_that_ran(tmp_path: Path) -> None:
+    rows = [{"backend": "b"}, {"backend": "a"}]
+    assert baseline({"scenario": {"baseline": "a"}}, rows) == "a"
+    assert baseline({"scenario": {"baseline": "gone", "backends": ["gone", "a", "b"]}}, rows) == "a"
+    assert baseline({"scenario": {}}, rows) == "b"
+    assert baseline({"scenario": {"baseline": None, "backends": "?"}}, []) is None
+
+
+def test_what_is_not_told_apart_is_said_so(tmp_path: Path) -> None:
+    cases = [case(name, problem(128)) for name in ("fused", "twin")]
+    noisy = [[[1.0], [1.2], [0.9], [1.1]]], [[[1.1], [1.0], [1.0], [1.05]]]
+    rows = [row(one, block_ms=block_ms) for one, block_ms in zip(cases, noisy, strict=True)]
+    (group,) = groups(records(frame([read_run(write_run(tmp_path, cases, rows))])), "seq_len")
+    assert "twin is not told apart (" in finding(group, "fused")
+    assert finding(group, "naive") == "nothing can be compared with naive"

@@ -1,0 +1,57 @@
+"""The page in Debian's Chromium, opened from disk, as a reader opens it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.html import write
+
+from .fake_runs import quickstart
+
+LENGTHS = (512, 2048, 8192)  # every kind of ending that a quickstart has, and few enough cases for axe to be quick
+
+
+@pytest.fixture(scope="session")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("page")
+    return write(quickstart(folder, lengths=LENGTHS), folder / "page.html")
+
+
+@pytest.fixture(scope="session")
+def chromium(require: Callable[[str], str]) -> Iterator[Any]:
+    program = require("chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    with playwright.sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """Opens a page; at the end wants no request but for the page itself, and nothing on the console."""
+    complaints: list[str] = []
+    contexts = []
+
+    def go(file: Path, width: int = 1280, state: str = "", **options: Any) -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+        contexts.append(context)
+        page = context.new_page()
+        address = file.as_uri()
+        page.on("request", lambda sent: None if sent.url.split("#")[0] in (address, f"blob:{address}") else complaints.append(sent.url))
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(address + state)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def opened(visit: Callable[..., Any], page_file: Path) -> Callable[..., Any]:
+    return lambda *args, **options: visit(page_file, *args, **options)
