@@ -93,4 +93,26 @@ class Figure:
     same_y: bool = True
 
 
-Block = Text | Table | Badges | Figure
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Map:
+    """Numbers from 0 on in rows, drawn darker for more."""
+
+    label: str
+    rows: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Maps:
+    """Maps with one scale, side by side. Title, caption, description and table as of a Figure."""
+
+    title: str
+    caption: str
+    description: str
+    x_label: str
+    y_label: str
+    value_label: str
+    maps: tuple[Map, ...]
+    table: Table
+
+
+Block = Text | Table | Badges | Figure | Maps

@@ -16,9 +16,10 @@ from markupsafe import Markup
 from .analysis.context import Meta, device_name, scenario_name
 from .analysis.problems import records
 from .analysis.rows import case_key
-from .blocks import Block, Figure, Text
+from .blocks import Block, Figure, Maps, Text
 from .embed import embedded
 from .load import frame, read_run, told
+from .maps import svg as maps_svg
 from .plots import legend, svg, swatches
 from .sections import Section, sections
 from .sections.rows import MOST_ROWS
@@ -126,7 +127,10 @@ def _section(section: Section, page: Page) -> dict[str, Any]:
         if isinstance(block, Figure):
             drawn = Markup(svg(block, page.backends, f"{name}-{number}", page.cases))  # noqa: S704 - all text in it is escaped
             looks = legend(block, page.backends)
-        parts[-1]["blocks"].append({"is": block, "svg": drawn, "legend": looks})
+        elif isinstance(block, Maps):
+            drawn = Markup(maps_svg(block, f"{name}-{number}"))  # noqa: S704 - likewise
+        wide = isinstance(block, Maps) or (isinstance(block, Figure) and len(block.panels) > 1)
+        parts[-1]["blocks"].append({"is": block, "svg": drawn, "legend": looks, "wide": wide})
     return {"name": name, "title": section.TITLE, "parts": parts}
 
 

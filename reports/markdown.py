@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .blocks import Block, Figure, Table, Text
+from .blocks import Badges, Block, Figure, Maps, Table, Text
 from .export import markdown_cell
 from .load import frame, read_run, told
 from .sections import sections
@@ -42,10 +42,12 @@ def _section(title: str, blocks: Iterator[Block], *, is_open: bool) -> Iterator[
     for block in blocks:
         if isinstance(block, Text):
             yield f"- {markdown_cell(block.text)}" if block.kind == "finding" else f"_{markdown_cell(block.text)}_"
-        elif isinstance(block, Figure):
+        elif isinstance(block, Figure | Maps):
             yield f"**{markdown_cell(block.title)}**"
             yield markdown_cell(block.caption)
             yield from _table(block.table, is_open=False)
+        elif isinstance(block, Badges):
+            yield "\n".join(f"- {markdown_cell(one.label)}, {one.state}: {markdown_cell(one.text)}" for one in block.badges)
         elif isinstance(block, Table):
             yield from _table(block, is_open=is_open and not block.folded)
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from io import StringIO
 from math import ceil, floor, isfinite, log10, nan
+from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import matplotlib as mpl
@@ -14,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from .blocks import Figure, Panel, Series
+from .blocks import Figure, Maps, Panel, Series
 from .compact import FONT_SIZE, INK, compact
 from .points import HIGHEST, STEP, overlay
 from .words import bytes_text, count_text, rate_text, time_text, visible
@@ -64,7 +66,23 @@ def svg(figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, 
             _legend(canvas, figure, backends, width)
         drawn = _text(canvas)
         points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
-    return _inline(compact(drawn, name, styled=cases is not None), figure, name, points)
+    return inline(compact(drawn, name, styled=cases is not None), figure, name, points)
+
+
+def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
+    """Into a file of its own, black on white, in the format that its suffix names, with title and caption in it."""
+    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**STYLE, "svg.hashsalt": path.stem})
+        canvas = Canvas(figsize=(width, HEIGHT_IN + 0.5), layout="constrained")
+        axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
+        for panel, place in zip(figure.panels, axes, strict=True):
+            _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
+        _legend(canvas, figure, backends, width)
+        canvas.suptitle(fill(visible(figure.title), int(width / LETTER_IN)), fontsize=STYLE["font.size"])
+        dateless = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
+        canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless.get(path.suffix[1:]))
 
 
 def swatches(backends: Sequence[str]) -> str:
@@ -244,7 +262,7 @@ def _ticks(low: float, high: float, unit: str) -> list[float]:
     return ticks[(ticks.index(1) % every if 1 in ticks else 0) :: every]
 
 
-def _inline(text: str, figure: Figure, name: str, points: str) -> str:
+def inline(text: str, figure: Figure | Maps, name: str, points: str = "") -> str:
     """For the inside of a page: no style that reaches out of the figure, a name for screen readers, points above all else."""
     text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
     box = re.search(r'viewBox="[^"]*"', text)

@@ -7,13 +7,14 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from .blocks import Block, Figure, Table, Text
+from .blocks import Badges, Block, Figure, Maps, Table, Text
 from .load import frame, read_run, told
 from .sections import sections
 from .words import visible
 
 USUAL = ("summary", "heads", "memory", "utilization", "refusals")
 MOST_ROWS = 60
+MARKS = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
 
 
 def names() -> list[str]:
@@ -37,9 +38,11 @@ def _block(block: Block) -> Iterator[RenderableType]:
         style = "dim" if block.kind == "note" else "bold" if block.kind == "question" else ""
         text = escape(visible(block.text))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure):
+    elif isinstance(block, Figure | Maps):
         yield escape(visible(block.title))
         yield from _block(block.table)
+    elif isinstance(block, Badges):
+        yield from (f"{MARKS[one.state]} {escape(visible(one.label))}: {escape(visible(one.text))}" for one in block.badges)
     elif isinstance(block, Table):
         yield f"[italic]{escape(visible(block.title))}[/]"
         yield _grid(block)

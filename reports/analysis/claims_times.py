@@ -62,18 +62,19 @@ def _flop_crossing(rows: Sequence[Row]) -> float:
 def time_of_heads(rows: Sequence[Row]) -> list[Part]:
     """C3c: the equivalence test for every number of heads on every problem, per backend."""
     verdicts: dict[str, list[Verdict]] = {}
-    most: dict[str, str] = {}
+    shown: dict[str, str] = {}
     words: dict[str, Verdict] = {"yes": "supported", "no": "refuted", "undecided": "inconclusive"}
     for group, costs in comparable(list(rows)):
         for cost in costs:
             if cost.time is not None and group.problem["d_k"] == "d_model/h":
                 verdicts.setdefault(cost.backend, []).append(words[same_time(cost) or "undecided"])
-                n = group.problem["seq_len"]
-                most[cost.backend] = most.get(cost.backend) or f"h = {cost.heads} at N = {count_text(n)}: {cost.time.text}"
+                said = f"h = {cost.heads} at N = {count_text(group.problem['seq_len'])}: {cost.time.text}"
+                if cost.backend not in shown or (verdicts[cost.backend][-1] == "refuted" and "refuted" not in verdicts[cost.backend][:-1]):
+                    shown[cost.backend] = said  # the first that refutes, else the first
     parts = []
     for backend, found in verdicts.items():
         counts = ", ".join(f"{word} in {found.count(verdict)}" for word, verdict in words.items() if verdict in found)
-        parts.append(Part(of=backend, verdict=over_problems(found), numbers=f"{counts} of {len(found)}; {most[backend]}"))
+        parts.append(Part(of=backend, verdict=over_problems(found), numbers=f"{counts} of {len(found)}; {shown[backend]}"))
     return parts
 
 

@@ -7,6 +7,7 @@ terms free: with four or five lengths the choice is often wrong, and an interval
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import combinations
 from math import exp, inf, isfinite, log, nan
 
@@ -200,18 +201,23 @@ def _drawn(rows: Sequence[Row]) -> tuple[Numbers, str]:
     No draws, and why, where a time has no interval. With 3 to 8 units, drawing the units themselves anew gives intervals that cover the
     truth in 85 to 93 %, not in 95.
     """
-    from scipy.special import stdtrit
-
     half = np.array([_half_width(row) for row in rows])
     if not np.isfinite(half).all():
         return np.empty((0, len(rows))), f"no interval of the time at N = {rows[int(np.isnan(half).argmax())]['seq_len']}"
-    degrees = np.array([max(1, _units(row) - 1) for row in rows])
-    errors = half / stdtrit(degrees, (1 + CONFIDENCE) / 2)
+    moved = half * _moves(tuple(max(1, _units(row) - 1) for row in rows))
     middle = np.log([row["latency_ms"] for row in rows])
-    # Two units can draw times beyond the numbers of a computer.
-    moved = np.clip(errors * np.random.default_rng(SEED).standard_t(degrees, (DRAWS, len(rows))), -50, 50)
     notes = dict.fromkeys(part for row in rows for part in (row.get("latency_note") or "").split("; ") if part)
+    # Two units can draw times beyond the numbers of a computer.
     return np.exp(np.clip(middle + moved, middle.mean() - 50, middle.mean() + 50)), "; ".join(notes)
+
+
+@lru_cache(maxsize=64)  # many problems have the same lengths and units
+def _moves(degrees: tuple[int, ...]) -> Numbers:
+    """Draws [draw, length] in half widths of an interval."""
+    from scipy.special import stdtrit
+
+    t = np.random.default_rng(SEED).standard_t(degrees, (DRAWS, len(degrees)))
+    return np.asarray(t / stdtrit(np.array(degrees), (1 + CONFIDENCE) / 2))
 
 
 def _half_width(row: Row) -> float:

@@ -1,9 +1,6 @@
 """reports/html.py: one file that stands alone, says what was found, and survives whatever is missing."""
 
-import json
 import re
-from base64 import b64encode
-from hashlib import sha256
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -30,20 +27,6 @@ def text(page: str) -> str:
 
 def every(backends: tuple[str, ...], lengths: tuple[int, ...], heads: tuple[int, ...] = (8,), **changes: Any) -> list[dict[str, Any]]:
     return [case(backend, problem(n, h, **changes)) for n in lengths for h in heads for backend in backends]
-
-
-def write_telemetry(run: Path, cases: list[str]) -> None:
-    header = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missing": {}}
-    samples = [
-        {
-            "t_ns": 10**9 + place * 200_000_000,
-            "utc": "2026-11-21T09:30:00Z",
-            "what": cases[place // 50],
-            "cpu_ratio": 0.5 + place % 50 / 100,
-        }
-        for place in range(50 * len(cases))
-    ]
-    (run / "telemetry.jsonl").write_text("".join(json.dumps(one) + "\n" for one in [header, *samples]) + "torn")
 
 
 def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
@@ -253,48 +236,3 @@ def test_a_section_is_one_file_with_a_title_an_order_and_its_needs() -> None:
     for section in found:
         assert all(isinstance(column, str) for column in section.NEEDS)
         assert callable(section.render)
-
-
-def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run(tmp_path: Path) -> None:
-    runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
-    out = write(runs)
-    assert out == tmp_path / "report.html"
-    page = text(out.read_text())
-    assert "attnbench: quickstart, head_cost" in page
-    for run in runs:
-        assert page.count(run.name) > 20
-
-
-def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path, lengths=(128,))])
-    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
-    script, style = re.search(r"<script>(.*?)</script>", page, re.DOTALL), re.search(r"<style>(.*?)</style>", page, re.DOTALL)
-    assert policy is not None
-    assert script is not None
-    assert style is not None
-    directives = dict(one.split(" ", 1) for one in unescape(policy[1]).split("; "))
-    assert directives["default-src"] == "'none'"
-    for found, directive in ((script[1], "script-src"), (style[1], "style-src-elem")):
-        assert directives[directive] == f"'sha256-{b64encode(sha256(found.encode()).digest()).decode()}'"
-    assert directives["base-uri"] == directives["form-action"] == "'none'"
-
-
-def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> None:
-    cases = every(("fused", "sdpa"), (128, 256))
-    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100, "host_cpu_ratio": 0.9}]
-    run = write_run(tmp_path, cases, [row(one, utilization_tier="host", windows=windows, tables=None, missing={}) for one in cases])
-    write_telemetry(run, [one["case"] for one in cases])
-    page = render([run])
-    section = re.search(r'<section id="utilization".*?</section>', page, flags=re.DOTALL)
-    assert section is not None
-    assert "all cores busy: 50 % to 99 %" in text(f"<body>{section.group()}")
-    assert 'data-look="0"' in section.group()
-    assert "1 line of telemetry.jsonl could not be read" in section.group()
-
-
-def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path) -> None:
-    cases = every(("fused",), (128,))
-    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
-    run = write_run(tmp_path, cases, [row(one, utilization_tier="host", windows=windows, tables=None, missing={}) for one in cases])
-    (run / "telemetry.jsonl").symlink_to("/etc/hostname")
-    assert "No timeline: " in text(render([run]))

@@ -1,0 +1,39 @@
+"""The figures of a run as files of their own, for papers and slides."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from .blocks import Figure
+from .load import frame, read_run, told
+from .plots import draw
+from .sections import sections
+
+Kind = Literal["svg", "png", "pdf"]
+PNG_DPI = 200
+
+
+def write_figures(run_paths: Sequence[str | Path], folder: str | Path, kinds: Sequence[Kind] = ("svg", "png")) -> list[Path]:
+    """Every figure of the page in black on white, named by section and number: latency-1.svg. Raises BadRun and OSError."""
+    runs = [read_run(path) for path in run_paths]
+    table, meta = frame(runs), told(runs)
+    backends = list(dict.fromkeys(table["backend"]))
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    written = []
+    for section in sections():
+        if any(column not in table.columns for column in section.NEEDS):
+            continue
+        figures = (block for block in section.render(table, meta) if isinstance(block, Figure))
+        name = re.sub(r"[^a-z0-9]+", "-", section.__name__.rpartition(".")[2])
+        for number, figure in enumerate(figures, start=1):
+            written += list(_write(figure, backends, target / f"{name}-{number}", kinds))
+    return written
+
+
+def _write(figure: Figure, backends: Sequence[str], stem: Path, kinds: Sequence[Kind]) -> Iterator[Path]:
+    for kind in kinds:
+        path = stem.with_suffix(f".{kind}")
+        draw(figure, backends, path, PNG_DPI)
+        yield path
