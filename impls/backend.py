@@ -8,7 +8,7 @@ VARIANTS, a keyword `variant`:
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
     PLAIN_OPERATIONS = True       promises that each operation allocates its result and nothing else: matmul, softmax, views and the
                                   like, no fused kernel. Then the code can be run on device "meta" to predict its peak bytes
-    why_not, context, attention_weights, peak_bytes
+    unavailable, why_not, context, attention_weights, peak_bytes
 
 Backends may also live outside this folder: registry.py says where they are looked for.
 """
@@ -73,8 +73,14 @@ class Backend(Protocol):
     def plain_operations(self) -> bool:
         """Whether the file says PLAIN_OPERATIONS."""
 
+    def unavailable(self, device: torch.device) -> str | None:
+        """What is missing here whatever the problem, in words; None when nothing is. Never raises."""
+
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
-        """Why this backend cannot compute the problem here, in words for the user; None when it can. Never raises."""
+        """Why this backend cannot compute the problem here, in words for the user; None when it can. Never raises.
+
+        What `unavailable` says comes first.
+        """
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         """Do all set-up (layout, compilation) and return the call to time. `weights` is None in scope "core"."""

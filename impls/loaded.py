@@ -35,9 +35,13 @@ class Loaded:
     def plain_operations(self) -> bool:
         return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
 
+    def unavailable(self, device: torch.device) -> str | None:
+        function = self._function("unavailable")
+        return function(device) if function else None
+
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         function = self._function("why_not")
-        return function(problem, device) if function else None
+        return self.unavailable(device) or (function(problem, device) if function else None)
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         function = self._function("prepare")
