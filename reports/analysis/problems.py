@@ -42,7 +42,9 @@ class Group:
 
 def records(frame: pd.DataFrame) -> list[Row]:
     """The rows of a frame as dictionaries, with None for whatever is missing."""
-    return [{str(key): plain(value) for key, value in row.items()} for row in frame.to_dict("records")]
+    names = [str(name) for name in frame.columns]
+    columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def plain(value: Any) -> Any:
