@@ -21,7 +21,7 @@ def compact(text: str, name: str, *, styled: bool = True) -> str:
     text = _TAG.sub(lambda tag: _short(tag.group(), styled=styled), text)
     text = re.sub(r">\s+<", "><", text)
     text = re.sub(r'<g id="[^"]*"><path d="[^"]*" style="fill: none"/></g>|<defs></defs>', "", text)  # invisible backgrounds
-    return _named(_MARKS.sub(_hoisted, text), name).replace(INK, "currentColor")
+    return _without_empty_groups(_named(_MARKS.sub(_hoisted, text), name)).replace(INK, "currentColor")
 
 
 def _short(tag: str, *, styled: bool) -> str:
@@ -55,3 +55,16 @@ def _named(text: str, name: str) -> str:
 
     text = re.sub(r' id="([^"]*)"', own, text)
     return re.sub(r'(xlink:href="#|url\(#)([^")]*)', lambda found: found[1] + short[found[2]], text)
+
+
+def _without_empty_groups(text: str) -> str:
+    """A group without a name or a style groups nothing, and there are hundreds in a drawing."""
+    kept: list[bool] = []
+
+    def own(tag: re.Match[str]) -> str:
+        if tag.group() != "</g>":
+            kept.append(tag.group() != "<g>")
+            return tag.group() if kept[-1] else ""
+        return tag.group() if kept.pop() else ""
+
+    return re.sub(r"<g>|<g [^>]*>|</g>", own, text)

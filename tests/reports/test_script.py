@@ -76,8 +76,12 @@ def test_a_point_tells_its_numbers_on_hover_and_on_focus_and_escape_hides_them(o
     point = page.locator("#latency .points circle[data-case]").first
     assert re.fullmatch(r"naive at 512: \d+ μs \(\d+ μs to \d+ μs\)", point.get_attribute("aria-label"))
     point.scroll_into_view_if_needed()
-    box = point.bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    for _ in range(20):  # sections take their height when they come into view, and what is below moves
+        box = point.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        if page.locator(".tip").is_visible():
+            break
+        page.wait_for_timeout(50)
     assert point.get_attribute("aria-label") in page.locator(".tip").inner_text()
     page.mouse.move(0, 0)
     assert page.locator(".tip").is_hidden()
