@@ -8,6 +8,7 @@ import pandas as pd
 from ..analysis.context import Meta, caption
 from ..analysis.heads import MARGIN_RATIO, HeadCost, answer, comparable, headline, most_heads, same_time
 from ..analysis.problems import Group, label, records, unusual
+from ..analysis.rows import case_key
 from ..blocks import Block, Figure, Panel, Series, Table, Text
 from ..words import STATUS_WORDS, bytes_text, flops_text, number_text, plural, time_text
 
@@ -65,15 +66,16 @@ def _series(costs: list[HeadCost], what: Literal["time", "peak bytes", "FLOPs"])
     series = []
     for backend in [cost.backend for cost in most_heads(costs)]:
         mine = [cost for cost in costs if cost.backend == backend]
-        points = [(cost.heads, *_point(cost, what)) for cost in mine]
+        points = [(cost.heads, *_point(cost, what), case_key(cost.row)) for cost in mine]
         known = [point for point in points if point[1] is not None and point[1] == point[1]]
         # What did not run has FLOPs all the same: they follow from the problem.
-        failed = tuple(cost.heads for cost in mine if cost.row["status"] != "ok") if what == "time" else ()
+        failed = [cost for cost in mine if cost.row["status"] != "ok"] if what == "time" else []
         if len(known) > 1:
-            x, y, low, high = (tuple(column) for column in zip(*known, strict=True))
-            series.append(Series(backend=backend, kind="measured", x=x, y=y, low=low, high=high))
+            x, y, low, high, cases = (tuple(column) for column in zip(*known, strict=True))
+            series.append(Series(backend=backend, kind="measured", x=x, y=y, low=low, high=high, cases=cases))
         if failed:
-            series.append(Series(backend=backend, kind="failed", x=failed, y=(None,) * len(failed)))
+            x, keys = tuple(cost.heads for cost in failed), tuple(case_key(cost.row) for cost in failed)
+            series.append(Series(backend=backend, kind="failed", x=x, y=(None,) * len(failed), cases=keys))
     return tuple(series)
 
 

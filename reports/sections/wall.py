@@ -10,6 +10,7 @@ from ..analysis.context import Meta, budget_bytes, caption
 from ..analysis.longest import LIMITS, note, off_ratio, wall_groups
 from ..analysis.longest import finding as longest_finding
 from ..analysis.problems import Group, Row, backends, groups, records
+from ..analysis.rows import case_key
 from ..analysis.wall import OUT_OF_MEMORY, ends, finding
 from ..blocks import Block, Figure, Panel, Series, Table, Text
 from ..words import STATUS_WORDS, bytes_text, count_text, plural
@@ -76,9 +77,9 @@ def _figure(group: Group, meta: Meta) -> Figure:
     for backend in backends(shown):
         rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
         series += [
-            _series(backend, "formula", [(row["seq_len"], row.get("predicted_peak_bytes") or None) for row in rows]),
-            _series(backend, "measured", [(row["seq_len"], _height(row, budget) if row["status"] == "ok" else None) for row in rows]),
-            _series(backend, "failed", [(row["seq_len"], _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY]),
+            _series(backend, "formula", [(row, row.get("predicted_peak_bytes") or None) for row in rows]),
+            _series(backend, "measured", [(row, _height(row, budget) if row["status"] == "ok" else None) for row in rows]),
+            _series(backend, "failed", [(row, _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY]),
         ]
     return Figure(
         title=group.said(finding(ends(group))),
@@ -98,8 +99,14 @@ def _figure(group: Group, meta: Meta) -> Figure:
     )
 
 
-def _series(backend: str, kind: Literal["measured", "formula", "failed"], points: list[tuple[int, float | None]]) -> Series:
-    return Series(backend=backend, kind=kind, x=tuple(x for x, _ in points), y=tuple(y for _, y in points))
+def _series(backend: str, kind: Literal["measured", "formula", "failed"], points: list[tuple[Row, float | None]]) -> Series:
+    return Series(
+        backend=backend,
+        kind=kind,
+        x=tuple(row["seq_len"] for row, _ in points),
+        y=tuple(y for _, y in points),
+        cases=tuple(case_key(row) for row, _ in points),
+    )
 
 
 def _table(group: Group) -> Table:
