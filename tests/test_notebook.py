@@ -29,5 +29,5 @@ def test_its_code_runs(cells, monkeypatch):
     with mpl.rc_context({"backend": "agg"}):
         for cell in cells:
             if cell["cell_type"] == "code":
-                exec("".join(cell["source"]), names)  # noqa: S102 - our own notebook
+                exec("".join(cell["source"]), names)
     assert "frame" in names
