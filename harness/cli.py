@@ -1,7 +1,7 @@
 """The command `attnbench`: verbs that parse, call and hand over; what they call prints and computes.
 
-This is the one file that knows harness, impls and reports. Heavy packages are imported inside the verbs, so that help and
-listings answer at once.
+With the *_verbs.py beside it the one place that knows harness, impls and reports. Heavy packages are imported inside the verbs,
+so that help and listings answer at once.
 """
 
 import sys

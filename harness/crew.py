@@ -63,6 +63,17 @@ class Crew:
             self._workers[number] = self._set(worker)
         return self._workers[number]
 
+    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+        """Send the first worker a request that has one answer; it, without the key "event". Raises Fault where the worker is lost."""
+        worker = self.worker(0)
+        worker.send(request)
+        answer: dict[str, Any] = {}
+        while (event := worker.receive(self.terms.timeout_s))["event"] != "done":
+            answer = event
+        if answer.pop("event", None) != wanted:
+            raise Fault(Status.ERROR, f"bad reply: {str(answer)[:80]} is no answer to {request['op']}")
+        return answer
+
     def pids(self) -> list[int]:
         return [worker.pid for worker in self._workers.values()]
 

@@ -102,7 +102,7 @@ class Inquiry:
         self.started_utc, self.started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.monotonic()
         self.running(planned.id, "")
         try:
-            answer = self._ask(planned)
+            answer = self.crew.ask({"op": "study", "study": planned.fields()}, "studied")
         except Fault as fault:
             return self._record(fault.status, fault.reason, self.crew.dismiss(0) or fault.log_tail)
         return self._record(Status(answer["status"]), answer["reason"], answer["log_tail"], tuple(answer["findings"]))
@@ -111,16 +111,6 @@ class Inquiry:
         """The record of the study that was under way when the run was stopped."""
         if self.planned is not None:
             yield self._record(status, reason, None)
-
-    def _ask(self, planned: Planned) -> dict[str, Any]:
-        worker = self.crew.worker(0)
-        worker.send({"op": "study", "study": planned.fields()})
-        answer: dict[str, Any] = {}
-        while (event := worker.receive(self.terms.timeout_s))["event"] != "done":
-            answer = event
-        if answer.get("event") != "studied":
-            raise Fault(Status.ERROR, f"bad reply: {str(answer)[:80]} is no answer to study")
-        return answer
 
     def _record(self, status: Status, reason: str, log_tail: str | None, findings: tuple[Mapping[str, Any], ...] = ()) -> StudyRecord:
         planned, self.planned = self.planned, None

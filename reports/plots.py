@@ -29,6 +29,7 @@ GREY = "#717581"  # of what belongs to no backend
 FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
 WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
+TITLE_IN = 0.5  # of a figure in a file of its own
 LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 MOST_LETTERS = 48
@@ -54,35 +55,36 @@ def svg(figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, 
 
     `cases`: the number of each case on a page. Where it is given the page has the legend, and points lie over the drawing.
     """
-    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
     with mpl.rc_context():
-        mpl.rcdefaults()  # not the reader's own matplotlibrc
-        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
-        canvas = Canvas(figsize=(width, HEIGHT_IN), layout="constrained")
-        axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
-        for panel, place in zip(figure.panels, axes, strict=True):
-            _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
+        canvas, axes = _drawing(figure, backends, name, HEIGHT_IN)
         if cases is None:
-            _legend(canvas, figure, backends, width)
+            _legend(canvas, figure, backends, canvas.get_figwidth())
         drawn = _text(canvas)
         points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
     return inline(compact(drawn, name, styled=cases is not None), figure, name, points)
 
 
 def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
-    """Into a file of its own, black on white, in the format that its suffix names, with title and caption in it."""
-    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
+    """Into a file of its own, black on white, in the format that its suffix names, with the title in it."""
     with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update({**STYLE, "svg.hashsalt": path.stem})
-        canvas = Canvas(figsize=(width, HEIGHT_IN + 0.5), layout="constrained")
-        axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
-        for panel, place in zip(figure.panels, axes, strict=True):
-            _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
+        canvas, _ = _drawing(figure, backends, path.stem, HEIGHT_IN + TITLE_IN)
+        width = canvas.get_figwidth()
         _legend(canvas, figure, backends, width)
         canvas.suptitle(fill(visible(figure.title), int(width / LETTER_IN)), fontsize=STYLE["font.size"])
         dateless = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
         canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless.get(path.suffix[1:]))
+
+
+def _drawing(figure: Figure, backends: Sequence[str], name: str, height_in: float) -> tuple[Canvas, Sequence[Axes]]:
+    """The panels without a legend. Sets matplotlib up; the caller gives it back."""
+    mpl.rcdefaults()  # not the reader's own matplotlibrc
+    mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
+    canvas = Canvas(figsize=(width, height_in), layout="constrained")
+    axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
+    for panel, place in zip(figure.panels, axes, strict=True):
+        _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
+    return canvas, axes
 
 
 def swatches(backends: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ class Hunt:
 
     def _look(self, wall: Wall) -> None:
         self.running(wall.id, "prediction")
-        answer = self._ask({"op": "predict", "wall": wall.fields()}, "predicted")
+        answer = self.crew.ask({"op": "predict", "wall": wall.fields()}, "predicted")
         self.foreseen = answer
         self.search = Search(answer["predicted_seq_len"], lambda n: work_flops(wall.at(n).problem), self.terms.timeout_s)
         while (seq_len := self.search.next()) is not None:
@@ -72,7 +72,7 @@ class Hunt:
         self.crew.worker(0)  # where none can be started, that says nothing about this N
         since = time.monotonic()
         try:
-            answer = self._ask({"op": "probe", "cases": [wall.at(seq_len).fields()]}, "probed")
+            answer = self.crew.ask({"op": "probe", "cases": [wall.at(seq_len).fields()]}, "probed")
             self.log_tail = answer["log_tail"]
             status, reason, spent_s = Status(answer["status"]), answer["reason"], answer["spent_s"]
         except Fault as fault:
@@ -81,17 +81,6 @@ class Hunt:
                 reason = f"more than {self.terms.timeout_s:g} s; raise it with --timeout, or give less memory"
             self.log_tail = self.crew.dismiss(0) or fault.log_tail
         return Trial(seq_len=seq_len, status=status, reason=reason, spent_s=spent_s)
-
-    def _ask(self, request: dict[str, Any], wanted: str) -> dict[str, Any]:
-        """Send one request; its answer, without the key "event". Raises Fault where the worker is lost, and Interrupted."""
-        worker = self.crew.worker(0)
-        worker.send(request)
-        answer: dict[str, Any] = {}
-        while (event := worker.receive(self.terms.timeout_s))["event"] != "done":
-            answer = event
-        if answer.pop("event", None) != wanted:
-            raise Fault(Status.ERROR, f"bad reply: {str(answer)[:80]} is no answer to {request['op']}")
-        return answer
 
     def _why(self, refused: Trial) -> str:
         if refused.status in (Status.OOM, Status.PREDICTED_OOM):

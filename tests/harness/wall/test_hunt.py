@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.crew import Terms
+from attnbench.harness.crew import Crew, Terms
 from attnbench.harness.record import Status
 from attnbench.harness.scenario import Plan
 from attnbench.harness.spawn import Fault, Interrupted
@@ -13,18 +13,19 @@ from attnbench.harness.wall.plan import Wall
 from attnbench.impls import Problem
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
-TERMS: dict[str, Any] = {"plan": Plan(), "measure": (), "seed": 0, "baseline": None, "contrast": ()}
+TERMS = Terms(device="cpu", timeout_s=60, budget_bytes=1 << 20, plan=Plan(), measure=(), seed=0, baseline=None, contrast=())
 
 
-class Workers:
-    """In place of a crew: one worker at a time, which fits up to `longest`, and beyond it does what it is told."""
+class Workers(Crew):
+    """A crew without processes: one worker at a time, which fits up to `longest`, and beyond it does what it is told."""
 
     def __init__(self, longest: int, beyond: Fault | dict[str, Any] | type[Interrupted], predicted: int | None) -> None:
         self.longest, self.beyond, self.predicted = longest, beyond, predicted
+        self.terms = TERMS
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
 
-    def worker(self, number: int) -> "Workers":
+    def worker(self, number: int) -> Any:
         if not self.alive:
             self.tried.append([])
             self.alive = True
@@ -58,8 +59,7 @@ def oom() -> dict[str, Any]:
 
 
 def hunt(workers: Workers) -> Hunt:
-    terms = Terms(device="cpu", timeout_s=60, budget_bytes=1 << 20, **TERMS)
-    return Hunt(terms, workers, {WALL.id: 3}, lambda *_: None)  # type: ignore[arg-type]
+    return Hunt(TERMS, workers, {WALL.id: 3}, lambda *_: None)
 
 
 def test_an_interval_is_found_beside_the_prediction() -> None:
