@@ -4,6 +4,7 @@ import traceback
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
+from time import perf_counter
 
 from ..impls.problem import Problem
 from .attempt import Attempts, first_line
@@ -94,12 +95,15 @@ class Judge:
 
     def _passes_gate(self, case: Case, subject: Subject, gate: Gate) -> bool:
         with subject.in_force():
+            start = perf_counter()
             (output, gradients), kernel = observed(subject.result)
             self.clock.finish()
+            first_call_ms = (perf_counter() - start) * 1e3
         self.budget.relax()
         verdict = gate.judge(output, gradients)
         self.budget.tighten(gate.held_bytes)
-        fields = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio, "kernel": kernel}
+        errors = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio}
+        fields = {**errors, "kernel": kernel, "first_call_ms": first_call_ms, **subject.setup_facts}
         self.say({"event": "facts", "case": case.id, "fields": fields})
         pinned = subject.backend.variant
         if verdict.complaint:

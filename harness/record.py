@@ -78,6 +78,9 @@ class Record:
     error_ratio: float | None = None
     kernel_requested: str | None = None
     kernel: str | None = None
+    prepare_ms: float | None = None
+    first_call_ms: float | None = None
+    configuration: dict[str, Any] | None = None
     utilization_tier: str | None = None
     windows: list[dict[str, Any]] | None = None
     tables: dict[str, Any] | None = None

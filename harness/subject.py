@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,13 +29,17 @@ def make_tensors(problem: Problem, device: torch.device, seed: int) -> Tensors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """`targets` are the tensors that gradients are taken of, `grad_output` the gradient that the backward pass starts from."""
+    """`targets` are the tensors that gradients are taken of, `grad_output` the gradient that the backward pass starts from.
+
+    `setup_facts` are what the backend says of its set-up, and how long that took.
+    """
 
     problem: Problem
     backend: Backend
     call: Callable[[], Tensor]
     targets: list[Tensor]
     grad_output: Tensor | None
+    setup_facts: dict[str, Any]
 
     def setup(self) -> Tensor | None:
         """What must exist before the measured part: the forward pass, where only the backward pass is measured."""
@@ -60,10 +65,15 @@ class Subject:
 
 
 def make_subject(problem: Problem, backend: Backend, tensors: Tensors, grad_output: Tensor | None) -> Subject:
+    """The call may have an attribute `facts`, a JSON-ready dict: what the backend chose while it was prepared."""
+    start = perf_counter()
+    call = backend.prepare(problem, *tensors)
+    prepare_ms = (perf_counter() - start) * 1e3
     return Subject(
         problem=problem,
         backend=backend,
-        call=backend.prepare(problem, *tensors),
+        call=call,
         targets=leaves(*tensors),
         grad_output=grad_output,
+        setup_facts={"prepare_ms": prepare_ms, "configuration": getattr(call, "facts", None)},
     )

@@ -83,7 +83,10 @@ class Backend(Protocol):
         """
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-        """Do all set-up (layout, compilation) and return the call to time. `weights` is None in scope "core"."""
+        """Do all set-up (layout, compilation, tuning) and return the call to time. `weights` is None in scope "core".
+
+        The call may carry an attribute `facts`, a JSON-ready dict of what was chosen: it becomes the row's `configuration`.
+        """
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:
         """What must be in force while the call runs. Entered round a series of calls, outside the timed region."""

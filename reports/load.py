@@ -43,13 +43,17 @@ COLUMNS = {
     **dict.fromkeys(("work_flops", "work_exps", "minimal_bytes"), _COUNT),
     **dict.fromkeys(("achieved_flops_per_s", "error_l2_ratio", "error_ratio"), _NUMBER),
     **dict.fromkeys(("kernel_requested", "kernel", "session"), _TEXT),
+    **dict.fromkeys(("prepare_ms", "first_call_ms"), _NUMBER),
     "utilization_tier": _TEXT,
     **dict.fromkeys(("energy_per_call_j", "energy_per_token_j"), _NUMBER),
     "attempt": _COUNT,
     "started_utc": _TEXT,
     "spent_s": _NUMBER,
     "log_tail": _TEXT,
-    **dict.fromkeys(("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms", "conditions", "windows", "tables", "missing"), _NESTED),
+    **dict.fromkeys(
+        ("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms", "conditions", "windows", "tables", "missing", "configuration"),
+        _NESTED,
+    ),
 }
 NESTED_COLUMNS = [name for name, kind in COLUMNS.items() if kind == _NESTED]
 LAUNCH_BOUND_RATIO = 1.1  # of the wall latency to that of a CUDA graph, beyond which launching is more than noise

@@ -44,8 +44,9 @@ NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("contended_blocks", "throttled_blocks"), (int,)),
     "warmup_stationary": (bool,),
     **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
+    **dict.fromkeys(("prepare_ms", "first_call_ms"), (int, float)),
     **dict.fromkeys((*SAMPLES, "conditions", "windows"), (list,)),
-    **dict.fromkeys(("tables", "missing"), (dict,)),
+    **dict.fromkeys(("tables", "missing", "configuration"), (dict,)),
 }
 WALL_PROBLEM = {field: types for field, types in PROBLEM.items() if field not in ("seq_len", "kv_seq_len")}
 WALL_REQUIRED: dict[str, tuple[type, ...]] = {

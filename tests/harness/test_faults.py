@@ -62,6 +62,16 @@ def test_a_fault_is_one_row_and_the_others_are_measured(attnbench, backend, stat
     assert done.returncode == exit_code, done.stderr
 
 
+def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_latency(attnbench):
+    rows = rows_of(attnbench("run", *axes("chooses,raises"), *QUICK))
+    chooses = rows["chooses"]
+    assert chooses["configuration"] == {"tile": [16, 64], "tune_ms": 50}
+    assert chooses["prepare_ms"] >= 50
+    assert chooses["first_call_ms"] > 0
+    assert min(min(block) for block in chooses["block_ms"][0]) < 50
+    assert rows["raises"]["prepare_ms"] is None
+
+
 def test_a_crash_keeps_the_traceback_of_the_faulthandler(attnbench):
     row = rows_of(attnbench("run", *axes("crashes"), *QUICK))["crashes"]
     assert "Fatal Python error: Segmentation fault" in row["log_tail"]
