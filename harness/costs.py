@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..impls.mask_counts import kept_pairs, reading_queries, seen_keys
 from ..impls.problem import Problem
 
 
@@ -26,7 +27,7 @@ def work_flops(problem: Problem) -> int:
     its two backward products. The forward count is the usual 4 B h N^2 d_k (Dao et al. 2022, FlashAttention, section 3).
     """
     p = problem
-    pairs = p.batch * p.heads * p.kept_pairs
+    pairs = p.heads * kept_pairs(p)
     forward = 2 * pairs * (p.d_k + p.d_v)
     if p.scope == "layer":
         queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
@@ -43,7 +44,7 @@ def work_exps(problem: Problem) -> int:
     backward pass need as many once more, which is their choice.
     """
     p = problem
-    return 0 if p.passes == "backward" else p.batch * p.heads * p.kept_pairs
+    return 0 if p.passes == "backward" else p.heads * kept_pairs(p)
 
 
 def minimal_bytes(problem: Problem) -> int:
@@ -59,24 +60,25 @@ def minimal_bytes(problem: Problem) -> int:
 
 
 def _core_elements(p: Problem) -> int:
-    reading, seen = p.seq_len - p.empty_rows, _seen_keys(p)
+    reading, seen = reading_queries(p), seen_keys(p)  # over the whole batch
+    queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
     q, k, v = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v  # elements per token
     o = p.heads * p.d_v
     total = reading * q + seen * (k + v)
     if p.passes != "backward":
-        total += p.seq_len * o
+        total += queries * o
     if p.backward:
-        total += reading * o + p.seq_len * q + p.kv_seq_len * (k + v)
-    return p.batch * total
+        total += reading * o + queries * q + keys * (k + v)
+    return total
 
 
 def _layer_elements(p: Problem) -> int:
     """The output's bias is not read in the backward pass alone; its gradient needs the output's gradient at every row."""
     one_source = p.kv_seq_len == p.seq_len
     sources = p.seq_len if one_source else p.seq_len + p.kv_seq_len
-    read = p.seq_len if one_source else p.seq_len - p.empty_rows + _seen_keys(p)
+    read = p.batch * p.seq_len if one_source else reading_queries(p) + seen_keys(p)
     weights, output = _weight_elements(p), p.batch * p.seq_len * p.d_model
-    total = p.batch * read * p.d_model + weights
+    total = read * p.d_model + weights
     if p.passes != "backward":
         total += output
     else:
@@ -86,18 +88,13 @@ def _layer_elements(p: Problem) -> int:
     return total
 
 
-def _seen_keys(p: Problem) -> int:
-    """Keys that at least one query sees: the last query sees the most."""
-    return min(p.kv_seq_len, max(0, p.seq_len + p.causal_offset)) if p.causal else p.kv_seq_len
-
-
 def _weight_elements(p: Problem) -> int:
     q_width, k_width, v_width = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v
     return (q_width + k_width + v_width) * (p.d_model + 1) + (p.heads * p.d_v + 1) * p.d_model
 
 
 def input_bytes(problem: Problem) -> int:
-    """Bytes of inputs and weights, and of the output's gradient where gradients are asked for."""
+    """Bytes of inputs and weights, of the output's gradient where gradients are asked for, and of a mask that is given as a matrix."""
     p = problem
     if p.scope == "layer":
         tokens = p.seq_len if p.kv_seq_len == p.seq_len else p.seq_len + p.kv_seq_len  # self-attention has one source
@@ -107,4 +104,5 @@ def input_bytes(problem: Problem) -> int:
     else:
         elements = p.batch * (p.heads * p.seq_len * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v))
         output = p.batch * p.heads * p.seq_len * p.d_v
-    return (elements + (output if p.backward else 0)) * p.item_bytes
+    mask_bytes = (p.seq_len - p.empty_rows) * p.kv_seq_len if p.mask == "random" else 0
+    return (elements + (output if p.backward else 0)) * p.item_bytes + mask_bytes

@@ -50,8 +50,8 @@ class Gate:
         honest_inputs, honest_weights = self._copies(inputs, weights, None)
 
         with torch.set_grad_enabled(problem.backward):
-            exact_rows = reference(part, exact_inputs, exact_weights, rows)
-            honest_rows = honest(part, honest_inputs, honest_weights, rows)
+            exact_rows = reference(part, exact_inputs, exact_weights, rows, self.entries)
+            honest_rows = honest(part, honest_inputs, honest_weights, rows, self.entries)
         self.exact: list[Tensor] = [exact_rows.detach()]
         honest_results: list[Tensor] = [honest_rows.detach()]
         self.grad_output: Tensor | None = None

@@ -8,6 +8,7 @@ VARIANTS, a keyword `variant`:
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
     PLAIN_OPERATIONS = True       promises that each operation allocates its result and nothing else: matmul, softmax, views and the
                                   like, no fused kernel. Then the code can be run on device "meta" to predict its peak bytes
+    MASKS = ("padding", "local")  masks beside none that it computes (problem.MASKS are all); the others are refused
     unavailable, why_not, context, attention_weights, peak_bytes
 
 Backends may also live outside this folder: registry.py says where they are looked for.

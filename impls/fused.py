@@ -2,32 +2,37 @@
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from .backend import Call, Inputs, Weights
-from .layer import as_call, split_heads
+from .layer import as_call, split_heads, with_blind_rows
+from .masks import given
+from .problem import MASKS as EVERY_MASK
 from .problem import Problem
 from .sizes import Sizes, plain_operations
 from .textbook import hidden_pairs, softmax_weights
 
+MASKS = EVERY_MASK
 PLAIN_OPERATIONS = True
 SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64 of its own
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, problem))
+    keep = given(problem, inputs.query.device)
+    return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, keep, problem))
 
 
-def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
+def core(q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None, problem: Problem) -> Tensor:
     """All heads at once; the scores of all of them are alive together."""
-    o = grouped_weights(q, k, problem) @ v
+    o = grouped_weights(q, k, keep, problem) @ v
     return o.view(*q.shape[:3], problem.d_v)
 
 
-def grouped_weights(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
+def grouped_weights(q: Tensor, k: Tensor, keep: Tensor | None, problem: Problem) -> Tensor:
     """[batch, kv_heads, group * n_q, n_kv]: heads that share keys are further rows against the same keys, so that no key is copied."""
     group = problem.heads // problem.kv_heads
-    hidden = hidden_pairs(problem, q.device, copies=group)
+    hidden = hidden_pairs(problem, q.device, keep, copies=group)
+    if hidden is not None and hidden.dim() == 3:
+        hidden = hidden[:, None]  # for all heads
     rows = q if group == 1 else q.reshape(problem.batch, problem.kv_heads, -1, problem.d_k)
     s = rows @ k.mT
     del rows  # may be a copy, and the peak is still to come
@@ -36,13 +41,13 @@ def grouped_weights(q: Tensor, k: Tensor, problem: Problem) -> Tensor:
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
     q, k, _ = inputs if weights is None else split_heads(problem, inputs, weights)
-    p = grouped_weights(q[:, :, problem.empty_rows :], k, problem)
-    return pad(p.view(problem.batch, problem.heads, -1, problem.kv_seq_len), (0, 0, problem.empty_rows, 0))
+    p = grouped_weights(q[:, :, problem.empty_rows :], k, given(problem, q.device), problem)
+    return with_blind_rows(problem, p.view(problem.batch, problem.heads, -1, problem.kv_seq_len))
 
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
     """Forward: twice the scores (scores, weights). With gradients: three times (weights, their gradient, the scores' gradient)."""
-    if not plain_operations(problem, device.type):
+    if problem.mask != "none" or not plain_operations(problem, device.type):
         return None
     return _forward_peak(problem) if not problem.backward else _training_peak(problem)
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import linear, pad
 
 from .backend import TORCH_DTYPE, Backend, Call, Inputs, Weights
+from .masks import blind_rows, seen_rows
 from .problem import Problem
 from .registry import load
 
@@ -43,8 +44,11 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
 
 
 def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: Attend) -> Call:
-    """`attend` as the call to time, in either scope. It is given only the queries that see a key: the others are padded with zeros."""
-    core = attend if not problem.empty_rows else _without_empty_rows(problem.empty_rows, attend)
+    """`attend` as the call to time, in either scope. Queries that see no key come out as zeros: leading ones are never given to it, and
+    of others (masks.given) its output is thrown away."""
+    blind = blind_rows(problem, seen_rows(problem, inputs.query.device))
+    core = attend if blind is None else _without_blind_rows(blind[:, None], attend)
+    core = core if not problem.empty_rows else _without_empty_rows(problem.empty_rows, core)
     if weights is None:
         q, k, v = inputs
         return lambda: core(q, k, v)
@@ -69,6 +73,18 @@ def merge_heads(o: Tensor) -> Tensor:
 def _without_empty_rows(empty: int, attend: Attend) -> Attend:
     """Softmax over no key at all is 0/0, forward and backward; so these rows never reach it."""
     return lambda q, k, v: pad(attend(q[:, :, empty:], k, v), (0, 0, empty, 0))
+
+
+def _without_blind_rows(blind: Tensor, attend: Attend) -> Attend:
+    """`blind` [rows, 1]. Their gradients are zero too: none comes back through a row that was filled."""
+    return lambda q, k, v: attend(q, k, v).masked_fill(blind, 0.0)
+
+
+def with_blind_rows(problem: Problem, rows: Tensor) -> Tensor:
+    """Weights or outputs of the queries that a backend was given, [batch, heads, rows, ...], as those of all queries: zero where one sees
+    no key."""
+    blind = blind_rows(problem, seen_rows(problem, rows.device))
+    return pad(rows if blind is None else rows.masked_fill(blind[:, None], 0.0), (0, 0, problem.empty_rows, 0))
 
 
 class MultiHeadAttention(torch.nn.Module):

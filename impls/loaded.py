@@ -41,7 +41,9 @@ class Loaded:
 
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         function = self._function("why_not")
-        return self.unavailable(device) or (function(problem, device) if function else None)
+        masks = ("none", *getattr(self.module, "MASKS", ()))
+        unmasked = None if problem.mask in masks else f"does not compute the mask {problem.mask}"
+        return self.unavailable(device) or unmasked or (function(problem, device) if function else None)
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         function = self._function("prepare")

@@ -5,25 +5,30 @@ from torch import Tensor
 from torch.nn.functional import linear, pad
 
 from .backend import Call, Inputs, Weights
-from .layer import as_call, split_heads
+from .layer import as_call, split_heads, with_blind_rows
+from .masks import blind_rows, given, seen_rows
+from .problem import MASKS as EVERY_MASK
 from .problem import Problem
 from .sizes import Sizes, plain_operations
 from .textbook import hidden_pairs, softmax_weights
 
+MASKS = EVERY_MASK
 PLAIN_OPERATIONS = True
 SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64 of its own, for each head
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+    device = inputs.query.device
+    keep = given(problem, device)
     if weights is None:
-        return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, problem))
-    w = weights
-    return lambda: layer(problem, inputs, w)
+        return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, keep, problem))
+    w, blind = weights, blind_rows(problem, seen_rows(problem, device))
+    return lambda: layer(problem, inputs, w, keep, None if blind is None else blind[:, None])
 
 
-def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
+def core(q: Tensor, k: Tensor, v: Tensor, keep: Tensor | None, problem: Problem) -> Tensor:
     """Heads are taken apart by unbind: its gradient is one stack, where indexing would make a zero-filled tensor per head."""
-    hidden, group = hidden_pairs(problem, q.device), problem.heads // problem.kv_heads
+    hidden, group = hidden_pairs(problem, q.device, keep), problem.heads // problem.kv_heads
     keys, values = k.unbind(1), v.unbind(1)
     heads = [one_head(q_i, keys[i // group], values[i // group], hidden, problem.scale) for i, q_i in enumerate(q.unbind(1))]
     return torch.stack(heads, 1)
@@ -34,10 +39,13 @@ def one_head(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None, scale: floa
     return softmax_weights(q @ k.mT, hidden, scale) @ v
 
 
-def layer(problem: Problem, inputs: Inputs, weights: Weights) -> Tensor:
-    """Head i is computed from its own rows of the weights, start to end; then the heads are joined and W_O applied."""
+def layer(problem: Problem, inputs: Inputs, weights: Weights, keep: Tensor | None, blind: Tensor | None) -> Tensor:
+    """Head i is computed from its own rows of the weights, start to end; then the heads are joined and W_O applied.
+
+    `blind` [rows, 1] is True for queries that see no key, None where there are none but leading ones.
+    """
     p, w = problem, weights
-    hidden, group = hidden_pairs(p, inputs.query.device), p.heads // p.kv_heads
+    hidden, group = hidden_pairs(p, inputs.query.device, keep), p.heads // p.kv_heads
     seen = inputs._replace(query=inputs.query[:, p.empty_rows :]) if p.empty_rows else inputs
     queries, keys, values = _per_head(w.w_q, w.b_q, p.d_k), _per_head(w.w_k, w.b_k, p.d_k), _per_head(w.w_v, w.b_v, p.d_v)
     heads: list[Tensor] = []
@@ -45,6 +53,8 @@ def layer(problem: Problem, inputs: Inputs, weights: Weights) -> Tensor:
         heads += one_group(seen, queries[j * group : (j + 1) * group], keys[j], values[j], hidden, p.scale)
     joined = torch.cat(heads, -1)  # [batch, n_q, heads * d_v]
     del heads
+    if blind is not None:
+        joined = joined.masked_fill(blind, 0.0)
     if p.empty_rows:
         joined = pad(joined, (0, 0, p.empty_rows, 0))
     return linear(joined, w.w_o, w.b_o)
@@ -66,14 +76,14 @@ def one_group(inputs: Inputs, queries: list[Affine], key: Affine, value: Affine,
 
 def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
     q, k, _ = inputs if weights is None else split_heads(problem, inputs, weights)
-    hidden, group, empty = hidden_pairs(problem, q.device), problem.heads // problem.kv_heads, problem.empty_rows
+    hidden, group, empty = hidden_pairs(problem, q.device, given(problem, q.device)), problem.heads // problem.kv_heads, problem.empty_rows
     heads = [softmax_weights(q[:, i, empty:] @ k[:, i // group].mT, hidden, problem.scale) for i in range(problem.heads)]
-    return pad(torch.stack(heads, 1), (0, 0, empty, 0))
+    return with_blind_rows(problem, torch.stack(heads, 1))
 
 
 def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
     """Forward: twice one head's scores, and the outputs of the heads before it. With gradients: every head's weights are kept."""
-    if not plain_operations(problem, device.type):
+    if problem.mask != "none" or not plain_operations(problem, device.type):
         return None
     if not problem.backward:
         return _forward_peak(problem)

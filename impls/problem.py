@@ -8,14 +8,18 @@ Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
 Scope = Literal["core", "layer"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
+Mask = Literal["none", "padding", "random", "local", "strided", "blocks"]
 
 CHOICES: dict[str, tuple[str, ...]] = {
     "dtype": get_args(Dtype),
     "passes": get_args(Passes),
     "scope": get_args(Scope),
     "causal_align": get_args(CausalAlign),
+    "mask": get_args(Mask),
 }
+MASKS: tuple[Mask, ...] = get_args(Mask)
 
+USUAL_LOCAL, USUAL_BLOCKS = 128, 4
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -25,6 +29,8 @@ class Problem:
 
     `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds the projections and W_O.
     `causal_align` says which corner the triangle starts from; it must be given where kv_seq_len != seq_len.
+    `mask` is one of masks.py, beside `causal`; `window` is its size where it has one: keys to either side (local, 128 if not given), the
+    stride (strided, the root of kv_seq_len) or the number of blocks (blocks, 4); 0 for all others.
     Nothing assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
     """
 
@@ -39,6 +45,8 @@ class Problem:
     dtype: Dtype = "fp32"
     causal: bool = False
     causal_align: CausalAlign = ""
+    mask: Mask = "none"
+    window: int = 0
     passes: Passes = "forward"
     scope: Scope = "core"
 
@@ -46,7 +54,7 @@ class Problem:
         for name in ("batch", "seq_len", "d_model", "heads"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more")
-        for name in ("kv_seq_len", "kv_heads", "d_k", "d_v"):
+        for name in ("kv_seq_len", "kv_heads", "d_k", "d_v", "window"):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more, or nothing for the usual value")
         for name, allowed in CHOICES.items():
@@ -63,6 +71,13 @@ class Problem:
                 f"causal with kv_seq_len ({self.kv_seq_len}) != seq_len ({self.seq_len}) has two readings; "
                 "set causal_align to top_left or bottom_right"
             )
+        if self.window and not self.windowed:
+            raise ValueError(f"window ({self.window}) with mask {self.mask}, which has none; set mask to local, strided or blocks")
+        if self.windowed and self.kv_seq_len not in (0, self.seq_len) and not (self.causal and self.seq_len < self.kv_seq_len):
+            raise ValueError(
+                f"mask {self.mask} places each query at a key, but seq_len is {self.seq_len} and kv_seq_len {self.kv_seq_len}; "
+                "make them equal, or set causal with causal_align beside a longer kv_seq_len"
+            )
         usual: dict[str, int | str] = {
             "kv_seq_len": self.kv_seq_len or self.seq_len,
             "kv_heads": self.kv_heads or self.heads,
@@ -71,6 +86,9 @@ class Problem:
         }
         if self.causal and usual["kv_seq_len"] == self.seq_len:
             usual["causal_align"] = "top_left"  # both corners are the same one
+        if self.windowed and not self.window:
+            stride = max(1, round(sqrt(usual["kv_seq_len"])))  # type: ignore[arg-type]
+            usual["window"] = {"local": USUAL_LOCAL, "strided": stride}.get(self.mask, USUAL_BLOCKS)
         for name, value in usual.items():
             object.__setattr__(self, name, value)
 
@@ -94,15 +112,9 @@ class Problem:
         return self.kv_seq_len - self.seq_len if self.causal_align == "bottom_right" else 0
 
     @property
-    def kept_pairs(self) -> int:
-        """(query, key) pairs that the mask keeps, per batch entry and head."""
-        n_q, n_kv, offset = self.seq_len, self.kv_seq_len, self.causal_offset
-        if not self.causal:
-            return n_q * n_kv
-        # Row i keeps min(n_kv, max(0, i + offset + 1)) keys: a ramp from row `first`, full from row `full` on.
-        first, full = max(0, -offset), min(n_q, max(0, n_kv - offset))
-        ramp = sum_of_range(first + offset + 1, full + offset)
-        return ramp + (n_q - full) * n_kv
+    def windowed(self) -> bool:
+        """Whether the mask has a window."""
+        return self.mask in ("local", "strided", "blocks")
 
     @property
     def empty_rows(self) -> int:

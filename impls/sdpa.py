@@ -14,10 +14,12 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import as_call
+from .masks import given, kept, seen_rows
+from .problem import MASKS as EVERY_MASK
 from .problem import Problem
 from .sizes import Sizes
-from .textbook import hidden_pairs
 
+MASKS = EVERY_MASK
 VARIANTS = ("math", "flash", "efficient", "cudnn")
 
 KERNELS = {
@@ -38,7 +40,12 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
             weights,
             lambda q, k, v: scaled_dot_product_attention(q, k, v, is_causal=from_corner, scale=scale, enable_gqa=grouped),
         )
-    if variant in ("", "flash") and inputs.query.is_cuda and _refusal(problem, inputs.query.device, "flash") is None:
+    if (
+        problem.mask == "none"
+        and variant in ("", "flash")
+        and inputs.query.is_cuda
+        and _refusal(problem, inputs.query.device, "flash") is None
+    ):
         # The one kernel that has the lower-right triangle built in; torch reaches it through this bias.
         bias = causal_lower_right(problem.seq_len, problem.kv_seq_len)
         return as_call(
@@ -48,22 +55,26 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
             lambda q, k, v: scaled_dot_product_attention(q, k, v, attn_mask=bias, scale=scale, enable_gqa=grouped),
         )
 
+    keep = given(problem, inputs.query.device)
+
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        hidden = hidden_pairs(problem, q.device)
-        assert hidden is not None
-        return scaled_dot_product_attention(q, k, v, attn_mask=hidden.logical_not_(), scale=scale, enable_gqa=grouped)
+        seen = keep if keep is not None else kept(problem, seen_rows(problem, q.device))
+        assert seen is not None
+        mask = seen[:, None].expand(-1, -1, q.shape[2], -1) if seen.dim() == 3 else seen  # [batch or 1, 1, rows, n_kv], or [rows, n_kv]
+        return scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale, enable_gqa=grouped)
 
     return as_call(problem, inputs, weights, attend)
 
 
 def _from_top_left(problem: Problem) -> bool:
     """Whether torch's is_causal says what is meant. After the empty rows are cut off, the triangle starts at the corner."""
-    return problem.causal and max(problem.causal_offset, 0) == 0
+    return problem.mask == "none" and problem.causal and max(problem.causal_offset, 0) == 0
 
 
 def _masked(problem: Problem) -> bool:
-    """Whether the triangle starts further right: then is_causal is wrong, unless the first query sees every key already."""
-    return 0 < problem.causal_offset < problem.kv_seq_len - 1
+    """Whether torch needs a matrix: for every other mask, and where the triangle starts further right. Then is_causal is wrong, unless the
+    first query sees every key already."""
+    return problem.mask != "none" or 0 < problem.causal_offset < problem.kv_seq_len - 1
 
 
 def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
@@ -107,8 +118,8 @@ def _chosen(problem: Problem, device: torch.device, kernel: str = "") -> int:
     with torch.no_grad():
         q, k, v = shaped(p.heads, n_q, p.d_k), shaped(p.kv_heads, p.kv_seq_len, p.d_k), shaped(p.kv_heads, p.kv_seq_len, p.d_v)
         mask = None
-        if _masked(p) and not (device.type == "cuda" and kernel == "flash"):
-            mask = torch.empty(p.kv_seq_len, dtype=torch.bool, device=device).as_strided((n_q, p.kv_seq_len), (0, 1))
+        if p.mask != "none" or (_masked(p) and not (device.type == "cuda" and kernel == "flash")):
+            mask = torch.empty(p.kv_seq_len, dtype=torch.bool, device=device).as_strided((p.batch, 1, n_q, p.kv_seq_len), (0, 0, 0, 1))
     with torch.set_grad_enabled(p.backward):
         grouped = p.kv_heads != p.heads
         return int(torch._fused_sdp_choice(q, k, v, mask, 0.0, _from_top_left(p), scale=p.scale, enable_gqa=grouped))

@@ -32,6 +32,25 @@ PROBLEMS = {
     "decode": Problem(batch=2, seq_len=1, kv_seq_len=64, d_model=32, heads=4, kv_heads=2, causal=True, causal_align="bottom_right"),
     "empty_rows": Problem(batch=2, seq_len=31, kv_seq_len=20, d_model=32, heads=4, kv_heads=2, causal=True, causal_align="bottom_right"),
 }
+MASKED = {
+    "padded": Problem(batch=4, seq_len=37, d_model=24, heads=3, mask="padding"),
+    "padded_causal": Problem(batch=3, seq_len=31, d_model=32, heads=4, kv_heads=2, mask="padding", causal=True),
+    "padded_cross": Problem(batch=3, seq_len=9, kv_seq_len=50, d_model=32, heads=4, mask="padding"),
+    "random": Problem(batch=2, seq_len=37, d_model=32, heads=2, mask="random"),
+    "random_causal": Problem(batch=2, seq_len=35, d_model=32, heads=4, kv_heads=1, mask="random", causal=True),
+    "random_tall": Problem(
+        batch=1, seq_len=40, kv_seq_len=25, d_model=16, heads=1, mask="random", causal=True, causal_align="bottom_right"
+    ),
+    "local": Problem(batch=2, seq_len=53, d_model=32, heads=2, mask="local", window=5),
+    "local_causal": Problem(batch=1, seq_len=53, d_model=32, heads=4, kv_heads=2, mask="local", window=7, causal=True),
+    "local_decode": Problem(
+        batch=2, seq_len=1, kv_seq_len=64, d_model=32, heads=2, mask="local", window=9, causal=True, causal_align="bottom_right"
+    ),
+    "strided": Problem(batch=2, seq_len=53, d_model=32, heads=2, mask="strided", window=7),
+    "strided_causal": Problem(batch=1, seq_len=50, d_model=48, heads=2, d_v=8, mask="strided", causal=True),
+    "blocks": Problem(batch=1, seq_len=330, d_model=32, heads=2, mask="blocks", window=2),
+    "blocks_causal": Problem(batch=2, seq_len=200, d_model=16, heads=2, kv_heads=1, mask="blocks", window=2, causal=True),
+}
 # Relative errors that prove nothing. Half precision: one rounding of the result (8 significant bits in bf16, 11 in fp16). In fp32, where
 # all steps round alike, 64: flash kernels recompute the weights from a log-sum-exp kept in fp32, and so have gradients of W_Q up to 4e-6
 # away (seen at heads=64, N=256), 3 times as far as plain operations. TF32, the likeliest wrong precision, is 2**-11 away.
@@ -42,6 +61,11 @@ VANISHING = 1e-9
 @pytest.fixture(params=PROBLEMS)
 def shape(request: pytest.FixtureRequest) -> Problem:
     return PROBLEMS[request.param]
+
+
+@pytest.fixture(params=MASKED)
+def masked_shape(request: pytest.FixtureRequest) -> Problem:
+    return MASKED[request.param]
 
 
 @pytest.fixture(scope="session")

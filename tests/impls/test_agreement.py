@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from attnbench.impls import Problem, load, missing, names
+from attnbench.impls.masks import blind_rows
 
 LIMIT_RATIO = 2.0
 
@@ -16,10 +17,21 @@ def test_backend_is_as_close_as_an_honest_implementation(name: str, shape: Probl
     judge(name, shape, make_case, "cpu")
 
 
+@pytest.mark.parametrize("name", names())
+def test_backend_is_as_close_under_masks(name: str, masked_shape: Problem, make_case: Callable) -> None:
+    judge(name, masked_shape, make_case, "cpu")
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", names())
 def test_backend_is_as_close_on_cuda(name: str, shape: Problem, make_case: Callable) -> None:
     judge(name, shape, make_case, "cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", names())
+def test_backend_is_as_close_under_masks_on_cuda(name: str, masked_shape: Problem, make_case: Callable) -> None:
+    judge(name, masked_shape, make_case, "cuda")
 
 
 def judge(name: str, shape: Problem, make_case: Callable, device: str) -> None:
@@ -50,6 +62,18 @@ def test_queries_without_keys_give_zeros_and_zero_gradients(name: str, make_case
     assert not output[:, :, :2].any()
     assert not q_gradient[:, :, :2].any()
     assert output[:, :, 2:].all()
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash"])
+def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(name: str, make_case: Callable) -> None:
+    for causal in (False, True):
+        case = make_case(Problem(batch=2, seq_len=40, d_model=8, heads=2, mask="random", causal=causal))
+        output, q_gradient, *_ = case.backend(name)
+        blind = blind_rows(case.problem, case.rows)
+        assert blind is not None
+        assert not output[:, :, blind].any()
+        assert not q_gradient[:, :, blind].any()
+        assert output[:, :, ~blind].all()
 
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])

@@ -1,11 +1,13 @@
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
 
 from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls import reference as reference_module
+from attnbench.impls.masks import kept
 from attnbench.impls.reference import honest, reference
 
 # theory.md, "The worked example"
@@ -53,6 +55,32 @@ def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
             weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
             out[:, head, i] = (weights[..., None] * v[:, shared, :seen]).sum(1)
     return out
+
+
+def test_reference_is_the_definition_under_masks(masked_shape: Problem) -> None:
+    p = masked_shape
+    q, k, v = (tensor.double() for tensor in make_inputs(p, torch.device("cpu"), 0))
+    seen = kept(p, torch.arange(p.seq_len))
+    assert seen is not None
+    seen = seen.expand(p.batch, p.seq_len, p.kv_seq_len)
+    out = torch.zeros(p.batch, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
+    for entry, head, i in product(range(p.batch), range(p.heads), range(p.seq_len)):
+        shared, keys = head // (p.heads // p.kv_heads), seen[entry, i].nonzero()[:, 0]
+        weights = ((q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5).exp()
+        out[entry, head, i] = (weights[:, None] * v[entry, shared, keys]).sum(0) / weights.sum() if len(keys) else 0.0
+    rows = torch.arange(p.seq_len)
+    assert torch.allclose(reference(p, make_inputs(p, torch.device("cpu"), 0), None, rows), out, atol=1e-12)
+    plain = honest(p, Inputs(q, k, v), None, rows)
+    assert torch.allclose(plain, out, atol=1e-12)
+
+
+def test_reference_masks_the_entries_that_it_is_given() -> None:
+    whole = Problem(batch=5, seq_len=20, d_model=8, heads=2, mask="padding")
+    inputs, rows = make_inputs(whole, torch.device("cpu"), 0), torch.arange(20)
+    some = [0, 2, 4]
+    part, part_inputs = replace(whole, batch=3), Inputs(*(tensor[some] for tensor in inputs))
+    for formula in (reference, honest):
+        assert torch.allclose(formula(part, part_inputs, None, rows, some), formula(whole, inputs, None, rows)[some])
 
 
 def test_reference_is_the_definition(shape: Problem) -> None:
