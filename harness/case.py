@@ -1,6 +1,6 @@
 """One planned measurement, and the groups of them that are measured side by side."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -42,6 +42,8 @@ def identity(backend: str, problem: Problem, lengths: list[str]) -> str:
     parts.append(p.dtype)
     if p.causal:
         parts.append("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
+    if p.mask != "none":
+        parts.append(f"{p.mask}{p.window or ''}")
     return "-".join([*parts, p.passes, p.scope])
 
 
@@ -67,6 +69,8 @@ def without(problem: Problem, axis: str) -> tuple[Any, ...]:
     usual: dict[str, Any] = {"kv_seq_len": p.seq_len, "kv_heads": p.heads, "d_k": width, "d_v": width}
     if p.kv_seq_len == p.seq_len:
         usual["causal_align"] = p.causal_align
+    if axis == "mask":
+        usual["window"] = p.window
     return tuple(None if usual.get(name) == value else value for name, value in asdict(p).items() if name != axis)
 
 
@@ -74,9 +78,15 @@ def case_of(fields: dict[str, Any]) -> Case:
     """The case that `fields` was written from; further keys are ignored. Raises KeyError where one is missing."""
     return Case(
         backend=fields["backend"],
-        problem=Problem(**{name: fields[name] for name in Problem.__dataclass_fields__}),
+        problem=problem_of(fields),
         twin=fields.get("twin", 0),
     )
+
+
+def problem_of(fields: Mapping[str, Any]) -> Problem:
+    """The problem that `fields` was written from. Raises KeyError where one is missing, unless it came later than the first runs."""
+    later = {"mask": "none", "window": 0}
+    return Problem(**{name: fields.get(name, later[name]) if name in later else fields[name] for name in Problem.__dataclass_fields__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,8 @@ def run(
     kv_heads: flags.KvHeads = None,
     dtype: flags.Dtype = None,
     causal: flags.Causal = False,
+    mask: flags.Mask = None,
+    window: flags.Window = None,
     passes: flags.Passes = None,
     scope: flags.Scope = None,
     baseline: Annotated[str | None, typer.Option(help="Backend that ratios are taken against.")] = None,
@@ -64,7 +66,8 @@ def run(
     """Measure scenarios, or a grid given by flags. Prints the run folder; progress goes to stderr."""
     axes = {
         "backends": backends, "batch": batch, "seq_len": seq_len, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
-        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "passes": passes, "scope": scope, "baseline": baseline,
+        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
+        "baseline": baseline,
     }  # fmt: skip
     given = {name: value for name, value in axes.items() if value is not None}
     changes = [
@@ -101,6 +104,8 @@ def wall(
     kv_heads: flags.KvHeads = None,
     dtype: flags.Dtype = None,
     causal: flags.Causal = False,
+    mask: flags.Mask = None,
+    window: flags.Window = None,
     passes: flags.Passes = None,
     scope: flags.Scope = None,
     memory_gib: Annotated[float | None, typer.Option(metavar="G", help="Budget for inputs and peak; a safe share if not given.")] = None,
@@ -116,7 +121,7 @@ def wall(
     """Find the longest sequence that fits into memory: predicted, then bisected. Prints the run folder; progress goes to stderr."""
     axes = {
         "backends": backends, "batch": batch, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
-        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "passes": passes, "scope": scope,
+        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
     }  # fmt: skip
     from .choice import Choice
     from .run import start_run

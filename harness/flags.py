@@ -31,6 +31,8 @@ Heads = Annotated[str | None, typer.Option(help="Numbers of heads.")]
 KvHeads = Annotated[str | None, typer.Option(help="Numbers of key/value heads, where they differ.")]
 Dtype = Annotated[str | None, typer.Option(help="fp32, bf16, fp16.")]
 Causal = Annotated[bool, typer.Option("--causal", help="Mask the future.")]
+Mask = Annotated[str | None, typer.Option(help="none, padding, random, local, strided, blocks.")]
+Window = Annotated[str | None, typer.Option(help="Windows of the masks that have one.")]
 Passes = Annotated[str | None, typer.Option(help="forward, backward, forward+backward.")]
 Scope = Annotated[str | None, typer.Option(help="core (from q, k, v) or layer (with projections).")]
 

@@ -66,9 +66,12 @@ class Followed(TorchDispatchMode):
         if self.operations > MOST_OPERATIONS:
             raise ValueError(f"more than {MOST_OPERATIONS} operations")
         reused = _reused(args) if func is torch.ops.aten.add.Tensor else None
+        given = _tensors((args, kwargs))
         result = func(*args, **(kwargs or {}))
         if reused is not None:
             self._take_over(reused, result)
+        for tensor in given:
+            self.bytes_of.setdefault(tensor.untyped_storage()._cdata, 0)  # made before: in `prepare`
         for tensor in _tensors(result):
             self._see(tensor)
         return result

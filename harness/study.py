@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..impls.problem import Problem
+from .case import problem_of
 from .crew import Crew, Terms
 from .record import SCHEMA, Status
 from .scenario import Scenario
@@ -81,7 +82,7 @@ def studies_of(scenario: Scenario, device: str) -> tuple[Planned, ...]:
 
 def study_of(fields: Mapping[str, Any]) -> Planned:
     """What `fields` was written from. Raises KeyError where a field is missing."""
-    return Planned(study=fields["study"], problem=Problem(**{name: fields[name] for name in Problem.__dataclass_fields__}))
+    return Planned(study=fields["study"], problem=problem_of(fields))
 
 
 class Inquiry:

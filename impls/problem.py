@@ -114,12 +114,16 @@ class Problem:
     @property
     def windowed(self) -> bool:
         """Whether the mask has a window."""
-        return self.mask in ("local", "strided", "blocks")
+        return windowed(self.mask)
 
     @property
     def empty_rows(self) -> int:
         """Leading queries that see no key at all; their output is zero by definition."""
         return min(self.seq_len, max(0, -self.causal_offset)) if self.causal else 0
+
+
+def windowed(mask: str) -> bool:
+    return mask in ("local", "strided", "blocks")
 
 
 def sum_of_range(first: int, last: int) -> int:

@@ -21,7 +21,9 @@ COLUMNS = {
     **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), _COUNT),
     "dtype": _TEXT,
     "causal": _YES_NO,
-    **dict.fromkeys(("causal_align", "passes", "scope", "status", "reason", "phase"), _TEXT),
+    **dict.fromkeys(("causal_align", "mask"), _TEXT),
+    "window": _COUNT,
+    **dict.fromkeys(("passes", "scope", "status", "reason", "phase"), _TEXT),
     **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
     "latency_note": _TEXT,
     **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
@@ -111,9 +113,9 @@ def names(runs: Sequence[Run]) -> list[str]:
 
 def _records(run: Run) -> list[dict[str, Any]]:
     order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
-    reached = [row | _latency(row) | _temporary(row) | _windows(row) for row in run.rows]
+    reached = [row | {"window": row["window"] or None} | _latency(row) | _temporary(row) | _windows(row) for row in run.rows]
     reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it started"}
-    records = reached + [{"device": run.meta["device"], **case, **reason} for case in run.missing]
+    records = reached + [{"device": run.meta["device"], **case, "window": case["window"] or None, **reason} for case in run.missing]
     records.sort(key=lambda record: order.get(record["case"], len(order)))
     return [{key: value for key, value in record.items() if key not in _NOT_SHOWN} for record in records]
 

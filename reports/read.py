@@ -21,9 +21,11 @@ INT64 = 1 << 63
 
 PROBLEM: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), (int,)),
-    **dict.fromkeys(("dtype", "passes", "scope", "causal_align"), (str,)),
+    **dict.fromkeys(("dtype", "passes", "scope", "causal_align", "mask"), (str,)),
     "causal": (bool,),
+    "window": (int,),
 }
+LATER = {"mask": "none", "window": 0}  # a problem that was written before masks existed has none
 REQUIRED: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("kind", "case", "backend", "device", "status", "reason", "phase", "predicted_reason"), (str,)),
     **dict.fromkeys(("attempt", "work_flops"), (int,)),
@@ -164,6 +166,8 @@ def _read_meta(path: Path) -> Document:
             where = f"{_name(path)}: {plan}[{number}]"
             if not isinstance(one, dict):
                 raise BadRun(f"{where}: wanted an object")
+            for field in planned.keys() & LATER.keys():
+                one.setdefault(field, LATER[field])
             _check_fields(one, {"case": (str,), **planned}, where)
     return meta
 
@@ -248,6 +252,8 @@ def _check_row(row: Document, where: str) -> None:
         return  # of a later version, and left out
     is_wall = row["kind"] == "wall"
     required, nullable = KINDS[row["kind"]]
+    for field in required.keys() & LATER.keys():
+        row.setdefault(field, LATER[field])
     _check_fields(row, required, where)
     _check_fields(row, {field: types for field, types in nullable.items() if row.get(field) is not None}, where)
     for number, trial in enumerate(row["probes"] if is_wall else ()):

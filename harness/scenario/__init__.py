@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
 
-from ...impls.problem import Dtype, Passes, Problem, Scope
+from ...impls.problem import Dtype, Mask, Passes, Problem, Scope
 from ..errors import BadInput
 from .changes import apply, expand_aliases, flag_document
 from .check import problems_of
@@ -23,6 +23,7 @@ from .fields import (
     Name,
     Plan,
     Question,
+    Size,
     Strict,
     Text,
     as_tuple,
@@ -61,6 +62,8 @@ class Scenario(Strict):
     dtype: Dtype = Field(default="fp32", description=f"{MEANING['dtype']} Counts where the grid does not say.")
     causal: bool = Field(default=False, description=f"{MEANING['causal']} Counts where the grid does not say.")
     causal_align: Align | None = Field(default=None, description=f"{MEANING['causal_align']} Counts where the grid does not say.")
+    mask: Mask = Field(default="none", description=f"{MEANING['mask']} Counts where the grid does not say.")
+    window: Size | None = Field(default=None, description=f"{MEANING['window']} Counts where the grid does not say.")
     passes: Passes = Field(default="forward", description=f"{MEANING['passes']} Counts where the grid does not say.")
     scope: Scope = Field(default="core", description=f"{MEANING['scope']} Counts where the grid does not say.")
     device: Literal["auto", "cpu", "cuda"] = Field(default="auto", description="Where to measure; auto takes a GPU where there is one.")

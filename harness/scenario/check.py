@@ -101,7 +101,7 @@ def _combinations(scenario: "Scenario", device: str, document: Document) -> Iter
     given = axes
     if not reasons:
         given = {axis: values for axis, values in axes.items() if axis != "seq_len"}  # a wall's length is nobody's mistake
-        reasons = {reason: values for values in scenario.wall_values(device) if (reason := _reason(values))}
+        reasons = {reason: values for values in scenario.wall_values(device) if (reason := _wall_reason(values))}
     for reason, values in reasons.items():
         keys = _blamed(reason, values, given, device, document)
         yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
@@ -127,6 +127,12 @@ def _reason(values: Values) -> str:
     except ValueError as error:
         return str(error)
     return ""
+
+
+def _wall_reason(values: Values) -> str:
+    if values.get("mask") == "strided" and "window" not in values:
+        return "mask strided takes its window from the length, which a wall looks for; give window"
+    return _reason(values)
 
 
 def _names(reason: str, axis: str) -> bool:

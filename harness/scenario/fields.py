@@ -11,13 +11,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from ...impls.problem import Dtype, Passes, Scope
+from ...impls.problem import Dtype, Mask, Passes, Scope
 
 DeviceKind = Literal["cpu", "cuda"]
 Align = Literal["top_left", "bottom_right"]
 AxisName = Literal[
     "batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v",
-    "dtype", "causal", "causal_align", "passes", "scope",
+    "dtype", "causal", "causal_align", "mask", "window", "passes", "scope",
 ]  # fmt: skip
 
 ALIASES = {"N": "seq_len", "h": "heads", "B": "batch"}
@@ -83,6 +83,7 @@ Sizes = Annotated[tuple[Size, ...], AtLeastOne, BeforeValidator(as_tuple, json_s
 Dtypes = Annotated[tuple[Dtype, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Dtype | list[Dtype])]
 Bools = Annotated[tuple[bool, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=bool | list[bool])]
 Aligns = Annotated[tuple[Align, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Align | list[Align])]
+Masks = Annotated[tuple[Mask, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Mask | list[Mask])]
 PassesList = Annotated[tuple[Passes, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Passes | list[Passes])]
 Scopes = Annotated[tuple[Scope, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Scope | list[Scope])]
 
@@ -98,6 +99,8 @@ MEANING: dict[str, str] = {
     "dtype": "Number format: fp32, bf16 or fp16.",
     "causal": "Whether a token sees only itself and what came before it.",
     "causal_align": "From which corner the causal triangle starts; must be given where kv_seq_len differs from seq_len.",
+    "mask": "Which pairs count beside causal: none (no mask), padding, random, local, strided or blocks.",
+    "window": "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of 64 keys per query block (blocks).",
     "passes": "What is computed: forward, backward (alone, after a forward pass that is not timed) or forward+backward.",
     "scope": "core starts from q, k and v per head; layer adds the projections into them and the output projection.",
 }
@@ -123,6 +126,8 @@ class Axes(Strict):
     dtype: Dtypes = Field(default=(), description=MEANING["dtype"])
     causal: Bools = Field(default=(), description=MEANING["causal"])
     causal_align: Aligns = Field(default=(), description=MEANING["causal_align"])
+    mask: Masks = Field(default=(), description=MEANING["mask"])
+    window: Sizes = Field(default=(), description=MEANING["window"])
     passes: PassesList = Field(default=(), description=MEANING["passes"])
     scope: Scopes = Field(default=(), description=MEANING["scope"])
 
@@ -149,6 +154,8 @@ class ExtraCase(Strict):
     dtype: Dtype | None = Field(default=None, description=MEANING["dtype"])
     causal: bool | None = Field(default=None, description=MEANING["causal"])
     causal_align: Align | None = Field(default=None, description=MEANING["causal_align"])
+    mask: Mask | None = Field(default=None, description=MEANING["mask"])
+    window: Size | None = Field(default=None, description=MEANING["window"])
     passes: Passes | None = Field(default=None, description=MEANING["passes"])
     scope: Scope | None = Field(default=None, description=MEANING["scope"])
 

@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from ...impls.problem import Problem
+from ...impls.problem import Problem, windowed
 
 AXES: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 NEEDED = ("seq_len", "d_model", "heads")
@@ -31,7 +31,11 @@ def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Va
     outer = [axis for axis in axes if axis not in inner]
     for fixed in product(*(axes[axis] for axis in outer)):
         yield tuple(
-            tidy({**dict(zip(outer, fixed, strict=True)), **dict(zip(inner, varied, strict=True))}, some_causal=True in axes["causal"])
+            tidy(
+                {**dict(zip(outer, fixed, strict=True)), **dict(zip(inner, varied, strict=True))},
+                some_causal=True in axes["causal"],
+                some_windowed=any(map(windowed, axes["mask"])),
+            )
             for varied in product(*(axes[axis] for axis in inner))
         )
 
@@ -59,13 +63,19 @@ def case_values(case: Values, axes: AxisValues) -> Values:
     lacking = [axis for axis in NEEDED if axis not in case and axis not in axes]
     if lacking:
         raise ValueError(f"{lacking[0]} is missing; wanted seq_len, d_model and heads; give {lacking[0]} in the case or in the grid")
-    return tidy({**{axis: axes[axis][0] for axis in missing}, **case}, some_causal="causal_align" not in case)
+    return tidy(
+        {**{axis: axes[axis][0] for axis in missing}, **case},
+        some_causal="causal_align" not in case,
+        some_windowed="window" not in case,
+    )
 
 
-def tidy(values: Values, *, some_causal: bool) -> Values:
-    """An alignment that was meant for other, causal problems is no mistake in one that is not causal."""
+def tidy(values: Values, *, some_causal: bool, some_windowed: bool) -> Values:
+    """An alignment or a window that was meant for other problems, causal or with another mask, is no mistake in one that has none."""
     if some_causal and not values["causal"]:
         values.pop("causal_align", None)
+    if some_windowed and not windowed(values["mask"]):
+        values.pop("window", None)
     return values
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ...impls.problem import Problem
-from ..case import Case, identity
+from ..case import Case, identity, problem_of
 from ..scenario import Scenario
 from ..scenario.grid import length_beside
 
@@ -46,7 +46,6 @@ def walls_of(scenario: Scenario, device: str) -> tuple[Wall, ...]:
 
 def wall_of(fields: dict[str, Any]) -> Wall:
     """The wall that `fields` was written from; further keys are ignored. Raises KeyError where one is missing."""
-    sizes = {name: fields[name] for name in Problem.__dataclass_fields__ if name not in ("seq_len", "kv_seq_len")}
     kv_seq_len = fields["kv_seq_len"]
-    problem = Problem(**sizes, seq_len=length_beside(kv_seq_len), kv_seq_len=kv_seq_len or 0)
+    problem = problem_of({**fields, "seq_len": length_beside(kv_seq_len), "kv_seq_len": kv_seq_len or 0})
     return Wall(backend=fields["backend"], problem=problem, kv_seq_len=kv_seq_len)

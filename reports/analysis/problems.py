@@ -12,7 +12,7 @@ from ..words import count_text
 Row = dict[str, Any]
 AXES = (
     *("run", "device", "batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"),
-    *("dtype", "causal", "causal_align", "passes", "scope"),
+    *("dtype", "causal", "causal_align", "mask", "window", "passes", "scope"),
 )
 _SYMBOLS = {
     "batch": "B",
@@ -24,6 +24,7 @@ _SYMBOLS = {
     "d_k": "d_k",
     "d_v": "d_v",
 }
+_ABSENT = {("mask", "none"), ("window", 0)}  # a wall's row has its window as the file has it
 _FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_model/h"}
 
 
@@ -86,13 +87,19 @@ def label(of: dict[str, Any], axes: Iterable[str] = AXES) -> str:
 
 
 def axis_text(axis: str, value: Any) -> str:
-    if value is None or value == "":
+    if value is None or value == "" or (axis, value) in _ABSENT:
         return ""
     if axis == "causal":
         return "causal" if value else "not causal"
     if axis in _SYMBOLS:
         return f"{_SYMBOLS[axis]}\u00a0=\u00a0{value_text(axis, value)}"  # no-break spaces: stays on one line
-    return {"passes": f"{value} pass" if "+" not in str(value) else str(value), "causal_align": f"aligned {value}"}.get(axis, str(value))
+    said = {
+        "passes": f"{value} pass" if "+" not in str(value) else str(value),
+        "causal_align": f"aligned {value}",
+        "mask": f"{value} mask",
+        "window": f"window\u00a0{value}",
+    }
+    return said.get(axis, str(value))
 
 
 def axis_title(axis: str) -> str:

@@ -33,6 +33,8 @@ def _axes(row: Row) -> list[Any]:
     flags += [] if row["kv_heads"] == h else ["--kv-heads", row["kv_heads"]]
     flags += ["--dtype", row["dtype"]]
     flags += ["--causal"] if row["causal"] else []
+    flags += [] if row["mask"] == "none" else ["--mask", row["mask"]]
+    flags += ["--window", row["window"]] if row["window"] else []
     flags += [] if row["passes"] == USUAL_PASSES else ["--passes", row["passes"]]
     flags += [] if row["scope"] == USUAL_SCOPE else ["--scope", row["scope"]]
     sets = {f"grid.{width}": row[width] for width in ("d_k", "d_v") if row[width] * h != d}

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from attnbench.harness.case import Case, case_of, group_cases, reported_pairs, without
 from attnbench.impls.problem import Problem
 
@@ -15,7 +17,7 @@ def test_usual_values_are_left_out_of_the_id():
 def test_every_field_of_a_problem_shows_in_the_id():
     changes = {
         "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2, "d_k": 32, "d_v": 16, "dtype": "fp16",
-        "causal": True, "passes": "backward", "scope": "layer",
+        "causal": True, "mask": "padding", "passes": "backward", "scope": "layer",
     }  # fmt: skip
     ids = {Case(backend="fused", problem=PLAIN).id}
     for name, value in changes.items():
@@ -23,8 +25,19 @@ def test_every_field_of_a_problem_shows_in_the_id():
         ids.add(Case(backend="fused", problem=Problem(**fields)).id)
     cross = {"batch": 1, "seq_len": 4096, "d_model": 512, "heads": 8, "kv_seq_len": 8192, "causal": True}
     ids |= {Case(backend="fused", problem=Problem(**cross, causal_align=align)).id for align in ("top_left", "bottom_right")}
-    assert len(ids) == len(changes) + 3
-    assert set(changes) | {"causal_align"} == set(Problem.__dataclass_fields__)
+    local = {"batch": 1, "seq_len": 4096, "d_model": 512, "heads": 8, "mask": "local"}
+    ids |= {Case(backend="fused", problem=Problem(**local, window=window)).id for window in (64, 0)}
+    assert len(ids) == len(changes) + 5
+    assert set(changes) | {"causal_align", "window"} == set(Problem.__dataclass_fields__)
+
+
+def test_a_case_of_a_run_from_before_masks_has_none():
+    fields = Case(backend="fused", problem=PLAIN).fields()
+    del fields["mask"], fields["window"]
+    assert case_of(fields).problem == PLAIN
+    del fields["scope"]
+    with pytest.raises(KeyError):
+        case_of(fields)
 
 
 def test_a_case_survives_the_way_through_a_row():

@@ -11,6 +11,7 @@ from attnbench import impls
 from attnbench.harness.costs import input_bytes, minimal_bytes, work_exps, work_flops
 from attnbench.harness.gate import leaves, output_shape
 from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.impls import masks
 from attnbench.impls.problem import Problem
 
 SHAPES = [
@@ -19,6 +20,8 @@ SHAPES = [
     {"heads": 4, "kv_heads": 2},
     {"d_k": 3, "d_v": 5},
     {"causal": True},
+    {"mask": "padding"},
+    {"mask": "local", "window": 2},
 ]
 
 
@@ -41,6 +44,12 @@ def test_input_bytes_are_the_tensors_bytes(shape, scope, passes):
     assert input_bytes(problem) == expected
 
 
+def test_a_mask_that_is_given_is_an_input():
+    problem = Problem(batch=2, seq_len=6, kv_seq_len=9, d_model=16, heads=4, mask="random")
+    matrix = masks.given(problem, torch.device("cpu"))
+    assert input_bytes(problem) == input_bytes(replace(problem, mask="none")) + matrix.nbytes
+
+
 def test_heads_do_not_change_the_work_at_fixed_width():
     assert len({work_flops(Problem(batch=1, seq_len=128, d_model=64, heads=h, scope="layer")) for h in (1, 2, 8, 64)}) == 1
 
@@ -49,6 +58,11 @@ MASKS = [
     {},
     {"kv_seq_len": 9},
     {"causal": True},
+    {"mask": "random"},
+    {"mask": "random", "causal": True},
+    {"mask": "local", "window": 1},
+    {"mask": "strided", "window": 2, "causal": True},
+    {"mask": "strided", "window": 2, "causal": True, "causal_align": "bottom_right", "kv_seq_len": 9},
     *({"causal": True, "causal_align": align, "kv_seq_len": n} for align in ("top_left", "bottom_right") for n in (1, 4, 9)),
 ]
 WIDTHS = [{}, {"heads": 4, "kv_heads": 2}, {"d_k": 3, "d_v": 5}, {"kv_heads": 1, "d_k": 6, "d_v": 2}]
@@ -56,6 +70,8 @@ WIDTHS = [{}, {"heads": 4, "kv_heads": 2}, {"d_k": 3, "d_v": 5}, {"kv_heads": 1,
 
 def kept(problem: Problem) -> torch.Tensor:
     """The mask written out, [seq_len, kv_seq_len]: True where query i sees key j."""
+    if problem.mask != "none":
+        return masks.kept(problem, torch.arange(problem.seq_len))[0]
     ones = torch.ones(problem.seq_len, problem.kv_seq_len, dtype=torch.bool)
     if not problem.causal:
         return ones
@@ -126,7 +142,9 @@ def test_the_highest_intensity_grows_with_n():
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_flops_of_plain_backends_are_what_torch_counts(name, scope, passes):
-    for shape in SHAPES[:-1]:
+    for shape in SHAPES:
+        if "causal" in shape or "mask" in shape:
+            continue  # these backends multiply all pairs
         problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape}, scope=scope, passes=passes)
         assert counted_by_torch(name, problem) == work_flops(problem), shape
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.impls import Problem, load
+from attnbench.impls import Inputs, Problem, load
 from attnbench.impls.problem import Scope
 from tests.harness.test_memory import weighed
 
@@ -99,7 +99,7 @@ def test_the_loop_frees_one_heads_scores_before_the_next() -> None:
     few, many = (Problem(batch=1, seq_len=256, d_model=8 * h, heads=h) for h in (2, 8))
     scores = 256 * 256 * 4
     for problem in (few, many):
-        inputs = [torch.randn(1, problem.heads, 256, 8) for _ in range(3)]
+        inputs = Inputs(*(torch.randn(1, problem.heads, 256, 8) for _ in range(3)))
         call = load("naive").prepare(problem, inputs, None)
         with torch.no_grad():
             assert 2 * scores <= peak(call) < 2.5 * scores

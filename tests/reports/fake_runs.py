@@ -31,6 +31,8 @@ def problem(seq_len: int, heads: int = 8, **changes: Any) -> dict[str, Any]:
         "dtype": "fp32",
         "causal": False,
         "causal_align": "",
+        "mask": "none",
+        "window": 0,
         "passes": "forward",
         "scope": "core",
         **changes,

@@ -16,7 +16,7 @@ STUDIES = f"there are: {', '.join(study_names())}"
 MEASURES = "latency, memory, utilization, energy, graphs or kernels"
 WANTED_NAME = "wanted a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall"
 WANTED_SIZE = "wanted a whole number from 1 on, such as 512 or 1k"
-AXES = "batch, seq_len, kv_seq_len, d_model, heads, kv_heads, d_k, d_v, dtype, causal, causal_align, passes, scope, cpu, cuda"
+AXES = "batch, seq_len, kv_seq_len, d_model, heads, kv_heads, d_k, d_v, dtype, causal, causal_align, mask, window, passes, scope, cpu, cuda"
 
 
 @pytest.fixture(autouse=True)
@@ -258,7 +258,7 @@ def test_a_missing_flag_is_named() -> None:
 def test_an_unknown_name_gets_the_closest_and_the_list() -> None:
     with pytest.raises(BadInput) as caught:
         load("quickstrt")
-    assert str(caught.value).startswith("no scenario 'quickstrt'; did you mean quickstart? there are: backends, head_cost, memory_wall, ")
+    assert str(caught.value).startswith("no scenario 'quickstrt'; did you mean quickstart? there are: backends, head_cost, ")
 
 
 def test_many_findings_are_cut_short() -> None:

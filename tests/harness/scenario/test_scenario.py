@@ -141,7 +141,7 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "source": "f.yaml",
         "grid": {
             "batch": [1], "seq_len": [8192], "d_model": [512], "heads": [8],
-            "dtype": ["fp32"], "causal": [False], "passes": ["forward"], "scope": ["core"],
+            "dtype": ["fp32"], "causal": [False], "mask": ["none"], "passes": ["forward"], "scope": ["core"],
         },
         "cases": [{"seq_len": 4096}],
     }  # fmt: skip

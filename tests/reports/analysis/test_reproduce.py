@@ -25,6 +25,7 @@ GRIDS: dict[str, dict[str, Any]] = {
     },
     "grouped heads": {"seq_len": 256, "d_model": 64, "heads": 8, "kv_heads": [1, 2], "batch": 4},
     "own widths": {"seq_len": 256, "d_model": 64, "heads": 4, "d_k": 32, "d_v": [8, 16]},
+    "masks": {"seq_len": 256, "d_model": 64, "heads": 4, "mask": ["none", "padding", "local"], "window": 7},
     "training a layer": {"seq_len": 256, "d_model": 64, "heads": 4, "passes": ["backward", "forward+backward"], "scope": "layer"},
 }
 PLAN_CHANGES = ("quick", "standard", {"like": "quick", "budget_s": 0.5}, {"like": "rigorous", "windows": 2, "allocator": "default"})
@@ -84,6 +85,16 @@ def test_the_named_plans_are_those_of_the_harness() -> None:
 
 def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
     row = {"device": "cuda", "backend": "my kernel; rm", "batch": 1, "seq_len": 8, "kv_seq_len": 8, "d_model": 8, "heads": 1, "kv_heads": 1}
-    row |= {"d_k": 8, "d_v": 8, "dtype": "fp16", "causal": False, "causal_align": "", "passes": "forward", "scope": "core"}
+    row |= {
+        "d_k": 8,
+        "d_v": 8,
+        "dtype": "fp16",
+        "causal": False,
+        "causal_align": "",
+        "mask": "none",
+        "window": 0,
+        "passes": "forward",
+        "scope": "core",
+    }
     said = command(row, {"scenario": {}})
     assert said == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1 --dtype fp16 --device cuda"
