@@ -71,16 +71,16 @@ class Followed(TorchDispatchMode):
         if reused is not None:
             self._take_over(reused, result)
         for tensor in given:
-            self.bytes_of.setdefault(tensor.untyped_storage()._cdata, 0)  # made before: in `prepare`
+            self._see(tensor, made=False)  # before, in `prepare`
         for tensor in _tensors(result):
-            self._see(tensor)
+            self._see(tensor, made=True)
         return result
 
-    def _see(self, tensor: Tensor) -> None:
+    def _see(self, tensor: Tensor, *, made: bool) -> None:
         storage = tensor.untyped_storage()
         if storage._cdata not in self.bytes_of:
-            self.bytes_of[storage._cdata] = storage.nbytes()
-            self.alive += storage.nbytes()
+            self.bytes_of[storage._cdata] = storage.nbytes() if made else 0
+            self.alive += self.bytes_of[storage._cdata]
             self.highest = max(self.highest, self.alive)
             weakref.finalize(storage, self._gone, storage._cdata)
 
