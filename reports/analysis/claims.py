@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from . import claims_bytes, claims_studies, claims_times
+from . import claims_bytes, claims_pruning, claims_studies, claims_times
 from .outcome import Part, Verdict, agreed
 from .problems import Row
 
@@ -136,10 +136,9 @@ STATEMENTS: dict[str, _Statement] = {
     ),
     "C14": _Statement(
         statement="Removing heads saves cost in proportion. (That quality barely suffers needs training, and is not tested here.)",
-        tested="time and bytes with k of h heads kept, over k/h, within 5 %",
-        to_run="a study head_pruning",
-        test=lambda _, findings: claims_studies.head_pruning(findings),
-        study="head_pruning",
+        tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
+        to_run="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
+        test=lambda rows, _: claims_pruning.head_pruning(rows),
     ),
     "C15": _Statement(
         statement="More heads mean more parameters.",

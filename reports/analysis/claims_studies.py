@@ -5,8 +5,6 @@ Each claim reads the findings of one study, an object per finding:
     head_copies          C6    layout or backend, heads, copied_bytes
     layer_properties     C7-9  property (rows_sum_to_one, outputs_between_values, order_permutes_outputs,
                                scaling_inputs_keeps_weights), holds (bool), worst_error_ratio
-    head_pruning         C14   backend, heads, kept_heads, time_ratio, time_ratio_low, time_ratio_high, peak_bytes_ratio, all
-                               against every head kept
     parameter_count      C15   d_k_rule, heads, parameter_count
     output_share         C16   backend, seq_len, share_ratio, share_low_ratio, share_high_ratio: joining and W_O in the layer's time
 """
@@ -70,25 +68,6 @@ def properties(findings: Sequence[Any], *names: str) -> list[Part]:
         f"{name.replace('_', ' ')}: off by at most {number_text(number(found[name], 'worst_error_ratio')) or 'unknown'}" for name in tried
     ]
     return [Part(of="random cases", verdict=jointly(verdicts), numbers="; ".join(said))] if tried else []
-
-
-def head_pruning(findings: Sequence[Any]) -> list[Part]:
-    """C14: time and bytes with some heads kept, over the share of heads kept."""
-    outcomes: dict[str, list[tuple[Verdict, str]]] = {}
-    for one in of_study(findings, "head_pruning"):
-        heads, kept, low, high = (number(one, name) for name in ("heads", "kept_heads", "time_ratio_low", "time_ratio_high"))
-        ratio, size = number(one, "time_ratio"), number(one, "peak_bytes_ratio")
-        if heads and kept and 0 < kept < heads and low is not None and high is not None and ratio is not None:
-            share = kept / heads
-            verdicts = [by_interval(low / share, high / share, _within(MARGIN_RATIO))]
-            verdicts += [by_interval(size / share, size / share, _within(MARGIN_RATIO))] if size is not None else []
-            size_text = f", {number_text(size)} times the bytes" if size is not None else ""
-            said = f"{kept:.0f} of {heads:.0f} heads: {number_text(ratio)} times the time{size_text}"
-            outcomes.setdefault(str(one.get("backend")), []).append((jointly(verdicts), said))
-    return [
-        Part(of=of, verdict=over_problems(v for v, _ in found), numbers="; ".join(said for _, said in found[:3]))
-        for of, found in outcomes.items()
-    ]
 
 
 def parameter_count(findings: Sequence[Any]) -> list[Part]:

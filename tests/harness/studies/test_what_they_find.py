@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from attnbench.harness import studies
-from attnbench.harness.studies import layer_properties
+from attnbench.harness.studies import layer_properties, output_share
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -68,3 +68,39 @@ def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal):
         torch.testing.assert_close(rows.sum(-1), torch.ones(12, dtype=torch.float64), rtol=0, atol=1e-6)
         assert bool((rows.triu(1) > 0).any()) is not causal
         assert finding["causal"] is causal
+
+
+def test_errors_shrink_with_the_digits_and_every_backend_that_runs_here_is_asked():
+    findings = found("precision")
+    assert {finding["seq_len"] for finding in findings} == {64, 256, 1024}
+    assert {"naive", "fused", "sdpa", "sdpa:math"} <= {finding["backend"] for finding in findings}
+    assert not [finding for finding in findings if finding["complaint"]]
+    errors = {(f["backend"], f["dtype"]): f["error_l2_ratio"] for f in findings if f["seq_len"] == 256}
+    for backend in ("naive", "fused"):
+        assert errors[backend, "fp32"] < 1e-5 < 1e-4 < errors[backend, "fp16"] < errors[backend, "bf16"] < 0.05
+
+
+def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
+    assert {finding["holds"] for finding in found("projection_equality")} == {True}
+    split = torch.Tensor.split
+    monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])  # heads in another order
+    assert {finding["holds"] for finding in found("projection_equality")} == {False}
+
+
+def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
+    """With a clock that says what each call takes: 10 ms for the layer, 1 ms for joining, 2 ms for the projection."""
+    monkeypatch.setattr(output_share, "LENGTHS", {"cpu": (8,)})
+    monkeypatch.setattr(output_share, "timed", lambda calls, device: [[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)])
+    for finding in found("output_share"):
+        assert finding["share_ratio"] == pytest.approx(0.3)
+        assert finding["join_ratio"] == pytest.approx(0.1)
+        assert finding["share_low_ratio"] <= 0.3000001 <= finding["share_high_ratio"] + 1e-6
+
+
+def test_calls_of_a_study_take_turns():
+    made: list[str] = []
+    samples = output_share.timed((lambda: made.append("a"), lambda: made.append("b")), CPU)
+    assert [len(blocks) for (blocks,) in samples] == [output_share.BLOCKS] * 2
+    timed_calls = made[4:]  # two each to warm up
+    times = len(timed_calls) // (2 * output_share.BLOCKS)
+    assert timed_calls == (["a"] * times + ["b"] * times) * output_share.BLOCKS

@@ -1,0 +1,44 @@
+"""How far results are from the exact ones, per dtype and backend, over N: output and gradients, judged as the gate judges them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from ...impls import missing
+from ...impls.problem import Dtype, Problem
+from ...impls.registry import load, names
+from ..gate import Gate
+from ..subject import make_subject, make_tensors
+
+QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
+DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
+LENGTHS = (64, 256, 1024)
+D_MODEL, HEADS = 64, 1
+SLOW = ("compiled", "flex")  # they would compile anew for each of the problems
+
+
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+    """Every backend that can run here. `error_ratio` is over the error of an honest textbook implementation in the same dtype."""
+    for dtype in DTYPES:
+        for seq_len in LENGTHS:
+            one = Problem(
+                batch=1, seq_len=seq_len, d_model=D_MODEL, heads=HEADS, dtype=dtype, causal=problem.causal, passes="forward+backward"
+            )
+            tensors = make_tensors(one, device, seed)
+            gate = Gate(one, *tensors, seed)
+            for name in names():
+                if name.partition(":")[0] in SLOW or missing(name) or load(name).why_not(one, device):
+                    continue
+                subject = make_subject(one, load(name), tensors, gate.grad_output)
+                with subject.in_force():
+                    verdict = gate.judge(*subject.result())
+                yield {
+                    "backend": name,
+                    "dtype": dtype,
+                    "seq_len": seq_len,
+                    "causal": one.causal,
+                    "error_l2_ratio": verdict.error_l2_ratio,
+                    "error_ratio": verdict.error_ratio,
+                    "complaint": verdict.complaint,
+                }

@@ -1,0 +1,37 @@
+"""Whether one projection for all heads gives what a projection per head gives: the same numbers, but for the order of summing."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.nn.functional import linear
+
+from ...impls.backend import TORCH_DTYPE
+from ...impls.problem import Dtype, Problem
+
+QUESTION = "Does one projection for all heads give what one projection per head gives?"
+HEADS, D_MODEL, TOKENS = (2, 8, 16), 256, 64
+UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-9, "fp16": 2.0**-12}
+"""Half the distance between neighbouring numbers, over their size (Higham 2002, Accuracy and Stability, section 2.1, with the digits of each
+format counted as torch.finfo has them). Two roundings of the same exact value differ by up to two of them, where sums are kept in fp32."""
+
+
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+    """`worst_error_ratio`: the largest difference over sum |x| |w|, to which the rounding error of a sum is proportional (Higham, 3.5)."""
+    generator = torch.Generator().manual_seed(seed)
+    for dtype, roundoff in UNIT_ROUNDOFF.items():
+        x = torch.randn(TOKENS, D_MODEL, generator=generator).to(device, TORCH_DTYPE[dtype])
+        weight = torch.randn(D_MODEL, D_MODEL, generator=generator).to(device, TORCH_DTYPE[dtype])
+        whole = linear(x, weight).double()
+        size = x.double().abs() @ weight.double().abs().T
+        for heads in HEADS:
+            apart = torch.cat([linear(x, part) for part in weight.split(D_MODEL // heads)], -1).double()
+            worst = float(((whole - apart).abs() / size).max())
+            tolerance = 2 * D_MODEL * 2.0**-24 + 2 * roundoff  # both sums in fp32 in any order, and one rounding of each result
+            yield {
+                "dtype": dtype,
+                "heads": heads,
+                "holds": worst <= tolerance,
+                "worst_error_ratio": worst,
+                "tolerance_ratio": tolerance,
+            }
