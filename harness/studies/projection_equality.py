@@ -11,13 +11,12 @@ from ...impls.problem import Dtype, Problem
 
 QUESTION = "Does one projection for all heads give what one projection per head gives?"
 HEADS, D_MODEL, TOKENS = (2, 8, 16), 256, 64
-UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-9, "fp16": 2.0**-12}
-"""Half the distance between neighbouring numbers, over their size (Higham 2002, Accuracy and Stability, section 2.1, with the digits of each
-format counted as torch.finfo has them). Two roundings of the same exact value differ by up to two of them, where sums are kept in fp32."""
+UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11}
+"""The largest relative error of one rounding, 2**-p for p binary digits (Higham 2002, Accuracy and Stability of Numerical Algorithms, 2.1)."""
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """`worst_error_ratio`: the largest difference over sum |x| |w|, to which the rounding error of a sum is proportional (Higham, 3.5)."""
+    """`worst_error_ratio`: the largest difference over sum |x| |w|, to which the rounding error of a sum is proportional (Higham, 3.1)."""
     generator = torch.Generator().manual_seed(seed)
     for dtype, roundoff in UNIT_ROUNDOFF.items():
         x = torch.randn(TOKENS, D_MODEL, generator=generator).to(device, TORCH_DTYPE[dtype])

@@ -4,7 +4,7 @@ A verdict comes from an interval, or from exact bytes or FLOPs. Whatever a run d
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from . import claims_bytes, claims_pruning, claims_studies, claims_times
@@ -174,6 +174,17 @@ def _claim(name: str, of: _Statement, rows: list[Row], findings: Sequence[Any], 
         to_run=of.to_run,
         open_because="" if parts or not of.study else claims_studies.unanswered(run, of.study),
     )
+
+
+def together(ledgers: Sequence[Sequence[Claim]]) -> list[Claim]:
+    """The ledgers of several runs as one: what each run found stands side by side, and a claim is open only if no run tested it."""
+    merged = []
+    for alike in zip(*ledgers, strict=True):
+        parts = tuple(part for claim in alike for part in claim.parts)
+        reasons = dict.fromkeys(claim.open_because for claim in alike if claim.open_because)
+        verdict = agreed(part.verdict for part in parts)
+        merged.append(replace(alike[0], parts=parts, verdict=verdict, open_because="" if parts else "; ".join(reasons)))
+    return merged
 
 
 def tally(claims: Sequence[Claim]) -> str:

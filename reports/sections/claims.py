@@ -29,12 +29,17 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         claims = ledger(by_run[name], run)
         of = f" of {name}" if len(meta) > 1 else ""
         yield Text(text=f"{tally(claims)}{of}.")
-        if tried := [claim for claim in claims if claim.verdict != "not run"]:
-            yield _tested(tried, f"Statements that were tested{of}")
-        if left := [claim for claim in claims if claim.verdict == "not run"]:
-            yield _not_run(left, f"Statements that were not tested{of}, and what would have to be run")
+        yield from tables(claims, of)
     if not meta:
         yield Text(text="No run, no claims.", kind="note")
+
+
+def tables(claims: list[Claim], of: str = "") -> Iterator[Table]:
+    """What was tested, then what was not; `of` names the run in their titles."""
+    if tried := [claim for claim in claims if claim.verdict != "not run"]:
+        yield _tested(tried, f"Statements that were tested{of}")
+    if left := [claim for claim in claims if claim.verdict == "not run"]:
+        yield _not_run(left, f"Statements that were not tested{of}, and what would have to be run")
 
 
 def _tested(claims: list[Claim], title: str) -> Table:

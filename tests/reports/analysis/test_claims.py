@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claims import STATEMENTS, Claim, ledger, tally
+from attnbench.reports.analysis.claims import STATEMENTS, Claim, ledger, tally, together
 from attnbench.reports.analysis.outcome import Verdict, agreed, by_interval, jointly, over_problems
 from attnbench.reports.analysis.problems import records
 from attnbench.reports.blocks import Table, Text
@@ -84,6 +84,16 @@ def test_several_runs_have_a_ledger_each(tmp_path: Path) -> None:
     runs = [read_run(quickstart(tmp_path / name, lengths=(128, 256, 512, 1024))) for name in "ab"]
     lines = [line for block in section.render(frame(runs), told(runs)) if isinstance(block, Table) for line in block.rows]
     assert sorted(line[0] for line in lines) == sorted(2 * IDS)
+
+
+def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
+    one = ledger_of(tmp_path / "one", pruned(8, 8.0, 800), pruned(4, 4.0, 400), studies=MERGED)
+    other = ledger_of(tmp_path / "other", studies=COPIES)
+    both = {claim.id: claim for claim in together([list(one.values()), list(other.values())])}
+    assert list(both) == IDS
+    assert (one["C6"].verdict, other["C6"].verdict, both["C6"].verdict) == ("supported", "refuted", "depends")
+    assert both["C14"] == one["C14"]
+    assert {claim.verdict for name, claim in both.items() if name not in ("C6", "C14")} == {"not run"}
 
 
 def test_what_was_not_run_says_what_would_have_to_be(tmp_path: Path) -> None:
