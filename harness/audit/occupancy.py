@@ -74,9 +74,7 @@ def occupancy(block: Block, sm: Architecture) -> Occupancy:
 
 def _by_registers(block: Block, warp_registers: int) -> int:
     """Warps live in one of the SM's parts, and take their registers from its share."""
-    # The hardware checks a block as if its warps were spread evenly over all parts.
-    assumed_warps = _rounded_up(block.warp_count, PARTITION_COUNT)
-    if block.thread_register_count > MOST_THREAD_REGISTER_COUNT or assumed_warps * warp_registers > SM_REGISTER_COUNT:
+    if block.thread_register_count > MOST_THREAD_REGISTER_COUNT:
         return 0
     if not warp_registers:
         return SM_REGISTER_COUNT

@@ -1,6 +1,6 @@
 """A child of an audit with kernels of its own: one is well, one surely spills, one does not compile, one takes its process with it.
 
-AUDIT_CANARY=slow: all of them are well, and take their time.
+AUDIT_CANARY=slow: all of them are well, and take their time. AUDIT_CANARY=blind: Triton came without nvdisasm.
 """
 
 import os
@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from attnbench.harness.audit import child, examine
+from attnbench.harness.audit import child, examine, tools
 from attnbench.impls._triton_configs import Config
 from attnbench.impls._triton_jobs import Job
 
@@ -19,14 +19,18 @@ DEADLY = Config(64, 32, 4, 1)
 
 
 def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
-    configs = [Config(16 << place, 32, 4, 1) for place in range(4)] if is_slow() else [WELL, SPILLS, BROKEN, DEADLY, WELL]
+    configs = [WELL, SPILLS, BROKEN, DEADLY, WELL]
+    if chosen("slow"):
+        configs = [Config(16 << place, 32, 4, 1) for place in range(4)]
+    elif chosen("blind"):
+        configs = [WELL, SPILLS]
     for config in configs:
         width = 256 if config == SPILLS else 32
         yield Job(kernel="forward", config=config, capability=capability, dtype=dtypes[0], d_k=width, d_v=width, causal=False)
 
 
 def facts(job: Job) -> dict[str, Any]:
-    if is_slow():
+    if chosen("slow"):
         time.sleep(60)
     if job.config == DEADLY:
         print("dying as a compiler does", flush=True)
@@ -34,10 +38,17 @@ def facts(job: Job) -> dict[str, Any]:
     return compile_it(job)
 
 
-def is_slow() -> bool:
-    return os.environ.get("AUDIT_CANARY") == "slow"
+def tool_path(tool: str) -> str:
+    if chosen("blind") and tool == "nvdisasm":
+        raise tools.Unreadable("Triton has no nvdisasm here, which would read it")
+    return known_path(tool)
+
+
+def chosen(what: str) -> bool:
+    return os.environ.get("AUDIT_CANARY") == what
 
 
 if __name__ == "__main__":
     compile_it, examine.facts, examine.jobs = examine.facts, facts, few
+    known_path, tools.tool_path = tools.tool_path, tool_path
     child.main()

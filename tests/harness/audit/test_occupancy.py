@@ -125,9 +125,10 @@ def calculator(require: Callable[[str], str], tmp_path_factory: pytest.TempPathF
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 def test_nvidias_calculator_agrees(calculator: ctypes.CDLL, capability: Capability) -> None:
     sm = ARCHITECTURES[capability]
-    shared = (0, 1, 127, 1024, 7 * KIB, 33 * KIB + 1, 48 * KIB, 49 * KIB, 75 * KIB, 99 * KIB, 113 * KIB, 163 * KIB, 227 * KIB, 228 * KIB)
-    asked = list(product((1, 2, 3, 4, 7, 8, 12, 16, 31, 32), (16, 24, 37, 40, 64, 72, 96, 128, 168, 200, 232, 255), shared))
-    assert len(asked) > 1500
+    shared = [kib * KIB for kib in (0, 1, 7, 48, 49, 75, 99, 113, 163, 227, 228)]
+    shared += [1, 127, 6784, 20_096, 54_912]  # where the unit of allocation decides
+    asked = list(product((1, 2, 3, 4, 7, 8, 12, 16, 31, 32), (16, 33, 37, 40, 65, 72, 97, 128, 161, 200, 233, 255), shared))
+    assert len(asked) == 1920
     for warps, registers, shared_bytes in asked:
         limiting = ctypes.c_int()
         where = (*capability, sm.most_warp_count * 32, sm.shared_bytes)
