@@ -9,8 +9,8 @@ from .errors import BadInput
 from .flags import DEFAULT_ROOT, AsJson, Quiet, Root
 
 LEGEND = (
-    "w: warps, s: stages; spilled: bytes stored+loaded per thread; per SM: blocks x warps of the warps it could hold; of causal and not, "
-    "the worse.\n"
+    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;\n"
+    "per SM: blocks x warps of the warps that it could hold; of causal and not, the worse.\n"
 )
 kernels_app = typer.Typer(help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode=None)
 

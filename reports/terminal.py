@@ -13,7 +13,7 @@ from .sections import sections
 from .sections import shown as sections_of
 from .words import visible
 
-USUAL = ("summary", "heads", "memory", "utilization", "gpu_anatomy", "refusals")
+USUAL = ("summary", "heads", "memory", "utilization", "refusals")
 MOST_ROWS = 60
 MARKS = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
 
@@ -44,6 +44,8 @@ def _block(block: Block) -> Iterator[RenderableType]:
         yield from _block(block.table)
     elif isinstance(block, Badges):
         yield from (f"{MARKS[one.state]} {escape(visible(one.label))}: {escape(visible(one.text))}" for one in block.badges)
+    elif isinstance(block, Table) and block.folded and len(block.rows) > MOST_ROWS:
+        yield f"[dim]{escape(visible(block.title))}: {len(block.rows)} rows, in the report[/]"
     elif isinstance(block, Table):
         yield f"[italic]{escape(visible(block.title))}[/]"
         yield _grid(block)

@@ -8,8 +8,8 @@ from rich.table import Table
 from ..show import table
 from .verdict import Row, spills
 
-COLUMNS = ("kernel", "head", "configuration", "regs", "shared", "spilled", "per SM", "occ.", "limited by", "matrix")
-RIGHT = ("head", "regs", "shared", "spilled", "occ.")
+COLUMNS = ("kernel", "head", "configuration", "regs", "smem", "spill", "per SM", "occ.", "limited by", "matrix")
+RIGHT = ("head", "regs", "smem", "spill", "occ.")
 MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 SHORT = {"registers": "regs", "shared_memory": "shared", "tensor_memory": "tensor"}
 NONE = "-"
@@ -79,7 +79,7 @@ def _spilled(row: Row) -> str:
 def _limits(row: Row) -> str:
     if row["limited_by"] is None:
         return NONE
-    words = ", ".join(SHORT.get(name, name) for name in row["limited_by"])
+    words = "+".join(SHORT.get(name, name) for name in row["limited_by"])
     return words if row["sm_block_count"] else f"too big: {words}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..words import plural
+from ..words import list_text, plural
 from .context import Meta
 from .problems import Row
 
@@ -15,6 +15,7 @@ WHOLE = (
     *("block_warp_count", "thread_register_count", "block_limits", "limited_by"),
 )
 """What a row must have to explain an SM by it, beside a number of blocks, which may be 0."""
+COMPILERS = (("Triton", "triton"), ("ptxas", "ptxas"))
 LIMITS = {
     "registers": "registers",
     "shared_memory": "shared memory",
@@ -98,19 +99,31 @@ def examples(rows: Sequence[Row]) -> list[Row]:
     return [best[name] for name in order]
 
 
-def configuration(config: Mapping[str, Any], *, short: bool = False) -> str:
-    """`128 queries by 64 keys, 8 warps, 2 stages`, and whatever else a configuration has; short: `128 x 64, 8 warps, 2 stages`."""
+def is_bad(row: Mapping[str, Any]) -> bool:
+    """It fails an audit, or was not reached by it."""
+    return row["status"] != "ok" or spills(row) is not False
+
+
+def configuration(config: Mapping[str, Any]) -> str:
+    """`128 x 64, 8 warps, 2 stages`: queries by keys of a tile; and whatever else a configuration has."""
     known = ("block_q", "block_kv", "warps", "stages")
     if not all(type(config.get(name)) is int for name in known):
         return ", ".join(f"{name} {value}" for name, value in config.items())
-    tile = (config["block_q"], config["block_kv"])
-    said = [f"{tile[0]} \N{MULTIPLICATION SIGN} {tile[1]}" if short else f"{tile[0]} queries by {tile[1]} keys"]
-    said += [f"{config['warps']} warps", plural(config["stages"], "stage")]
-    said += [
-        name if value is True else f"{name} {value}" for name, value in config.items() if name not in known and value not in (False, None)
+    said = [
+        f"{config['block_q']} \N{MULTIPLICATION SIGN} {config['block_kv']}",
+        f"{config['warps']} warps",
+        plural(config["stages"], "stage"),
     ]
-    return ", ".join(said)
+    rest = {name: value for name, value in config.items() if name not in known and value not in (False, None)}
+    return ", ".join([*said, *(name if value is True else f"{name} {value}" for name, value in rest.items())])
 
 
 def limit_text(row: Mapping[str, Any]) -> str:
-    return " and ".join(LIMITS.get(name, name) for name in row.get("limited_by") or [])
+    return list_text([LIMITS.get(name, name) for name in row.get("limited_by") or []])
+
+
+def versions(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Of the compilers, those that are known: `Triton 3.9.0, ptxas 12.9.86 and 13.4.59`."""
+    known = [(name, list(dict.fromkeys(row[field] for row in rows if row.get(field)))) for name, field in COMPILERS]
+    said = [f"{name} {list_text(found)}" for name, found in known if found]
+    return ", ".join(said) or "compilers unknown"

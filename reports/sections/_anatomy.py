@@ -24,7 +24,7 @@ def _sm(row: Row) -> str:
 
 
 def _block(row: Row) -> str:
-    return configuration(row["config"], short=True)
+    return configuration(row["config"])
 
 
 def _warp(row: Row) -> str:
@@ -166,6 +166,19 @@ def note(name: str, blocks: int, taken: int, capacity: int) -> str:
 
 def _amount(name: str, count: int) -> str:
     return bytes_text(count) if name == "shared_memory" else f"{count:,}"
+
+
+def subject(row: Row) -> str:
+    return f"{row['kernel']} kernel ({row['dtype']}, heads {row['d_k']} wide{', causal' if row['causal'] else ''})"
+
+
+def complaint(row: Row) -> tuple[str, ...]:
+    """The cells of a kernel that is not well."""
+    if row["status"] != "ok":
+        why = f"{STATUS_WORDS[row['status']]}: {row['reason']}"
+    else:
+        why = f"spills: {_spill_text(row)}" if spills(row) else "could not be read"
+    return subject(row), configuration(row["config"]), _count(row.get("thread_register_count")), why
 
 
 COLUMNS = (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ..analysis.context import Meta
-from ..analysis.kernels import LIMITS, by_gpu, configuration, examples, finding, gpu_text, kernels, limit_text, short_name
+from ..analysis.kernels import LIMITS, by_gpu, configuration, examples, finding, gpu_text, is_bad, kernels, short_name, versions
 from ..analysis.problems import Row
 from ..blocks import Bar, Bars, Block, Table, Text
 from ..words import list_text, plural
@@ -33,6 +33,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     several = len({run for run, _ in gpus}) > 1
     for (run, _), members in gpus.items():
         yield Text(text=f"{f'{run}: ' if several else ''}{finding(members)}.")
+    yield from _bad(rows)
     shown = [found for members in gpus.values() if (found := examples(members))]
     if shown:
         yield from _explained(shown)
@@ -46,7 +47,7 @@ def _explained(shown: list[list[Row]]) -> Iterator[Block]:
     """`shown`: the example kernels of each GPU."""
     first = shown[0][0]
     yield Table(
-        title=f"What the words mean, and what they come to for the likeliest {_subject(first)}",
+        title=f"What the words mean, and what they come to for the likeliest {_anatomy.subject(first)}",
         columns=("word", "meaning", *(short_name(members[0]) for members in shown)),
         rows=tuple(_anatomy.lines([members[0] for members in shown])),
     )
@@ -56,30 +57,24 @@ def _explained(shown: list[list[Row]]) -> Iterator[Block]:
         yield _figure([row for members in shown for row in members if row["kernel"] == name])
 
 
-def _subject(row: Row) -> str:
-    return f"{row['kernel']} kernel ({row['dtype']}, heads {row['d_k']} wide{', causal' if row['causal'] else ''})"
-
-
 def _figure(rows: list[Row]) -> Bars:
     """One SM of each GPU, and what the blocks that fit take of it."""
-    held = [f"{row['sm_warp_count']} of {row['sm_most_warp_count']} on {row['compute_capability']} ({limit_text(row)})" for row in rows]
+    same: dict[str, list[str]] = {}
+    for row in rows:
+        same.setdefault(f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps", []).append(row["compute_capability"])
+    held = [f"{warps} on {list_text(gpus)}" for warps, gpus in same.items()]
     return Bars(
-        title=f"Warps of {rows[0]['kernel']} that an SM holds, and what ends first: {', '.join(held)}",
-        caption=f"{_subject(rows[0])} · {_versions(rows)} · each part is one block; bold and orange: what ends first",
+        title=f"Of {rows[0]['kernel']} an SM holds {', '.join(held)}",
+        caption=f"{_anatomy.subject(rows[0])} · {versions(rows)} · each part is one block; orange and bold: what ends first",
         description="For each GPU one bar per resource of an SM, as long as there is of it. Each coloured part is what one block takes; "
         "what ends first is orange and bold. The table below has every number.",
-        groups=tuple((f"{short_name(row)}: {configuration(row['config'], short=True)}", tuple(_bars(row))) for row in rows),
+        groups=tuple((f"{short_name(row)}: {configuration(row['config'])}", tuple(_bars(row))) for row in rows),
         table=Table(
             title="One SM, and what the blocks that fit take of it",
             columns=("GPU", "configuration", "resource", "of a block", "of an SM", "room for blocks"),
-            rows=tuple((gpu_text(row), configuration(row["config"]), *cells) for row in rows for cells in _anatomy.budget(row)),
+            rows=tuple((short_name(row), configuration(row["config"]), *cells) for row in rows for cells in _anatomy.budget(row)),
         ),
     )
-
-
-def _versions(rows: list[Row]) -> str:
-    said = dict.fromkeys(f"Triton {row.get('triton') or 'unknown'}, ptxas {row.get('ptxas') or 'unknown'}" for row in rows)
-    return list_text(list(said))
 
 
 def _bars(row: Row) -> Iterator[Bar]:
@@ -92,10 +87,21 @@ def _bars(row: Row) -> Iterator[Bar]:
         yield Bar(label=LIMITS[name], shares=shares, note=_anatomy.note(name, blocks, taken, capacity), full=full)
 
 
+def _bad(rows: list[Row]) -> Iterator[Block]:
+    """What fails an audit, so that nobody has to look for it."""
+    bad = [row for row in rows if is_bad(row)]
+    if bad:
+        yield Table(
+            title="Kernels that spill, did not compile or could not be read",
+            columns=("GPU", "kernel", "configuration", "registers", "what is wrong"),
+            rows=tuple((short_name(row), *_anatomy.complaint(row)) for row in bad[:MOST_ROWS]),
+        )
+
+
 def _all(rows: list[Row], run: str) -> Table:
     named = f" of {run}" if run else ""
     return Table(
-        title=f"All {plural(len(rows), 'kernel')} for {gpu_text(rows[0])}{named} ({_versions([row for row in rows if row.get('triton')])})",
+        title=f"All {plural(len(rows), 'kernel')} for {gpu_text(rows[0])}{named}: {versions(rows)}",
         columns=_anatomy.COLUMNS,
         rows=tuple(_anatomy.cells(row) for row in rows[:MOST_ROWS]),
         failed=frozenset((place, 0) for place, row in enumerate(rows[:MOST_ROWS]) if row["status"] != "ok"),

@@ -75,10 +75,11 @@ def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_
     run = three_gpus(tmp_path)
     page = render([run])
     assert section(page).count("<figure") == 3
-    assert "Warps of forward that an SM holds, and what ends first: 8 of 64 on 8.0 (registers), 8 of 64 on 9.0 (registers)" in text(page)
+    assert "Of forward an SM holds 8 of 64 warps on 8.0, 9.0 and 10.0" in text(page)
+    assert "forward kernel (bf16, heads 128 wide, causal) · Triton 3.9.0, ptxas 13.4.59 · each part is one block" in text(page)
     assert page.count("one bar per resource of an SM") == 3
     lines = cells(section(page), "One SM, and what the blocks that fit take of it")
-    assert ["8.0 (Ampere: A100, A30)", "128 queries by 64 keys, 8 warps, 2 stages", "shared memory", "81 KiB", "164 KiB", "2"] in lines
+    assert ["8.0 Ampere", "128 × 64, 8 warps, 2 stages", "shared memory", "81 KiB", "164 KiB", "2"] in lines
     assert len(lines) == 1 + 3 + 3 + 4
     drawn = re.findall(r">(\d+ × [^<]*)</text>", section(page))
     assert drawn[:3] == ["1 × 53,248 of 65,536", "1 × 81 KiB of 164 KiB", "1 × 8 of 64"]
@@ -89,14 +90,14 @@ def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_
 
 def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
     page = render([three_gpus(tmp_path)])
-    head, *lines = cells(page, "All 6 kernels for 8.0 (Ampere: A100, A30) (Triton 3.9.0, ptxas 13.4.59)")
+    head, *lines = cells(page, "All 6 kernels for 8.0 (Ampere: A100, A30): Triton 3.9.0, ptxas 13.4.59")
     assert len(lines) == 6
     assert dict(zip(head, lines[5], strict=True)) == {
         "kernel": "grad_kv",
         "dtype": "bf16",
         "head": "128",
         "causal": "yes",
-        "configuration": "64 queries by 64 keys, 8 warps, 2 stages, descriptors",
+        "configuration": "64 × 64, 8 warps, 2 stages, descriptors",
         "place in its list": "2",
         "registers": "255",
         "shared": "80 KiB",
@@ -112,6 +113,15 @@ def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
     }
 
 
+def test_what_fails_an_audit_stands_in_a_table_of_its_own(tmp_path: Path) -> None:
+    page = render([three_gpus(tmp_path / "spills")])
+    _, *lines = cells(page, "Kernels that spill, did not compile or could not be read")
+    kernel = ("grad_kv kernel (bf16, heads 128 wide, causal)", "64 × 64, 8 warps, 2 stages, descriptors", "255")
+    assert [tuple(line) for line in lines] == [("8.0 Ampere", *kernel, "spills: 12 B stored, 8 B loaded")]
+    plans = [plan("9.0")]
+    assert "could not be read" not in render([write_audit(tmp_path / "well", plans, [row(one) for one in plans])])
+
+
 def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     told = markdown([run])
@@ -120,7 +130,7 @@ def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
     assert "## Memory wall" not in told
     out = StringIO()
     console = Console(file=out, width=300, highlight=False)
-    for part in shown([run], USUAL):
+    for part in shown([run], (*USUAL, "gpu_anatomy")):
         console.print(part)
     assert "GPU anatomy" in out.getvalue()
     assert "8 of 64 warps: 12.5 %" in out.getvalue()
@@ -201,7 +211,7 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(tmp_path: Path,
 def test_a_row_with_holes_costs_itself_alone(tmp_path: Path, changes: dict[str, Any]) -> None:
     plans = [plan("10.0", kernel) for kernel in ("forward", "grad_q")]
     page = text(render([write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1])])]))
-    assert "Warps of grad_q that an SM holds, and what ends first: 8 of 64 on 10.0 (registers)" in page
+    assert "Of grad_q an SM holds 8 of 64 warps on 10.0" in page
     assert not re.search(NO_VALUE, page)
 
 
