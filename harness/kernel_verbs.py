@@ -39,9 +39,9 @@ def audit(
     from ..impls.problem import Dtype
     from . import show
     from .audit.architecture import capabilities
-    from .audit.audit import audit as audit_kernels
     from .audit.pool import Selection
     from .audit.progress import AuditProgress
+    from .audit.run import audit as audit_kernels
     from .audit.table import tables
     from .audit.verdict import sentence
 

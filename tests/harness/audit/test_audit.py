@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from attnbench.harness.audit.architecture import ARCHITECTURES
-from attnbench.harness.audit.audit import audit
 from attnbench.harness.audit.pool import Selection
+from attnbench.harness.audit.run import audit
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.show import QuietProgress
 from tests.conftest import ROOT, environment
