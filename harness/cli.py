@@ -15,6 +15,7 @@ from . import flags, machine_verbs, report_verbs
 from .compare_verbs import baseline_app, compare
 from .errors import BadInput, Refusal, StoreError
 from .flags import DEFAULT_ROOT, Device, Root
+from .kernel_verbs import kernels_app
 from .list_verbs import list_app
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 app.add_typer(list_app, name="list")
 app.add_typer(baseline_app, name="baseline")
+app.add_typer(kernels_app, name="kernels")
 
 
 @app.command()

@@ -60,7 +60,8 @@ def runs_table(root: Path) -> Table:
     for path in runs(root):
         meta = read_meta(path)
         last = {row["case"]: row["status"] for row in read_rows(path)}
-        missing = len({one["case"] for one in [*meta["cases"], *meta.get("walls", ()), *meta.get("studies", ())]} - set(last))
+        plans = ("cases", "walls", "studies", "kernels")
+        missing = len({one["case"] for plan in plans for one in meta.get(plan, ())} - set(last))
         ended = ", ".join(part for part in (counts(Counter(last.values())), f"{missing} not reached" if missing else "") if part)
         rows.append((path.name, meta["device"], ended))
     return table("" if rows else f"no runs in {root}", ("run", "device", "cases"), rows)

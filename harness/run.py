@@ -15,7 +15,7 @@ from .choice import Choice, select
 from .costs import known
 from .crew import Crew, Terms
 from .device_lock import alone_on
-from .errors import EnvironmentUnmet, Stopped
+from .errors import BadInput, EnvironmentUnmet, Stopped
 from .group import Means
 from .lap import Lap, laps
 from .record import FAILURES, RETRIED, Record, Status
@@ -138,6 +138,8 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
 def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force: bool = False) -> Outcome:
     """Measure what a run still lacks. Raises Refusal, EnvironmentUnmet among them where the machine or its software changed."""
     meta = read_meta(path)
+    if meta.get("kernels"):
+        raise BadInput(f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again, what was compiled is kept")
     scenario = meta["scenario"]
     with Signals() as signals, first_worker(meta["device"], signals) as worker, device_for(worker, manner, signals):
         changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -35,8 +35,9 @@ def console() -> Console:
 class LiveProgress:
     """A bar with M/N, the time left and the case under way; one line per finished case."""
 
-    def __init__(self, out: Console) -> None:
+    def __init__(self, out: Console, verb: str = "measuring") -> None:
         self.out = out
+        self.verb = verb
         self.bar = Progress(
             SpinnerColumn(),
             TextColumn("[bold]{task.description}"),
@@ -59,7 +60,7 @@ class LiveProgress:
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
         total = sum(planned.values())
-        self.task = self.bar.add_task("measuring", total=total, completed=done, what="")
+        self.task = self.bar.add_task(self.verb, total=total, completed=done, what="")
         self.total, self.done = total, done
         self.bar.start()
 
@@ -67,16 +68,26 @@ class LiveProgress:
         self.bar.update(self.task, what=f"{escape(what)} {phase}")
 
     def finished(self, record: Record | WallRecord | StudyRecord) -> None:
+        self.step(line_of(record))
+
+    def step(self, line: str | None) -> None:
+        """One more is done; where there is something to say of it, with its number."""
         self.done += 1
         self.bar.advance(self.task)
-        number = f"{self.done:>{len(str(self.total))}}/{self.total}"
-        self.bar.console.print(f"{number}  {line_of(record)}")
+        if line is not None:
+            self.bar.console.print(f"{self.done:>{len(str(self.total))}}/{self.total}  {line}")
 
     def remark(self, text: str) -> None:
         self.bar.console.print(f"[yellow]note:[/] {escape(text)}")
 
     def end(self) -> None:
         self.bar.stop()
+
+
+class HasRow(Protocol):
+    """A record of any kind."""
+
+    def row(self) -> dict[str, Any]: ...
 
 
 class QuietProgress:
@@ -86,7 +97,7 @@ class QuietProgress:
 
     def running(self, what: str, phase: str) -> None: ...
 
-    def finished(self, record: Record | WallRecord | StudyRecord) -> None: ...
+    def finished(self, record: HasRow) -> None: ...
 
     def remark(self, text: str) -> None: ...
 
@@ -105,7 +116,7 @@ class JsonProgress(QuietProgress):
     def running(self, what: str, phase: str) -> None:
         self._say({"reason": "running", "case": what, "phase": phase})
 
-    def finished(self, record: Record | WallRecord | StudyRecord) -> None:
+    def finished(self, record: HasRow) -> None:
         row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
         self._say({"reason": "finished", "row": row})
 

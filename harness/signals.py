@@ -14,7 +14,8 @@ class Signals:
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str = "attnbench run --resume finds what was saved") -> None:
+        self.advice = advice
         self.received: int | None = None
         self.second: Callable[[], None] = lambda: None
         self.wake_fd, self._write_fd = os.pipe()
@@ -41,7 +42,7 @@ class Signals:
             try:
                 self.second()
             finally:
-                os.write(2, b"stopped at once; attnbench run --resume finds what was saved\n")
+                os.write(2, f"stopped at once; {self.advice}\n".encode())
                 os._exit(128 + number)
         self.received = number
         os.write(self._write_fd, b"x")

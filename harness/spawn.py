@@ -44,12 +44,12 @@ class Interrupted(Exception):
 
 
 class Worker:
-    """One worker process. `ready` is its first event: device, environment and available memory."""
+    """One worker process. `ready` is its first event: device, environment and available memory, or what another `program` says."""
 
-    def __init__(self, device: str, wake_fd: int | None = None) -> None:
+    def __init__(self, device: str, wake_fd: int | None = None, program: str = "attnbench.harness.worker") -> None:
         request_read, self._request_fd = os.pipe()
         self._event_fd, event_write = os.pipe()
-        command = [sys.executable, "-m", "attnbench.harness.worker", str(request_read), str(event_write), device]
+        command = [sys.executable, "-m", program, str(request_read), str(event_write), device]
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(

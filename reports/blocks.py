@@ -115,4 +115,25 @@ class Maps:
     table: Table
 
 
-Block = Text | Table | Badges | Figure | Maps
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A whole, and the shares of it that are taken, one after the other; `note` says it in numbers. `full`: it is what ends first."""
+
+    label: str
+    shares: tuple[float, ...]
+    note: str
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Bars below each other in groups with a heading each. Title, caption, description and table as of a Figure."""
+
+    title: str
+    caption: str
+    description: str
+    groups: tuple[tuple[str, tuple[Bar, ...]], ...]
+    table: Table
+
+
+Block = Text | Table | Badges | Figure | Maps | Bars

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from .blocks import Figure
+from .bars import draw as draw_bars
+from .blocks import Bars, Figure
 from .load import frame, read_run, told
 from .plots import draw
-from .sections import sections
+from .sections import shown
 
 Kind = Literal["svg", "png", "pdf"]
 PNG_DPI = 200
@@ -22,18 +23,21 @@ def write_figures(run_paths: Sequence[str | Path], folder: str | Path, kinds: Se
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written = []
-    for section in sections():
+    for section in shown(meta):
         if any(column not in table.columns for column in section.NEEDS):
             continue
-        figures = (block for block in section.render(table, meta) if isinstance(block, Figure))
+        figures = (block for block in section.render(table, meta) if isinstance(block, Figure | Bars))
         name = re.sub(r"[^a-z0-9]+", "-", section.__name__.rpartition(".")[2])
         for number, figure in enumerate(figures, start=1):
             written += list(_write(figure, backends, target / f"{name}-{number}", kinds))
     return written
 
 
-def _write(figure: Figure, backends: Sequence[str], stem: Path, kinds: Sequence[Kind]) -> Iterator[Path]:
+def _write(figure: Figure | Bars, backends: Sequence[str], stem: Path, kinds: Sequence[Kind]) -> Iterator[Path]:
     for kind in kinds:
         path = stem.with_suffix(f".{kind}")
-        draw(figure, backends, path, PNG_DPI)
+        if isinstance(figure, Bars):
+            draw_bars(figure, path, PNG_DPI)
+        else:
+            draw(figure, backends, path, PNG_DPI)
         yield path

@@ -16,12 +16,13 @@ from markupsafe import Markup
 from .analysis.context import Meta, device_name, scenario_name
 from .analysis.problems import records
 from .analysis.rows import case_key
-from .blocks import Block, Figure, Maps, Text
+from .bars import svg as bars_svg
+from .blocks import Bars, Block, Figure, Maps, Text
 from .embed import embedded
 from .load import frame, read_run, told
 from .maps import svg as maps_svg
 from .plots import legend, svg, swatches
-from .sections import Section, sections
+from .sections import Section, shown
 from .sections.rows import MOST_ROWS
 from .words import visible
 
@@ -54,7 +55,7 @@ def render(run_paths: Sequence[str | Path]) -> str:
         title=f"attnbench: {', '.join(dict.fromkeys(map(scenario_name, meta.values())))}",
         runs=[_run(name, run) for name, run in meta.items()],
         notes=[f"{name}: {note}" for name, run in zip(meta, runs, strict=True) for note in run.notes],
-        sections=[_section(section, page) for section in sections()],
+        sections=[_section(section, page) for section in shown(meta)],
         policy=policy(css, js),
         css=Markup(css),  # noqa: S704 - our own file
         js=Markup(js),  # noqa: S704 - our own file
@@ -129,6 +130,8 @@ def _section(section: Section, page: Page) -> dict[str, Any]:
             looks = legend(block, page.backends)
         elif isinstance(block, Maps):
             drawn = Markup(maps_svg(block, f"{name}-{number}"))  # noqa: S704 - likewise
+        elif isinstance(block, Bars):
+            drawn = Markup(bars_svg(block, f"{name}-{number}"))  # noqa: S704 - likewise
         wide = isinstance(block, Maps) or (isinstance(block, Figure) and len(block.panels) > 1)
         parts[-1]["blocks"].append({"is": block, "svg": drawn, "legend": looks, "wide": wide})
     return {"name": name, "title": section.TITLE, "parts": parts}

@@ -90,7 +90,7 @@ def told(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
     """What each run says of itself, by the name that it has in the table: run.json, with `walls` as what came of them.
 
     `path` is where it lies. `studies` are the findings of all studies, each with the name of its study; `unanswered` the studies that
-    have none, with the reason.
+    have none, with the reason. `kernels` are the rows of all audited kernels.
     """
     reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it was looked for"}
     return {
@@ -99,6 +99,7 @@ def told(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
             "path": str(run.path),
             "walls": run.walls + [{"device": run.meta["device"], **wall, **reason} for wall in run.missing_walls],
             "studies": [{"study": row["study"], **finding} for row in run.studies for finding in row["findings"]],
+            "kernels": run.kernels + [{**one, **reason} for one in run.missing_kernels],
             "unanswered": [row for row in run.studies if row["status"] != "ok"] + [{**one, **reason} for one in run.missing_studies],
         }
         for name, run in zip(names(runs), runs, strict=True)

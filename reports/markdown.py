@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from .blocks import Badges, Block, Figure, Maps, Table, Text
+from .blocks import Badges, Bars, Block, Figure, Maps, Table, Text
 from .export import markdown_cell
 from .load import frame, read_run, told
-from .sections import sections
+from .sections import shown
 
 MOST_BYTES = 900_000
 """A GitHub job summary of more than 1024 KiB is dropped whole."""
@@ -22,7 +22,7 @@ def markdown(run_paths: Sequence[str | Path]) -> str:
     parts = ["# attnbench: " + ", ".join(markdown_cell(name) for name in meta)]
     left_out = []
     size = len(parts[0].encode())
-    for section in sections():
+    for section in shown(meta):
         if any(column not in table.columns for column in section.NEEDS):
             continue
         name = section.__name__.rpartition(".")[2]
@@ -42,7 +42,7 @@ def _section(title: str, blocks: Iterator[Block], *, is_open: bool) -> Iterator[
     for block in blocks:
         if isinstance(block, Text):
             yield f"- {markdown_cell(block.text)}" if block.kind == "finding" else f"_{markdown_cell(block.text)}_"
-        elif isinstance(block, Figure | Maps):
+        elif isinstance(block, Figure | Maps | Bars):
             yield f"**{markdown_cell(block.title)}**"
             yield markdown_cell(block.caption)
             yield from _table(block.table, is_open=False)

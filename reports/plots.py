@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from .blocks import Figure, Maps, Panel, Series
+from .blocks import Bars, Figure, Maps, Panel, Series
 from .compact import FONT_SIZE, INK, compact
 from .points import HIGHEST, STEP, overlay
 from .words import bytes_text, count_text, rate_text, time_text, visible
@@ -264,7 +264,7 @@ def _ticks(low: float, high: float, unit: str) -> list[float]:
     return ticks[(ticks.index(1) % every if 1 in ticks else 0) :: every]
 
 
-def inline(text: str, figure: Figure | Maps, name: str, points: str = "") -> str:
+def inline(text: str, figure: Figure | Maps | Bars, name: str, points: str = "") -> str:
     """For the inside of a page: no style that reaches out of the figure, a name for screen readers, points above all else."""
     text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
     box = re.search(r'viewBox="[^"]*"', text)

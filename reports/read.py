@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from .kernel_fields import KERNEL, KERNEL_PLAN, kernel_complaint
 from .words import list_text, plural, visible
 
 Document = dict[str, Any]
@@ -68,7 +69,7 @@ STUDY_REQUIRED: dict[str, tuple[type, ...]] = {
     "findings": (list,),
 }
 STUDY_NULLABLE: dict[str, tuple[type, ...]] = {"log_tail": (str,), "started_utc": (str,), "spent_s": (int, float)}
-KINDS = {"latency": (REQUIRED, NULLABLE), "wall": (WALL_REQUIRED, WALL_NULLABLE), "study": (STUDY_REQUIRED, STUDY_NULLABLE)}
+KINDS = {"latency": (REQUIRED, NULLABLE), "wall": (WALL_REQUIRED, WALL_NULLABLE), "study": (STUDY_REQUIRED, STUDY_NULLABLE), **KERNEL}
 PROBE: dict[str, tuple[type, ...]] = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
 WINDOW: dict[str, tuple[type, ...]] = {"way": (str,), "window_s": (int, float), "calls": (int,)}
 WINDOW_VALUES = (int, float, str, bool, type(None))
@@ -84,7 +85,7 @@ class BadRun(ValueError):
 class Run:
     """What stands in a run's folder: the last row of every case in the order of the plan, and the planned cases without a row.
 
-    Likewise `walls` and `missing_walls`, `studies` and `missing_studies`.
+    Likewise `walls` and `missing_walls`, `studies` and `missing_studies`, `kernels` and `missing_kernels`.
     """
 
     path: Path
@@ -95,6 +96,8 @@ class Run:
     missing_walls: list[Document]
     studies: list[Document]
     missing_studies: list[Document]
+    kernels: list[Document]
+    missing_kernels: list[Document]
     notes: list[str]
 
 
@@ -118,6 +121,7 @@ def read_run(path: str | Path) -> Run:
     rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
     walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)
     studies, missing_studies = _by_plan(last["study"], meta.get("studies") or [], "studies", notes)
+    kernels, missing_kernels = _by_plan(last["kernel"], meta.get("kernels") or [], "kernels", notes)
     return Run(
         path=folder,
         meta=meta,
@@ -127,6 +131,8 @@ def read_run(path: str | Path) -> Run:
         missing_walls=missing_walls,
         studies=studies,
         missing_studies=missing_studies,
+        kernels=kernels,
+        missing_kernels=missing_kernels,
         notes=notes,
     )
 
@@ -153,13 +159,14 @@ def _read_meta(path: Path) -> Document:
     memory_bytes = meta.get("memory_bytes")
     if memory_bytes is not None and (type(memory_bytes) is not int or not 0 <= memory_bytes < INT64):
         raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
-    for plan in ("walls", "studies"):
+    for plan in ("walls", "studies", "kernels"):
         if not isinstance(meta.get(plan, []), list):
             raise BadRun(f"{_name(path)}: {plan}: wanted a list")
     plans: dict[str, dict[str, tuple[type, ...]]] = {
         "cases": {"backend": (str,), **PROBLEM},
         "walls": {"backend": (str,), **WALL_PROBLEM},
         "studies": {"study": (str,)},
+        "kernels": KERNEL_PLAN,
     }
     for plan, planned in plans.items():
         for number, one in enumerate(meta.get(plan, [])):
@@ -260,6 +267,8 @@ def _check_row(row: Document, where: str) -> None:
         if not isinstance(trial, dict):
             raise BadRun(f"{where}: probes[{number}]: wanted an object")
         _check_fields(trial, PROBE, f"{where}: probes[{number}]")
+    if row["kind"] == "kernel" and (complaint := kernel_complaint(row)):
+        raise BadRun(f"{where}: {complaint}")
     if row["status"] not in STATUSES:
         raise BadRun(f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of {', '.join(STATUSES)}")
     for field in SAMPLES:

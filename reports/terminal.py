@@ -7,9 +7,10 @@ from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from .blocks import Badges, Block, Figure, Maps, Table, Text
+from .blocks import Badges, Bars, Block, Figure, Maps, Table, Text
 from .load import frame, read_run, told
 from .sections import sections
+from .sections import shown as sections_of
 from .words import visible
 
 USUAL = ("summary", "heads", "memory", "utilization", "refusals")
@@ -26,7 +27,7 @@ def shown(run_paths: Sequence[str | Path], wanted: Iterable[str] = USUAL) -> Ite
     asked = set(wanted)
     runs = [read_run(path) for path in run_paths]
     table, meta = frame(runs), told(runs)
-    for section in sections():
+    for section in sections_of(meta):
         if section.__name__.rpartition(".")[2] in asked and all(column in table.columns for column in section.NEEDS):
             yield f"\n[bold]{escape(section.TITLE)}[/]"
             for block in section.render(table, meta):
@@ -38,11 +39,13 @@ def _block(block: Block) -> Iterator[RenderableType]:
         style = "dim" if block.kind == "note" else "bold" if block.kind == "question" else ""
         text = escape(visible(block.text))
         yield f"[{style}]{text}[/]" if style else text
-    elif isinstance(block, Figure | Maps):
+    elif isinstance(block, Figure | Maps | Bars):
         yield escape(visible(block.title))
         yield from _block(block.table)
     elif isinstance(block, Badges):
         yield from (f"{MARKS[one.state]} {escape(visible(one.label))}: {escape(visible(one.text))}" for one in block.badges)
+    elif isinstance(block, Table) and block.folded and len(block.rows) > MOST_ROWS:
+        yield f"[dim]{escape(visible(block.title))}: {len(block.rows)} rows, in the report[/]"
     elif isinstance(block, Table):
         yield f"[italic]{escape(visible(block.title))}[/]"
         yield _grid(block)

@@ -39,7 +39,7 @@ def test_links_lead_to_files():
 
 def test_commands_of_the_readme_exist(attnbench):
     known = attnbench("--help").stdout
-    for verb in set(re.findall(r"attnbench (run|wall|report|list|export|doctor|validate|schema)\b", README)):
+    for verb in set(re.findall(r"attnbench (run|wall|report|list|export|doctor|validate|schema|kernels)\b", README)):
         assert re.search(rf"^  {verb} ", known, re.MULTILINE), verb
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"^ {4}make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)) <= targets

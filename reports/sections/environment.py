@@ -12,6 +12,7 @@ from ..words import bytes_text
 TITLE = "Environment"
 ORDER = 60
 NEEDS = ()
+ABOUT = ("cases", "kernels")
 MOST_LINES = 300
 ALLOCATOR_WORDS = {
     "warm_heap": "warm heap: freed memory is kept while latency is measured, so that calls pay for no page faults",

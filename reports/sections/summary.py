@@ -8,6 +8,8 @@ import pandas as pd
 from ..analysis import heads, longest, memory, speed, trust, wall
 from ..analysis.badges import badges
 from ..analysis.context import Meta
+from ..analysis.kernels import by_gpu, kernels
+from ..analysis.kernels import finding as kernels_finding
 from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
 from ..analysis.rows import case_key
 from ..blocks import Badges, Block, Table, Text
@@ -16,6 +18,7 @@ from ..words import STATUS_WORDS, number_text, plural, time_text
 TITLE = "Summary"
 ORDER = 10
 NEEDS = ("status", "latency_ms")
+ABOUT = ("cases", "kernels")
 MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
 MOST_TABLE_ROWS = 40
 
@@ -27,8 +30,10 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     walls = longest.wall_groups(meta)
     yield from _sentences([f"{group.said(longest.finding(group.rows))}." for group in walls], "Memory wall")
+    audited = by_gpu(kernels(meta))
+    yield from _sentences([f"{kernels_finding(members)}." for members in audited.values()], "GPU anatomy")
     if not rows:
-        if not walls:
+        if not walls and not audited:
             yield Text(text="The plan has no case.")
         return
     over_n = groups(rows, "seq_len")

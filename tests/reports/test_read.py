@@ -183,4 +183,4 @@ def test_rows_of_another_kind_and_of_no_planned_case_are_told_of(run: Path) -> N
         file.write(json.dumps(stranger) + "\n" + json.dumps(stranger | {"kind": "poem"}) + "\n")
     found = read_run(run)
     assert found.rows[-1]["case"] == stranger["case"]
-    assert found.notes == ["1 row of a kind other than latency, wall and study left out", "1 row of cases that are not in the plan"]
+    assert found.notes == ["1 row of a kind other than latency, wall, study and kernel left out", "1 row of cases that are not in the plan"]
