@@ -142,6 +142,8 @@ class Course:
 
     def stop(self, why: str) -> None:
         """End early: a row that says so for what was under way, and for what was never reached."""
+        if not self._left:
+            return
         again = "attnbench run --resume takes it up again"
         stopped = Status.INTERRUPTED, f"{why}; {again}"
         unfinished: list[AnyRecord] = [

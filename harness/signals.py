@@ -33,11 +33,11 @@ class Signals:
         os.close(self._write_fd)
 
     def watch(self) -> None:
-        for number in self.NUMBERS:
+        """Safe to call twice, as `rest` is."""
+        for number in self.NUMBERS if not self._before else ():
             self._before[number] = signal.signal(number, self._note)
 
     def rest(self) -> None:
-        """Until `watch`; safe to call twice."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
