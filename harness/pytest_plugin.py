@@ -80,8 +80,11 @@ def wanted(path: Path, parent: pytest.Collector) -> bool:
 
 def looks_like_a_scenario(path: Path) -> bool:
     """By its top-level keys, without parsing it: a broken scenario is still one."""
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES).removeprefix(b"\xef\xbb\xbf")
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_BYTES).removeprefix(b"\xef\xbb\xbf")
+    except OSError:
+        return False
     pattern = IN_FLOW_STYLE if content.lstrip().startswith(b"{") else IN_BLOCK_STYLE
     return len(set(pattern.findall(content))) >= FEWEST_KEYS
 

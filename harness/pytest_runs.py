@@ -4,7 +4,7 @@ import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +151,8 @@ class FileRun:
         assert course is not None
         self.refusal = error if isinstance(error, Refusal) else Refusal(f"its run ended early, by {type(error).__name__}")
         if not isinstance(error, Interrupted | StoreError):
-            course.stop(f"pytest ended it by {type(error).__name__}")
+            with suppress(StoreError):  # those rows are then missing, as after a crash
+                course.stop(f"pytest ended it by {type(error).__name__}")
         self._stack.__exit__(type(error), error, error.__traceback__)
         if isinstance(error, Interrupted):
             pass_on(course.outcome.signal or signal.SIGINT)

@@ -156,6 +156,13 @@ def test_a_wrong_option_is_told_in_words(tmp_path):
         assert "Traceback" not in done.stdout + done.stderr
 
 
+def test_every_option_is_documented(tmp_path):
+    (done,) = sessions(tmp_path, ("--help",))
+    page = (ROOT / "docs" / "pytest.md").read_text().split("## Options")[1].split("\n## ")[0]
+    for pattern in (r"--attnbench-\w+", r"\battnbench_\w+"):
+        assert set(re.findall(pattern, done.stdout)) == set(re.findall(pattern, page)) != set()
+
+
 def test_options_may_stand_in_the_ini_file(tmp_path):
     scenario(tmp_path)
     lines = ["[pytest]", "attnbench_set =", "    grid.seq_len=64", "    backends=fused", "attnbench_device = cpu", "attnbench_expect = oom"]

@@ -174,8 +174,10 @@ def test_a_run_of_pytest_can_be_reported(twice, attnbench):
 
 def test_loud_sessions_show_progress_and_only_chosen_cases_are_measured(tmp_path):
     scenario(tmp_path)
-    done = child(tmp_path, "tiny.yaml", "-s", "-k", "sdpa", "--benchmark-cprofile=ncalls", "--attnbench-out", "elsewhere")
+    chosen = [f"tiny.yaml::tiny[b1-n{n}-d32-h2-fp32-forward-core-sdpa]" for n in (16, 32)]
+    done = child(tmp_path, *chosen, "-s", "--benchmark-cprofile=ncalls", "--benchmark-group-by=param:heads", "--attnbench-out", "elsewhere")
     assert done.returncode == 0, done.stdout
+    assert "benchmark 'heads=2': 2 tests" in done.stdout
     (run,) = (tmp_path / "elsewhere").glob("2*")
     assert list(rows(run)) == ["sdpa-b1-n16-d32-h2-fp32-forward-core", "sdpa-b1-n32-d32-h2-fp32-forward-core"]
     assert "2 cases; writing elsewhere" in done.stderr.replace(f"{tmp_path}/", "")
