@@ -20,7 +20,8 @@ from .pytest_settings import Settings, in_words_of_pytest, settings_of
 from .record import Record, Status
 from .scenario import Scenario, load
 
-GPU_FILES = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' subsystem for Linux; without one torch finds no GPU
+# Of NVIDIA's cards and of its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux; without one torch finds no GPU.
+GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
 
 
@@ -110,7 +111,7 @@ class ScenarioItem(pytest.Function):
             return
         self.config.stash[runs_key].give_way_to(run)
         try:
-            run.open(self.file.chosen(), timed=not self.funcargs["benchmark"].disabled)  # type: ignore[attr-defined]
+            run.open(self.case.id, self.file.chosen(), timed=not self.funcargs["benchmark"].disabled)  # type: ignore[attr-defined]
         except Refusal as refusal:
             raise pytest.fail.Exception(in_words_of_pytest(refusal), pytrace=False) from None
 

@@ -115,7 +115,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.config.stash[runs_key].close()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
     lines = config.stash[runs_key].summary() if runs_key in config.stash else []
     skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ()) if isinstance(report.longrepr, tuple)]
     unmeasured = sum(NOT_UNDER_XDIST in reason for *_, reason in skipped)

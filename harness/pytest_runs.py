@@ -63,8 +63,11 @@ class FileRun:
         self._over: set[str] = set()
         self._lap_of: dict[str, tuple[Group, ...]] = {}
 
-    def open(self, chosen: Iterable[str], *, timed: bool) -> None:
-        """Make it ready to measure these cases, unless it is. Without `timed` they are checked and weighed only. Raises Refusal."""
+    def open(self, case_id: str, chosen: Iterable[str], *, timed: bool) -> None:
+        """Make it ready to measure a case, and the other chosen ones, unless it is. Raises Refusal.
+
+        Without `timed` they are checked and weighed only.
+        """
         if self.refusal is not None:
             raise self.refusal
         if self._course is not None:
@@ -73,7 +76,7 @@ class FileRun:
         from .run import Manner, open_run
 
         scenario = self._scenario if timed else self._scenario.model_copy(update={"measure": ("memory",)})
-        self._waiting = set(chosen) - self._over
+        self._waiting = set(chosen) - self._over | {case_id}
         choice = Choice(ids=frozenset(self._waiting))
         manner = Manner(command=self._command, listener=self.kept, wait=self._settings.wait)
         try:
@@ -94,9 +97,9 @@ class FileRun:
     def record(self, case_id: str) -> Record:
         """What came of a case; the first one of a lap has all of it measured. Raises Refusal."""
         if case_id not in self.kept.records:
-            if self._course is None:
-                raise self.refusal or Refusal("its run is not open")
             course = self._course
+            if course is None or case_id not in self._lap_of:
+                raise self.refusal or Refusal("its run began without it")
             self._take(lambda: course.lap(self._lap_of[case_id]))
         return self.kept.records[case_id]
 
@@ -109,8 +112,8 @@ class FileRun:
 
     def make_way(self) -> None:
         """Measure all that is still waited for and close, so that another run can have the device."""
-        for case_id in sorted(self._waiting & set(self._lap_of)):
-            if self._course is not None:
+        for case_id in self._lap_of:
+            if case_id in self._waiting and self._course is not None:
                 self.record(case_id)
         self.close()
 
