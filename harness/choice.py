@@ -14,16 +14,20 @@ from .wall.plan import Wall, walls_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Which cases, walls and studies of a scenario to measure: backends, shell patterns, or parts, of their ids."""
+    """Which cases, walls and studies of a scenario to measure: backends, shell patterns, or parts, of their ids.
+
+    `ids`: whole ids, for a caller that has chosen already.
+    """
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    ids: frozenset[str] | None = None
 
     def takes(self, one: Case | Wall | Planned) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
             return any(pattern in (one.id, one.backend) or fnmatchcase(one.id, f"*{pattern}*") for pattern in patterns)
 
-        return (not self.only or matches(self.only)) and not matches(self.skip)
+        return (self.ids is None or one.id in self.ids) and (not self.only or matches(self.only)) and not matches(self.skip)
 
 
 class Selection(NamedTuple):

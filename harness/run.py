@@ -1,87 +1,32 @@
-"""A run from its first case to its last: what to measure, in which order, one row per case, and an orderly end."""
+"""How a run comes about: a new one, or one taken up again; what it measures, on which device, under which terms."""
 
 import signal
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from .calibrate import newest_calibration
 from .case import Case, Group, case_of
 from .choice import Choice, select
-from .costs import known
-from .crew import Crew, Terms
+from .course import Course, Job, Last, Listener, Outcome, under_way
+from .crew import Terms
 from .device_lock import alone_on
 from .errors import BadInput, EnvironmentUnmet, Stopped
-from .group import Means
-from .lap import Lap, laps
-from .record import FAILURES, RETRIED, Record, Status
+from .record import RETRIED, Status
 from .scenario import Plan, Scenario
 from .signals import Signals
 from .spawn import Fault, Interrupted, Worker
-from .store import LOGS, Store, read_meta, read_rows
-from .study import Inquiry, Planned, StudyRecord, study_of
-from .timeline import Timeline
-from .wall.hunt import Hunt
-from .wall.plan import Wall, wall_of
-from .wall.record import WallRecord
+from .store import Store, read_meta, read_rows
+from .study import study_of
+from .wall.plan import wall_of
 
 FINGERPRINT = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
 """Facts of the environment that must be equal before rows of two starts may stand in one run."""
 
-AnyRecord = Record | WallRecord | StudyRecord
-
 SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our reference and for everybody else
-
-
-class Last(NamedTuple):
-    """What counts of the rows that a run has already."""
-
-    status: str
-    attempt: int
-
-
-class Listener(Protocol):
-    """Is told how a run goes; prints, or keeps quiet."""
-
-    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None: ...
-
-    def running(self, what: str, phase: str) -> None: ...
-
-    def finished(self, record: AnyRecord) -> None: ...
-
-    def remark(self, text: str) -> None: ...
-
-
-@dataclass(slots=True, kw_only=True)
-class Outcome:
-    """How a run ended. `signal` is the number of the signal that ended it early."""
-
-    path: Path
-    statuses: Counter[str] = field(default_factory=Counter)
-    signal: int | None = None
-
-    @property
-    def exit_code(self) -> int:
-        if self.signal is not None:
-            return 128 + self.signal
-        return 1 if any(self.statuses[status] for status in FAILURES) else 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What is left to measure, and where it goes. `last`: the rows that the run has already, by case, wall or study."""
-
-    store: Store
-    groups: tuple[Group, ...]
-    walls: tuple[Wall, ...]
-    studies: tuple[Planned, ...]
-    terms: Terms
-    remarks: Sequence[str]
-    last: Mapping[str, Last] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +42,14 @@ class Manner:
 
 def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Outcome:
     """Measure a scenario into a new run folder. Raises Refusal."""
+    with open_run(scenario, root, seed, choice, manner) as course:
+        course.complete()
+    return course.outcome
+
+
+@contextmanager
+def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Iterator[Course]:
+    """A new run folder and the device, for a run whose steps the caller takes. Raises Refusal."""
     with Signals() as signals, first_worker(scenario.device, signals) as worker, device_for(worker, manner, signals):
         device = worker.ready["device"]
         groups, walls, studies, duplicates = select(scenario, device, choice)
@@ -132,7 +85,8 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
         store = Store.create(root, scenario.name, meta)
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
         job = Job(store=store, groups=groups, walls=walls, studies=studies, terms=terms, remarks=remarks)
-        return _measure(job, worker, signals, manner.listener)
+        with under_way(job, worker, signals, manner.listener) as course:
+            yield course
 
 
 def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force: bool = False) -> Outcome:
@@ -171,80 +125,9 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
         studies = tuple(study_of(fields) for fields in meta.get("studies", ()) if fields["case"] not in settled)
         remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
         job = Job(store=store, groups=groups, walls=walls, studies=studies, terms=terms, remarks=remarks, last=last)
-        return _measure(job, worker, signals, manner.listener)
-
-
-def _measure(job: Job, worker: Worker, signals: Signals, listener: Listener) -> Outcome:
-    """Lap by lap, then walls and studies; every row is on disk as soon as it is final."""
-    store, groups, terms, last = job.store, job.groups, job.terms, job.last
-    beside: tuple[Wall | Planned, ...] = (*job.walls, *job.studies)
-    left: list[Case | Wall | Planned] = [*(case for group in groups for case in group.cases), *beside]
-    ids = {one.id for one in left}
-    outcome = Outcome(path=store.path)
-    outcome.statuses.update(row.status for case, row in last.items() if case not in ids)
-    crew = Crew(terms, store.path / LOGS, signals.wake_fd)
-    signals.second = lambda: crew.close(at_once=True)
-    attempts = {case: row.attempt for case, row in last.items()}
-    timeline = Timeline(store.path, terms.gpu_uuid or worker.ready["environment"]["device_uuid"])
-    lap = Lap(Means(terms=terms, crew=crew, attempts=attempts, running=listener.running, timeline=timeline))
-    hunt = Hunt(terms, crew, attempts, listener.running)
-    inquiry = Inquiry(terms, crew, attempts, listener.running)
-
-    def keep(records: Sequence[AnyRecord]) -> None:
-        store.append(record.row() for record in records)
-        for record in records:
-            outcome.statuses[record.status] += 1
-            listener.finished(record)
-
-    done = sum(outcome.statuses.values())
-    planned = {"cases": len(left) - len(beside) + done, "walls": len(job.walls), "studies": len(job.studies)}
-    listener.begin(store.path, planned, done, job.remarks)
-    reached: set[str] = set()
-    try:
-        crew.adopt(worker)
-        for together in laps(groups, terms.plan):
-            reached.update(case.id for group in together for case in group.cases)
-            for record in lap.records([group.cases for group in together]):
-                keep([record])
-            signals.check()
-        if groups:
-            crew.close()  # walls are looked for in processes that nothing else has used
-        for wall in job.walls:
-            reached.add(wall.id)
-            keep([hunt.record(wall)])
-            signals.check()
-        for study in job.studies:
-            reached.add(study.id)
-            keep([inquiry.record(study)])
-            signals.check()
-        crew.close()
-    except Interrupted:
-        outcome.signal = signals.received
-        name = signal.Signals(signals.received or signal.SIGINT).name
-        stopped = Status.INTERRUPTED, f"stopped by {name}; attnbench run --resume takes it up again"
-        records: list[AnyRecord] = [*lap.unfinished(*stopped), *hunt.unfinished(*stopped), *inquiry.unfinished(*stopped)]
-        crew.close(at_once=True)
-        never = [one for one in left if one.id not in reached]
-        keep(records)
-        store.append(not_reached(one, terms, attempts, name).row() for one in never)
-        outcome.statuses[Status.INTERRUPTED] += len(never)
-    finally:
-        crew.close(at_once=True)
-        timeline.close()
-        store.close()
-    if timeline.failure:
-        listener.remark(f"there is no timeline from some point on: {timeline.failure}")
-    return outcome
-
-
-def not_reached(one: Case | Wall | Planned, terms: Terms, attempts: dict[str, int], name: str) -> AnyRecord:
-    reason = f"not reached: stopped by {name}; attnbench run --resume takes it up again"
-    attempt, status, device = attempts.get(one.id, 0) + 1, Status.INTERRUPTED, terms.device
-    if isinstance(one, Wall):
-        return WallRecord(wall=one, device=device, attempt=attempt, status=status, reason=reason, memory_bytes=terms.budget_bytes)
-    if isinstance(one, Planned):
-        return StudyRecord(planned=one, device=device, attempt=attempt, status=status, reason=reason)
-    return Record(case=one, device=device, attempt=attempt, status=status, reason=reason, **known(one.problem))
+        with under_way(job, worker, signals, manner.listener) as course:
+            course.complete()
+        return course.outcome
 
 
 @contextmanager

@@ -32,6 +32,11 @@ def console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def lines_console() -> Console:
+    """For a terminal that shows something else too: no bar, only lines."""
+    return Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=False)
+
+
 class LiveProgress:
     """A bar with M/N, the time left and the case under way; one line per finished case."""
 

@@ -10,7 +10,10 @@ from .spawn import Interrupted
 
 
 class Signals:
-    """The first signal is noticed while waiting for a worker, never in the middle of a write; a second one ends everything at once."""
+    """The first signal is noticed while waiting for a worker, never in the middle of a write; a second one ends everything at once.
+
+    `rest` and `watch` serve a program that does other things between the steps of a run: there signals are its own affair.
+    """
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -22,15 +25,23 @@ class Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        for number in self.NUMBERS:
-            self._before[number] = signal.signal(number, self._note)
+        self.watch()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self.rest()
         os.close(self.wake_fd)
         os.close(self._write_fd)
+
+    def watch(self) -> None:
+        """Safe to call twice, as `rest` is."""
+        for number in self.NUMBERS if not self._before else ():
+            self._before[number] = signal.signal(number, self._note)
+
+    def rest(self) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
 
     def check(self) -> None:
         """Raises Interrupted where a signal has come."""

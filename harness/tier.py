@@ -19,11 +19,17 @@ HEADLINES: dict[str, tuple[str, str]] = {
 }
 
 
-def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
-    """The tier's number in a few words; "" where it has none of its own."""
-    name, words = HEADLINES.get(tier, ("", ""))
+def utilization_ratio(windows: Iterable[Mapping[str, Any]], tier: str) -> float | None:
+    """The tier's number, mean over the windows; None where it has none of its own."""
+    name, _ = HEADLINES.get(tier, ("", ""))
     found = [window[name] for window in windows if window.get(name) is not None]
-    return words.format(sum(found) / len(found)) if found else ""
+    return sum(found) / len(found) if found else None
+
+
+def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
+    """The same in a few words; "" where there is none."""
+    ratio = utilization_ratio(windows, tier)
+    return "" if ratio is None else HEADLINES[tier][1].format(ratio)
 
 
 def tier_of(windows: Iterable[Mapping[str, Any]], device: str, peaks: Mapping[str, float] | None) -> Tier:
