@@ -12,8 +12,7 @@ from .analysis.problems import AXES, label, problem, varying_axes
 from .analysis.side import UNFINISHED
 from .analysis.verdict import CODES, DEFAULT_MARGIN, MOST_RAISED_RATIO, SAME, UNDECIDED, WORDS, Finding, GeometricMean
 from .compare import Comparison, Matched
-from .export import markdown_cell
-from .words import STATUS_WORDS, bytes_text, list_text, number_text, plural, time_text, times_text, visible
+from .words import STATUS_WORDS, bytes_text, list_text, markdown_cell, number_text, plural, time_text, times_text, visible
 
 SCHEMA = 1
 MOST_ROWS = 100
