@@ -32,7 +32,15 @@ def test_the_readme_names_every_scenario_and_backend(monkeypatch):
 
 
 def test_links_lead_to_files():
-    for page in ("README.md", "CONTRIBUTING.md", "docs/method.md", "docs/format.md", "docs/exports.md", "results/README.md", "scenarios/README.md"):
+    for page in (
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/method.md",
+        "docs/format.md",
+        "docs/exports.md",
+        "results/README.md",
+        "scenarios/README.md",
+    ):
         for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
             assert ((ROOT / page).parent / link).exists(), f"{page}: {link}"
 
