@@ -6,7 +6,7 @@
 # Others as in measure.sh. Exit codes: 0, 1 a case failed and nothing was compared, 2 bad input, 3 regression, 4 other devices.
 set -euo pipefail
 : "${OUT:?}" "${HEAD:=.}" "${PYTHON:=python}" "${CODE:=}" "${GATE:=latency: 5%, peak_bytes: 0%}" "${FAIL_ON_UNDECIDED:=false}" "${BASELINE:=}"
-MOST_BYTES=1000000 # GitHub drops a summary of more than 1024 KiB whole
+: "${MOST_BYTES:=1000000}" # GitHub drops a summary of more than 1024 KiB whole
 
 attnbench() {
     env ${CODE:+PYTHONPATH="$(cd "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}"} "$PYTHON" -m attnbench "$@"
