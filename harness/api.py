@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import Stopped
+from .errors import BadInput, Stopped
 from .record import FAILURES, Status
 from .store import find_run
 
@@ -42,7 +42,7 @@ class Run:
         run = read_run(self.path)
         found = Counter(row["status"] for row in (*run.rows, *run.walls, *run.studies))
         found[NOT_REACHED] = len(run.missing) + len(run.missing_walls) + len(run.missing_studies)
-        return {status: found[status] for status in (*Status, NOT_REACHED) if found[status]}
+        return {str(status): found[status] for status in (*Status, NOT_REACHED) if found[status]}
 
     @property
     def ok(self) -> bool:
@@ -135,11 +135,14 @@ def open_run(name: str | Path = "latest", *, out: str | Path = DEFAULT_ROOT) -> 
 def _read(scenario: str | Path | Mapping[str, Any], changes: list[str]) -> "Scenario":
     from . import scenario as read
 
-    if isinstance(scenario, Mapping):
-        return read.from_mapping(scenario, "scenario", changes)
-    if isinstance(scenario, str) and "\n" in scenario:
-        return read.from_text(scenario, "scenario", changes)
-    return read.load(scenario, changes)
+    try:
+        if isinstance(scenario, Mapping):
+            return read.from_mapping(scenario, "scenario", changes)
+        if isinstance(scenario, str) and "\n" in scenario:
+            return read.from_text(scenario, "scenario", changes)
+        return read.load(scenario, changes)
+    except BadInput as error:  # a flag is not what was written here
+        raise BadInput(*(problem.removeprefix("--set ") for problem in error.problems)) from None
 
 
 def _as_texts(device: Device | None, plan: Plan | None, changes: Mapping[str, Any]) -> list[str]:

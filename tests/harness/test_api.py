@@ -72,6 +72,7 @@ def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> Non
         with pytest.raises(attnbench.BadInput) as caught:
             attnbench.run(TINY, out=tmp_path, **arguments)
         assert str(caught.value).count("\n") == 0
+        assert "--set" not in str(caught.value)
     with pytest.raises(attnbench.EnvironmentUnmet):
         attnbench.run(TINY, out=tmp_path, device="cuda")
     assert list(tmp_path.iterdir()) == []
