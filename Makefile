@@ -4,10 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
+BASE ?= HEAD
 # Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
 GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training
 
-.PHONY: demo test check bench gpu report format clean
+.PHONY: demo test check bench gate false-alarms gpu report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
@@ -24,6 +25,14 @@ check: $(STAMP)  ## format, lint, types, import directions
 
 bench: $(STAMP)  ## benchmarks of the harness itself
 	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
+
+gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured in turns on this machine
+	rm -rf .gate && git worktree prune && git worktree add --quiet --detach .gate/base $(BASE)
+	export SCENARIO=.ci/gate.yaml HEAD=. BASE=.gate/base CODE=.package THREADS=1 PYTHON=$(abspath $(BIN))/python OUT=.gate/results; \
+	.github/actions/attnbench/measure.sh && .github/actions/attnbench/judge.sh
+
+false-alarms: $(STAMP)  ## how often the gate finds a difference where there is none: 20 comparisons of this tree with itself, half an hour
+	$(BIN)/python tests/bench/false_alarms.py 20
 
 report: $(STAMP)  ## the page of the newest run
 	@$(BIN)/attnbench report latest --out $(OUT)
@@ -42,7 +51,7 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
+	rm -rf $(VENV) .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; name one with make PYTHON=...")'

@@ -1,6 +1,6 @@
 """The command `attnbench`: verbs that parse, call and hand over; what they call prints and computes.
 
-With the *_verbs.py beside it the one place that knows harness, impls and reports. Heavy packages are imported inside the verbs,
+With the *_verbs.py and api.py beside it the one place that knows harness, impls and reports. Heavy packages are imported inside the verbs,
 so that help and listings answer at once.
 """
 

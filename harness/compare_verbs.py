@@ -2,6 +2,7 @@
 
 import gc
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,10 +30,13 @@ def compare(
     gate: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|EXPR", help="Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or a YAML file of these."
+            metavar="FILE|EXPR", help="Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a YAML file of these."
         ),
     ] = None,
     fail_on_undecided: Annotated[bool, typer.Option("--fail-on-undecided", help="With --gate: exit 3 also if undecided.")] = False,
+    turns: Annotated[
+        bool, typer.Option("--turns", help="BASE and NEW are folders of runs that were measured in turns: one of each, and again.")
+    ] = False,
     allow_different_devices: Annotated[bool, typer.Option("--allow-different-devices", help="Compare runs of different devices.")] = False,
     format_: Annotated[Shape, typer.Option("--format", help="table, md or json.")] = Shape.TABLE,
     out: Root = DEFAULT_ROOT,
@@ -43,22 +47,25 @@ def compare(
     """
     if new is not None and baseline is not None:
         raise BadInput("compare: both NEW and --baseline; name two runs, or one run and --baseline BACKEND")
+    if turns and new is None:
+        raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
     if fail_on_undecided and gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
     from ..reports.analysis.gate import Gate
-    from ..reports.compare import DifferentDevices, NotComparable, compare_backends, compare_runs
+    from ..reports.compare import DifferentDevices, NotComparable, compare_backends, compare_runs, compare_turns
     from .margins import read_margins
     from .store import find_run
 
     wanted = Gate(margins=read_margins(gate), fail_on_undecided=fail_on_undecided) if gate is not None else None
-    path = find_run(base, out)
     gc.disable()  # large runs are millions of objects without a cycle among them; looking for one takes 40 % of the time
     try:
-        if new is not None:
-            comparison = compare_runs(path, find_run(new, out), wanted, allow_different_devices=allow_different_devices)
+        if new is not None and turns:
+            comparison = compare_turns(_runs_in(base), _runs_in(new), wanted, allow_different_devices=allow_different_devices)
+        elif new is not None:
+            comparison = compare_runs(find_run(base, out), find_run(new, out), wanted, allow_different_devices=allow_different_devices)
         elif baseline is not None:
-            comparison = compare_backends(path, baseline, wanted)
+            comparison = compare_backends(find_run(base, out), baseline, wanted)
         else:
             raise BadInput("compare: one run and nothing to hold it against; name a second run, or --baseline BACKEND")
     except NotComparable as error:
@@ -67,6 +74,16 @@ def compare(
         raise EnvironmentUnmet(str(error)) from None
     _print(comparison, format_)
     raise typer.Exit(REGRESSION if comparison.outcome and not comparison.outcome.passed else 0)
+
+
+def _runs_in(folder: str) -> list[Path]:
+    """Oldest first. Raises BadInput."""
+    from .store import runs
+
+    found = runs(Path(folder))
+    if not found:
+        raise BadInput(f"{folder}: no runs in this folder; wanted what --out named when the runs of one side were measured in turns")
+    return found
 
 
 def _print(found: "Comparison", shape: Shape) -> None:

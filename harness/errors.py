@@ -9,8 +9,8 @@ class Refusal(Exception):
     exit_code = 2
 
 
-class BadInput(Refusal):
-    """What the user wrote cannot be used.
+class BadInput(Refusal, ValueError):
+    """What the user wrote cannot be used. A ValueError, for callers from Python.
 
     One line per problem: `place: what was found; what was wanted; next step`, place = file:line:col, a flag or nothing.
     """

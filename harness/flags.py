@@ -15,12 +15,6 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
-class Format(StrEnum):
-    CSV = "csv"
-    JSON = "json"
-    MD = "md"
-
-
 Root = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder that holds the run folders.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest.")]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 from statistics import median
-from time import perf_counter
+from time import perf_counter, time
 from typing import NamedTuple
 
 import torch
@@ -131,6 +131,7 @@ class Bench:
 
     def _sample(self, case: Case) -> None:
         subject, _, timer, calls, _ = self.members[case.id]
+        started_unix_s = time()
         with subject.in_force():
             self.conditions.before()
             samples = timer.sample(calls)
@@ -141,7 +142,7 @@ class Bench:
             "wall_block_ms": samples.wall_block_ms,
             "hot_block_ms": samples.hot_block_ms,
             "graph_block_ms": samples.graph_block_ms,
-            "conditions": {"calls": calls, **late, **readings},
+            "conditions": {"calls": calls, "started_unix_s": started_unix_s, **late, **readings},
         }
         self.say({"event": "samples", "case": case.id, "quantities": quantities, "spent_s": samples.spent_s})
 

@@ -1,13 +1,19 @@
 """`attnbench report`, `show` and `export`: what a run found, as a page, in the terminal, and for other programs."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .errors import BadInput
-from .flags import DEFAULT_ROOT, Format, Root, RunName
+from ..reports.exports import names  # imports no format, and no pandas
+from .errors import BadInput, EnvironmentUnmet
+from .flags import DEFAULT_ROOT, Root, RunName
+
+STDOUT = "-"
 
 
 class Pages(StrEnum):
@@ -22,6 +28,15 @@ Output = Annotated[
         "--output", "-o", metavar="FILE", help="Default: report.html in the run folder or beside several runs; md goes to stdout."
     ),
 ]
+
+
+@contextmanager
+def written_to(path: Path, flag: str) -> Iterator[None]:
+    """Raises BadInput where the file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written ({error.strerror}); choose another place with {flag}") from None
 
 
 def report(
@@ -41,11 +56,9 @@ def report(
     if figures is not None:
         from ..reports.figures import write_figures
 
-        try:
+        with written_to(figures, "--figures DIR"):
             for path in write_figures(paths, figures):
                 typer.echo(path, err=True)
-        except OSError as error:
-            raise BadInput(f"{figures}: cannot write figures here ({error.strerror}); choose another with --figures DIR") from None
     if format_ is Pages.MD:
         from ..reports.markdown import markdown
 
@@ -53,12 +66,14 @@ def report(
         if output is None:
             typer.echo(text, nl=False)
         else:
-            write_whole(output, text)
+            with written_to(output, "--output FILE"):
+                write_whole(output, text)
             typer.echo(output)
         return
     from ..reports.html import write
 
-    page = write(paths, output)
+    with written_to(output or paths[0], "--output FILE"):
+        page = write(paths, output)
     typer.echo(page)
     if open_it:
         typer.launch(page.resolve().as_uri())
@@ -83,12 +98,35 @@ def show(
 
 
 def export(
-    run: RunName,
-    format_: Annotated[Format, typer.Option("--format", help="csv, json or md.")] = Format.CSV,
+    runs: RunNames,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(names())}.")] = "csv",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE|-", help="Written whole or not at all; - is stdout, the default.")
+    ] = STDOUT,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Print the run as a tidy table, one row per case."""
-    from ..reports.export import export as export_run
-    from .store import find_run
+    """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs. docs/exports.md has the formats."""
+    from ..reports.exports import NotExportable, PackageMissing
+    from ..reports.exports import export as exported
+    from .store import find_run, write_whole
 
-    typer.echo(export_run(find_run(run, out), format_.value), nl=False)
+    try:
+        done = exported([find_run(run, out) for run in runs], format_)
+    except NotExportable as error:
+        raise BadInput(f"export: {error}") from None
+    except PackageMissing as error:
+        raise EnvironmentUnmet(str(error)) from None
+    if output == STDOUT:
+        _refuse_bytes_in_terminal(done.content, format_)
+        typer.echo(done.content, nl=False)
+    else:
+        with written_to(Path(output), "--output FILE"):
+            write_whole(Path(output), done.content)
+        typer.echo(output)
+    for note in done.notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def _refuse_bytes_in_terminal(content: str | bytes, format_: str) -> None:
+    if isinstance(content, bytes) and sys.stdout.isatty():
+        raise BadInput(f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE")

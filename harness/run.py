@@ -32,12 +32,13 @@ SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How a run is started, whatever it measures. `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose
-    counters are read, where it is not the one that torch uses."""
+    counters are read, where it is not the one that torch uses. `is_guest`: in a process that goes on after the run, see Signals."""
 
     command: Sequence[str]
     listener: Listener
     wait: bool = False
     gpu_uuid: str | None = None
+    is_guest: bool = False
 
 
 def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Outcome:
@@ -50,7 +51,11 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
 @contextmanager
 def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Iterator[Course]:
     """A new run folder and the device, for a run whose steps the caller takes. Raises Refusal."""
-    with Signals() as signals, first_worker(scenario.device, signals) as worker, device_for(worker, manner, signals):
+    with (
+        Signals(is_guest=manner.is_guest) as signals,
+        first_worker(scenario.device, signals) as worker,
+        device_for(worker, manner, signals),
+    ):
         device = worker.ready["device"]
         groups, walls, studies, duplicates = select(scenario, device, choice)
         memory_gib = scenario.limits.memory_gib
@@ -95,7 +100,7 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
     if meta.get("kernels"):
         raise BadInput(f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again, what was compiled is kept")
     scenario = meta["scenario"]
-    with Signals() as signals, first_worker(meta["device"], signals) as worker, device_for(worker, manner, signals):
+    with Signals(is_guest=manner.is_guest) as signals, first_worker(meta["device"], signals) as worker, device_for(worker, manner, signals):
         changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]
         if changed and not force:
             raise EnvironmentUnmet(difference(changed[0], meta["environment"], worker.ready["environment"]))

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -13,12 +14,16 @@ class Signals:
     """The first signal is noticed while waiting for a worker, never in the middle of a write; a second one ends everything at once.
 
     `rest` and `watch` serve a program that does other things between the steps of a run: there signals are its own affair.
+
+    As a guest in somebody else's process it leaves that alone: a second signal is ignored while the first one ends the run in order.
+    Outside the main thread Python lets nobody listen to signals, and none is noticed.
     """
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def __init__(self, advice: str = "attnbench run --resume finds what was saved") -> None:
+    def __init__(self, advice: str = "attnbench run --resume finds what was saved", *, is_guest: bool = False) -> None:
         self.advice = advice
+        self.is_guest = is_guest
         self.received: int | None = None
         self.second: Callable[[], None] = lambda: None
         self.wake_fd, self._write_fd = os.pipe()
@@ -35,7 +40,8 @@ class Signals:
 
     def watch(self) -> None:
         """Safe to call twice, as `rest` is."""
-        for number in self.NUMBERS if not self._before else ():
+        listening = not self._before and threading.current_thread() is threading.main_thread()
+        for number in self.NUMBERS if listening else ():
             self._before[number] = signal.signal(number, self._note)
 
     def rest(self) -> None:
@@ -50,6 +56,8 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
+            if self.is_guest:
+                return
             try:
                 self.second()
             finally:

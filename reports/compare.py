@@ -1,7 +1,8 @@
 """Two runs, or the backends of one run, compared case by case; compare_text.py says it in words."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ from .analysis.context import device_name
 from .analysis.gate import Gate, Outcome, apply
 from .analysis.problems import Row, problem
 from .analysis.side import Side, never, side_of
+from .analysis.turns import in_turns
 from .analysis.verdict import Finding, GeometricMean, Terms, geometric_mean, judge
 from .floor import Floor, newest_floor
 from .read import BadRun, Document, Run, read_run
-from .words import visible
+from .words import plural, visible
 
 FACTS = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
 """What a run must share with one that takes it up again (harness.run.FINGERPRINT)."""
@@ -40,6 +42,15 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """What a comparison needs of one side."""
+
+    named: Named
+    sides: Sequence[Side]
+    notes: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
     """A fact of the environment that is not equal; None where it is not known."""
 
@@ -50,12 +61,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """What is compared with what, as (base, new). `baseline`: the backend that the others of one run are held against, else None."""
+    """What is compared with what, as (base, new). `baseline`: the backend that the others of one run are held against, else None.
+
+    `turns`: how many runs each of the two is, measured in turns; None where each is one run.
+    """
 
     base: Named
     new: Named
     pairs: Sequence[tuple[Side | None, Side | None]]
     baseline: str | None = None
+    turns: int | None = None
     differences: Sequence[Difference] = ()
     notes: Sequence[str] = ()
 
@@ -76,23 +91,53 @@ class Comparison:
 def compare_runs(base: Folder, new: Folder, gate: Gate | None, *, allow_different_devices: bool = False) -> Comparison:
     """Case by case, by case id. Raises BadRun, NotComparable and DifferentDevices."""
     # One run after the other, so that the samples of only one are in memory.
-    (before, before_sides, before_notes), (now, now_sides, now_notes) = _taken(base), _taken(new)
-    if before.name == now.name and before.path != now.path:
-        before, now = (Named(name=str(one.path), path=one.path, meta=one.meta) for one in (before, now))
-    _refuse_other_device(before, now, allow=allow_different_devices)
-    differences = _differences(before.meta, now.meta)
-    old = {side.case: side for side in before_sides}
-    fresh = {side.case: side for side in now_sides}
+    before, now = _taken(base), _taken(new)
+    if before.named.name == now.named.name and before.named.path != now.named.path:
+        before, now = (replace(one, named=replace(one.named, name=str(one.named.path))) for one in (before, now))
+    return _judged(_matched(before, now, allow_different_devices=allow_different_devices), gate)
+
+
+def compare_turns(base: Sequence[Folder], new: Sequence[Folder], gate: Gate | None, *, allow_different_devices: bool = False) -> Comparison:
+    """Runs of one code and runs of another, measured in turns: the first of one with the first of the other, and so on.
+
+    Raises BadRun, NotComparable and DifferentDevices.
+    """
+    if len(base) != len(new):
+        raise NotComparable(f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one run of each")
+    sides = []
+    for side in (base, new):
+        runs = [_taken(path) for path in side]
+        for other in runs[1:]:
+            _refuse_other_device(runs[0].named, other.named, allow=False)
+        first, last = runs[0].named, runs[-1].named
+        named = first if len(runs) == 1 else replace(first, name=f"{len(runs)} runs, {first.name} to {last.name}")
+        notes = [f"{_said(run.named)}: {note}" for run in runs for note in run.notes]
+        sides.append(Taken(named=named, sides=in_turns([run.sides for run in runs]), notes=notes))
+    matched = _matched(*sides, allow_different_devices=allow_different_devices)
+    return _judged(replace(matched, turns=len(base)), gate)
+
+
+def _matched(before: Taken, now: Taken, *, allow_different_devices: bool) -> Matched:
+    """By case id."""
+    _refuse_other_device(before.named, now.named, allow=allow_different_devices)
+    old = {side.case: side for side in before.sides}
+    fresh = {side.case: side for side in now.sides}
     if not old.keys() & fresh.keys():
-        raise NotComparable(f"{_said(now)} and {_said(before)} have no case in common; compare runs of the same scenario")
+        raise NotComparable(f"{_said(now.named)} and {_said(before.named)} have no case in common; compare runs of the same scenario")
     pairs = [(old.get(case), side) for case, side in fresh.items()] + [(side, None) for case, side in old.items() if case not in fresh]
-    notes = [f"{_said(one)}: {note}" for one, some in ((before, before_notes), (now, now_notes)) for note in some]
-    return _judged(Matched(base=before, new=now, pairs=pairs, differences=differences, notes=notes), gate)
+    return Matched(
+        base=before.named,
+        new=now.named,
+        pairs=pairs,
+        differences=_differences(before.named.meta, now.named.meta),
+        notes=[f"{_said(one.named)}: {note}" for one in (before, now) for note in one.notes],
+    )
 
 
 def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparison:
     """Every other backend of a run with `baseline`, problem by problem. Raises BadRun and NotComparable."""
-    run, sides, notes = _taken(path)
+    taken = _taken(path)
+    run, sides = taken.named, taken.sides
     known = list(dict.fromkeys(side.backend for side in sides))
     if baseline not in known:
         raise NotComparable(f"--baseline: no backend {visible(repr(baseline))} in {_said(run)}; there are: {visible(', '.join(known))}")
@@ -100,16 +145,19 @@ def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparis
     pairs = [(against.get(_problem_of(side)), side) for side in sides if side.backend != baseline]
     if not any(base is not None for base, _ in pairs):
         raise NotComparable(f"{_said(run)} has no other backend on a problem of {visible(baseline)}")
-    return _judged(Matched(base=run, new=run, baseline=baseline, pairs=pairs, notes=notes), gate)
+    return _judged(Matched(base=run, new=run, baseline=baseline, pairs=pairs, notes=taken.notes), gate)
 
 
 def _judged(matched: Matched, gate: Gate | None) -> Comparison:
     floor = newest_floor((matched.base.path.parent, matched.new.path.parent), _identity(matched.new.meta))
+    run_noise_ratio = floor.run_noise_ratio if floor else 0.0
     terms = Terms(
-        given=gate.margins if gate else {},
-        paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
-        unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
+        given=gate.given if gate else {},
+        # A turn's two values come from two processes; the mean of several turns is noisy by so much less.
+        paired_floor_ratio=run_noise_ratio / sqrt(matched.turns) if matched.turns else floor.paired_noise_ratio if floor else 0.0,
+        unpaired_floor_ratio=run_noise_ratio,
         same_run=matched.baseline is not None,
+        in_turns=matched.turns is not None,
         environment_differs=any(one.fact not in COMPARED for one in matched.differences),
     )
     findings = judge(matched.pairs, terms)
@@ -132,12 +180,13 @@ def _judged(matched: Matched, gate: Gate | None) -> Comparison:
     )
 
 
-def _taken(path: Folder) -> tuple[Named, list[Side], list[str]]:
-    """What a comparison needs of a run; the samples are not kept."""
+def _taken(path: Folder) -> Taken:
+    """The samples are not kept."""
     run = read_run(path)
     if not run.rows:
         raise NotComparable(f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or compare another run")
-    return Named(name=str(run.meta["run"]), path=run.path, meta={**run.meta, "cases": []}), _sides(run), run.notes
+    named = Named(name=str(run.meta["run"]), path=run.path, meta={**run.meta, "cases": []})
+    return Taken(named=named, sides=_sides(run), notes=run.notes)
 
 
 def _sides(run: Run) -> list[Side]:

@@ -12,8 +12,7 @@ from .analysis.problems import AXES, label, problem, varying_axes
 from .analysis.side import UNFINISHED
 from .analysis.verdict import CODES, DEFAULT_MARGIN, MOST_RAISED_RATIO, SAME, UNDECIDED, WORDS, Finding, GeometricMean
 from .compare import Comparison, Matched
-from .export import markdown_cell
-from .words import STATUS_WORDS, bytes_text, list_text, number_text, plural, time_text, times_text, visible
+from .words import STATUS_WORDS, bytes_text, list_text, markdown_cell, number_text, plural, time_text, times_text, visible
 
 SCHEMA = 1
 MOST_ROWS = 100
@@ -24,7 +23,7 @@ TITLES = {"latency": "latency", "peak_bytes": "peak bytes", "energy_per_call": "
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 HINTS = {
     "one_process": "a standard run (--plan standard) would decide",
-    "interval_wide": "a longer run (--plan rigorous) on an idle machine narrows it",
+    "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
     "contended": "measure again on an idle machine",
 }
 
@@ -86,10 +85,11 @@ def as_json(comparison: Comparison) -> str:
     head = {
         "schema": SCHEMA,
         **{
-            name: {"run": run.meta["run"], "path": str(run.path), "device": run.meta["device"]}
+            name: {"run": run.meta["run"] if matched.turns is None else run.name, "path": str(run.path), "device": run.meta["device"]}
             for name, run in (("base", matched.base), ("new", matched.new))
         },
         "baseline": matched.baseline,
+        "turns": matched.turns,
         "geometric_mean": {
             "all": _mean_fields(comparison.mean),
             "backends": {name: _mean_fields(m) for name, m in comparison.means.items()},
@@ -164,7 +164,8 @@ def _heading(matched: Matched) -> Iterator[str]:
         yield f"Run {clipped_line(matched.new.name)}: every backend against {clipped(matched.baseline)}."
         return
     yield f"New: {clipped_line(matched.new.name)} ({clipped(device_name(matched.new.meta))})."
-    yield f"Base: {clipped_line(matched.base.name)} ({clipped(device_name(matched.base.meta))}). A ratio is new over base."
+    turns = "" if matched.turns is None else f", of {plural(matched.turns, 'turn')} of one run each"
+    yield f"Base: {clipped_line(matched.base.name)} ({clipped(device_name(matched.base.meta))}). A ratio is new over base{turns}."
 
 
 def _counted(some: Sequence[Finding]) -> str:
@@ -245,7 +246,8 @@ def percent_text(ratio: float) -> str:
 
 
 def _gate(outcome: Outcome) -> str:
-    wanted = ", ".join(f"{metric} {percent_text(margin)}" for metric, margin in outcome.gate.margins.items())
+    margins = outcome.gate.margins.items()
+    wanted = ", ".join(f"{metric} {'noise' if margin is None else percent_text(margin)}" for metric, margin in margins)
     if outcome.passed:
         unsure = f"; {plural(len(outcome.undecided), 'comparison')} undecided" if outcome.undecided else ""
         return f"Gate {wanted}: passed{unsure}."

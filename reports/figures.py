@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
 from .bars import draw as draw_bars
@@ -16,7 +17,10 @@ PNG_DPI = 200
 
 
 def write_figures(run_paths: Sequence[str | Path], folder: str | Path, kinds: Sequence[Kind] = ("svg", "png")) -> list[Path]:
-    """Every figure of the page in black on white, named by section and number: latency-1.svg. Raises BadRun and OSError."""
+    """Every figure of the page in black on white, named by section and number: latency-1.svg. Each file is whole or absent.
+
+    Raises BadRun and OSError.
+    """
     runs = [read_run(path) for path in run_paths]
     table, meta = frame(runs), told(runs)
     backends = list(dict.fromkeys(table["backend"]))
@@ -36,8 +40,11 @@ def write_figures(run_paths: Sequence[str | Path], folder: str | Path, kinds: Se
 def _write(figure: Figure | Bars, backends: Sequence[str], stem: Path, kinds: Sequence[Kind]) -> Iterator[Path]:
     for kind in kinds:
         path = stem.with_suffix(f".{kind}")
-        if isinstance(figure, Bars):
-            draw_bars(figure, path, PNG_DPI)
-        else:
-            draw(figure, backends, path, PNG_DPI)
+        with TemporaryDirectory(prefix=".", dir=path.parent) as unfinished:
+            drawn = Path(unfinished) / path.name  # of the same name: an SVG's ids are made from it
+            if isinstance(figure, Bars):
+                draw_bars(figure, drawn, PNG_DPI)
+            else:
+                draw(figure, backends, drawn, PNG_DPI)
+            drawn.replace(path)
         yield path

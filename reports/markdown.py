@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .blocks import Badges, Bars, Block, Figure, Maps, Table, Text
-from .export import markdown_cell
 from .load import frame, read_run, told
 from .sections import shown
+from .words import markdown_cell
 
 MOST_BYTES = 900_000
 """A GitHub job summary of more than 1024 KiB is dropped whole."""

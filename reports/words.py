@@ -34,6 +34,12 @@ def visible(text: str, *, lines: bool = False) -> str:
     return (_CONTROL_IN_LINES if lines else _CONTROL).sub(spell, text)
 
 
+def markdown_cell(text: str) -> str:
+    """The text for a cell or a line of Markdown, where none of its signs means anything."""
+    entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
+    return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", re.sub("[&<>@]", lambda found: entities[found.group()], visible(text)))
+
+
 def count_text(count: float) -> str:
     """8192 as 8k, 1000 as 1000."""
     whole = int(count)

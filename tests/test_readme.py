@@ -38,6 +38,9 @@ def test_links_lead_to_files():
         "docs/method.md",
         "docs/format.md",
         "docs/pytest.md",
+        "docs/exports.md",
+        "docs/api.md",
+        "docs/ci.md",
         "results/README.md",
         "scenarios/README.md",
     ):

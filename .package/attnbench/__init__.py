@@ -1,22 +1,38 @@
 """attnbench: which attention implementation to use, how long a sequence fits, and whether to believe the answer.
 
-Public names are loaded when first used, so that `import attnbench` imports neither torch nor pandas:
+Public names are loaded when first used, so that `import attnbench` imports neither torch nor pandas. docs/api.md has examples.
 
+- `run(scenario)`: measure a scenario, and get its `Run`; `open_run(path)`: one that was measured before.
 - `load(run)`: a run's rows as one tidy `pandas.DataFrame`.
+- `Refusal`, and of its kinds `BadInput` (a ValueError) and `EnvironmentUnmet`: why nothing was measured; `BadRun` (a ValueError): a folder that
+  cannot be read as a run.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .harness.api import Run, open_run, run
+    from .harness.errors import BadInput, EnvironmentUnmet, Refusal
     from .reports.load import load
+    from .reports.read import BadRun
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load"]
+__all__ = ["BadInput", "BadRun", "EnvironmentUnmet", "Refusal", "Run", "__version__", "load", "open_run", "run"]
+
+_HOMES = {
+    **dict.fromkeys(("Run", "open_run", "run"), "harness.api"),
+    **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.errors"),
+    "load": "reports.load",
+    "BadRun": "reports.read",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "load":
-        from .reports.load import load
-
-        return load
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'attnbench' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

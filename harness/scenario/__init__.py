@@ -33,9 +33,9 @@ from .grid import AXES, AxisValues, Values, case_values, combinations, grid_size
 from .messages import lines
 from .names import FOLDER, find, summaries
 from .yaml_document import Document, shown
-from .yaml_text import read_yaml
+from .yaml_text import parse_yaml, read_yaml
 
-__all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "load", "schema", "summaries"]
+__all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "from_text", "load", "schema", "summaries"]
 
 
 Measure = Literal["latency", "memory", "utilization", "energy", "graphs", "kernels"]
@@ -157,6 +157,11 @@ def load(path_or_name: str | Path, changes: Iterable[str] = ()) -> Scenario:
 def from_axes(flags: Mapping[str, str | bool], changes: Iterable[str] = (), *, find_wall: bool = False) -> Scenario:
     """A scenario from flags: {"backends": "naive,fused", "seq_len": "512,1k", "causal": True}. Raises BadInput."""
     return validated(flag_document(flags, find_wall=find_wall), changes)
+
+
+def from_text(text: str, origin: str, changes: Iterable[str] = ()) -> Scenario:
+    """A scenario from YAML that stands in no file; messages begin with `origin`. Raises BadInput."""
+    return validated(parse_yaml(text, origin), changes)
 
 
 def from_mapping(data: Mapping[str, Any], origin: str, changes: Iterable[str] = ()) -> Scenario:

@@ -8,10 +8,15 @@ from .verdict import UNDECIDED, Finding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """`margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %."""
+    """`margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: as without a gate, by the noise of the machine."""
 
-    margins: Mapping[str, float]
+    margins: Mapping[str, float | None]
     fail_on_undecided: bool = False
+
+    @property
+    def given(self) -> dict[str, float]:
+        """Those that were given as numbers."""
+        return {metric: margin for metric, margin in self.margins.items() if margin is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

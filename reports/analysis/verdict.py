@@ -43,13 +43,14 @@ ALPHA = 1 - CONFIDENCE
 class Terms:
     """How to judge. `given`: margins that the user named, used as given. The floors are A/A noise, whose double raises default margins.
 
-    `same_run`: two backends of one run, where another status is no change.
+    `same_run`: two backends of one run, where another status is no change. `in_turns`: one value per run (turns.py).
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
     paired_floor_ratio: float = 0.0
     unpaired_floor_ratio: float = 0.0
     same_run: bool = False
+    in_turns: bool = False
     environment_differs: bool = False
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
@@ -185,7 +186,7 @@ def _latency(base: Side, new: Side, terms: Terms) -> Finding:
 def _energy(base: Side, new: Side, terms: Terms) -> Finding:
     if not new.energy_j:
         return Finding(metric="energy_per_call", base=base, new=new, verdict=UNDECIDED, reasons=("missing",))
-    alike = base.energy_j == new.energy_j
+    alike = base.energy_j == new.energy_j or (terms.in_turns and len(base.energy_j) == len(new.energy_j))
     together = paired_contrast(new.energy_j, base.energy_j) if alike else None
     return _estimated("energy_per_call", base, new, unpaired_contrast(new.energy_j, base.energy_j), together, terms)
 

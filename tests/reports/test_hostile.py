@@ -4,12 +4,14 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from attnbench.reports.export import export
+from attnbench.reports.exports import export
 from attnbench.reports.html import render
 from attnbench.reports.words import visible
 
@@ -62,8 +64,14 @@ def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> N
     assert json.loads(data)["columns"]["backend"]["of"][0] == visible(HOSTILE)
 
 
+def text_of(run: Path, name: str) -> str:
+    content = export(run, name).content
+    assert isinstance(content, str)
+    return content
+
+
 def test_csv_cells_are_no_formulas_and_no_control_bytes(run: Path) -> None:
-    text = export(run, "csv")
+    text = text_of(run, "csv")
     cells = [cell for line in csv.reader(io.StringIO(text)) for cell in line]
     assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not cell[1:2].isdigit()]
     assert "'=cmd()|' /C calc'!A0" in cells
@@ -71,15 +79,32 @@ def test_csv_cells_are_no_formulas_and_no_control_bytes(run: Path) -> None:
 
 
 def test_json_keeps_the_name_as_it_was(run: Path) -> None:
-    text = export(run, "json")
+    text = text_of(run, "json")
     text.encode("ascii")
     assert json.loads(text)[0]["backend"] == HOSTILE
 
 
 def test_markdown_has_no_markup_of_theirs(run: Path) -> None:
-    text = export(run, "md")
+    text = text_of(run, "md")
     assert "<" not in text
     assert "\x1b" not in text
     assert not re.search(r"(?<!\\)\[red", text)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("name", ["pytest-benchmark", "github-benchmark", "chrome-trace"])
+def test_names_that_other_programs_print_hold_no_control_byte(run: Path, name: str) -> None:
+    text = text_of(run, name)
+    text.encode("ascii")
+
+    def strings(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            value = [*value, *value.values()]
+        yield from (
+            [value] if isinstance(value, str) else (inner for one in value for inner in strings(one)) if isinstance(value, list) else ()
+        )
+
+    said = [one for one in strings(json.loads(text)) if "img src" in one]
+    assert said
+    assert not [one for one in said if re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", one)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.export import export
+from attnbench.reports.exports import export
 from attnbench.reports.html import write
 
 from .fake_runs import case, problem, quickstart, row, write_run
@@ -179,7 +179,7 @@ def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Pa
     with page.expect_download() as download:
         page.get_by_role("button", name="Download JSON").click()
     same = json.loads(download.value.path().read_text())
-    wanted = json.loads(export(quickstart(tmp_path, lengths=(512, 2048, 8192)), "json"))
+    wanted = json.loads(export(quickstart(tmp_path, lengths=(512, 2048, 8192)), "json").content)
     for of_csv, of_json in zip(rows, same, strict=True):
         (exact,) = (one for one in wanted if one["case"] == of_csv["case"])
         assert of_json["case"] == of_csv["case"]

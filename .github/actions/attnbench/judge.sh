@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Judges what measure.sh left in OUT: comparison and report as Markdown for the job's summary, the page, and the exit code of the gate.
+#
+# GATE      margins, as compare --gate takes them            FAIL_ON_UNDECIDED  true: exit 3 also where nothing could be decided
+# BASELINE  run to compare with, where no BASE was measured   GITHUB_STEP_SUMMARY GITHUB_OUTPUT  files of a job; without them the terminal
+# Others as in measure.sh. Exit codes: 0, 1 a case failed and nothing was compared, 2 bad input, 3 regression, 4 other devices.
+set -euo pipefail
+: "${OUT:?}" "${HEAD:=.}" "${PYTHON:=python}" "${CODE:=}" "${GATE:=latency: 5%, peak_bytes: 0%}" "${FAIL_ON_UNDECIDED:=false}" "${BASELINE:=}"
+: "${MOST_BYTES:=1000000}" # GitHub drops a summary of more than 1024 KiB whole
+
+attnbench() {
+    env ${CODE:+PYTHONPATH="$(cd "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}"} "$PYTHON" -m attnbench "$@"
+}
+
+run=$OUT/head/latest
+code=0
+compared=()
+if [ -e "$OUT/base" ]; then
+    compared=("$OUT/base" "$OUT/head" --turns)
+elif [ -n "$BASELINE" ]; then
+    compared=("$BASELINE" "$run")
+fi
+: >"$OUT/summary.md"
+if [ ${#compared[@]} -gt 0 ]; then
+    gate=(--gate "$GATE")
+    if [ "$FAIL_ON_UNDECIDED" = true ]; then gate+=(--fail-on-undecided); fi
+    attnbench compare "${compared[@]}" "${gate[@]}" --format md >"$OUT/summary.md" || code=$?
+    attnbench compare "${compared[@]}" "${gate[@]}" --format json >"$OUT/compare.json" || [ $? -eq "$code" ]
+else
+    code=$(<"$OUT/head.code") # nothing to compare with: cases that failed are what the job is about
+fi
+attnbench report "$run" --output "$OUT/report.html" >/dev/null
+attnbench report "$run" --format md --output "$OUT/report.md" >/dev/null
+
+summary=$OUT/summary.md
+if [ $(($(wc -c <"$summary") + $(wc -c <"$OUT/report.md"))) -le "$MOST_BYTES" ]; then
+    { echo && cat "$OUT/report.md"; } >>"$summary"
+else
+    printf '\nThe report is too long for a summary; the page has it.\n' >>"$summary"
+fi
+if [ -n "${GITHUB_STEP_SUMMARY:-}" ]; then
+    cat "$summary" >>"$GITHUB_STEP_SUMMARY"
+else # in a terminal
+    [ ${#compared[@]} -eq 0 ] || attnbench compare "${compared[@]}" "${gate[@]}" || [ $? -eq "$code" ]
+    echo "$summary $OUT/report.html"
+fi
+case $code in 0) verdict=passed ;; 3) verdict=failed ;; *) verdict=none ;; esac
+printf 'code=%s\nverdict=%s\nreport=%s\n' "$code" "$verdict" "$OUT/report.html" >>"${GITHUB_OUTPUT:-/dev/null}"
+if [ "$code" -eq 3 ]; then echo "${GITHUB_ACTIONS:+::error title=attnbench::}slower, or more memory, by more than $GATE; see the summary" >&2; fi
+exit "$code"

@@ -1,0 +1,59 @@
+"""Runs as files for other programs: every module of this folder whose name does not begin with an underscore is a format.
+
+`pytest_benchmark.py` is the format pytest-benchmark. docs/exports.md says what each holds, and where its rows that are not ok are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+from ..read import Run, read_run
+from ..words import list_text
+
+
+class NotExportable(ValueError):
+    """One line: there is no such format, or the runs do not fit into it."""
+
+
+class PackageMissing(ImportError):
+    """One line: the format needs a package that is not installed, and how to install it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """What is to be written, and `notes` for people: what is not in it, and why."""
+
+    content: str | bytes
+    notes: tuple[str, ...] = ()
+
+
+class Format(Protocol):
+    """`MEANING` says in a few words who reads it."""
+
+    MEANING: str
+
+    def export(self, runs: Sequence[Run]) -> Exported:
+        """Raises NotExportable and PackageMissing."""
+
+
+def names() -> list[str]:
+    """All formats; nothing of theirs is imported."""
+    return sorted(module.name.replace("_", "-") for module in iter_modules(__path__) if not module.name.startswith("_"))
+
+
+def load(name: str) -> Format:
+    """Raises NotExportable."""
+    if name not in names():
+        raise NotExportable(f"no format {name!r}; there are: {list_text(names())}")
+    return cast(Format, import_module(f"{__name__}.{name.replace('-', '_')}"))
+
+
+def export(run: str | Path | Sequence[str | Path], name: str) -> Exported:
+    """One run or several in a format. Raises BadRun, NotExportable and PackageMissing."""
+    form = load(name)
+    runs = [read_run(path) for path in ([run] if isinstance(run, str | Path) else run)]
+    done = form.export(runs)
+    return Exported(content=done.content, notes=(*(f"{one.meta['run']}: {note}" for one in runs for note in one.notes), *done.notes))

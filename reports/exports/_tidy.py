@@ -1,0 +1,14 @@
+"""The tidy table that csv, json, md and parquet share: one row per planned case, with status and reason; `run` where there are several."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ..load import NESTED_COLUMNS, frame
+from ..read import Run
+
+
+def tidy(runs: Sequence[Run]) -> pd.DataFrame:
+    """Without samples and logs, which stay in the run's folder."""
+    left_out = [*NESTED_COLUMNS, "log_tail", *(["run"] if len(runs) == 1 else [])]
+    return frame(runs).drop(columns=left_out)

@@ -1,0 +1,145 @@
+"""A run over time in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
+
+Each run is a process of the trace. Its threads hold the blocks of one worker each, walls and studies, and what ran under the sampler; its
+counters are what the sampler saw.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from math import inf
+from typing import Any
+
+from ..analysis.context import device_name
+from ..analysis.side import NOT_REACHED
+from ..analysis.timeline import GAP_PERIODS, QUANTITIES
+from ..read import Document, Run
+from ..telemetry import telemetry
+from ..words import plural, visible
+from . import Exported
+
+MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"
+CASES, BESIDE, WINDOWS, FIRST_WORKER = 1, 2, 3, 10
+"""Threads: where cases start, walls and studies, what ran while the device was sampled, blocks of the first worker."""
+US_PER_S = 1e6
+
+Event = dict[str, Any]
+
+
+def export(runs: Sequence[Run]) -> Exported:
+    """Times are microseconds since the earliest run began."""
+    parts = [(number, run, list(_events(run))) for number, run in enumerate(runs, start=1)]
+    zero_s = min((event["ts"] for _, _, events in parts for event in events), default=0.0)
+    events: list[Event] = []
+    notes: list[str] = []
+    for pid, run, found in parts:
+        events += [{**name, "pid": pid, "ts": 0} for name in _names(run, {event["tid"] for event in found})]
+        moved = [_moved(event, pid, zero_s) for event in found]
+        events += sorted(moved, key=lambda event: (event["ts"], -event.get("dur", 0)))
+        notes += _not_drawn(run)
+    never = [{"run": run.meta["run"], **one} for run in runs for one in _never_started(run)]
+    other = {"runs": [run.meta["run"] for run in runs], "not_started": never}
+    document = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": other}
+    return Exported(content=json.dumps(document, allow_nan=False) + "\n", notes=tuple(notes))
+
+
+def _moved(event: Event, pid: int, zero_s: float) -> Event:
+    """From seconds since 1970 to the trace's own time."""
+    times = {"ts": (event["ts"] - zero_s) * US_PER_S}
+    times |= {"dur": event["dur"] * US_PER_S} if "dur" in event else {}
+    return {**event, "pid": pid, **{name: round(value, 1) for name, value in times.items()}}
+
+
+def _names(run: Run, threads: set[int]) -> Iterator[Event]:
+    """Metadata: what the process and its threads are called, and in which order they stand."""
+    known = {CASES: "cases, where each began", BESIDE: "walls and studies", WINDOWS: "while the device was sampled"}
+    yield _metadata("process_name", 0, {"name": f"{visible(str(run.meta['run']))}, {visible(device_name(run.meta))}"})
+    for tid in sorted(threads - {0}):
+        yield _metadata("thread_name", tid, {"name": known.get(tid) or f"worker {tid - FIRST_WORKER + 1}: blocks"})
+        yield _metadata("thread_sort_index", tid, {"sort_index": tid})
+
+
+def _metadata(name: str, tid: int, args: Mapping[str, Any]) -> Event:
+    return {"name": name, "ph": "M", "tid": tid, "args": args}
+
+
+def _events(run: Run) -> Iterator[Event]:
+    """With `ts` and `dur` in seconds, the former since 1970."""
+    for row in run.rows:
+        yield from _case(row)
+    for one in (*run.walls, *run.studies):
+        if (began_s := _unix_s(one.get("started_utc"))) is not None:
+            yield {**_slice(one, BESIDE, began_s, one.get("spent_s") or 0.0), "cat": one["kind"], "args": _told(one)}
+    yield from _sampled(run)
+
+
+def _case(row: Document) -> Iterator[Event]:
+    """Where the case began, as an instant, for its phases took turns with those of its group, untimed; then its blocks."""
+    if (began_s := _unix_s(row.get("started_utc"))) is not None:
+        args = {**_told(row), "spent_s": row.get("spent_s"), "peak_bytes": row.get("peak_bytes")}
+        name = _name(row) if row["status"] == "ok" else f"{row['status']}: {_name(row)}"
+        yield {"name": name, "cat": row["status"], "ph": "i", "s": "t", "ts": began_s, "tid": CASES, "args": args}
+    for process, blocks in enumerate(row.get("conditions") or []):
+        for number, block in enumerate(blocks):
+            if "started_unix_s" in block and block.get("wall_s", -1) >= 0:
+                event = _slice(row, FIRST_WORKER + process, block["started_unix_s"], block["wall_s"])
+                yield {**event, "cat": visible(row["backend"]), "args": {"block": number, **block}}
+
+
+def _sampled(run: Run) -> Iterator[Event]:
+    """Stretches in which one thing ran under the sampler, and what the sampler saw."""
+    samples = telemetry(run.path)
+    if not len(samples):
+        return
+    table = samples.astype(object).where(samples.notna(), None).to_dict("records")
+    moments = [(began_s, sample) for sample in table if (began_s := _unix_s(sample["utc"])) is not None]
+    period_s = samples.attrs["period_s"] or inf
+    stretch, last_s = 0, -inf
+    numbered = []
+    for moment_s, sample in moments:
+        stretch += not 0 <= moment_s - last_s <= GAP_PERIODS * period_s
+        last_s = moment_s
+        numbered.append(((stretch, sample["what"]), moment_s))
+        for quantity in QUANTITIES.get(sample["kind"], ()):
+            if (value := sample[quantity.column]) is not None:
+                yield {"name": quantity.column, "ph": "C", "ts": moment_s, "tid": 0, "args": {quantity.column: value}}
+    for (_, what), group in groupby(numbered, key=lambda pair: pair[0]):
+        times = [moment_s for _, moment_s in group]
+        yield {"name": visible(what), "cat": "sampled", "ph": "X", "ts": times[0], "dur": times[-1] - times[0], "tid": WINDOWS, "args": {}}
+
+
+def _slice(one: Document, tid: int, began_s: float, dur_s: float) -> Event:
+    return {"name": _name(one), "ph": "X", "ts": began_s, "dur": dur_s, "tid": tid}
+
+
+def _name(one: Document) -> str:
+    return visible(one["case"])
+
+
+def _told(one: Document) -> dict[str, Any]:
+    """How it ended."""
+    return {"status": one["status"], "reason": visible(one["reason"]), "attempt": one.get("attempt")}
+
+
+def _unix_s(stamp: Any) -> float | None:
+    try:
+        return datetime.fromisoformat(stamp).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+def _never_started(run: Run) -> list[dict[str, Any]]:
+    """Cases without a moment to be drawn at, such as those that are predicted not to fit."""
+    found = [row for row in run.rows if _unix_s(row.get("started_utc")) is None]
+    missing = [{"case": case["case"], "status": NOT_REACHED, "reason": "planned; the run ended before it started"} for case in run.missing]
+    return [{"case": row["case"], "status": row["status"], "reason": row["reason"]} for row in found] + missing
+
+
+def _not_drawn(run: Run) -> Iterator[str]:
+    if never := len(_never_started(run)):
+        yield f"{run.meta['run']}: {plural(never, 'case')} never started; the trace lists them under otherData, with their reasons"
+    blocks = [block for row in run.rows for process in row.get("conditions") or [] for block in process]
+    timeless = any(row.get("block_ms") for row in run.rows) and not any("started_unix_s" in block for block in blocks)
+    if timeless:
+        yield f"{run.meta['run']}: measured before attnbench kept when a block began; no block is in the trace"

@@ -1,0 +1,33 @@
+"""Comma-separated values, for spreadsheets: a cell that would be taken for a formula is made text."""
+
+import csv
+import re
+from collections.abc import Sequence
+from io import StringIO
+from typing import Any
+
+from ..analysis.problems import records
+from ..read import Run
+from ..words import visible
+from . import Exported
+from ._tidy import tidy
+
+MEANING = "a table for spreadsheets"
+
+
+def export(runs: Sequence[Run]) -> Exported:
+    table = tidy(runs)
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_cell(str(column)) for column in table.columns])
+    writer.writerows([_cell(value) for value in row.values()] for row in records(table))
+    return Exported(content=text.getvalue())
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return value
+    # A spreadsheet takes a cell that begins so for a formula; a quote in front makes it text.
+    return f"'{visible(value)}" if re.match(r"\s*[=+\-@＝＋－＠]|[\t\r\n]", value) else visible(value)

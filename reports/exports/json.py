@@ -1,0 +1,16 @@
+"""One JSON array with an object per case, a line each; missing is null."""
+
+import json
+from collections.abc import Sequence
+
+from ..analysis.problems import records
+from ..read import Run
+from . import Exported
+from ._tidy import tidy
+
+MEANING = "an array of objects, for programs"
+
+
+def export(runs: Sequence[Run]) -> Exported:
+    lines = [json.dumps(row, allow_nan=False) for row in records(tidy(runs))]
+    return Exported(content="[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n")

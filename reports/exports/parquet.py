@@ -1,0 +1,51 @@
+"""Apache Parquet, for pandas, DuckDB and the like: the tidy table with its types, and the raw samples as nested lists."""
+
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from io import BytesIO
+from typing import Any
+
+from ..load import frame, told
+from ..read import SAMPLES, Run
+from . import Exported, PackageMissing
+from ._tidy import tidy
+
+MEANING = "a typed table with raw samples; needs pyarrow"
+METADATA = b"attnbench"
+
+
+def export(runs: Sequence[Run]) -> Exported:
+    """The file's metadata says under `attnbench` what the runs were, as run.json does."""
+    if find_spec("pyarrow") is None:
+        raise PackageMissing("parquet needs pyarrow, which is not installed: pip install 'attnbench[parquet]'")
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    table = tidy(runs)
+    arrays = {name: pa.array(map(_encodable, table[name].tolist()), _type(str(table[name].dtype))) for name in map(str, table.columns)}
+    samples = pa.list_(pa.list_(pa.list_(pa.float64())))
+    arrays |= {str(name): pa.array(column.tolist(), samples) for name, column in frame(runs)[list(SAMPLES)].items()}
+    facts = {
+        name: {key: meta.get(key) for key in ("schema", "started_utc", "scenario", "environment")} for name, meta in told(runs).items()
+    }
+    written = pa.table(arrays).replace_schema_metadata({METADATA: json.dumps(facts).encode()})
+    file = BytesIO()
+    pyarrow.parquet.write_table(written, file)
+    return Exported(content=file.getvalue())
+
+
+def _type(kind: str) -> Any:
+    """The Arrow type of a column of the table; None: by its values, which a probe gave."""
+    import pyarrow as pa
+
+    return {"string": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "boolean": pa.bool_()}.get(kind)
+
+
+def _encodable(value: Any) -> Any:
+    """Missing is null; half a surrogate pair, which JSON may hold and UTF-8 may not, is spelled out."""
+    import pandas as pd
+
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    return None if value is pd.NA or value != value else value

@@ -1,0 +1,186 @@
+"""The action's own steps, run as GitHub runs them, outside GitHub: what they measure, judge, write and exit with."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import environment
+from tests.github.workflow_files import ACTION, action
+from tests.reports.fake_pairs import fake_run
+from tests.reports.fake_runs import case, problem
+
+FAST = "def prepare(problem, inputs, weights):\n    from attnbench.impls.layer import as_call\n\n    def attend(q, k, v):\n"
+COMPUTE = "        return (q @ k.mT * problem.scale).softmax(-1) @ v\n\n    return as_call(problem, inputs, weights, attend)\n"
+SLOW = f"import time\n\n\n{FAST}        time.sleep(0.05)\n{COMPUTE}"
+REFUSES = "def why_not(problem, device):\n    return 'not for causal problems' if problem.causal else None\n\n\n"
+SCENARIO = """
+name: mine
+question: Did my backend become slower?
+backends: [mine]
+grid: {seq_len: 32, d_model: 16, heads: 2}
+plan: {like: quick, budget_s: 0.2}
+device: cpu
+"""
+JOB_FILES = ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
+
+
+def written_out(text: Any, inputs: dict[str, str], outputs: dict[str, dict[str, str]]) -> str:
+    """The text with its expressions replaced, of which the action has two kinds."""
+
+    def value(found: re.Match[str]) -> str:
+        kind, *path = found[1].split(".")
+        return inputs[path[0]] if kind == "inputs" else outputs[path[0]].get(path[2], "")
+
+    return re.sub(r"\$\{\{ ([\w.-]+) \}\}", value, str(text))
+
+
+def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """Its steps in order, each in a shell of its own: the exit code of the first that fails, and what the steps put out."""
+    document = action()
+    inputs = {name: given.get(name.replace("-", "_"), of.get("default", "")) for name, of in document["inputs"].items()}
+    outputs: dict[str, dict[str, str]] = {}
+    code = 0
+    for step in document["runs"]["steps"]:
+        if "uses" in step:
+            assert step["uses"].startswith("actions/upload-artifact@")
+            continue
+        put_out = workspace / "output.txt"
+        put_out.write_text("")
+        ours = {name: written_out(value, inputs, outputs) for name, value in step["env"].items()}
+        ours |= {
+            "GITHUB_ACTION_PATH": str(ACTION.parent),
+            "GITHUB_STEP_SUMMARY": str(workspace / "step_summary.md"),
+            "GITHUB_OUTPUT": str(put_out),
+        }
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+        code = subprocess.run(command, cwd=workspace, env=environment(ours), check=False, capture_output=True).returncode
+        outputs[step.get("id", "")] = dict(line.split("=", 1) for line in put_out.read_text().splitlines())
+        if code:
+            break
+    return code, outputs
+
+
+def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_path: Path) -> None:
+    for checkout, code in (("base", FAST + COMPUTE), ("head", SLOW)):
+        (tmp_path / checkout / "attention").mkdir(parents=True)
+        (tmp_path / checkout / "attention" / "mine.py").write_text(REFUSES + code if checkout == "base" else code)
+    (tmp_path / "mine.yaml").write_text(SCENARIO)
+    given = {"scenario": "mine.yaml", "head": "head", "base": "base", "backends": "attention", "turns": "3", "python": sys.executable}
+    code, outputs = run_action(tmp_path, **given, gate="latency: 20%", artifact="")
+    assert code == 3
+    results = tmp_path / "attnbench-results"
+    assert outputs["judge"] == {"code": "3", "verdict": "failed", "report": "attnbench-results/report.html"}
+    found = json.loads((results / "compare.json").read_text())
+    (latency,) = (one for one in found["cases"] if one["metric"] == "latency")
+    assert (found["turns"], latency["verdict"]) == (3, "slower")
+    assert latency["new"] > 50 > latency["base"]
+    summary = (tmp_path / "step_summary.md").read_text()
+    assert summary.startswith("### attnbench compare\n")
+    assert "failed, 1 regression" in summary
+    assert "# attnbench: " in summary  # the report of head
+    assert (results / "report.html").read_text().startswith("<!DOCTYPE html>")
+    # In turns: base, head, head, base, base, head; each side's folder has its runs in that order.
+    runs = sorted((path.name, side) for side in ("base", "head") for path in (results / side).glob("2*"))
+    assert [side for _, side in runs] == ["base", "head", "head", "base", "base", "head"]
+
+
+# ---- judging, of runs that are made up --------------------------------------------------------------------------------------------
+
+
+def results(folder: Path, base: float | None, head: float = 1.0, turns: int = 4, planned: list[dict] | None = None, code: int = 0) -> Path:
+    """What measure.sh would have left."""
+    for side, ratio, seed in (("base", base, 1), ("head", head, 11)):
+        for turn in range(turns if ratio else 0):
+            newest = fake_run(folder / side, seed + turn, ratio or 1.0, planned, processes=1, blocks=6)
+            (folder / side / "latest").unlink(missing_ok=True)
+            (folder / side / "latest").symlink_to(newest.name)
+    (folder / "head.code").write_text(f"{code}\n")
+    return folder
+
+
+def judged(out: Path, *, on_github: bool = True, **settings: str) -> subprocess.CompletedProcess[str]:
+    files = {name: str(out / name) for name in JOB_FILES} | {"GITHUB_ACTIONS": "true"} if on_github else {}
+    ours = {"OUT": str(out), "PYTHON": sys.executable, **files, **settings}
+    clean = {name: value for name, value in environment(ours).items() if on_github or not name.startswith("GITHUB_")}
+    return subprocess.run([ACTION.parent / "judge.sh"], cwd=out.parent, env=clean, check=False, capture_output=True, text=True)
+
+
+def test_equals_pass(tmp_path: Path) -> None:
+    out = results(tmp_path / "equal", base=1.0)
+    done = judged(out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "verdict=passed\n" in (out / "GITHUB_OUTPUT").read_text()
+
+
+def test_in_a_terminal_it_prints_the_comparison_and_where_the_page_is(tmp_path: Path) -> None:
+    done = judged(results(tmp_path / "slower", base=1.0, head=1.3), on_github=False)
+    assert done.returncode == 3
+    assert "slower in 6" in done.stdout
+    assert done.stdout.endswith(f"{tmp_path}/slower/summary.md {tmp_path}/slower/report.html\n")
+    assert done.stderr.startswith("slower, or more memory, by more than latency: 5%")
+
+
+def test_an_undecided_comparison_fails_where_that_is_asked_for(tmp_path: Path) -> None:
+    out = results(tmp_path / "one", base=1.0, turns=1)
+    done = judged(out, FAIL_ON_UNDECIDED="true")
+    assert done.returncode == 3
+    assert done.stderr.startswith("::error title=attnbench::")
+    assert "verdict=failed\n" in (out / "GITHUB_OUTPUT").read_text()
+
+
+def test_without_anything_to_compare_with_failed_cases_fail_the_job_and_long_reports_stay_out_of_the_summary(tmp_path: Path) -> None:
+    out = results(tmp_path / "alone", base=None, turns=1, code=1)
+    assert judged(out, MOST_BYTES="2000").returncode == 1
+    assert (out / "GITHUB_STEP_SUMMARY").read_text() == "\nThe report is too long for a summary; the page has it.\n"
+    assert len((out / "report.md").read_bytes()) > 2000
+    assert not (out / "compare.json").exists()
+
+
+def test_an_earlier_run_can_be_the_baseline(tmp_path: Path) -> None:
+    out = results(tmp_path / "later", base=None, turns=1)
+    earlier = fake_run(tmp_path / "earlier", 5, processes=5)
+    done = judged(out, BASELINE=str(earlier))
+    assert done.returncode == 0, done.stderr
+    assert json.loads((out / "compare.json").read_text())["turns"] is None
+
+
+def test_runs_that_cannot_be_compared_are_bad_input(tmp_path: Path) -> None:
+    out = results(tmp_path / "uneven", base=1.0)
+    shutil.rmtree(next((out / "base").glob("2*")))
+    done = judged(out)
+    assert done.returncode == 2
+    assert "wanted as many" in done.stderr
+    assert "verdict=none\n" in (out / "GITHUB_OUTPUT").read_text()
+
+
+def test_the_summary_of_a_large_run_stays_below_what_github_takes(tmp_path: Path) -> None:
+    planned = [case(backend, problem(64 + 8 * n)) for n in range(150) for backend in ("fused", "sdpa")]
+    out = results(tmp_path / "large", base=1.0, turns=1, planned=planned)
+    assert judged(out).returncode == 0
+    summary = (out / "GITHUB_STEP_SUMMARY").read_text()
+    assert 20_000 < len(summary.encode()) < 1024 << 10
+    assert summary.startswith("### attnbench compare\n")
+    assert "more rows." in summary
+
+
+def test_measuring_refuses_a_folder_that_has_runs_and_passes_on_bad_input(tmp_path: Path) -> None:
+    settings = {"SCENARIO": "absent.yaml", "OUT": "out", "PYTHON": sys.executable}
+
+    def measured() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [ACTION.parent / "measure.sh"], cwd=tmp_path, env=environment(settings), check=False, capture_output=True, text=True
+        )
+
+    done = measured()
+    assert done.returncode == 2
+    assert "absent.yaml: no such file" in done.stderr
+    assert "head could not be measured" in done.stderr
+    (tmp_path / "out" / "head").mkdir(parents=True, exist_ok=True)
+    done = measured()
+    assert done.returncode == 2
+    assert "out: has runs already" in done.stderr
+    assert list((tmp_path / "out" / "head").iterdir()) == []

@@ -1,0 +1,120 @@
+"""Workflows and the action keep the rules by which GitHub reads them, and name only what exists."""
+
+import json
+import re
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.github.workflow_files import ACTION, action, parsed, steps, workflows
+
+WORKFLOWS = workflows()
+DOCUMENTS = WORKFLOWS | {"action.yml": action()}
+CALLED = ROOT / ".github" / "workflows" / "attnbench.yml"
+JOB = {
+    "name",
+    "runs-on",
+    "steps",
+    "uses",
+    "with",
+    "if",
+    "needs",
+    "strategy",
+    "env",
+    "timeout-minutes",
+    "permissions",
+    "outputs",
+    "defaults",
+}
+STEP = {"name", "id", "if", "uses", "with", "run", "shell", "env", "working-directory", "continue-on-error", "timeout-minutes"}
+
+
+def inputs_of(document: Any) -> dict[str, Any]:
+    triggers = document.get("on")
+    called = triggers.get("workflow_call", {}) if isinstance(triggers, dict) else {}
+    return document.get("inputs") or called.get("inputs", {})
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_has_what_github_wants_and_may_only_read(name: str) -> None:
+    document = WORKFLOWS[name]
+    assert {"on", "jobs"} <= set(document) <= {"name", "on", "permissions", "concurrency", "env", "defaults", "jobs"}
+    assert document["on"]
+    assert document["permissions"] == {"contents": "read"}
+    for job in document["jobs"].values():
+        assert set(job) <= JOB
+        assert ("uses" in job) != ("runs-on" in job and bool(job["steps"]))
+
+
+def test_the_action_is_a_composite_whose_every_script_names_its_shell() -> None:
+    document = DOCUMENTS["action.yml"]
+    assert {"name", "description", "runs"} <= set(document)
+    assert document["runs"]["using"] == "composite"
+    assert all(step["shell"] == "bash" for step in steps(document) if "run" in step)
+    assert all(one["description"] and ("default" in one) != one.get("required", False) for one in document["inputs"].values())
+    assert all(isinstance(one.get("default", ""), str) for one in document["inputs"].values())
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_a_step_runs_or_uses_and_its_id_is_its_own(name: str) -> None:
+    ids = []
+    for step in steps(DOCUMENTS[name]):
+        assert set(step) <= STEP
+        assert ("run" in step) != ("uses" in step)
+        ids += [step["id"]] if "id" in step else []
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_scripts_are_bash_and_take_what_others_wrote_as_variables_only(name: str) -> None:
+    for step in steps(DOCUMENTS[name]):
+        if "run" not in step:
+            continue
+        # An expression would be pasted into the script before bash sees it, whatever is in it.
+        assert "${{" not in step["run"]
+        subprocess.run(["bash", "-n"], input=step["run"], text=True, check=True)
+        wanted = {name for name in re.findall(r"\$\{?([A-Z_]+)", step["run"]) if not name.startswith("GITHUB_")}
+        assert wanted <= set(step.get("env", {})) | set(re.findall(r"\b([A-Z_]+)=", step["run"])), step
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_input_and_step_that_is_named_exists_and_every_input_is_used(name: str) -> None:
+    document = DOCUMENTS[name]
+    text = json.dumps(document)
+    named = set(re.findall(r"\binputs\.([a-z-]+)", text))
+    assert named == set(inputs_of(document))
+    ids = {step.get("id") for step in steps(document)}
+    assert set(re.findall(r"\bsteps\.([a-z]+)\.outputs", text)) <= ids
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_used_exists_and_gets_inputs_that_it_has(name: str) -> None:
+    document = DOCUMENTS[name]
+    for user in [*steps(document), *document.get("jobs", {}).values()]:
+        path = user.get("uses", "")
+        if not path:
+            continue
+        given = set(user.get("with", {}))
+        ours = re.fullmatch(
+            r"(?:\.|OWNER/attnbench)/(?:attnbench/)?(\.github/(?:actions/attnbench|workflows/attnbench\.yml))(?:@REF)?", path
+        )
+        if ours is None:
+            assert re.fullmatch(r"actions/[a-z-]+@v\d+", path), path
+            continue
+        file = ACTION if ours[1].endswith("attnbench") else CALLED
+        assert (ROOT / ours[1]).exists()
+        wanted = inputs_of(parsed(file.read_text()))
+        assert given <= set(wanted)
+        assert {one for one, of in wanted.items() if of.get("required")} <= given
+
+
+def test_the_gate_of_the_project_measures_what_exists() -> None:
+    job = WORKFLOWS["ci.yml"]["jobs"]["gate"]
+    from attnbench.harness.scenario import load
+
+    scenario = load(ROOT / job["with"]["scenario"])
+    assert set(scenario.backends) == {"naive", "fused", "sdpa"}
+    assert (ROOT / job["with"]["code"] / "attnbench" / "__main__.py").is_file()
+    assert f"SCENARIO={job['with']['scenario']} " in (ROOT / "Makefile").read_text()

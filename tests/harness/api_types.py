@@ -1,0 +1,34 @@
+"""What a type checker makes of a user's code: `make check` runs mypy over this file, strictly. Nobody runs it.
+
+An `ignore` that is not needed is an error too, so the lines that must be refused are refused.
+"""
+
+from pathlib import Path
+from typing import assert_type
+
+import pandas as pd
+
+import attnbench
+
+run = attnbench.run("quickstart", plan="quick", device="cpu", changes={"limits.memory_gib": 2}, only=["sdpa"])
+assert_type(run, attnbench.Run)
+assert_type(run.path, Path)
+assert_type(run.ok, bool)
+assert_type(run.statuses, dict[str, int])
+assert_type(run.frame(), pd.DataFrame)
+assert_type(run.report(), Path)
+assert_type(run.compare("results/base"), pd.DataFrame)
+assert_type(run.resume(retry_failed=True), attnbench.Run)
+assert_type(attnbench.open_run(), attnbench.Run)
+assert_type(attnbench.load(run.path), pd.DataFrame)
+
+try:
+    attnbench.run({"name": "mine"}, out=Path("results"))
+except attnbench.BadInput as error:
+    assert_type(error.problems, tuple[str, ...])
+
+attnbench.run("quickstart", plan="fast")  # type: ignore[arg-type]
+attnbench.run("quickstart", device="gpu")  # type: ignore[arg-type]
+attnbench.run("quickstart", "results")  # type: ignore[call-arg]
+attnbench.run(3)  # type: ignore[arg-type]
+run.path = Path("elsewhere")  # type: ignore[misc]

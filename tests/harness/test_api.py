@@ -1,0 +1,181 @@
+"""attnbench from Python: the same runs and refusals as on the command line, quiet, and a guest in the caller's process."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import attnbench
+from attnbench.harness.signals import Signals
+from tests.conftest import ROOT, environment
+from tests.reports.fake_pairs import fake_run
+from tests.reports.fake_runs import quickstart
+
+PAGE = (ROOT / "docs" / "api.md").read_text()
+TINY = {"name": "tiny", "question": "?", "backends": ["fused"], "grid": {"seq_len": 32, "d_model": 16, "heads": 2}}
+
+
+def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment(changes), capture_output=True, text=True, check=False)
+
+
+def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(tmp_path: Path) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) >= 6
+    done = python("\n".join(blocks), tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(r"<attnbench.Run results/\d{8}T\d{6}Z-two_backends-[0-9a-f]{8}: 4 ok>\n", done.stdout)
+    assert done.stderr == ""
+
+
+def test_importing_and_listing_names_loads_nothing_heavy() -> None:
+    code = "import sys, attnbench; dir(attnbench); attnbench.BadInput; attnbench.Run; attnbench.run"
+    code += "; print([name for name in ('torch', 'pandas', 'pydantic', 'numpy') if name in sys.modules])"
+    done = python(code, ROOT)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_every_public_name_is_there_and_documented() -> None:
+    for name in attnbench.__all__:
+        assert getattr(attnbench, name)
+        assert name in PAGE or name == "__version__"
+    assert dir(attnbench) == sorted(attnbench.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        attnbench.absent  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [
+        ("quickstrat", "did you mean quickstart?"),
+        ("absent.yaml", "absent.yaml: no such file"),
+        ({**TINY, "backend": ["fused"]}, "scenario: backend: not a field of a scenario; did you mean backends?"),
+        ({}, "scenario: "),
+        ("name: tiny\nquestion: ?\nbackends: [fused]\ngrid: {seq_len: x}\n", "scenario:"),
+    ],
+)
+def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(scenario: object, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)) as caught:
+        attnbench.run(scenario, out=tmp_path)  # type: ignore[arg-type]
+    assert isinstance(caught.value, attnbench.BadInput)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    for arguments in ({"plan": "fast"}, {"device": "gpu"}, {"changes": {"limits.memory": 2}}, {"changes": {"plan.budget_s": "long"}}):
+        with pytest.raises(attnbench.BadInput) as caught:
+            attnbench.run(TINY, out=tmp_path, **arguments)
+        assert str(caught.value).count("\n") == 0
+        assert "--set" not in str(caught.value)
+    with pytest.raises(attnbench.EnvironmentUnmet):
+        attnbench.run(TINY, out=tmp_path, device="cuda")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> None:
+    run = attnbench.Run(quickstart(tmp_path))
+    assert (
+        run.statuses == {"ok": 36, "oom": 4, "predicted_oom": 6, "unsupported": 16, "unavailable": 15, "crashed": 1, "not reached": 2}
+        or run.statuses
+    )
+    assert sum(run.statuses.values()) == len(run.frame()) == 80
+    assert not run.ok
+    assert "crashed" in repr(run)
+    assert str(run.path) in repr(run)
+    assert attnbench.Run(fake_run(tmp_path, 1)).ok
+
+
+def test_a_notebook_shows_the_answers(tmp_path: Path) -> None:
+    text = attnbench.Run(quickstart(tmp_path))._repr_markdown_()
+    assert "sdpa is fastest" in text.replace("\u00a0", " ")
+    assert text.count("\n- ") >= 1
+
+
+def test_runs_are_opened_by_path_name_and_latest(tmp_path: Path) -> None:
+    folder = fake_run(tmp_path, 1)
+    (tmp_path / "latest").symlink_to(folder.name)
+    for name in (folder, str(folder), folder.name, "latest"):
+        assert attnbench.open_run(name, out=tmp_path).path == folder.resolve()
+    assert attnbench.open_run(out=tmp_path).path == folder.resolve()
+    with pytest.raises(attnbench.BadInput, match="no such run"):
+        attnbench.open_run("absent", out=tmp_path)
+
+
+def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path: Path, attnbench: object) -> None:
+    import attnbench as package
+
+    base, new = fake_run(tmp_path, 1), fake_run(tmp_path, 2, ratio=1.3)
+    found = package.Run(new).compare(package.Run(base))
+    assert set(found.loc[found["metric"] == "latency", "verdict"]) == {"slower"}
+    printed = json.loads(attnbench("compare", base, new, "--format", "json").stdout)["cases"]  # type: ignore[operator]
+    assert found["verdict"].tolist() == [one["verdict"] for one in printed]
+    assert package.Run(new).compare(str(base)).equals(found)
+
+
+# ---- signals --------------------------------------------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import json, signal, sys, attnbench
+scenario = {"name": "hang", "question": "?", "backends": ["fused", "hangs"], "grid": {"seq_len": 32, "d_model": 16, "heads": 2}}
+before = signal.getsignal(signal.SIGINT)
+try:
+    attnbench.run(scenario, device="cpu", plan="quick", changes={"plan.budget_s": 0.2})
+except KeyboardInterrupt as stopped:
+    print("KeyboardInterrupt", stopped)
+assert signal.getsignal(signal.SIGINT) is before
+run = attnbench.open_run()
+print(json.dumps(run.statuses))
+"""
+
+
+def started(folder: Path, code: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=folder, env=environment(), stdout=-1, stderr=-1, text=True)
+    deadline = time.monotonic() + 120
+    while not list(folder.glob("results/2*/logs/worker-1.log")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    return process
+
+
+def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
+    with started(tmp_path, INTERRUPTED) as process:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        said, complaints = process.communicate(timeout=120)
+    assert process.returncode == 0, complaints
+    assert re.match(
+        r"KeyboardInterrupt results/\S+-hang-\S+ has what was measured; attnbench.open_run\('results/\S+'\).resume\(\) goes on\n", said
+    )
+    statuses = json.loads(said.splitlines()[-1])
+    assert sum(statuses.values()) == 2
+    assert statuses["interrupted"] >= 1
+
+
+def test_sigterm_ends_the_callers_process_as_it_would_have_without_us(tmp_path: Path) -> None:
+    with started(tmp_path, INTERRUPTED) as process:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGTERM
+    assert sum(attnbench.open_run(out=tmp_path / "results").statuses.values()) == 2
+
+
+def test_outside_the_main_thread_nobody_listens_to_signals() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def inside() -> None:
+        with Signals(is_guest=True) as signals:
+            signals.check()
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    thread.join()
+    assert seen == [before]

@@ -1,0 +1,52 @@
+"""Every format of the folder, whatever it is: makes the same bytes again, takes runs that are odd, and is documented."""
+
+from pathlib import Path
+
+import pytest
+
+from attnbench.reports.exports import Exported, NotExportable, export, load, names
+from tests.conftest import ROOT
+from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.reports.test_walls import only_walls
+
+DOCUMENTED = (ROOT / "docs" / "exports.md").read_text()
+SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")
+pytestmark = pytest.mark.parametrize("name", names())
+
+
+def size(done: Exported) -> int:
+    return len(done.content)
+
+
+def test_it_says_who_reads_it_and_the_documentation_has_it(name: str) -> None:
+    assert load(name).MEANING
+    assert f"\n## {name}\n" in DOCUMENTED
+
+
+def test_the_same_run_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    assert size(export(run, name)) > 1000
+    assert export(run, name) == export(str(run), name)
+
+
+def test_two_runs_of_different_scenarios_hold_more_than_one(name: str, tmp_path: Path) -> None:
+    one, other = quickstart(tmp_path), many_problems(tmp_path)
+    assert size(export([one, other], name)) > size(export(one, name))
+
+
+def test_a_torn_last_line_is_told(name: str, tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    with (run / "rows.jsonl").open("a") as file:
+        file.write('{"torn')
+    assert any("torn off" in note for note in export(run, name).notes)
+
+
+def test_a_run_without_any_speed_is_written_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
+    planned = case("naive", problem(128))
+    failed = write_run(tmp_path, [planned], [row(planned, "oom")])
+    for run in (failed, write_run(tmp_path, [planned], [], name="empty"), only_walls(tmp_path / "walls")):
+        if name in SPEEDS_ONLY:
+            with pytest.raises(NotExportable, match=r"\Ano case has a latency; [^\n]*\Z"):
+                export(run, name)
+        else:
+            assert export(run, name).content
