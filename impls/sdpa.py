@@ -19,6 +19,7 @@ from .sizes import Sizes
 from .textbook import hidden_pairs
 
 VARIANTS = ("math", "flash", "efficient", "cudnn")
+PINS_KERNEL = True
 
 KERNELS = {
     "math": SDPBackend.MATH,
