@@ -8,7 +8,7 @@ BASE ?= HEAD
 # Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
 GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training
 
-.PHONY: demo test check bench gate false-alarms gpu report format clean
+.PHONY: demo test slow check bench gate false-alarms gpu report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
@@ -16,6 +16,9 @@ demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write t
 
 test: $(STAMP)  ## all tests that need no GPU, on all cores
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
+
+slow: $(STAMP)  ## the compiled backends on every problem in every dtype and scope: twenty minutes of compiling
+	$(BIN)/python -m pytest -m slow --numprocesses auto --maxprocesses 4
 
 check: $(STAMP)  ## format, lint, types, import directions
 	$(BIN)/ruff format --check .

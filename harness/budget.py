@@ -2,9 +2,13 @@
 
 import re
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+
+from .memory import release
 
 OOM_SIGNS = (
     "DefaultCPUAllocator: can't allocate memory",
@@ -15,6 +19,8 @@ OOM_SIGNS = (
     "CUBLAS_STATUS_ALLOC_FAILED",
     "std::bad_alloc",
 )
+CODE_BYTES = 4 << 30
+"""Address space for importing and compiling, beside the budget: transformers takes 0.5 GiB, torch's compiler 0.2 GiB and g++ 1 GiB."""
 
 
 class Budget:
@@ -34,7 +40,24 @@ class Budget:
 
     def tighten(self, held_bytes: int = 0) -> None:
         """From here on allocations beyond the budget fail. `held_bytes` are ours, held for the gate, and do not count."""
-        limit = self.limit + held_bytes
+        self._set(self.limit + held_bytes)
+
+    @contextmanager
+    def for_code(self, held_bytes: int = 0) -> Iterator[None]:
+        """While code is imported or compiled. What that leaves in the address space is the process's, and no case's, from then on."""
+        if self.device.type == "cuda":  # whose budget is the device's memory, and code lies in the host's
+            yield
+            return
+        before = _address_space_bytes()
+        self._set(self.limit + held_bytes + CODE_BYTES)
+        try:
+            yield
+            release(self.device)
+            self.limit += max(0, _address_space_bytes() - before)
+        finally:
+            self.tighten(held_bytes)
+
+    def _set(self, limit: int) -> None:
         if self.device.type == "cuda":
             total = torch.cuda.get_device_properties(self.device).total_memory
             torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), self.device)

@@ -24,6 +24,7 @@ from .tier import tier_of
 from .timeline import Timeline
 
 REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
+COMPILE_TIMES = 5  # and so many times compiling: the first kernel on a machine takes half a minute of two idle cores
 
 
 @dataclass(slots=True, kw_only=True)
@@ -177,7 +178,7 @@ class GroupRun:
             worker = self.means.crew.worker(number)
             worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names], **more})
             while True:
-                event = worker.receive(self._limit_s(current) + more.get("window_s", 0.0))
+                event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
                 now = time.monotonic()
                 self._charge(current, now - since)
                 since = now
@@ -205,7 +206,7 @@ class GroupRun:
         except Fault as fault:
             self._charge(current, time.monotonic() - since)
             if fault.status is Status.TIMEOUT and phase:
-                limit = f"{self._limit_s(current):g} s in one step"
+                limit = f"{self._limit_s(current, phase):g} s in one step"
                 hint = "raise it with --timeout, or make the case smaller"
                 fault.reason = f"more than {limit}; {hint}" if current else f"the exact result took more than {limit}; {hint}"
             raise Guilty(fault, current, phase, self.means.crew.dismiss(number) or fault.log_tail) from None
@@ -238,9 +239,9 @@ class GroupRun:
                 state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
         self.means.running(name or "exact result", phase)
 
-    def _limit_s(self, name: str | None) -> float:
+    def _limit_s(self, name: str | None, phase: str) -> float:
         """How long one step may take: preparing, one judged or weighed call, a warm-up, a block."""
-        return self.terms.timeout_s * (1 if name is not None else REFERENCE_TIMES)
+        return self.terms.timeout_s * (REFERENCE_TIMES if name is None else COMPILE_TIMES if phase == "compile" else 1)
 
     def _charge(self, name: str | None, seconds: float) -> None:
         if name is not None and name in self.states:

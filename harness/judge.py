@@ -1,11 +1,13 @@
 """What is learnt of each case by itself before any is timed: whether it can run, whether it is right, and what it needs of memory."""
 
 import traceback
+from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from time import perf_counter
 
+from ..impls.backend import Backend
 from ..impls.problem import Problem
 from .attempt import Attempts, first_line
 from .case import Case
@@ -39,9 +41,7 @@ class Judge:
 
     def _admitted(self, case: Case) -> Outlook | None:
         """Say what is known without running, and refuse what cannot run."""
-        view = self.attempts.attempt(
-            case, "refuse", partial(outlook, case, self.setting.device, self.setting.budget_bytes, check_formula=True)
-        )
+        view = self.attempts.attempt(case, "refuse", partial(self._outlook, case))
         if view is None:
             return None
         self.say({"event": "facts", "case": case.id, "fields": view.fields})
@@ -49,6 +49,10 @@ class Judge:
             self.attempts.end(case, view.status, view.reason, "refuse")
             return None
         return view
+
+    def _outlook(self, case: Case) -> Outlook:
+        with self.budget.for_code():
+            return outlook(case, self.setting.device, self.setting.budget_bytes, check_formula=True)
 
     def _judge_problem(self, problem: Problem, admitted: list[tuple[Case, Outlook]]) -> None:
         """All backends of a problem on the same inputs, against the same exact result."""
@@ -66,8 +70,8 @@ class Judge:
         for case, view in admitted:
             assert view.backend is not None
             self.budget.tighten(gate.held_bytes)
-            prepare = partial(make_subject, problem, view.backend, tensors, gate.grad_output)
-            subject = self.attempts.attempt(case, "prepare", prepare)
+            phase = "compile" if view.backend.compiles else "prepare"
+            subject = self.attempts.attempt(case, phase, partial(self._subject, problem, view.backend, tensors, gate))
             if (
                 subject
                 and self.attempts.attempt(case, "gate", partial(self._passes_gate, case, subject, gate))
@@ -76,6 +80,10 @@ class Judge:
                 self.attempts.attempt(case, "memory", partial(self._weigh, case, subject))
             del subject
             release(self.setting.device)
+
+    def _subject(self, problem: Problem, backend: Backend, tensors: Tensors, gate: Gate) -> Subject:
+        with self.budget.for_code(gate.held_bytes) if backend.compiles else nullcontext():
+            return make_subject(problem, backend, tensors, gate.grad_output)
 
     def _gate(self, problem: Problem, tensors: Tensors, cases: list[Case]) -> Gate | None:
         """The judge of a problem. It is our own work: where it fails, no backend is to blame, and none can be judged."""
@@ -105,7 +113,7 @@ class Judge:
         errors = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio}
         fields = {**errors, "kernel": kernel, "first_call_ms": first_call_ms, **subject.setup_facts}
         self.say({"event": "facts", "case": case.id, "fields": fields})
-        pinned = subject.backend.variant
+        pinned = subject.backend.pinned_kernel
         if verdict.complaint:
             self.attempts.end(case, Status.INCORRECT, verdict.complaint, "gate")
         elif pinned and kernel != pinned:

@@ -88,11 +88,19 @@ class Bench:
             made: tuple[Tensors, Tensor | None] | None = None
             for case in same:
                 made = made or self.attempts.attempt(case, "prepare", partial(self._tensors_with_gradient, problem))
-                if made and (member := self.attempts.attempt(case, "latency", partial(self._warm, case, *made))):
+                subject = self._subject(case, *made) if made else None
+                if subject and (member := self.attempts.attempt(case, "latency", partial(self._warm, case, subject))):
                     self.members[case.id] = member
+                del subject  # one that failed has no owner left
 
-    def _warm(self, case: Case, tensors: Tensors, gradient: Tensor | None) -> Member:
-        subject = make_subject(case.problem, load(case.backend), tensors, gradient)
+    def _subject(self, case: Case, tensors: Tensors, gradient: Tensor | None) -> Subject | None:
+        backend = self.attempts.attempt(case, "latency", partial(load, case.backend))
+        if backend is None:
+            return None
+        phase = "compile" if backend.compiles else "latency"
+        return self.attempts.attempt(case, phase, partial(make_subject, case.problem, backend, tensors, gradient))
+
+    def _warm(self, case: Case, subject: Subject) -> Member:
         with subject.in_force():
             ready = subject.setup()
             run = partial(subject.run, ready)

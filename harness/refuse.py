@@ -39,7 +39,7 @@ def outlook(case: Case, device: torch.device, budget_bytes: int, *, check_formul
     if missing:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=missing)
     backend = impls.load(case.backend)
-    fields["kernel_requested"] = backend.variant or None
+    fields["kernel_requested"] = backend.pinned_kernel
     lacking = backend.unavailable(device)
     if lacking is not None:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=lacking)

@@ -70,9 +70,11 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
         elif bench is None:
             raise RuntimeError(f"{request['op']} before set")
         elif request["op"] == "predict":
-            say({"event": "predicted", **predict(wall_of(request["wall"]), bench.setting.device, bench.setting.budget_bytes)})
+            with bench.attempts.budget.for_code():
+                foreseen = predict(wall_of(request["wall"]), bench.setting.device, bench.setting.budget_bytes)
+            say({"event": "predicted", **foreseen})
         elif request["op"] == "probe":
-            say({"event": "probed", **probe(cases[0], bench.setting)})
+            say({"event": "probed", **probe(cases[0], bench.setting, bench.attempts.budget)})
         elif request["op"] == "study":
             say({"event": "studied", **inquire(request["study"], bench.setting)})
         elif request["op"] == "judge":

@@ -6,6 +6,9 @@ VARIANTS, a keyword `variant`:
 
     NEEDS = ("package",)          looked for without importing it
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
+    PINS_KERNEL = True            says that a variant is the name of the kernel that must run: another one is then an error
+    COMPILES = True               says that `prepare` compiles, or imports large packages: it gets more time for that, and memory beside
+                                  the budget
     PLAIN_OPERATIONS = True       promises that each operation allocates its result and nothing else: matmul, softmax, views and the
                                   like, no fused kernel. Then the code can be run on device "meta" to predict its peak bytes
     MASKS = ("padding", "local")  masks beside none that it computes (problem.MASKS are all); the others are refused
@@ -68,7 +71,15 @@ class Backend(Protocol):
 
     @property
     def variant(self) -> str:
-        """The part after the colon: the kernel that the user pinned, or ""."""
+        """The part after the colon, or ""."""
+
+    @property
+    def pinned_kernel(self) -> str | None:
+        """The variant, where the file says PINS_KERNEL and the user named one: the only kernel that may run."""
+
+    @property
+    def compiles(self) -> bool:
+        """Whether the file says COMPILES."""
 
     @property
     def plain_operations(self) -> bool:

@@ -32,6 +32,14 @@ class Loaded:
         return self.name.partition(":")[2]
 
     @property
+    def pinned_kernel(self) -> str | None:
+        return (self.variant or None) if getattr(self.module, "PINS_KERNEL", False) else None
+
+    @property
+    def compiles(self) -> bool:
+        return bool(getattr(self.module, "COMPILES", False))
+
+    @property
     def plain_operations(self) -> bool:
         return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
 

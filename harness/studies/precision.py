@@ -15,7 +15,6 @@ QUESTION = "How large is the error, per dtype and backend, and does it grow with
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
 LENGTHS = (64, 256, 1024)
 D_MODEL, HEADS = 64, 1
-SLOW = ("compiled", "flex")  # they would compile anew for each of the problems
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
@@ -28,9 +27,10 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             tensors = make_tensors(one, device, seed)
             gate = Gate(one, *tensors, seed)
             for name in names():
-                if name.partition(":")[0] in SLOW or missing(name) or load(name).why_not(one, device):
-                    continue
-                subject = make_subject(one, load(name), tensors, gate.grad_output)
+                backend = None if missing(name) else load(name)
+                if backend is None or backend.compiles or backend.why_not(one, device):
+                    continue  # what compiles would do so anew for each problem
+                subject = make_subject(one, backend, tensors, gate.grad_output)
                 with subject.in_force():
                     verdict = gate.judge(*subject.result())
                 yield {

@@ -35,6 +35,37 @@ torch.empty(200 << 20, dtype=torch.uint8)
     assert done.returncode == 0, done.stderr
 
 
+def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
+    code = """
+import mmap
+import torch
+from attnbench.harness.budget import Budget, is_out_of_memory
+from attnbench.harness.worker import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+with budget.for_code():
+    libraries = mmap.mmap(-1, 1 << 30)
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+for step in ("after loading", "after loading has failed"):
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8)
+    except RuntimeError as error:
+        assert is_out_of_memory(error), error
+    else:
+        raise SystemExit(f"the budget did not hold {step}")
+    try:
+        with budget.for_code():
+            left_behind = mmap.mmap(-1, 1 << 30)
+            left_behind.close()
+            raise KeyError
+    except KeyError:
+        pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [

@@ -29,3 +29,21 @@ def test_a_custom_operator_is_named_by_itself():
 
 def test_no_attention_is_no_kernel():
     assert kernel_name(("aten::add", "aten::mul")) is None
+
+
+def test_what_torch_compiled_runs_as_it_was_compiled_while_it_is_looked_at():
+    ran = []
+
+    def counting(graph, example_inputs):  # stands for torch's compiler, and needs none
+        def compiled(*inputs):
+            ran.append(graph)
+            return graph(*inputs)
+
+        return compiled
+
+    x = torch.randn(1, 1, 4, 4)
+    call = torch.compile(lambda: torch.softmax(x @ x.mT, -1) @ x, backend=counting, fullgraph=True)
+    call()
+    output, _ = observed(call)
+    assert len(ran) == 2
+    assert torch.equal(output, call())

@@ -1,6 +1,11 @@
-"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype and both scopes."""
+"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype and both scopes.
 
-from collections.abc import Callable
+A backend that compiles takes seconds for each of these 90 cases. It is tried here on the problems in TURNS, each with one dtype and
+scope, so that every pair of them comes up; `make slow` tries it on all.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -8,43 +13,61 @@ import torch
 
 from attnbench.impls import Problem, load, missing, names
 from attnbench.impls.masks import blind_rows
+from tests.impls.conftest import MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0
+EVERY = tuple(product(("fp32", "bf16", "fp16"), ("core", "layer")))
+TURNS = ("odd", "wide_values", "multi_query", "causal", "top_left_wide", "bottom_right_grouped", "decode", "empty_rows")
+COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
+MASKED_TURNS = ("padded_causal", "random", "local_causal")
+MASKED_CASES = [(name, problem) for name in names() for problem in (MASKED_TURNS if name in COMPILE else MASKED)]
+CASES = [(name, problem) for name in names() for problem in (TURNS if name in COMPILE else PROBLEMS)]
 
 
-@pytest.mark.parametrize("name", names())
-def test_backend_is_as_close_as_an_honest_implementation(name: str, shape: Problem, make_case: Callable) -> None:
-    judge(name, shape, make_case, "cpu")
+@pytest.mark.parametrize(("name", "problem"), CASES)
+def test_backend_is_as_close_as_an_honest_implementation(name: str, problem: str, make_case: Callable) -> None:
+    judge(name, PROBLEMS[problem], make_case, "cpu", variations(name, problem))
 
 
-@pytest.mark.parametrize("name", names())
-def test_backend_is_as_close_under_masks(name: str, masked_shape: Problem, make_case: Callable) -> None:
-    judge(name, masked_shape, make_case, "cpu")
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPILE)
+def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(name: str, shape: Problem, make_case: Callable) -> None:
+    judge(name, shape, make_case, "cpu", EVERY)
+
+
+@pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
+def test_backend_is_as_close_under_masks(name: str, problem: str, make_case: Callable) -> None:
+    judge(name, MASKED[problem], make_case, "cpu", EVERY[:1] if name in COMPILE else EVERY)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", names())
-def test_backend_is_as_close_on_cuda(name: str, shape: Problem, make_case: Callable) -> None:
-    judge(name, shape, make_case, "cuda")
+@pytest.mark.parametrize(("name", "problem"), CASES)
+def test_backend_is_as_close_on_cuda(name: str, problem: str, make_case: Callable) -> None:
+    judge(name, PROBLEMS[problem], make_case, "cuda", variations(name, problem))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", names())
-def test_backend_is_as_close_under_masks_on_cuda(name: str, masked_shape: Problem, make_case: Callable) -> None:
-    judge(name, masked_shape, make_case, "cuda")
+@pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
+def test_backend_is_as_close_under_masks_on_cuda(name: str, problem: str, make_case: Callable) -> None:
+    judge(name, MASKED[problem], make_case, "cuda", EVERY[:1] if name in COMPILE else EVERY)
 
 
-def judge(name: str, shape: Problem, make_case: Callable, device: str) -> None:
-    """In every dtype and both scopes; skips, with the reasons, if the backend refuses all of them."""
+def variations(name: str, problem: str) -> Iterable[tuple[str, str]]:
+    return [EVERY[TURNS.index(problem) % len(EVERY)]] if name in COMPILE else EVERY
+
+
+def judge(name: str, shape: Problem, make_case: Callable, device: str, kinds: Iterable[tuple[str, str]]) -> None:
+    """In these dtypes and scopes, forward alone where there are no gradients; skips, with the reasons, if all of them are refused."""
     ran, reasons, too_far = 0, set(), {}
-    for dtype, scope in product(("fp32", "bf16", "fp16"), ("core", "layer")):
+    for dtype, scope in kinds:
         case = make_case(shape, dtype=dtype, scope=scope, device=device)
-        reason = missing(name) or load(name).why_not(case.problem, torch.device(device))
-        if reason:
-            reasons.add(reason)
+        refuses = load(name).why_not if missing(name) is None else lambda *_: missing(name)
+        no_gradients = refuses(case.problem, torch.device(device))
+        if no_gradients and refuses(replace(case.problem, passes="forward"), torch.device(device)):
+            reasons.add(no_gradients)
             continue
         ran += 1
-        results = case.backend(name)
+        results = case.backend_forward(name) if no_gradients else case.backend(name)
         assert results[0].dtype == case.inputs.query.dtype
         ratio = case.worst_ratio(results)
         if ratio > LIMIT_RATIO:
