@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .backend import Backend, Call, Inputs, Weights
 from .problem import Problem
+from .registry import EXACTNESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,17 @@ class Loaded:
         return self.name.partition(":")[2]
 
     @property
+    def pinned_kernel(self) -> str | None:
+        return (self.variant or None) if getattr(self.module, "PINS_KERNEL", False) else None
+
+    @property
+    def exactness(self) -> str:
+        found = getattr(self.module, "EXACTNESS", "exact")
+        if found not in EXACTNESS:
+            raise ValueError(f"backend {self.name}: EXACTNESS is {found!r}; wanted one of {', '.join(EXACTNESS)}")
+        return str(found)
+
+    @property
     def plain_operations(self) -> bool:
         return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
 
@@ -43,7 +55,7 @@ class Loaded:
         function = self._function("why_not")
         masks = ("none", *getattr(self.module, "MASKS", ()))
         unmasked = None if problem.mask in masks else f"does not compute the mask {problem.mask}"
-        return self.unavailable(device) or unmasked or (function(problem, device) if function else None)
+        return self.unavailable(device) or (function(problem, device) if function else None) or unmasked
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         function = self._function("prepare")

@@ -21,6 +21,7 @@ from .sizes import Sizes
 
 MASKS = EVERY_MASK
 VARIANTS = ("math", "flash", "efficient", "cudnn")
+PINS_KERNEL = True
 
 KERNELS = {
     "math": SDPBackend.MATH,
