@@ -1,4 +1,4 @@
-"""Correctness before speed: a backend may be at most twice as far from the exact result as an honest implementation.
+"""Correctness before speed: an exact backend may be at most twice as far from the exact result as an honest implementation.
 
 The exact result is impls/reference.py in float64; the honest one is the textbook formula with every intermediate rounded to the
 case's dtype. So the tolerance follows dtype, N and d_k by itself, and a kernel that drops a few keys fails at any N, where
@@ -75,29 +75,41 @@ class Gate:
         """What the exact result occupies while backends are judged."""
         return sum(exact.nbytes for exact in self.exact)
 
-    def judge(self, output: Tensor, gradients: Sequence[Tensor]) -> Verdict:
-        """`output` and `gradients` (of `leaves`, in order) as the backend gave them for the whole problem."""
+    def judge(self, output: Tensor, gradients: Sequence[Tensor], exactness: str = "exact") -> Verdict:
+        """`output` and `gradients` (of `leaves`, in order) as the backend gave them for the whole problem.
+
+        What is approximate by design may be any distance away, which is recorded; what is no attention has no distance. Shape and finite
+        numbers are wanted of all, and zeros of every attention where a query sees no key.
+        """
         if output.shape != output_shape(self.problem):
             complaint = f"output of shape {list(output.shape)}; wanted {list(output_shape(self.problem))}"
             return Verdict(error_l2_ratio=None, error_ratio=None, complaint=complaint)
+        if exactness == "other":
+            wrong = _not_finite([output, *gradients])
+            return Verdict(error_l2_ratio=None, error_ratio=None, complaint=wrong)
         results = [output.detach()[self.entries].index_select(-2, torch.tensor(self.rows, device=output.device))]
         # Weights have no batch axis; inputs are [batch, ...].
         results += [gradient if gradient.dim() < 3 else gradient[self.entries] for gradient in gradients]
+        if wrong := _not_finite(results):
+            return Verdict(error_l2_ratio=None, error_ratio=None, complaint=wrong)
         largest = max((float(exact.norm()) for exact in self.exact[1:]), default=0.0)
+        approximate = exactness == "approximate"
         worst_error = worst_ratio = 0.0
         for index, (result, exact, tolerance) in enumerate(zip(results, self.exact, self.tolerances, strict=True)):
-            if not bool(torch.isfinite(result).all()):
-                what = "the output" if index == 0 else "a gradient"
-                return Verdict(error_l2_ratio=None, error_ratio=None, complaint=f"{what} has NaN or infinity")
-            if index and float(exact.norm()) <= VANISHING * largest and float(result.double().norm()) <= 0.01 * largest:
+            if index and float(exact.norm()) <= VANISHING * largest and (approximate or float(result.double().norm()) <= 0.01 * largest):
                 continue
             error = distance(result, exact, by_row=index == 0)
             worst_error = max(worst_error, error)
             worst_ratio = max(worst_ratio, error / tolerance if tolerance else (inf if error else 0.0))
-        if not isfinite(worst_ratio):
+        if not isfinite(worst_ratio) or (approximate and self._filled_blind_rows(results[0])):
             return Verdict(error_l2_ratio=worst_error, error_ratio=None, complaint="not zero where exactly zero is right")
-        complaint = "" if worst_ratio <= LIMIT_RATIO else self._complaint(worst_error, worst_ratio)
+        complaint = "" if approximate or worst_ratio <= LIMIT_RATIO else self._complaint(worst_error, worst_ratio)
         return Verdict(error_l2_ratio=worst_error, error_ratio=worst_ratio, complaint=complaint)
+
+    def _filled_blind_rows(self, output: Tensor) -> bool:
+        """Whether a query that sees no key got something else than zeros: of an exact backend the distance tells."""
+        blind = ~self.exact[0].any(-1, keepdim=True)
+        return bool((output.masked_select(blind) != 0).any())
 
     def _complaint(self, error: float, ratio: float) -> str:
         return (
@@ -127,6 +139,12 @@ class Gate:
         for position, entry in enumerate(self.entries):
             whole[entry].index_copy_(-2, torch.tensor(self.rows, device=rows.device), rows[position])
         return whole
+
+
+def _not_finite(results: Sequence[Tensor]) -> str:
+    """What of output and gradients has NaN or infinity; "" where nothing has."""
+    wrong = next((index for index, result in enumerate(results) if not bool(torch.isfinite(result).all())), None)
+    return "" if wrong is None else f"{'a gradient' if wrong else 'the output'} has NaN or infinity"
 
 
 def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:

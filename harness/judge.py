@@ -108,7 +108,7 @@ class Judge:
             self.clock.finish()
             first_call_ms = (perf_counter() - start) * 1e3
         self.budget.relax()
-        verdict = gate.judge(output, gradients)
+        verdict = gate.judge(output, gradients, subject.backend.exactness)
         self.budget.tighten(gate.held_bytes)
         errors = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio}
         fields = {**errors, "kernel": kernel, "first_call_ms": first_call_ms, **subject.setup_facts}

@@ -41,6 +41,7 @@ class Record:
     device: str
     attempt: int
     status: Status
+    exactness: str | None = None
     reason: str = ""
     phase: str = ""
     log_tail: str | None = None

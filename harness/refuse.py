@@ -35,11 +35,12 @@ def outlook(case: Case, device: torch.device, budget_bytes: int, *, check_formul
     p = case.problem
     cannot_run = f"{case.backend} cannot run here"
     fields = known(p) | {"predicted_peak_bytes": None, "predicted_reason": cannot_run, "meta_reason": cannot_run}
+    fields["exactness"] = impls.exactness(case.backend)
     missing = impls.missing(case.backend)
     if missing:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=missing)
     backend = impls.load(case.backend)
-    fields["kernel_requested"] = backend.pinned_kernel
+    fields |= {"kernel_requested": backend.pinned_kernel, "exactness": backend.exactness}
     lacking = backend.unavailable(device)
     if lacking is not None:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=lacking)

@@ -65,15 +65,16 @@ class Subject:
 
 
 def make_subject(problem: Problem, backend: Backend, tensors: Tensors, grad_output: Tensor | None) -> Subject:
-    """The call may have an attribute `facts`, a JSON-ready dict: what the backend chose while it was prepared."""
+    """The call may have the attributes `facts` and `parameters` of Backend.prepare."""
     start = perf_counter()
     call = backend.prepare(problem, *tensors)
     prepare_ms = (perf_counter() - start) * 1e3
+    parameters = getattr(call, "parameters", None)
     return Subject(
         problem=problem,
         backend=backend,
         call=call,
-        targets=leaves(*tensors),
+        targets=leaves(*tensors) if parameters is None else [*leaves(tensors.inputs, None), *parameters],
         grad_output=grad_output,
         setup_facts={"prepare_ms": prepare_ms, "configuration": getattr(call, "facts", None)},
     )

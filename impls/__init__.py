@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .problem import Problem
-from .registry import load, missing, names, needs
+from .registry import exactness, load, missing, names, needs
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
@@ -17,6 +17,7 @@ __all__ = [
     "MultiHeadAttention",
     "Problem",
     "Weights",
+    "exactness",
     "load",
     "make_inputs",
     "make_weights",

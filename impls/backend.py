@@ -9,6 +9,8 @@ VARIANTS, a keyword `variant`:
     PINS_KERNEL = True            says that a variant is the name of the kernel that must run: another one is then an error
     COMPILES = True               says that `prepare` compiles, or imports large packages: it gets more time for that, and memory beside
                                   the budget
+    EXACTNESS = "approximate"     says that the result is near to attention by design, or "other": not attention at all. Neither is held to
+                                  the error of an honest implementation; what is not said is "exact"
     PLAIN_OPERATIONS = True       promises that each operation allocates its result and nothing else: matmul, softmax, views and the
                                   like, no fused kernel. Then the code can be run on device "meta" to predict its peak bytes
     MASKS = ("padding", "local")  masks beside none that it computes (problem.MASKS are all); the others are refused
@@ -82,6 +84,10 @@ class Backend(Protocol):
         """Whether the file says COMPILES."""
 
     @property
+    def exactness(self) -> str:
+        """What the file says: one of registry.EXACTNESS."""
+
+    @property
     def plain_operations(self) -> bool:
         """Whether the file says PLAIN_OPERATIONS."""
 
@@ -97,7 +103,8 @@ class Backend(Protocol):
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         """Do all set-up (layout, compilation, tuning) and return the call to time. `weights` is None in scope "core".
 
-        The call may carry an attribute `facts`, a JSON-ready dict of what was chosen: it becomes the row's `configuration`.
+        The call may carry an attribute `facts`, a JSON-ready dict of what was chosen: it becomes the row's `configuration`. One that uses
+        weights of its own in place of `weights` carries them as `parameters`, a sequence of tensors: gradients are taken of those instead.
         """
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .backend import Backend, Call, Inputs, Weights
 from .problem import Problem
+from .registry import EXACTNESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,13 @@ class Loaded:
         return bool(getattr(self.module, "COMPILES", False))
 
     @property
+    def exactness(self) -> str:
+        found = getattr(self.module, "EXACTNESS", "exact")
+        if found not in EXACTNESS:
+            raise ValueError(f"backend {self.name}: EXACTNESS is {found!r}; wanted one of {', '.join(EXACTNESS)}")
+        return str(found)
+
+    @property
     def plain_operations(self) -> bool:
         return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
 
@@ -51,7 +59,7 @@ class Loaded:
         function = self._function("why_not")
         masks = ("none", *getattr(self.module, "MASKS", ()))
         unmasked = None if problem.mask in masks else f"does not compute the mask {problem.mask}"
-        return self.unavailable(device) or unmasked or (function(problem, device) if function else None)
+        return self.unavailable(device) or (function(problem, device) if function else None) or unmasked
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         function = self._function("prepare")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .backend import Backend
 
+EXACTNESS = ("exact", "approximate", "other")
 FOLDERS_VARIABLE = "ATTNBENCH_BACKENDS"
 ENTRY_POINTS = "attnbench.backends"
 
@@ -32,6 +33,7 @@ class Source:
     needs: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     gives_weights: bool = False  # defines attention_weights
+    exactness: str = "exact"  # what an entry point is, is known only once it is loaded
 
 
 def names() -> tuple[str, ...]:
@@ -42,6 +44,11 @@ def names() -> tuple[str, ...]:
 def needs(name: str) -> tuple[str, ...]:
     """The packages that the backend imports beside torch."""
     return find(name).needs
+
+
+def exactness(name: str) -> str:
+    """Whether the backend computes attention "exact" or "approximate", or something "other"."""
+    return find(name).exactness
 
 
 def missing(name: str) -> str | None:
@@ -137,20 +144,33 @@ def _parsed(path: Path, mtime_ns: int, size: int) -> Source | None:
     if "prepare" not in functions:
         return None
     needs, variants = _strings(tree, "NEEDS", path), _strings(tree, "VARIANTS", path)
-    return Source(origin=path, needs=needs, variants=variants, gives_weights="attention_weights" in functions)
+    gives_weights = "attention_weights" in functions
+    return Source(origin=path, needs=needs, variants=variants, gives_weights=gives_weights, exactness=_exactness(tree, path))
 
 
 def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:
     """The value of the top-level assignment `name = ("...", ...)`."""
+    line, value = _assigned(tree, name, ())
+    if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"{path}:{line}: {name} must be a plain tuple of strings, since the file is read without being run")
+    return value
+
+
+def _exactness(tree: ast.Module, path: Path) -> str:
+    line, value = _assigned(tree, "EXACTNESS", "exact")
+    if value not in EXACTNESS:
+        raise ValueError(f"{path}:{line}: EXACTNESS must be one of {', '.join(map(repr, EXACTNESS))}, written out")
+    return str(value)
+
+
+def _assigned(tree: ast.Module, name: str, usual: object) -> tuple[int, object]:
+    """The line of the top-level assignment of `name`, and its value: None where it is no literal, `usual` where there is no such line."""
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
             assert isinstance(node, ast.Assign | ast.AnnAssign)
             try:
-                value = ast.literal_eval(node.value) if node.value else ()
+                return node.lineno, ast.literal_eval(node.value) if node.value else usual
             except ValueError:
-                value = None
-            if not isinstance(value, tuple) or not all(isinstance(item, str) for item in value):
-                raise ValueError(f"{path}:{node.lineno}: {name} must be a plain tuple of strings, since the file is read without being run")
-            return value
-    return ()
+                return node.lineno, None
+    return 0, usual

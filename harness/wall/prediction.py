@@ -16,7 +16,8 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
     """The fields of the wall's row that need no run; imports the backend's file."""
     first = outlook(wall.at(1), device, budget_bytes)
     if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
-        return {"predicted_seq_len": None, "predicted_source": None, "predicted_reason": first.fields["predicted_reason"]}
+        unknown = {"predicted_seq_len": None, "predicted_source": None, "predicted_reason": first.fields["predicted_reason"]}
+        return {"exactness": first.fields["exactness"], **unknown}
 
     def needed(seq_len: int) -> int | None:
         fields = outlook(wall.at(seq_len), device, budget_bytes).fields
@@ -27,6 +28,7 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
     fields = outlook(wall.at(max(found or 1, 1)), device, budget_bytes).fields
     reason = fields["predicted_reason"] or "the formula does not hold at the lengths that come into question"
     return {
+        "exactness": fields["exactness"],
         "predicted_seq_len": found,
         "predicted_source": None if found is None else fields["predicted_source"],
         "predicted_reason": "" if found is not None else reason,

@@ -16,6 +16,7 @@ class WallRecord:
     device: str
     attempt: int
     status: Status
+    exactness: str | None = None
     reason: str = ""
     log_tail: str | None = None
     seq_len_low: int | None = None

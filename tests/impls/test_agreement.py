@@ -1,4 +1,5 @@
-"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype and both scopes.
+"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype and both scopes: those that say they are
+exact against the reference, the others for what can be asked of them.
 
 A backend that compiles takes seconds for each of these 90 cases. It is tried here on the problems in TURNS, each with one dtype and
 scope, so that every pair of them comes up; `make slow` tries it on all.
@@ -11,17 +12,21 @@ from itertools import product
 import pytest
 import torch
 
-from attnbench.impls import Problem, load, missing, names
+from attnbench.harness.gate import output_shape
+from attnbench.harness.subject import Tensors, make_subject
+from attnbench.impls import Problem, exactness, load, missing, names
 from attnbench.impls.masks import blind_rows
 from tests.impls.conftest import MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0
 EVERY = tuple(product(("fp32", "bf16", "fp16"), ("core", "layer")))
 TURNS = ("odd", "wide_values", "multi_query", "causal", "top_left_wide", "bottom_right_grouped", "decode", "empty_rows")
+EXACT = [name for name in names() if exactness(name) == "exact"]
+INEXACT = [name for name in names() if exactness(name) != "exact"]
 COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
 MASKED_TURNS = ("padded_causal", "random", "local_causal")
-MASKED_CASES = [(name, problem) for name in names() for problem in (MASKED_TURNS if name in COMPILE else MASKED)]
-CASES = [(name, problem) for name in names() for problem in (TURNS if name in COMPILE else PROBLEMS)]
+MASKED_CASES = [(name, problem) for name in EXACT for problem in (MASKED_TURNS if name in COMPILE else MASKED)]
+CASES = [(name, problem) for name in EXACT for problem in (TURNS if name in COMPILE else PROBLEMS)]
 
 
 @pytest.mark.parametrize(("name", "problem"), CASES)
@@ -73,6 +78,47 @@ def judge(name: str, shape: Problem, make_case: Callable, device: str, kinds: It
         if ratio > LIMIT_RATIO:
             too_far[dtype, scope] = ratio
     assert not too_far
+    if not ran:
+        pytest.skip("; ".join(sorted(reasons)))
+
+
+@pytest.mark.parametrize("name", INEXACT)
+def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(name: str, shape: Problem, make_case: Callable) -> None:
+    look_at(name, shape, make_case, "cpu")
+
+
+@pytest.mark.parametrize("name", INEXACT)
+def test_backend_that_is_not_exact_gives_them_under_masks(name: str, masked_shape: Problem, make_case: Callable) -> None:
+    look_at(name, masked_shape, make_case, "cpu")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", INEXACT)
+def test_backend_that_is_not_exact_gives_them_on_cuda(name: str, shape: Problem, make_case: Callable) -> None:
+    look_at(name, shape, make_case, "cuda")
+
+
+def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None:
+    """Output and gradients, and zeros where an attention's query sees no key; skips as `judge` does."""
+    ran, reasons = 0, set()
+    for dtype, scope in product(("fp32", "bf16", "fp16"), ("core", "layer")):
+        case = make_case(shape, dtype=dtype, scope=scope, device=device)
+        p, backend = case.problem, load(name)
+        reason = backend.why_not(p, torch.device(device))
+        if reason:
+            reasons.add(reason)
+            continue
+        ran += 1
+        subject = make_subject(p, backend, Tensors(case.inputs, case.weights), case.gradient)
+        with subject.in_force():
+            output, gradients = subject.result()
+        assert output.shape == output_shape(p)
+        for result, like in zip((output, *gradients), (case.gradient, *subject.targets), strict=True):
+            assert (result.shape, result.dtype) == (like.shape, case.inputs.query.dtype)
+            assert bool(torch.isfinite(result).all())
+        if p.scope == "core":
+            assert not output[:, :, : p.empty_rows].any()
+            assert output[:, :, p.empty_rows :].any(-1).all()
     if not ran:
         pytest.skip("; ".join(sorted(reasons)))
 
