@@ -85,6 +85,8 @@ class Pool:
         """As they come. `check` is called now and then, and may raise."""
         for case in cases:
             self._left.put(case)
+        if self._first is not None:
+            self._keep_log(self._first)
         cores = min(self.environment["cores"], ceil(self.environment["quota_cores"] or MOST_CHILDREN))
         for _ in range(max(1, min(cores, MOST_CHILDREN, len(cases)))):
             adopted, self._first = self._first, None
@@ -135,8 +137,7 @@ class Pool:
         """A fresh one that has the plan, and the plan. Raises BadInput, Fault and Interrupted."""
         child = Worker("cpu", self._stop_read, PROGRAM)
         try:
-            if self.logs is not None:
-                child.write_log(self.logs / f"worker-{next(self._numbers)}.log")
+            self._keep_log(child)
             selection = self._selection
             names = {"dtypes": selection.dtypes, "kernels": selection.kernels}
             child.send({"op": "plan", "capabilities": selection.capabilities, **names})
@@ -153,3 +154,7 @@ class Pool:
                 f"--arch: Triton's ptxas {answer['ptxas']} makes no code for {written(answer['capability'])}; it does for {known}"
             )
         return child, answer["kernels"]
+
+    def _keep_log(self, child: Worker) -> None:
+        if self.logs is not None:
+            child.write_log(self.logs / f"worker-{next(self._numbers)}.log")

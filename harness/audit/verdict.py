@@ -67,7 +67,7 @@ def _homeless(rows: list[Row]) -> list[Row]:
 def sentence(verdict: Verdict) -> str:
     """One line on one compute capability."""
     name = verdict.compute_capability + (f" ({verdict.architecture})" if verdict.architecture else "")
-    total = f"{len(verdict.rows)} kernels"
+    total = "1 kernel" if len(verdict.rows) == 1 else f"{len(verdict.rows)} kernels"
     complaints = [
         f"{len(rows)} of {total} {what} ({_named(rows)})"
         for what, rows in (
@@ -83,7 +83,8 @@ def sentence(verdict: Verdict) -> str:
         return f"{name}: FAILED, {'; '.join(complaints)}"
     warps = [row["sm_warp_count"] for row in verdict.rows if row["sm_warp_count"]]
     tight = sum(row["sm_block_count"] == 0 for row in verdict.rows)
-    held = f"; {min(warps)} to {max(warps)} of {verdict.rows[0]['sm_most_warp_count']} warps per SM" if warps else ""
+    least = f"{min(warps)} to " if warps and min(warps) < max(warps) else ""
+    held = f"; {least}{max(warps)} of {verdict.rows[0]['sm_most_warp_count']} warps per SM" if warps else ""
     passed_over = f"; {tight} do not fit an SM and are passed over when tuned" if tight else ""
     return f"{name}: ok, {total}, none spills{held}{passed_over}"
 

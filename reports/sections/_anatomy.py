@@ -1,13 +1,12 @@
-"""The words of the section on GPU anatomy, and its cells: what an SM has, what a block takes of it, and every kernel in a line."""
+"""The words of the section on GPU anatomy: what each means, and what it comes to for a kernel."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from ..analysis.kernels import configuration, limit_text, spills
 from ..analysis.problems import Row
-from ..words import STATUS_WORDS, bytes_text, number_text, plural
+from ..words import number_text, plural
+from ._kernel_cells import amount_text, copies_text, matrix_instruction, resources, spill_text
 
-MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 NONE = "not known"
 
 
@@ -42,7 +41,7 @@ def _room(name: str) -> Callable[[Row], str]:
         taken, capacity = {one: (taken, capacity) for one, taken, capacity in resources(row)}.get(name, (0, 0))
         unit = " columns" if name == "tensor_memory" else ""
         room = plural(row["block_limits"].get(name, 0), "block")
-        return f"{_amount(name, taken)} of {_amount(name, capacity)}{unit}: {room}" if capacity else ""
+        return f"{amount_text(name, taken)} of {amount_text(name, capacity)}{unit}: {room}" if capacity else ""
 
     return said
 
@@ -53,13 +52,7 @@ def _occupancy(row: Row) -> str:
 
 def _spilled(row: Row) -> str:
     found = spills(row)
-    return NONE if found is None else _spill_text(row) if found else "nothing"
-
-
-def _spill_text(row: Row) -> str:
-    if row.get("spill_store_bytes") is None:
-        return f"{row['thread_stack_bytes']} B of stack"
-    return f"{row['spill_store_bytes']} B stored, {row['spill_load_bytes']} B loaded"
+    return NONE if found is None else spill_text(row) if found else "nothing"
 
 
 def _matrix(row: Row) -> str:
@@ -69,7 +62,7 @@ def _matrix(row: Row) -> str:
 
 def _copies(row: Row) -> str:
     mix = row.get("instructions")
-    return NONE if mix is None else ", ".join(f"{mix[name]} {name}" for name in ("TMA", "LDGSTS") if mix.get(name))
+    return NONE if mix is None else copies_text(mix)
 
 
 def _exponentials(row: Row) -> str:
@@ -137,77 +130,3 @@ WORDS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
         _exponentials,
     ),
 )
-
-
-def matrix_instruction(row: Mapping[str, Any]) -> str | None:
-    mix = row.get("instructions") or {}
-    return next((name for name in MATRIX if mix.get(name)), None)
-
-
-def resources(row: Row) -> Iterator[tuple[str, int, int]]:
-    """Of an SM: name, what one block takes, what there is."""
-    yield "registers", row["allocated_register_count"], row["sm_register_count"]
-    yield "shared_memory", row["allocated_shared_bytes"], row["sm_shared_bytes"]
-    if row.get("tensor_memory_column_count") and row.get("sm_tensor_memory_column_count"):
-        yield "tensor_memory", row["tensor_memory_column_count"], row["sm_tensor_memory_column_count"]
-    yield "warps", row["block_warp_count"], row["sm_most_warp_count"]
-
-
-def budget(row: Row) -> Iterator[tuple[str, ...]]:
-    """The cells of a figure's table."""
-    for name, taken, capacity in resources(row):
-        yield name.replace("_", " "), _amount(name, taken), _amount(name, capacity), str(row["block_limits"].get(name, ""))
-
-
-def note(name: str, blocks: int, taken: int, capacity: int) -> str:
-    """`2 x 26,624 of 65,536`."""
-    return f"{blocks} \N{MULTIPLICATION SIGN} {_amount(name, taken)} of {_amount(name, capacity)}"
-
-
-def _amount(name: str, count: int) -> str:
-    return bytes_text(count) if name == "shared_memory" else f"{count:,}"
-
-
-def subject(row: Row) -> str:
-    return f"{row['kernel']} kernel ({row['dtype']}, heads {row['d_k']} wide{', causal' if row['causal'] else ''})"
-
-
-def complaint(row: Row) -> tuple[str, ...]:
-    """The cells of a kernel that is not well."""
-    if row["status"] != "ok":
-        why = f"{STATUS_WORDS[row['status']]}: {row['reason']}"
-    else:
-        why = f"spills: {_spill_text(row)}" if spills(row) else "could not be read"
-    return subject(row), configuration(row["config"]), _count(row.get("thread_register_count")), why
-
-
-COLUMNS = (
-    *("kernel", "dtype", "head", "causal", "configuration", "place in its list", "registers", "shared", "spilled", "blocks", "warps"),
-    *("occupancy", "limited by", "matrix products", "copies", "exponentials", "instructions"),
-)
-
-
-def cells(row: Row) -> tuple[str, ...]:
-    head = str(row["d_k"]) if row["d_k"] == row["d_v"] else f"{row['d_k']}/{row['d_v']}"
-    name = (row["kernel"], row["dtype"], head, "yes" if row["causal"] else "no", configuration(row["config"]), str(row["rank"]))
-    if row["status"] != "ok":
-        return (*name, f"{STATUS_WORDS[row['status']]}: {row['reason']}", *[""] * (len(COLUMNS) - len(name) - 1))
-    mix, matrix = row.get("instructions"), matrix_instruction(row)
-    return (
-        *name,
-        _count(row.get("thread_register_count")),
-        bytes_text(row.get("block_shared_bytes")),
-        "" if spills(row) is None else _spill_text(row) if spills(row) else "0",
-        _count(row.get("sm_block_count")),
-        _count(row.get("sm_warp_count")),
-        "" if row.get("occupancy_ratio") is None else f"{number_text(100 * row['occupancy_ratio'])} %",
-        limit_text(row),
-        f"{mix[matrix]} {matrix}" if mix and matrix else "",
-        _copies(row) if mix else "",
-        _count(mix.get("MUFU.EX2")) if mix else "",
-        _count(row.get("instruction_count")),
-    )
-
-
-def _count(value: int | None) -> str:
-    return "" if value is None else f"{value:,}"

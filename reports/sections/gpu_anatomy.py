@@ -9,7 +9,7 @@ from ..analysis.kernels import LIMITS, by_gpu, configuration, examples, finding,
 from ..analysis.problems import Row
 from ..blocks import Bar, Bars, Block, Table, Text
 from ..words import list_text, plural
-from . import _anatomy
+from . import _anatomy, _kernel_cells
 
 TITLE = "GPU anatomy"
 ORDER = 47
@@ -47,7 +47,7 @@ def _explained(shown: list[list[Row]]) -> Iterator[Block]:
     """`shown`: the example kernels of each GPU."""
     first = shown[0][0]
     yield Table(
-        title=f"What the words mean, and what they come to for the likeliest {_anatomy.subject(first)}",
+        title=f"What the words mean, and what they come to for the likeliest {_kernel_cells.subject(first)}",
         columns=("word", "meaning", *(short_name(members[0]) for members in shown)),
         rows=tuple(_anatomy.lines([members[0] for members in shown])),
     )
@@ -65,26 +65,26 @@ def _figure(rows: list[Row]) -> Bars:
     held = [f"{warps} on {list_text(gpus)}" for warps, gpus in same.items()]
     return Bars(
         title=f"Of {rows[0]['kernel']} an SM holds {', '.join(held)}",
-        caption=f"{_anatomy.subject(rows[0])} · {versions(rows)} · each part is one block; orange and bold: what ends first",
+        caption=f"{_kernel_cells.subject(rows[0])} · {versions(rows)} · each part is one block; orange and bold: what ends first",
         description="For each GPU one bar per resource of an SM, as long as there is of it. Each coloured part is what one block takes; "
         "what ends first is orange and bold. The table below has every number.",
         groups=tuple((f"{short_name(row)}: {configuration(row['config'])}", tuple(_bars(row))) for row in rows),
         table=Table(
             title="One SM, and what the blocks that fit take of it",
             columns=("GPU", "configuration", "resource", "of a block", "of an SM", "room for blocks"),
-            rows=tuple((short_name(row), configuration(row["config"]), *cells) for row in rows for cells in _anatomy.budget(row)),
+            rows=tuple((short_name(row), configuration(row["config"]), *cells) for row in rows for cells in _kernel_cells.budget(row)),
         ),
     )
 
 
 def _bars(row: Row) -> Iterator[Bar]:
     blocks = row["sm_block_count"]
-    for name, taken, capacity in _anatomy.resources(row):
+    for name, taken, capacity in _kernel_cells.resources(row):
         share = taken / capacity
         full = name in row["limited_by"]
         # A block that does not fit is drawn as what it asks for, at most the whole.
         shares = (share,) * min(blocks, MOST_PARTS) if blocks else (min(share, 1.0),)
-        yield Bar(label=LIMITS[name], shares=shares, note=_anatomy.note(name, blocks, taken, capacity), full=full)
+        yield Bar(label=LIMITS[name], shares=shares, note=_kernel_cells.note(name, blocks, taken, capacity), full=full)
 
 
 def _bad(rows: list[Row]) -> Iterator[Block]:
@@ -94,7 +94,7 @@ def _bad(rows: list[Row]) -> Iterator[Block]:
         yield Table(
             title="Kernels that spill, did not compile or could not be read",
             columns=("GPU", "kernel", "configuration", "registers", "what is wrong"),
-            rows=tuple((short_name(row), *_anatomy.complaint(row)) for row in bad[:MOST_ROWS]),
+            rows=tuple((short_name(row), *_kernel_cells.complaint(row)) for row in bad[:MOST_ROWS]),
         )
 
 
@@ -102,8 +102,8 @@ def _all(rows: list[Row], run: str) -> Table:
     named = f" of {run}" if run else ""
     return Table(
         title=f"All {plural(len(rows), 'kernel')} for {gpu_text(rows[0])}{named}: {versions(rows)}",
-        columns=_anatomy.COLUMNS,
-        rows=tuple(_anatomy.cells(row) for row in rows[:MOST_ROWS]),
+        columns=_kernel_cells.COLUMNS,
+        rows=tuple(_kernel_cells.cells(row) for row in rows[:MOST_ROWS]),
         failed=frozenset((place, 0) for place, row in enumerate(rows[:MOST_ROWS]) if row["status"] != "ok"),
         folded=True,
     )
