@@ -37,7 +37,6 @@ class Run:
     @property
     def statuses(self) -> dict[str, int]:
         """How its cases, walls and studies ended, and how many did so: {"ok": 21, "oom": 2}. Raises BadRun."""
-        from ..reports.analysis.side import NOT_REACHED
         from ..reports.read import read_run
 
         run = read_run(self.path)
@@ -169,8 +168,9 @@ def _measured(job: "Callable[[Manner], Outcome]", command: str, *, wait: bool, q
         raise
     finally:
         progress.end()
+    path = outcome.path.resolve()  # it still leads there when the caller changes the working directory
     if outcome.signal == signal.SIGINT and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        raise KeyboardInterrupt(f"{outcome.path} has what was measured; attnbench.open_run({str(outcome.path)!r}).resume() goes on")
+        raise KeyboardInterrupt(f"{path} has what was measured; attnbench.open_run({str(path)!r}).resume() goes on")
     if outcome.signal is not None:
         signal.raise_signal(outcome.signal)
-    return Run(outcome.path)
+    return Run(path)

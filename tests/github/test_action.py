@@ -153,7 +153,9 @@ def test_runs_that_cannot_be_compared_are_bad_input(tmp_path: Path) -> None:
     shutil.rmtree(next((out / "base").glob("2*")))
     done = judged(out)
     assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
     assert "wanted as many" in done.stderr
+    assert not (out / "compare.json").exists()
     assert "verdict=none\n" in (out / "GITHUB_OUTPUT").read_text()
 
 

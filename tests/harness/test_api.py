@@ -30,7 +30,7 @@ def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_
     assert len(blocks) >= 6
     done = python("\n".join(blocks), tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(r"<attnbench.Run results/\d{8}T\d{6}Z-two_backends-[0-9a-f]{8}: 4 ok>\n", done.stdout)
+    assert re.fullmatch(rf"<attnbench.Run {tmp_path}/results/\d{{8}}T\d{{6}}Z-two_backends-[0-9a-f]{{8}}: 4 ok>\n", done.stdout)
     assert done.stderr == ""
 
 
@@ -150,9 +150,7 @@ def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_p
         process.send_signal(signal.SIGINT)
         said, complaints = process.communicate(timeout=120)
     assert process.returncode == 0, complaints
-    assert re.match(
-        r"KeyboardInterrupt results/\S+-hang-\S+ has what was measured; attnbench.open_run\('results/\S+'\).resume\(\) goes on\n", said
-    )
+    assert re.match(r"KeyboardInterrupt /\S+-hang-\S+ has what was measured; attnbench.open_run\('/\S+'\).resume\(\) goes on\n", said)
     statuses = json.loads(said.splitlines()[-1])
     assert sum(statuses.values()) == 2
     assert statuses["interrupted"] >= 1
