@@ -7,9 +7,10 @@ after every sample stops too often by luck and covers the truth in 63 % of cases
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from math import ceil, isfinite
+from math import ceil, isfinite, isnan
 from typing import Any, Literal
 
+from .conditions import contended, flagged, throttled
 from .scenario import Plan
 from .stats import latency_interval, ratio_interval
 
@@ -60,6 +61,20 @@ class Sampling:
     def warmup_stationary(self) -> bool | None:
         """Whether every warm-up came to rest; None where some had too few calls to tell, and none is known not to have."""
         return False if False in self.steady else None if None in self.steady or not self.steady else True
+
+    def fields(self) -> dict[str, Any]:
+        """What a row says of the samples."""
+        blocks = [block for process in self.quantities["conditions"] for block in process]
+        return {
+            **self.quantities,
+            "processes": self.processes,
+            "stop": self.stop,
+            "half_width_ratio": None if isnan(self.half_width_ratio) else self.half_width_ratio,
+            "pair_half_width_ratio": self.pair_half_width_ratio,
+            "warmup_stationary": self.warmup_stationary,
+            "contended_blocks": flagged(map(contended, blocks)),
+            "throttled_blocks": flagged(map(throttled, blocks)),
+        }
 
 
 class Sampler:

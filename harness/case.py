@@ -9,11 +9,15 @@ from ..impls.problem import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One backend on one problem. `twin` tells equal cases apart: side by side they show how far apart equals come out."""
+    """One backend on one problem. `twin` tells equal cases apart: side by side they show how far apart equals come out.
+
+    `python` is the environment that measures it, by the name that `--python` gave its interpreter; None in a run of one.
+    """
 
     backend: str
     problem: Problem
     twin: int = 0
+    python: str | None = None
 
     @property
     def id(self) -> str:
@@ -23,11 +27,12 @@ class Case:
         """
         p = self.problem
         name = identity(self.backend, p, [f"n{p.seq_len}", *([f"kv{p.kv_seq_len}"] if p.kv_seq_len != p.seq_len else [])])
-        return f"{name}-twin{self.twin}" if self.twin else name
+        return in_environment(f"{name}-twin{self.twin}" if self.twin else name, self.python)
 
     def fields(self) -> dict[str, Any]:
         """The case as a row and a plan carry it."""
-        return {"case": self.id, "backend": self.backend, **asdict(self.problem), **({"twin": self.twin} if self.twin else {})}
+        twin = {"twin": self.twin} if self.twin else {}
+        return {"case": self.id, "backend": self.backend, "python": self.python, **asdict(self.problem), **twin}
 
 
 def identity(backend: str, problem: Problem, lengths: list[str]) -> str:
@@ -47,14 +52,22 @@ def identity(backend: str, problem: Problem, lengths: list[str]) -> str:
     return "-".join([*parts, p.passes, p.scope])
 
 
+def in_environment(name: str, python: str | None) -> str:
+    """An id that says which environment it is for."""
+    return name if python is None else f"{name}-{python}"
+
+
 def reported_pairs(cases: Sequence[Case], baseline: str | None, contrast: Sequence[str]) -> list[tuple[str, str]]:
     """Ids of the cases of a group whose latency ratio is reported: each backend against the baseline (the first backend where there is
-    none) on the same problem, and each value of a contrast axis against its first one for the same backend."""
+    none) on the same problem, each value of a contrast axis against its first one for the same backend, both within an environment;
+    and each environment against the first one for the same backend and problem."""
     compared: dict[tuple[Any, ...], list[Case]] = {}
     for case in cases:
-        compared.setdefault((case.problem,), []).append(case)
+        compared.setdefault((case.python, case.problem), []).append(case)
+        if case.python is not None:
+            compared.setdefault(("python", case.backend, case.problem), []).append(case)
         for axis in contrast:
-            compared.setdefault((case.backend, axis, *without(case.problem, axis)), []).append(case)
+            compared.setdefault((case.python, case.backend, axis, *without(case.problem, axis)), []).append(case)
     pairs: dict[tuple[str, str], None] = {}
     for alike in compared.values():
         first = next((case for case in alike if case.backend == baseline), alike[0])
@@ -80,6 +93,7 @@ def case_of(fields: dict[str, Any]) -> Case:
         backend=fields["backend"],
         problem=problem_of(fields),
         twin=fields.get("twin", 0),
+        python=fields.get("python"),
     )
 
 
@@ -91,16 +105,20 @@ def problem_of(fields: Mapping[str, Any]) -> Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Cases that share a worker and its randomised blocks, so that their ratios are paired: all backends of one problem,
-    and all values of a contrast axis."""
+    """Cases that share randomised blocks, so that their ratios are paired: all backends of one problem, all values of a contrast
+    axis, and all environments."""
 
     number: int
     cases: tuple[Case, ...]
 
 
-def group_cases(backends: tuple[str, ...], problem_groups: list[tuple[Problem, ...]]) -> tuple[Group, ...]:
-    """Every backend on every problem, problem by problem within a group, so that neighbours share their inputs."""
+def group_cases(
+    backends: tuple[str, ...], problem_groups: list[tuple[Problem, ...]], pythons: Sequence[str | None] = (None,)
+) -> tuple[Group, ...]:
+    """Every backend on every problem in every environment, problem by problem within a group, so that neighbours share their inputs."""
     return tuple(
-        Group(number=number, cases=tuple(Case(backend=b, problem=p) for p in problems for b in backends))
+        Group(
+            number=number, cases=tuple(Case(backend=b, problem=p, python=python) for p in problems for b in backends for python in pythons)
+        )
         for number, problems in enumerate(problem_groups)
     )

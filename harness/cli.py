@@ -52,6 +52,10 @@ def run(
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Measure only cases whose id matches; repeatable.")] = None,
     skip: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Leave out cases whose id matches; repeatable.")] = None,
     sets: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a field of the scenario; repeatable.")] = None,
+    pythons: Annotated[
+        list[str] | None,
+        typer.Option("--python", metavar="NAME=PATH", help="Measure in this interpreter; two or more take turns and are compared."),
+    ] = None,
     device: flags.Where = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,
@@ -77,17 +81,20 @@ def run(
         *limits_and_device(device, timeout),
         *([f"plan={plan}"] if plan else []),
     ]
-    if resume is not None and (scenarios or given or changes or only or skip or dry_run):
-        raise BadInput("--resume: takes the run as it was planned; leave out scenarios, axes, --set, --only, --skip and --dry-run")
+    if resume is not None and (scenarios or given or changes or only or skip or pythons or dry_run):
+        planned_with = "scenarios, axes, --set, --only, --skip, --python and --dry-run"
+        raise BadInput(f"--resume: takes the run as it was planned; leave out {planned_with}")
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
-    from .choice import Choice
+    from .choice import Choice, refuse_too_many
+    from .interpreter import read_interpreters
     from .run import resume_run, start_run
     from .store import find_run
 
     planned = planned_scenarios(scenarios or [], given, changes) if resume is None else []
-    choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()))
+    choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()), interpreters=read_interpreters(pythons or ()))
+    refuse_too_many(planned, choice)
     if dry_run:
         return foretell(planned, choice)
     jobs: list[Callable[[Any], Any]] = [partial(start_run, scenario, out, seed, choice) for scenario in planned]
@@ -146,9 +153,11 @@ def limits_and_device(device: Device | None, timeout: float | None) -> list[str]
 
 def foretell(scenarios: list[Any], choice: Any) -> None:
     """What is known before anything runs, on stdout: it is what was asked for."""
+    from .interpreter import interview
     from .outlook_table import outlook_tables
     from .show import echo_table
 
+    interview(choice.interpreters)
     for scenario in scenarios:
         for table in outlook_tables(scenario, choice):
             echo_table(table)

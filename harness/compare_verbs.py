@@ -24,7 +24,12 @@ class Shape(StrEnum):
 
 
 def compare(
-    base: Annotated[str, typer.Argument(metavar="BASE", help="Run that is compared with: folder, name, 'latest', or a baseline's name.")],
+    base: Annotated[
+        str,
+        typer.Argument(
+            metavar="BASE", help="Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python of it."
+        ),
+    ],
     new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Run that is judged. Without it: --baseline.")] = None,
     baseline: Annotated[str | None, typer.Option(metavar="BACKEND", help="Within one run: the other backends against this one.")] = None,
     gate: Annotated[
@@ -41,7 +46,7 @@ def compare(
     format_: Annotated[Shape, typer.Option("--format", help="table, md or json.")] = Shape.TABLE,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Compare two runs, or the backends of one: faster, slower, same or undecided, per case.
+    """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster, slower, same or undecided, per case.
 
     Exit code 3 where --gate finds a regression, 4 where the devices differ.
     """
@@ -55,7 +60,6 @@ def compare(
     from ..reports.analysis.gate import Gate
     from ..reports.compare import DifferentDevices, NotComparable, compare_backends, compare_runs, compare_turns
     from .margins import read_margins
-    from .store import find_run
 
     wanted = Gate(margins=read_margins(gate), fail_on_undecided=fail_on_undecided) if gate is not None else None
     gc.disable()  # large runs are millions of objects without a cycle among them; looking for one takes 40 % of the time
@@ -63,9 +67,14 @@ def compare(
         if new is not None and turns:
             comparison = compare_turns(_runs_in(base), _runs_in(new), wanted, allow_different_devices=allow_different_devices)
         elif new is not None:
-            comparison = compare_runs(find_run(base, out), find_run(new, out), wanted, allow_different_devices=allow_different_devices)
+            (path, python), (other, other_python) = find_part(base, out), find_part(new, out)
+            pythons = (python, other_python)
+            comparison = compare_runs(path, other, wanted, pythons=pythons, allow_different_devices=allow_different_devices)
         elif baseline is not None:
-            comparison = compare_backends(find_run(base, out), baseline, wanted)
+            path, python = find_part(base, out)
+            if python is not None:
+                raise BadInput(f"{base}: backends are compared within every environment; leave out @{python}")
+            comparison = compare_backends(path, baseline, wanted)
         else:
             raise BadInput("compare: one run and nothing to hold it against; name a second run, or --baseline BACKEND")
     except NotComparable as error:
@@ -84,6 +93,18 @@ def _runs_in(folder: str) -> list[Path]:
     if not found:
         raise BadInput(f"{folder}: no runs in this folder; wanted what --out named when the runs of one side were measured in turns")
     return found
+
+
+def find_part(name: str, out: Path) -> tuple[Path, str | None]:
+    """The folder of a run, and behind the last @ of RUN@NAME the environment that is meant. Raises BadInput."""
+    from .store import META, find_run
+
+    run, at, python = name.rpartition("@")
+    if not at or (Path(name) / META).is_file():
+        return find_run(name, out), None
+    if not run or not python:
+        raise BadInput(f"{name}: wanted RUN@NAME, such as latest@new")
+    return find_run(run, out), python
 
 
 def _print(found: "Comparison", shape: Shape) -> None:

@@ -11,11 +11,12 @@ from typing import NamedTuple, Protocol
 from .case import Case, Group
 from .costs import known
 from .crew import Crew, Terms
+from .first_workers import Workers, first_of
 from .group import Means
 from .lap import Lap, laps
 from .record import FAILURES, Record, Status
 from .signals import Signals
-from .spawn import Interrupted, Worker
+from .spawn import Interrupted
 from .store import LOGS, Store
 from .study import Inquiry, Planned, StudyRecord
 from .timeline import Timeline
@@ -74,9 +75,9 @@ class Job:
 
 
 @contextmanager
-def under_way(job: Job, worker: Worker, signals: Signals, listener: Listener) -> Iterator["Course"]:
+def under_way(job: Job, workers: Workers, signals: Signals, listener: Listener) -> Iterator["Course"]:
     """A run from its first step to its end. A signal ends it in order: what has no row yet gets one."""
-    course = Course(job, worker, signals, listener)
+    course = Course(job, workers, signals, listener)
     try:
         yield course
         course.crew.close()
@@ -91,8 +92,8 @@ def under_way(job: Job, worker: Worker, signals: Signals, listener: Listener) ->
 class Course:
     """The steps of a run: `begin`, then laps, walls and studies. Each raises Interrupted where a signal has come."""
 
-    def __init__(self, job: Job, worker: Worker, signals: Signals, listener: Listener) -> None:
-        """`worker`: the one that was started before the terms were known."""
+    def __init__(self, job: Job, workers: Workers, signals: Signals, listener: Listener) -> None:
+        """`workers`: those that were started before the terms were known, one per environment."""
         terms = job.terms
         self.job = job
         self.signals = signals
@@ -100,10 +101,10 @@ class Course:
         self.outcome = Outcome(path=job.store.path)
         self.crew = Crew(terms, job.store.path / LOGS, signals.wake_fd)
         signals.second = lambda: self.crew.close(at_once=True)
-        self._worker = worker
+        self._workers = workers
         self._listener = listener
         self._attempts = {case: row.attempt for case, row in job.last.items()}
-        self._timeline = Timeline(job.store.path, terms.gpu_uuid or worker.ready["environment"]["device_uuid"])
+        self._timeline = Timeline(job.store.path, terms.gpu_uuid or first_of(workers).ready["environment"]["device_uuid"])
         tell = listener.running
         self._lap = Lap(Means(terms=terms, crew=self.crew, attempts=self._attempts, running=tell, timeline=self._timeline))
         self._hunt = Hunt(terms, self.crew, self._attempts, tell)
@@ -118,7 +119,8 @@ class Course:
         cases = len(self._left) - len(job.walls) - len(job.studies) + done
         planned = {"cases": cases, "walls": len(job.walls), "studies": len(job.studies)}
         self._listener.begin(job.store.path, planned, done, job.remarks)
-        self.crew.adopt(self._worker)
+        for python, worker in self._workers.items():
+            self.crew.adopt(worker, python)
 
     def complete(self) -> None:
         """The whole run."""

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..impls.problem import Problem
+from .case import in_environment
 from .record import Status
+from .rest import wait_for_rest
 from .scenario import Plan
 from .spawn import SET_S, Fault, Worker
 
@@ -19,7 +21,8 @@ class Terms:
     """The terms of a run that every group is measured on.
 
     `watch`: the values of the axes whose problems are watched; `gpu_uuid`: the GPU whose counters are read, where it is not the one
-    that torch uses; `peaks`: what this machine's calibration measured.
+    that torch uses; `peaks`: what this machine's calibration measured; `pythons`: the interpreter of each environment, none in a run of
+    one.
     """
 
     device: str
@@ -33,10 +36,18 @@ class Terms:
     watch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     gpu_uuid: str | None = None
     peaks: Mapping[str, float] | None = None
+    pythons: Mapping[str, Path] = field(default_factory=dict)
 
     def watches(self, problem: Problem) -> bool:
         """Whether the device's counters are wanted on this problem."""
         return bool(WATCHING & set(self.measure)) and all(getattr(problem, axis) in values for axis, values in self.watch.items())
+
+
+class Seat(NamedTuple):
+    """The place of a worker: the number of the process, and its environment where there are several."""
+
+    number: int
+    python: str | None
 
 
 class Crew:
@@ -48,24 +59,30 @@ class Crew:
         self.wake_fd = wake_fd
         # A resumed run has logs already, and they are kept.
         self.started = max((int(log.stem.rpartition("-")[2]) for log in logs.glob("worker-*.log")), default=0)
-        self._workers: dict[int, Worker] = {}
+        self._workers: dict[Seat, Worker] = {}
+        self._last: Seat | None = None
 
-    def adopt(self, worker: Worker) -> None:
+    def adopt(self, worker: Worker, python: str | None = None) -> None:
         """Take over a worker that was started before the terms were known."""
-        self._workers[0] = self._set(worker)
+        self._workers[Seat(0, python)] = self._set(worker, python)
 
-    def worker(self, number: int) -> Worker:
-        if number not in self._workers:
-            worker = Worker(self.terms.device, self.wake_fd)
+    def worker(self, number: int, python: str | None = None) -> Worker:
+        """To be asked something now, when the one that was asked before has come to rest. Raises Fault."""
+        seat = Seat(number, python)
+        if seat not in self._workers:
+            worker = Worker(self.terms.device, self.wake_fd, self.terms.pythons[python] if python is not None else None)
             if worker.ready["why"]:
                 worker.kill()
                 raise Fault(Status.UNAVAILABLE, f"the {self.terms.device} device is gone: {worker.ready['why']}")
-            self._workers[number] = self._set(worker)
-        return self._workers[number]
+            self._workers[seat] = self._set(worker, python)
+        if self._last != seat and self._last in self._workers:
+            wait_for_rest(self._workers[self._last].pid)
+        self._last = seat
+        return self._workers[seat]
 
-    def ask(self, request: Mapping[str, Any], wanted: str) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, Any], wanted: str, python: str | None = None) -> dict[str, Any]:
         """Send the first worker a request that has one answer; it, without the key "event". Raises Fault where the worker is lost."""
-        worker = self.worker(0)
+        worker = self.worker(0, python)
         worker.send(request)
         answer: dict[str, Any] = {}
         while (event := worker.receive(self.terms.timeout_s))["event"] != "done":
@@ -77,23 +94,28 @@ class Crew:
     def pids(self) -> list[int]:
         return [worker.pid for worker in self._workers.values()]
 
-    def dismiss(self, number: int) -> str | None:
-        """Kill a worker; the next use of its number starts a fresh one. Returns the end of what it printed."""
-        worker = self._workers.pop(number, None)
-        if worker is None:
-            return None
-        worker.kill()
-        return worker.log_tail()
+    def dismiss(self, number: int, python: str | None = None) -> str | None:
+        """Kill a worker; the next use of its number starts a fresh one. Returns the end of what it printed.
+
+        The workers of this number in other environments go with it: they hold the members of the turn that has ended, and both sides of a
+        ratio shall come from processes of one age.
+        """
+        seats = [seat for seat in self._workers if seat.number == number]
+        dismissed = {seat: self._workers.pop(seat) for seat in seats}
+        for worker in dismissed.values():
+            worker.kill()
+        guilty = dismissed.get(Seat(number, python))
+        return guilty.log_tail() if guilty else None
 
     def close(self, *, at_once: bool = False) -> None:
         for worker in self._workers.values():
             worker.kill() if at_once else worker.close()
         self._workers.clear()
 
-    def _set(self, worker: Worker) -> Worker:
+    def _set(self, worker: Worker, python: str | None) -> Worker:
         terms = self.terms
         self.started += 1
-        worker.write_log(self.logs / f"worker-{self.started}.log")
+        worker.write_log(self.logs / f"{in_environment('worker', python)}-{self.started}.log")
         request = {
             "op": "set",
             "seed": terms.seed,

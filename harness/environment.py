@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def collect(device: torch.device) -> dict[str, Any]:
         "libc": " ".join(platform.libc_ver()),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "triton": triton_version(),
         "tf32": torch.get_float32_matmul_precision() != "highest",
         "attnbench": __version__,
         "git": git_commit(),
@@ -111,6 +113,13 @@ def cudnn_version() -> int | None:
     with suppress(RuntimeError):
         version: int | None = torch.backends.cudnn.version()
         return version
+    return None
+
+
+def triton_version() -> str | None:
+    """As installed; it is not imported."""
+    with suppress(PackageNotFoundError):
+        return version("triton")
     return None
 
 

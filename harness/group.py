@@ -6,15 +6,14 @@ In which order groups and processes take their turns is lap.py's business.
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import isnan
+from itertools import groupby
 from typing import Any
 
-from .blocks import Sampler, Sampling
+from .blocks import Sampler
 from .case import Case, reported_pairs
-from .conditions import contended, flagged, throttled
 from .costs import known
 from .crew import Crew, Terms
 from .record import Record, Status
@@ -52,13 +51,14 @@ class Means:
 
 
 class Guilty(Exception):
-    """A worker was lost; `case_id` was running, None for our own work."""
+    """A worker was lost; `case_id` was running, None for our own work. `python`: the worker's environment."""
 
-    def __init__(self, fault: Fault, case_id: str | None, phase: str, log_tail: str | None) -> None:
+    def __init__(self, fault: Fault, case_id: str | None, phase: str, log_tail: str | None, python: str | None) -> None:
         self.fault = fault
         self.case_id = case_id
         self.phase = phase
         self.log_tail = log_tail
+        self.python = python
 
 
 class GroupRun:
@@ -84,8 +84,8 @@ class GroupRun:
     # ---- steps --------------------------------------------------------------------------------------------------------------
 
     def judge(self) -> Iterator[Record]:
-        """Refuse, gate and memory of every case, in the first worker."""
-        yield from self._ask(0, "judge", list(self.states))
+        """Refuse, gate and memory of every case, in the first worker of its environment."""
+        yield from self._ask_each(0, "judge", list(self.states))
         if "latency" in self.terms.measure:
             pairs = reported_pairs([state.case for state in self.states.values()], self.terms.baseline, self.terms.contrast)
             self.sampler = Sampler(self.terms.plan, self.states, pairs)
@@ -96,11 +96,14 @@ class GroupRun:
 
     def turn(self, number: int) -> Iterator[Record]:
         """The blocks that the round under way still wants of one process."""
-        yield from self._ask(number, "open", self.sampler.wanting(number))
+        names = self.sampler.wanting(number)
+        opened = [self._environment(name) for name in names]
+        yield from self._ask_each(number, "open", names)
         while wanting := self.sampler.wanting(number):
-            self.order.shuffle(wanting)
-            yield from self._ask(number, "block", wanting)
-        yield from self._ask(number, "close", [])
+            self.order.shuffle(wanting)  # one order over all environments: the block goes from worker to worker as it says
+            for python, some in [(python, list(some)) for python, some in groupby(wanting, key=self._environment)]:
+                yield from self._ask(number, python, "block", some)
+        yield from self._close(number, opened)
 
     def watch(self) -> Iterator[Record]:
         """Windows under the device's counters, for the cases that want them, one repeat after the other over the processes.
@@ -114,9 +117,10 @@ class GroupRun:
             if not names:
                 continue
             number = repeat % self.terms.plan.processes
-            yield from self._ask(number, "open", names)
+            opened = [self._environment(name) for name in names]
+            yield from self._ask_each(number, "open", names)
             if repeat == 0 and "kernels" in self.terms.measure:
-                yield from self._ask(number, "dissect", names)
+                yield from self._ask_each(number, "dissect", names)
             self.order.shuffle(names)
             for name in names:
                 for way in self._ways() if windows else ():
@@ -124,14 +128,15 @@ class GroupRun:
                         yield from self._window(number, name, way)
                 if name in self.states:
                     self.states[name].repeats += 1
-            yield from self._ask(number, "close", [])
+            yield from self._close(number, opened)
 
     def _window(self, number: int, name: str, way: Way) -> Iterator[Record]:
         timeline = self.means.timeline
         if timeline:
             timeline.go(name, self.means.crew.pids())
         try:
-            yield from self._ask(number, "watch", [name], {"measure": self.terms.measure, "window_s": self.terms.plan.window_s, "way": way})
+            more = {"measure": self.terms.measure, "window_s": self.terms.plan.window_s, "way": way}
+            yield from self._ask(number, self._environment(name), "watch", [name], more)
         finally:
             if timeline:
                 timeline.quiet()
@@ -147,8 +152,9 @@ class GroupRun:
             yield self._record(state, Status.OK, "", phase="", log_tail=None)
 
     def convict(self, guilty: Guilty) -> Iterator[Record]:
-        """The record of the case that broke the worker; of all where it was none of theirs."""
-        for name in [guilty.case_id] if guilty.case_id is not None else list(self.states):
+        """The record of the case that broke the worker; of all of its environment where it was none of theirs."""
+        all_of_it = [name for name in self.states if self._environment(name) == guilty.python]
+        for name in [guilty.case_id] if guilty.case_id is not None else all_of_it:
             state = self.states.pop(name, None)
             if state is not None:
                 self.sampler.drop(name)
@@ -169,13 +175,28 @@ class GroupRun:
 
     # ---- talking to a worker ------------------------------------------------------------------------------------------------
 
-    def _ask(self, number: int, op: str, names: list[str], more: Mapping[str, Any] = {}) -> Iterator[Record]:
+    def _environment(self, name: str) -> str | None:
+        return self.states[name].case.python
+
+    def _ask_each(self, number: int, op: str, names: list[str]) -> Iterator[Record]:
+        """One environment's worker after the other, each for its own cases."""
+        own: dict[str | None, list[str]] = {}
+        for name in filter(self.states.__contains__, names):
+            own.setdefault(self._environment(name), []).append(name)
+        for python, some in own.items():
+            yield from self._ask(number, python, op, some)
+
+    def _close(self, number: int, opened: Iterable[str | None]) -> Iterator[Record]:
+        for python in dict.fromkeys(opened):
+            yield from self._ask(number, python, "close", [])
+
+    def _ask(self, number: int, python: str | None, op: str, names: list[str], more: Mapping[str, Any] = {}) -> Iterator[Record]:
         """Send one request and take in its events; a case that ends is recorded at once. Raises Guilty when the worker is lost."""
         current: str | None = None
         phase = ""
         since = time.monotonic()
         try:
-            worker = self.means.crew.worker(number)
+            worker = self.means.crew.worker(number, python)
             worker.send({"op": op, "cases": [self.states[name].case.fields() for name in names], **more})
             while True:
                 event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
@@ -202,14 +223,14 @@ class GroupRun:
                         yield from self._ended(event)
                         if event["poisoned"]:
                             self.means.crew.dismiss(number)
-                            raise Guilty(Fault(Status.ERROR, event["reason"]), event["case"], phase, None)
+                            raise Guilty(Fault(Status.ERROR, event["reason"]), event["case"], phase, None, python)
         except Fault as fault:
             self._charge(current, time.monotonic() - since)
             if fault.status is Status.TIMEOUT and phase:
                 limit = f"{self._limit_s(current, phase):g} s in one step"
                 hint = "raise it with --timeout, or make the case smaller"
                 fault.reason = f"more than {limit}; {hint}" if current else f"the exact result took more than {limit}; {hint}"
-            raise Guilty(fault, current, phase, self.means.crew.dismiss(number) or fault.log_tail) from None
+            raise Guilty(fault, current, phase, self.means.crew.dismiss(number, python) or fault.log_tail, python) from None
 
     def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
         state = self.states.pop(event["case"])
@@ -251,7 +272,7 @@ class GroupRun:
 
     def _record(self, state: State, status: Status, reason: str, phase: str, log_tail: str | None) -> Record:
         sampling = self.sampler.samplings.get(state.case.id)
-        samples = sample_fields(sampling) if status is Status.OK and sampling is not None and sampling.block_ms else {}
+        samples = sampling.fields() if status is Status.OK and sampling is not None and sampling.block_ms else {}
         seen = state.seen if status is Status.OK else {}
         if "utilization" in self.terms.measure and seen.get("windows"):
             seen = {**seen, "utilization_tier": tier_of(seen["windows"], self.terms.device, self.terms.peaks)}
@@ -268,18 +289,3 @@ class GroupRun:
             spent_s=state.spent_s if state.started_utc else None,
             **{**state.fields, **samples, **seen},
         )
-
-
-def sample_fields(sampling: Sampling) -> dict[str, Any]:
-    """What a row says of its samples."""
-    blocks = [block for process in sampling.quantities["conditions"] for block in process]
-    return {
-        **sampling.quantities,
-        "processes": sampling.processes,
-        "stop": sampling.stop,
-        "half_width_ratio": None if isnan(sampling.half_width_ratio) else sampling.half_width_ratio,
-        "pair_half_width_ratio": sampling.pair_half_width_ratio,
-        "warmup_stationary": sampling.warmup_stationary,
-        "contended_blocks": flagged(map(contended, blocks)),
-        "throttled_blocks": flagged(map(throttled, blocks)),
-    }

@@ -26,13 +26,15 @@ def outlook_tables(scenario: Scenario, choice: Choice) -> Iterator[Table]:
     budget = int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * available_bytes(device))
     some = select(scenario, device.type, choice)
     if some.groups:
-        yield case_table(scenario.name, some, device, budget)
+        environments = f" in {len(choice.interpreters)} environments, as this interpreter foresees them" if choice.interpreters else ""
+        title = f"{scenario.name}: {len(some.cases)} cases on {device.type}{environments}, budget {budget:,} bytes"
+        yield case_table(title, some, device, budget)
     if some.walls:
         title = f"{scenario.name}: {len(some.walls)} walls on {device.type}, budget {budget:,} bytes"
         yield foreseen_table(title, [(wall.id, predict(wall, device, budget)) for wall in some.walls])
 
 
-def case_table(name: str, some: Selection, device: torch.device, budget: int) -> Table:
+def case_table(title: str, some: Selection, device: torch.device, budget: int) -> Table:
     def rows() -> Iterator[tuple[str, ...]]:
         for case in some.cases:
             view = outlook(case, device, budget)
@@ -47,6 +49,5 @@ def case_table(name: str, some: Selection, device: torch.device, budget: int) ->
                 ahead or view.fields["predicted_reason"],
             )
 
-    title = f"{name}: {len(some.cases)} cases on {device.type}, budget {budget:,} bytes"
     columns = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "outlook")
     return table(title, columns, rows(), right=columns[1:4])

@@ -1,8 +1,7 @@
 """How a run comes about: a new one, or one taken up again; what it measures, on which device, under which terms."""
 
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,18 +12,14 @@ from .case import Case, Group, case_of
 from .choice import Choice, select
 from .course import Course, Job, Last, Listener, Outcome, under_way
 from .crew import Terms
-from .device_lock import alone_on
-from .errors import BadInput, EnvironmentUnmet, Stopped
+from .errors import BadInput
+from .first_workers import changes, device_for, first_of, first_workers, interpreters_of, refuse_changes
 from .record import RETRIED, Status
 from .scenario import Plan, Scenario
 from .signals import Signals
-from .spawn import Fault, Interrupted, Worker
 from .store import Store, read_meta, read_rows
 from .study import study_of
 from .wall.plan import wall_of
-
-FINGERPRINT = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
-"""Facts of the environment that must be equal before rows of two starts may stand in one run."""
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our reference and for everybody else
 
@@ -53,8 +48,8 @@ def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: 
     """A new run folder and the device, for a run whose steps the caller takes. Raises Refusal."""
     with (
         Signals(is_guest=manner.is_guest) as signals,
-        first_worker(scenario.device, signals) as worker,
-        device_for(worker, manner, signals),
+        first_workers(scenario.device, signals, choice.interpreters) as workers,
+        device_for(worker := first_of(workers), signals, wait=manner.wait),
     ):
         device = worker.ready["device"]
         groups, walls, studies, duplicates = select(scenario, device, choice)
@@ -72,6 +67,7 @@ def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: 
             watch=scenario.watched(),
             gpu_uuid=manner.gpu_uuid,
             peaks=calibration["peaks"] if calibration else None,
+            pythons={one.name: one.path for one in choice.interpreters},
         )
         meta = {
             "attnbench": worker.ready["environment"]["attnbench"],
@@ -82,6 +78,7 @@ def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: 
             "memory_bytes": terms.budget_bytes,
             "seed": seed,
             "environment": worker.ready["environment"],
+            "environments": [one.run_json(workers[one.name].ready["environment"]) for one in choice.interpreters],
             "calibration": calibration,
             "cases": [{"group": group.number, **case.fields()} for group in groups for case in group.cases],
             "walls": [wall.fields() for wall in walls],
@@ -90,7 +87,7 @@ def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: 
         store = Store.create(root, scenario.name, meta)
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
         job = Job(store=store, groups=groups, walls=walls, studies=studies, terms=terms, remarks=remarks)
-        with under_way(job, worker, signals, manner.listener) as course:
+        with under_way(job, workers, signals, manner.listener) as course:
             yield course
 
 
@@ -100,10 +97,15 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
     if meta.get("kernels"):
         raise BadInput(f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again, what was compiled is kept")
     scenario = meta["scenario"]
-    with Signals(is_guest=manner.is_guest) as signals, first_worker(meta["device"], signals) as worker, device_for(worker, manner, signals):
-        changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]
-        if changed and not force:
-            raise EnvironmentUnmet(difference(changed[0], meta["environment"], worker.ready["environment"]))
+    interpreters = interpreters_of(meta)
+    with (
+        Signals(is_guest=manner.is_guest) as signals,
+        first_workers(meta["device"], signals, interpreters) as workers,
+        device_for(first_of(workers), signals, wait=manner.wait),
+    ):
+        changed = changes(meta, workers)
+        if not force:
+            refuse_changes(changed)
         terms = Terms(
             device=meta["device"],
             plan=Plan.model_validate(scenario["plan"]),
@@ -116,6 +118,7 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
             watch=scenario.get("watch", {}),
             gpu_uuid=manner.gpu_uuid,
             peaks=(meta.get("calibration") or {}).get("peaks"),
+            pythons={one.name: one.path for one in interpreters},
         )
         store = Store.reopen(path)
         last = {row["case"]: Last(row["status"], row["attempt"]) for row in read_rows(path)}
@@ -128,45 +131,15 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
         groups = tuple(Group(number=number, cases=tuple(cases)) for number, cases in numbered.items())
         walls = tuple(wall_of(fields) for fields in meta.get("walls", ()) if fields["case"] not in settled)
         studies = tuple(study_of(fields) for fields in meta.get("studies", ()) if fields["case"] not in settled)
-        remarks = [f"measured in a different environment ({', '.join(changed)} changed), as --force asked"] if changed else []
+        different = ", ".join(one.of for one in changed)
+        remarks = [f"measured in a different environment ({different} changed), as --force asked"] if changed else []
         job = Job(store=store, groups=groups, walls=walls, studies=studies, terms=terms, remarks=remarks, last=last)
-        with under_way(job, worker, signals, manner.listener) as course:
+        with under_way(job, workers, signals, manner.listener) as course:
             course.complete()
         return course.outcome
-
-
-@contextmanager
-def first_worker(wanted: str, signals: Signals) -> Iterator[Worker]:
-    """The worker that also tells what this machine offers; gone at the end. Raises EnvironmentUnmet where it lacks the wanted device."""
-    worker: Worker | None = None
-    try:
-        worker = Worker(wanted, signals.wake_fd)
-        if worker.ready["why"]:
-            raise EnvironmentUnmet(f"no {wanted} device: {worker.ready['why']}; run with --device cpu, or see attnbench doctor")
-        yield worker
-    except Interrupted:
-        raise Stopped(signals.received or signal.SIGINT) from None
-    except Fault as fault:
-        raise EnvironmentUnmet(f"no worker could be started: {fault.reason}\n{fault.log_tail or ''}".rstrip()) from None
-    finally:
-        if worker is not None:
-            worker.kill()
-
-
-def device_for(worker: Worker, manner: Manner, signals: Signals) -> AbstractContextManager[None]:
-    """Exclusive use of the device, as far as our own runs go."""
-    device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
-    return alone_on(device, wait=manner.wait, check=signals.check)
 
 
 def calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:
     """What `attnbench doctor --calibrate` found last on this device."""
     name = environment["device_name"] if environment["device"] == "cuda" else environment["cpu"]
     return newest_calibration(root, environment["device_uuid"], name)
-
-
-def difference(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
-    return (
-        f"the run was measured with {key} {then.get(key)!r}, this environment has {now.get(key)!r}; "
-        "rows of both would not be comparable: start a new run, or add --force"
-    )

@@ -18,10 +18,11 @@ from .case import Case
 from .clock import HostClock
 from .crew import Crew, Terms
 from .errors import BadInput, EnvironmentUnmet
+from .first_workers import FINGERPRINT, device_for, first_of, first_workers
 from .group import Means
 from .lap import Lap
 from .record import SCHEMA, Record, Status
-from .run import FINGERPRINT, SAFE_SHARE, Manner, device_for, first_worker
+from .run import SAFE_SHARE, Manner
 from .scenario import Plan
 from .signals import Signals
 from .stats import Interval, ratio_interval
@@ -77,7 +78,12 @@ class Verdict:
 
 def selfcheck(device: str, root: Path, seed: int, manner: Manner) -> Verdict:
     """Measure, judge, and append to `root`/selfcheck.jsonl. Raises Refusal where there is no such device or a backend cannot run."""
-    with Signals() as signals, first_worker(device, signals) as worker, device_for(worker, manner, signals), TemporaryDirectory() as logs:
+    with (
+        Signals() as signals,
+        first_workers(device, signals) as workers,
+        device_for(worker := first_of(workers), signals, wait=manner.wait),
+        TemporaryDirectory() as logs,
+    ):
         found = worker.ready["device"]
         cases = twins(found)
         terms = Terms(

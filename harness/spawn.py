@@ -44,12 +44,17 @@ class Interrupted(Exception):
 
 
 class Worker:
-    """One worker process. `ready` is its first event: device, environment and available memory, or what another `program` says."""
+    """One worker process. `ready` is its first event: device, environment and available memory, or what another `program` says.
 
-    def __init__(self, device: str, wake_fd: int | None = None, program: str = "attnbench.harness.worker") -> None:
+    `python`: an interpreter other than ours, which finds its own packages.
+    """
+
+    def __init__(
+        self, device: str, wake_fd: int | None = None, python: Path | None = None, program: str = "attnbench.harness.worker"
+    ) -> None:
         request_read, self._request_fd = os.pipe()
         self._event_fd, event_write = os.pipe()
-        command = [sys.executable, "-m", program, str(request_read), str(event_write), device]
+        command = [str(python or sys.executable), "-m", program, str(request_read), str(event_write), device]
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
@@ -59,7 +64,7 @@ class Worker:
             stderr=subprocess.STDOUT,
             pass_fds=(request_read, event_write),
             start_new_session=True,
-            env=worker_environment() | {TOKEN_VARIABLE: self._token},
+            env=worker_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
         )
         os.close(request_read)
         os.close(event_write)
@@ -210,10 +215,14 @@ def pid_fd(pid: int) -> int:
         return -1
 
 
-def worker_environment() -> dict[str, str]:
-    """The user's environment, with our own package first and torch's profiler quiet."""
-    paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+def worker_environment(*, ours: bool = True) -> dict[str, str]:
+    """The user's environment with torch's profiler quiet; for our own interpreter with our package first.
+
+    Another interpreter must not get that path: where we are installed it is our site-packages, with our torch in it.
+    """
+    paths = [*([str(PACKAGE_PARENT)] if ours else []), *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
+    return {**os.environ, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
 
 
 def host_oom_kills() -> int | None:

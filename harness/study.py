@@ -102,10 +102,11 @@ class Inquiry:
         self.planned = planned
         self.started_utc, self.started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.monotonic()
         self.running(planned.id, "")
+        first = next(iter(self.terms.pythons), None)
         try:
-            answer = self.crew.ask({"op": "study", "study": planned.fields()}, "studied")
+            answer = self.crew.ask({"op": "study", "study": planned.fields()}, "studied", first)
         except Fault as fault:
-            return self._record(fault.status, fault.reason, self.crew.dismiss(0) or fault.log_tail)
+            return self._record(fault.status, fault.reason, self.crew.dismiss(0, first) or fault.log_tail)
         return self._record(Status(answer["status"]), answer["reason"], answer["log_tail"], tuple(answer["findings"]))
 
     def unfinished(self, status: Status, reason: str) -> Iterator[StudyRecord]:

@@ -20,8 +20,8 @@ class Text:
 class Table:
     """Cells are text already; the first column names the row. `strong`: cells (row, column) that stand out; `folded`: shown on demand.
 
-    `failed`: cells of what did not run. `cases`: the key of the case (problems.key) that a cell is about. `tools`: the table of all
-    rows, which can be filtered and downloaded; there the keys stand in the first column.
+    `failed`: cells of what did not run, or became worse. `cases`: the key of the case (problems.key) that a cell is about. `tools`: the
+    table of all rows, which can be filtered and downloaded; there the keys stand in the first column.
     """
 
     title: str

@@ -6,9 +6,10 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from .analysis.context import device_name
+from .analysis.context import device_identity, device_name
+from .analysis.environments import environments
 from .analysis.gate import Gate, Outcome, apply
-from .analysis.problems import Row, problem
+from .analysis.problems import problem
 from .analysis.side import Side, never, side_of
 from .analysis.turns import in_turns
 from .analysis.verdict import Finding, GeometricMean, Terms, geometric_mean, judge
@@ -17,7 +18,7 @@ from .read import BadRun, Document, Run, read_run
 from .words import plural, visible
 
 FACTS = ("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores", "allocator", "attnbench", "git")
-"""What a run must share with one that takes it up again (harness.run.FINGERPRINT)."""
+"""What a run must share with one that takes it up again (harness.first_workers.FINGERPRINT)."""
 ALLOCATOR = "plan.allocator"
 COMPARED = ("git", "attnbench")
 """Differences that are told and do not count as another environment: they are what is compared."""
@@ -34,11 +35,12 @@ class DifferentDevices(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A run as it is called, with what it says of itself."""
+    """A run, or what one environment of it measured, as it is called, with what it says of itself."""
 
     name: str
     path: Path
     meta: Document
+    python: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,8 @@ class Difference:
 class Matched:
     """What is compared with what, as (base, new). `baseline`: the backend that the others of one run are held against, else None.
 
-    `turns`: how many runs each of the two is, measured in turns; None where each is one run.
+    `turns`: how many runs each of the two is, measured in turns; None where each is one run. `same_run`: the two are parts of one run, its
+    backends or its environments.
     """
 
     base: Named
@@ -71,6 +74,7 @@ class Matched:
     pairs: Sequence[tuple[Side | None, Side | None]]
     baseline: str | None = None
     turns: int | None = None
+    same_run: bool = False
     differences: Sequence[Difference] = ()
     notes: Sequence[str] = ()
 
@@ -88,10 +92,20 @@ class Comparison:
     outcome: Outcome | None
 
 
-def compare_runs(base: Folder, new: Folder, gate: Gate | None, *, allow_different_devices: bool = False) -> Comparison:
-    """Case by case, by case id. Raises BadRun, NotComparable and DifferentDevices."""
+def compare_runs(
+    base: Folder,
+    new: Folder,
+    gate: Gate | None,
+    *,
+    pythons: tuple[str | None, str | None] = (None, None),
+    allow_different_devices: bool = False,
+) -> Comparison:
+    """Case by case, by case id; `pythons` are the environments of each that count, all where there is no name.
+
+    Raises BadRun, NotComparable and DifferentDevices.
+    """
     # One run after the other, so that the samples of only one are in memory.
-    before, now = _taken(base), _taken(new)
+    before, now = _taken(base, pythons[0]), _taken(new, pythons[1])
     if before.named.name == now.named.name and before.named.path != now.named.path:
         before, now = (replace(one, named=replace(one.named, name=str(one.named.path))) for one in (before, now))
     return _judged(_matched(before, now, allow_different_devices=allow_different_devices), gate)
@@ -120,8 +134,9 @@ def compare_turns(base: Sequence[Folder], new: Sequence[Folder], gate: Gate | No
 def _matched(before: Taken, now: Taken, *, allow_different_devices: bool) -> Matched:
     """By case id."""
     _refuse_other_device(before.named, now.named, allow=allow_different_devices)
-    old = {side.case: side for side in before.sides}
-    fresh = {side.case: side for side in now.sides}
+    same_run = None not in (before.named.python, now.named.python) and before.named.path == now.named.path
+    old = {_case(side, before.named): side for side in before.sides}
+    fresh = {_case(side, now.named): side for side in now.sides}
     if not old.keys() & fresh.keys():
         raise NotComparable(f"{_said(now.named)} and {_said(before.named)} have no case in common; compare runs of the same scenario")
     pairs = [(old.get(case), side) for case, side in fresh.items()] + [(side, None) for case, side in old.items() if case not in fresh]
@@ -129,7 +144,8 @@ def _matched(before: Taken, now: Taken, *, allow_different_devices: bool) -> Mat
         base=before.named,
         new=now.named,
         pairs=pairs,
-        differences=_differences(before.named.meta, now.named.meta),
+        same_run=same_run,
+        differences=_differences(before.named.meta, now.named.meta, every=same_run),
         notes=[f"{_said(one.named)}: {note}" for one in (before, now) for note in one.notes],
     )
 
@@ -145,20 +161,22 @@ def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparis
     pairs = [(against.get(_problem_of(side)), side) for side in sides if side.backend != baseline]
     if not any(base is not None for base, _ in pairs):
         raise NotComparable(f"{_said(run)} has no other backend on a problem of {visible(baseline)}")
-    return _judged(Matched(base=run, new=run, baseline=baseline, pairs=pairs, notes=taken.notes), gate)
+    return _judged(Matched(base=run, new=run, baseline=baseline, pairs=pairs, same_run=True, notes=taken.notes), gate)
 
 
 def _judged(matched: Matched, gate: Gate | None) -> Comparison:
-    floor = newest_floor((matched.base.path.parent, matched.new.path.parent), _identity(matched.new.meta))
+    floor = newest_floor((matched.base.path.parent, matched.new.path.parent), device_identity(matched.new.meta))
     run_noise_ratio = floor.run_noise_ratio if floor else 0.0
     terms = Terms(
         given=gate.given if gate else {},
         # A turn's two values come from two processes; the mean of several turns is noisy by so much less.
         paired_floor_ratio=run_noise_ratio / sqrt(matched.turns) if matched.turns else floor.paired_noise_ratio if floor else 0.0,
         unpaired_floor_ratio=run_noise_ratio,
-        same_run=matched.baseline is not None,
+        same_run=matched.same_run,
+        backends=matched.baseline is not None,
+        own_processes=matched.same_run and matched.baseline is None,
         in_turns=matched.turns is not None,
-        environment_differs=any(one.fact not in COMPARED for one in matched.differences),
+        environment_differs=not matched.same_run and any(one.fact not in COMPARED for one in matched.differences),
     )
     findings = judge(matched.pairs, terms)
     by_backend: dict[str, list[Finding]] = {}
@@ -180,13 +198,29 @@ def _judged(matched: Matched, gate: Gate | None) -> Comparison:
     )
 
 
-def _taken(path: Folder) -> Taken:
-    """The samples are not kept."""
+def _taken(path: Folder, python: str | None = None) -> Taken:
+    """Of a run, or of one of its environments; the samples are not kept."""
     run = read_run(path)
     if not run.rows:
         raise NotComparable(f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or compare another run")
-    named = Named(name=str(run.meta["run"]), path=run.path, meta={**run.meta, "cases": []})
-    return Taken(named=named, sides=_sides(run), notes=run.notes)
+    meta, name, sides = {**run.meta, "cases": []}, str(run.meta["run"]), _sides(run)
+    if python is not None:
+        meta["environment"] = _environment(run, python)
+        name, sides = f"{name}@{python}", [side for side in sides if side.problem["python"] == python]
+    return Taken(named=Named(name=name, path=run.path, meta=meta, python=python), sides=sides, notes=run.notes)
+
+
+def _environment(run: Run, python: str) -> Document:
+    known = environments(run.meta)
+    if python not in known:
+        there_are = f"there are: {visible(', '.join(known))}" if known else "it was measured in one, without --python"
+        raise NotComparable(f"{visible(str(run.path))}: no environment {visible(repr(python))} in this run; {there_are}")
+    return known[python]
+
+
+def _case(side: Side, of: Named) -> str:
+    """The id by which a case is matched: without its environment, where that is what was asked for."""
+    return side.case if of.python is None else side.case.removesuffix(f"-{of.python}")
 
 
 def _sides(run: Run) -> list[Side]:
@@ -203,15 +237,8 @@ def _problem_of(side: Side) -> tuple[Any, ...]:
     return tuple(problem(side.problem).values())
 
 
-def _identity(meta: Document) -> Row:
-    """What must be equal for two numbers to come from one device; a fact that is not known is left out."""
-    names = ("device_name", "device_uuid") if meta["device"] == "cuda" else ("cpu",)
-    known = {name: meta["environment"].get(name) for name in names}
-    return {"device": meta["device"], **{name: value for name, value in known.items() if value is not None}}
-
-
 def _refuse_other_device(base: Named, new: Named, *, allow: bool) -> None:
-    before, now = _identity(base.meta), _identity(new.meta)
+    before, now = device_identity(base.meta), device_identity(new.meta)
     for fact in sorted(before.keys() & now.keys()):
         if before[fact] != now[fact] and not allow:
             other, this = (device_name(one.meta) for one in (base, new))
@@ -222,8 +249,10 @@ def _refuse_other_device(base: Named, new: Named, *, allow: bool) -> None:
             )
 
 
-def _differences(base: Document, new: Document) -> list[Difference]:
-    values = [{fact: one["environment"].get(fact) for fact in FACTS} | {ALLOCATOR: _allocator(one)} for one in (base, new)]
+def _differences(base: Document, new: Document, *, every: bool) -> list[Difference]:
+    """Of the facts that a number depends on, or of all that are known: two environments of one machine may differ in any."""
+    facts = dict.fromkeys((*FACTS, *base["environment"], *new["environment"])) if every else FACTS
+    values = [{fact: one["environment"].get(fact) for fact in facts} | {ALLOCATOR: _allocator(one)} for one in (base, new)]
     pairs = {"device": (base["device"], new["device"])} | {fact: (values[0][fact], values[1][fact]) for fact in values[0]}
     return [Difference(fact=fact, base=before, new=now) for fact, (before, now) in pairs.items() if before != now]
 

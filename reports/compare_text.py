@@ -3,43 +3,38 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf, isfinite, log
+from math import isfinite
 from typing import Any
 
 from .analysis.context import device_name
 from .analysis.gate import Outcome
 from .analysis.problems import AXES, label, problem, varying_axes
 from .analysis.side import UNFINISHED
-from .analysis.verdict import CODES, DEFAULT_MARGIN, MOST_RAISED_RATIO, SAME, UNDECIDED, WORDS, Finding, GeometricMean
+from .analysis.verdict import CODES, DEFAULT_MARGIN, MOST_RAISED_RATIO, SAME, UNDECIDED, Finding, GeometricMean
+from .analysis.verdict_text import HINTS, TITLES, counted, mean_text, ratio_text, severity, value_text, verdict_text, worth_a_line
 from .compare import Comparison, Matched
-from .words import STATUS_WORDS, bytes_text, list_text, markdown_cell, number_text, plural, time_text, times_text, visible
+from .words import list_text, markdown_cell, plural, visible
 
 SCHEMA = 1
 MOST_ROWS = 100
 """Of a table; a person reads no further, and JSON has all. GitHub drops a summary of more than 1024 KiB; this stays far below."""
 MOST_CHARACTERS = 60
 MOST_NAMED = 4
-TITLES = {"latency": "latency", "peak_bytes": "peak bytes", "energy_per_call": "energy per call", "status": "outcome"}
 UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
-HINTS = {
-    "one_process": "a standard run (--plan standard) would decide",
-    "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
-    "contended": "measure again on an idle machine",
-}
 
 
 def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Titles and cells, worst first: every latency, and of the rest what is not the same. At most MOST_ROWS lines."""
-    shown = sorted(filter(_worth_a_line, comparison.findings), key=_severity)[:MOST_ROWS]
+    shown = sorted(filter(worth_a_line, comparison.findings), key=severity)[:MOST_ROWS]
     axes = varying_axes([problem(found.shown.problem) for found in comparison.findings])
     columns = {
         "backend": [found.shown.backend for found in shown],
         "problem": [label(problem(found.shown.problem), axes) for found in shown],
         "of": [TITLES[found.metric] for found in shown],
-        "base": [_value(found, is_new=False) for found in shown],
-        "new": [_value(found, is_new=True) for found in shown],
-        "ratio": [_ratio(found) for found in shown],
-        "verdict": [_verdict(found) for found in shown],
+        "base": [value_text(found, is_new=False) for found in shown],
+        "new": [value_text(found, is_new=True) for found in shown],
+        "ratio": [ratio_text(found) for found in shown],
+        "verdict": [verdict_text(found) for found in shown],
     }
     # One problem needs no name, and latency alone no word for it.
     kept = [name for name, cells in columns.items() if name not in ("problem", "of") or len(set(cells)) > 1]
@@ -49,16 +44,16 @@ def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]
 def sentences(comparison: Comparison) -> Iterator[str]:
     """What it comes to, and how far to believe it."""
     findings = comparison.findings
-    if (more := sum(map(_worth_a_line, findings)) - MOST_ROWS) > 0:
+    if (more := sum(map(worth_a_line, findings)) - MOST_ROWS) > 0:
         yield f"{more} more lines are left out, the least bad ones; --format json has all."
     yield from _heading(comparison.matched)
     for metric in ("latency", "peak_bytes", "energy_per_call"):
         some = [found for found in findings if found.metric == metric]
         if some:
-            mean = f"; geometric mean {_mean(comparison.mean)}" if metric == "latency" and comparison.mean else ""
-            yield f"{TITLES[metric].capitalize()}: {_counted(some)} of {plural(len(some), 'case')}{mean}."
+            mean = f"; geometric mean {mean_text(comparison.mean)}" if metric == "latency" and comparison.mean else ""
+            yield f"{TITLES[metric].capitalize()}: {counted(some)} of {plural(len(some), 'case')}{mean}."
     if len(comparison.means) > 1:
-        named = [f"{clipped(backend)} {_mean(mean)}" for backend, mean in list(comparison.means.items())[: 2 * MOST_NAMED]]
+        named = [f"{clipped(backend)} {mean_text(mean)}" for backend, mean in list(comparison.means.items())[: 2 * MOST_NAMED]]
         more = len(comparison.means) - len(named)
         yield f"Geometric mean by backend: {', '.join(named)}{f', and {more} more' if more > 0 else ''}."
     yield from _outcomes(findings, comparison.matched.baseline)
@@ -85,7 +80,12 @@ def as_json(comparison: Comparison) -> str:
     head = {
         "schema": SCHEMA,
         **{
-            name: {"run": run.meta["run"] if matched.turns is None else run.name, "path": str(run.path), "device": run.meta["device"]}
+            name: {
+                "run": run.meta["run"] if matched.turns is None else run.name,
+                "path": str(run.path),
+                "device": run.meta["device"],
+                "environment": run.python,
+            }
             for name, run in (("base", matched.base), ("new", matched.new))
         },
         "baseline": matched.baseline,
@@ -126,39 +126,6 @@ def clipped_line(text: str) -> str:
     return visible(text)[: 5 * MOST_CHARACTERS]
 
 
-def _worth_a_line(found: Finding) -> bool:
-    return found.metric == "latency" or found.verdict != SAME
-
-
-def _severity(found: Finding) -> tuple[int, float]:
-    rank = 0 if found.worse else 1 if found.verdict == UNDECIDED else 2 if found.better else 3
-    return rank, -abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else -inf
-
-
-def _verdict(found: Finding) -> str:
-    """With the codes where they are why; what only stands beside a verdict is told in sentences."""
-    return f"{found.verdict}: {', '.join(found.reasons)}" if found.verdict == UNDECIDED and found.reasons else found.verdict
-
-
-def _ratio(found: Finding) -> str:
-    exact = found.low == found.high
-    return times_text(found.ratio, None if exact else found.low, None if exact else found.high).replace(" times", "")
-
-
-def _value(found: Finding, *, is_new: bool) -> str:
-    side, value = (found.new, found.new_value) if is_new else (found.base, found.base_value)
-    if side is None:
-        return "absent"
-    if not isfinite(value):
-        return STATUS_WORDS.get(side.status, side.status) if found.metric == "status" else ""
-    if found.metric == "latency":
-        return time_text(value)
-    if found.metric == "energy_per_call":
-        return f"{number_text(value)} J"
-    alike = found.base_value != found.new_value and bytes_text(found.base_value) == bytes_text(found.new_value)
-    return f"{value:.0f} B" if alike else bytes_text(value)
-
-
 def _heading(matched: Matched) -> Iterator[str]:
     if matched.baseline is not None:
         yield f"Run {clipped_line(matched.new.name)}: every backend against {clipped(matched.baseline)}."
@@ -166,18 +133,6 @@ def _heading(matched: Matched) -> Iterator[str]:
     yield f"New: {clipped_line(matched.new.name)} ({clipped(device_name(matched.new.meta))})."
     turns = "" if matched.turns is None else f", of {plural(matched.turns, 'turn')} of one run each"
     yield f"Base: {clipped_line(matched.base.name)} ({clipped(device_name(matched.base.meta))}). A ratio is new over base{turns}."
-
-
-def _counted(some: Sequence[Finding]) -> str:
-    better, worse = WORDS[some[0].metric]
-    found = Counter(one.verdict for one in some)
-    return list_text([f"{verdict} in {found[verdict]}" for verdict in (worse, better, SAME, UNDECIDED)])
-
-
-def _mean(mean: GeometricMean | None) -> str:
-    if mean is None:
-        return ""
-    return f"{times_text(mean.ratio, mean.low, mean.high)} over {plural(mean.cases, 'case')}"
 
 
 def _outcomes(findings: Sequence[Finding], baseline: str | None) -> Iterator[str]:
@@ -188,7 +143,7 @@ def _outcomes(findings: Sequence[Finding], baseline: str | None) -> Iterator[str
         side = found.new if found.worse else found.base
         assert side is not None
         why = f": {clipped_line(side.reason)}" if side.reason else ""
-        came = f"{_value(found, is_new=False)} before, {_value(found, is_new=True)} now{why}"
+        came = f"{value_text(found, is_new=False)} before, {value_text(found, is_new=True)} now{why}"
         yield f"{found.verdict.capitalize()}: {clipped(found.shown.case)}, {came}"
     if len(changed) > MOST_NAMED:
         yield f"{len(changed) - MOST_NAMED} more broken or mended."

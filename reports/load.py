@@ -17,7 +17,7 @@ NOT_REACHED = "not reached"
 # Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
 _TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string[python]", "Int64", "float64", "boolean", "object"
 COLUMNS = {
-    **dict.fromkeys(("case", "backend", "device"), _TEXT),
+    **dict.fromkeys(("case", "backend", "python", "device"), _TEXT),
     **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), _COUNT),
     "dtype": _TEXT,
     "causal": _YES_NO,

@@ -9,7 +9,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from .kernel_fields import KERNEL, KERNEL_PLAN, kernel_complaint
+from .kernel_fields import KERNEL_PLAN, kernel_complaint
+from .row_fields import ENVIRONMENT, KINDS, LATER, PROBE, PROBLEM, SAMPLES, WALL_PROBLEM, WINDOW, WINDOW_VALUES
 from .words import list_text, plural, visible
 
 Document = dict[str, Any]
@@ -20,59 +21,6 @@ LINE_CAP_BYTES = 16 << 20
 RUN_JSON_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
 INT64 = 1 << 63
 
-PROBLEM: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), (int,)),
-    **dict.fromkeys(("dtype", "passes", "scope", "causal_align", "mask"), (str,)),
-    "causal": (bool,),
-    "window": (int,),
-}
-LATER = {"mask": "none", "window": 0}  # a problem that was written before masks existed has none
-REQUIRED: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "case", "backend", "device", "status", "reason", "phase", "predicted_reason"), (str,)),
-    **dict.fromkeys(("attempt", "work_flops"), (int,)),
-    **PROBLEM,
-}
-SAMPLES = ("block_ms", "wall_block_ms", "hot_block_ms", "graph_block_ms")
-NULLABLE: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(
-        (
-            *("log_tail", "session", "stop", "graph_reason", "peak_source", "predicted_source", "meta_reason"),
-            *("kernel_requested", "kernel", "started_utc", "utilization_tier"),
-        ),
-        (str,),
-    ),
-    **dict.fromkeys(("processes", "input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"), (int,)),
-    **dict.fromkeys(("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"), (int,)),
-    **dict.fromkeys(("work_exps", "minimal_bytes"), (int,)),
-    **dict.fromkeys(("contended_blocks", "throttled_blocks"), (int,)),
-    "warmup_stationary": (bool,),
-    **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio", "error_l2_ratio", "error_ratio", "spent_s"), (int, float)),
-    **dict.fromkeys(("prepare_ms", "first_call_ms"), (int, float)),
-    **dict.fromkeys((*SAMPLES, "conditions", "windows"), (list,)),
-    **dict.fromkeys(("tables", "missing", "configuration"), (dict,)),
-}
-WALL_PROBLEM = {field: types for field, types in PROBLEM.items() if field not in ("seq_len", "kv_seq_len")}
-WALL_REQUIRED: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "case", "backend", "device", "status", "reason", "predicted_reason"), (str,)),
-    **dict.fromkeys(("attempt", "memory_bytes"), (int,)),
-    "probes": (list,),
-    **WALL_PROBLEM,
-}
-WALL_NULLABLE: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("kv_seq_len", "seq_len_low", "seq_len_high", "predicted_seq_len"), (int,)),
-    **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc"), (str,)),
-    "spent_s": (int, float),
-}
-STUDY_REQUIRED: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("kind", "case", "study", "device", "status", "reason"), (str,)),
-    "attempt": (int,),
-    "findings": (list,),
-}
-STUDY_NULLABLE: dict[str, tuple[type, ...]] = {"log_tail": (str,), "started_utc": (str,), "spent_s": (int, float)}
-KINDS = {"latency": (REQUIRED, NULLABLE), "wall": (WALL_REQUIRED, WALL_NULLABLE), "study": (STUDY_REQUIRED, STUDY_NULLABLE), **KERNEL}
-PROBE: dict[str, tuple[type, ...]] = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
-WINDOW: dict[str, tuple[type, ...]] = {"way": (str,), "window_s": (int, float), "calls": (int,)}
-WINDOW_VALUES = (int, float, str, bool, type(None))
 META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario": (dict,), "cases": (list,), "environment": (dict,)}
 STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
 
@@ -159,7 +107,7 @@ def _read_meta(path: Path) -> Document:
     memory_bytes = meta.get("memory_bytes")
     if memory_bytes is not None and (type(memory_bytes) is not int or not 0 <= memory_bytes < INT64):
         raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
-    for plan in ("walls", "studies", "kernels"):
+    for plan in ("walls", "studies", "kernels", "environments"):
         if not isinstance(meta.get(plan, []), list):
             raise BadRun(f"{_name(path)}: {plan}: wanted a list")
     plans: dict[str, dict[str, tuple[type, ...]]] = {
@@ -168,15 +116,23 @@ def _read_meta(path: Path) -> Document:
         "studies": {"study": (str,)},
         "kernels": KERNEL_PLAN,
     }
+    _check_list(meta, "environments", ENVIRONMENT, path)
     for plan, planned in plans.items():
+        _check_list(meta, plan, {"case": (str,), **planned}, path)
         for number, one in enumerate(meta.get(plan, [])):
-            where = f"{_name(path)}: {plan}[{number}]"
-            if not isinstance(one, dict):
-                raise BadRun(f"{where}: wanted an object")
-            for field in planned.keys() & LATER.keys():
-                one.setdefault(field, LATER[field])
-            _check_fields(one, {"case": (str,), **planned}, where)
+            if one.get("python") is not None:
+                _check_fields(one, {"python": (str,)}, f"{_name(path)}: {plan}[{number}]")
     return meta
+
+
+def _check_list(meta: Document, field: str, wanted: dict[str, tuple[type, ...]], path: Path) -> None:
+    for number, one in enumerate(meta.get(field, [])):
+        where = f"{_name(path)}: {field}[{number}]"
+        if not isinstance(one, dict):
+            raise BadRun(f"{where}: wanted an object")
+        for later in wanted.keys() & LATER.keys():
+            one.setdefault(later, LATER[later])
+        _check_fields(one, wanted, where)
 
 
 def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:

@@ -13,7 +13,7 @@ from .sections import sections
 from .sections import shown as sections_of
 from .words import visible
 
-USUAL = ("summary", "heads", "memory", "utilization", "refusals")
+USUAL = ("summary", "environments", "heads", "memory", "utilization", "refusals")
 MOST_ROWS = 60
 MARKS = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
 

@@ -135,7 +135,7 @@ class Pool:
 
     def _child(self) -> tuple[Worker, list[dict[str, Any]]]:
         """A fresh one that has the plan, and the plan. Raises BadInput, Fault and Interrupted."""
-        child = Worker("cpu", self._stop_read, PROGRAM)
+        child = Worker("cpu", self._stop_read, program=PROGRAM)
         try:
             self._keep_log(child)
             selection = self._selection

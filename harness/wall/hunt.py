@@ -31,7 +31,7 @@ class Hunt:
         try:
             self._look(wall)
         except Fault as fault:  # not in a probe: no worker could be had
-            return self._record(fault.status, fault.reason, self.crew.dismiss(0) or fault.log_tail)
+            return self._record(fault.status, fault.reason, self.crew.dismiss(0, wall.python) or fault.log_tail)
         refused = self.search.refused
         if refused is not None:
             return self._record(refused.status, self._why(refused), self.log_tail)
@@ -54,7 +54,7 @@ class Hunt:
 
     def _look(self, wall: Wall) -> None:
         self.running(wall.id, "prediction")
-        answer = self.crew.ask({"op": "predict", "wall": wall.fields()}, "predicted")
+        answer = self.crew.ask({"op": "predict", "wall": wall.fields()}, "predicted", wall.python)
         self.foreseen = answer
         self.search = Search(answer["predicted_seq_len"], lambda n: work_flops(wall.at(n).problem), self.terms.timeout_s)
         while (seq_len := self.search.next()) is not None:
@@ -69,17 +69,17 @@ class Hunt:
         return not trials or (trials[-1].status is Status.OK and seq_len >= GROWTH * trials[-1].seq_len)
 
     def _try(self, wall: Wall, seq_len: int) -> Trial:
-        self.crew.worker(0)  # where none can be started, that says nothing about this N
+        self.crew.worker(0, wall.python)  # where none can be started, that says nothing about this N
         since = time.monotonic()
         try:
-            answer = self.crew.ask({"op": "probe", "cases": [wall.at(seq_len).fields()]}, "probed")
+            answer = self.crew.ask({"op": "probe", "cases": [wall.at(seq_len).fields()]}, "probed", wall.python)
             self.log_tail = answer["log_tail"]
             status, reason, spent_s = Status(answer["status"]), answer["reason"], answer["spent_s"]
         except Fault as fault:
             status, reason, spent_s = fault.status, fault.reason, time.monotonic() - since
             if status is Status.TIMEOUT:
                 reason = f"more than {self.terms.timeout_s:g} s; raise it with --timeout, or give less memory"
-            self.log_tail = self.crew.dismiss(0) or fault.log_tail
+            self.log_tail = self.crew.dismiss(0, wall.python) or fault.log_tail
         return Trial(seq_len=seq_len, status=status, reason=reason, spent_s=spent_s)
 
     def _why(self, refused: Trial) -> str:

@@ -22,6 +22,13 @@ def device_name(run: Mapping[str, Any], device: Any = None) -> str:
     return f"{name} ({device})" if isinstance(name, str) and name else str(device)
 
 
+def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be equal for two numbers to come from one device; a fact that is not known is left out."""
+    names = ("device_name", "device_uuid") if run["device"] == "cuda" else ("cpu",)
+    known = {name: run["environment"].get(name) for name in names}
+    return {"device": run["device"], **{name: value for name, value in known.items() if value is not None}}
+
+
 def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from .environments import apart
 from .problems import Row, backends
 
 ALLOWED_RATIO = 2.0  # what the gate lets pass, docs/method.md
@@ -10,9 +11,10 @@ WRONG = "incorrect"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """Of one backend, over all its cases: `best` and `worst` are the rows with the smallest and the largest ratio."""
+    """Of one backend, over all its cases in an environment: `best` and `worst` are the rows with the smallest and the largest ratio."""
 
     backend: str
+    python: str | None
     judged: list[Row]
     wrong: list[Row]
 
@@ -34,14 +36,16 @@ def judged(rows: list[Row]) -> list[Row]:
 
 
 def by_backend(rows: list[Row]) -> list[Errors]:
-    """The backends of which at least one case was judged."""
+    """The backends of which at least one case was judged, environment by environment."""
     return [
         Errors(
             backend=name,
-            judged=judged([row for row in rows if row["backend"] == name]),
-            wrong=[row for row in rows if row["backend"] == name and row["status"] == WRONG],
+            python=python,
+            judged=judged([row for row in mine if row["backend"] == name]),
+            wrong=[row for row in mine if row["backend"] == name and row["status"] == WRONG],
         )
-        for name in backends(judged(rows))
+        for python, mine in apart(rows).items()
+        for name in backends(judged(mine))
     ]
 
 

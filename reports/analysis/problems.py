@@ -11,7 +11,7 @@ from ..words import count_text
 
 Row = dict[str, Any]
 AXES = (
-    *("run", "device", "batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"),
+    *("run", "device", "python", "batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"),
     *("dtype", "causal", "causal_align", "mask", "window", "passes", "scope"),
 )
 _SYMBOLS = {
@@ -94,6 +94,7 @@ def axis_text(axis: str, value: Any) -> str:
     if axis in _SYMBOLS:
         return f"{_SYMBOLS[axis]}\u00a0=\u00a0{value_text(axis, value)}"  # no-break spaces: stays on one line
     said = {
+        "python": f"python {value}",  # an environment, by the name that --python gave its interpreter
         "passes": f"{value} pass" if "+" not in str(value) else str(value),
         "causal_align": f"aligned {value}",
         "mask": f"{value} mask",

@@ -17,11 +17,17 @@ USUAL_PASSES, USUAL_SCOPE = "forward", "core"
 
 
 def command(row: Row, run: Mapping[str, Any]) -> str:
-    """For a shell. `run`: what run.json says."""
-    words = ["attnbench", "run", *_axes(row), "--device", row["device"], *_settings(run)]
+    """For a shell. `run`: what run.json says. A case of one of several environments is measured by its own interpreter."""
+    words = [*_program(row, run), "run", *_axes(row), "--device", row["device"], *_settings(run)]
     if isinstance(seed := run.get("seed"), int) and seed:
         words += ["--seed", str(seed)]
     return shlex.join(map(str, words))
+
+
+def _program(row: Row, run: Mapping[str, Any]) -> list[str]:
+    paths = {one["name"]: one["path"] for one in run.get("environments") or []}
+    path = paths.get(row.get("python"))
+    return ["attnbench"] if path is None else [path, "-m", "attnbench"]
 
 
 def _axes(row: Row) -> list[Any]:

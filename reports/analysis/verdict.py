@@ -43,20 +43,24 @@ ALPHA = 1 - CONFIDENCE
 class Terms:
     """How to judge. `given`: margins that the user named, used as given. The floors are A/A noise, whose double raises default margins.
 
-    `same_run`: two backends of one run, where another status is no change. `in_turns`: one value per run (turns.py).
+    `same_run`: both sides are of one run, where rows of one session share their blocks. `backends`: two backends of it, where another
+    status is no change. `own_processes`: two environments of it: drift cancels, but what differs from process to process does not.
+    `in_turns`: one value per run (turns.py).
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
     paired_floor_ratio: float = 0.0
     unpaired_floor_ratio: float = 0.0
     same_run: bool = False
+    backends: bool = False
+    own_processes: bool = False
     in_turns: bool = False
     environment_differs: bool = False
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
             return self.given[metric]
-        floor_ratio = self.paired_floor_ratio if paired else self.unpaired_floor_ratio
+        floor_ratio = self.paired_floor_ratio if paired and not self.own_processes else self.unpaired_floor_ratio
         return DEFAULT_MARGIN[metric] if metric == "peak_bytes" else max(DEFAULT_MARGIN[metric], min(2 * floor_ratio, MOST_RAISED_RATIO))
 
 
@@ -161,7 +165,7 @@ def _status(base: Side | None, new: Side | None, terms: Terms) -> Finding:
         reasons = ("missing",)
     elif base.status == new.status:
         verdict, reasons = SAME, ()
-    elif not terms.same_run and (base.ok or new.ok):
+    elif not terms.backends and (base.ok or new.ok):
         verdict = worse if base.ok else better
     return Finding(metric="status", base=base, new=new, verdict=verdict, reasons=reasons)
 
@@ -220,7 +224,8 @@ def _estimated(metric: Metric, base: Side, new: Side, apart: Contrast, together:
     contrast, paired = together or apart, together is not None
     interval, margin_ratio = contrast.interval(), terms.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, WORDS[metric]), []
-    certain = paired or not apart.reason  # between runs of one process each the interval lacks what differs from run to run
+    # Between runs, or environments, of one process each the interval lacks what differs from process to process.
+    certain = (paired and not terms.own_processes) or not apart.reason
     if not certain:
         verdict = UNDECIDED
     if certain and verdict == UNDECIDED:

@@ -7,7 +7,8 @@ from io import BytesIO
 from typing import Any
 
 from ..load import frame, told
-from ..read import SAMPLES, Run
+from ..read import Run
+from ..row_fields import SAMPLES
 from . import Exported, PackageMissing
 from ._tidy import tidy
 

@@ -6,6 +6,7 @@ import pandas as pd
 
 from ..analysis.claims import Claim, ledger, tally
 from ..analysis.context import Meta
+from ..analysis.environments import apart, environments
 from ..analysis.problems import Row, records
 from ..blocks import Block, Table, Text
 
@@ -26,10 +27,14 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         kind="note",
     )
     for name, run in meta.items():
-        claims = ledger(by_run[name], run)
-        of = f" of {name}" if len(meta) > 1 else ""
-        yield Text(text=f"{tally(claims)}{of}.")
-        yield from tables(claims, of)
+        of_run = f" of {name}" if len(meta) > 1 else ""
+        first = next(iter(environments(run)), None)
+        for python, rows in apart(by_run[name]).items():
+            of = of_run if python is None else f" in {python}{of_run}"
+            # Studies are carried out in the first environment alone.
+            claims = ledger(rows, run if python == first else {**run, "studies": [], "unanswered": []})
+            yield Text(text=f"{tally(claims)}{of}.")
+            yield from tables(claims, of)
     if not meta:
         yield Text(text="No run, no claims.", kind="note")
 

@@ -35,19 +35,22 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         text=f"{plural(len(known), 'case')} judged; {failed} The largest error is {number_text(ratio(first))} times that of the textbook "
         f"formula: {first['backend']} at {_at(first, axes)}."
     )
+    of_backends = by_backend(rows)
+    several = any(errors.python is not None for errors in of_backends)
     yield Table(
         title="Error over that of the textbook formula in the same dtype; up to 2 passes, below 1 is better than the textbook",
-        columns=("backend", "judged", "smallest", "largest", "largest at", "wrong"),
+        columns=("backend", *(["python"] if several else []), "judged", "smallest", "largest", "largest at", "wrong"),
         rows=tuple(
             (
                 errors.backend,
+                *([errors.python or ""] if several else []),
                 str(len(errors.judged)),
                 number_text(ratio(errors.best)),
                 number_text(ratio(errors.worst)),
                 _at(errors.worst, axes),
                 str(len(errors.wrong)),
             )
-            for errors in by_backend(rows)
+            for errors in of_backends
         ),
     )
     shown = worst(known, MOST_WORST)

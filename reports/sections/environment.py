@@ -34,7 +34,14 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             "seed": run.get("seed"),
         }
         title = f" of {name}" if len(meta) > 1 else ""
-        yield _table(f"Machine, versions and settings{title}", [*_flat(known), *_flat(run["environment"])])
+        machines = run.get("environments") or []
+        if machines:
+            yield _table(f"Run{title}", list(_flat(known)))
+        else:
+            yield _table(f"Machine, versions and settings{title}", [*_flat(known), *_flat(run["environment"])])
+        for one in machines:
+            facts = [("interpreter", one["path"]), *_flat(one["environment"])]
+            yield _table(f"Machine, versions and settings in {one['name']}{title}", facts)
         scenario = {key: value for key, value in run["scenario"].items() if key != "question"}
         yield _table(f"Scenario as resolved{title}", list(_flat(scenario)))
     if not meta:

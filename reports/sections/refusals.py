@@ -22,17 +22,22 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     if not failed:
         yield Text(text="Every planned case was measured." if len(frame) else "The plan has no case.", kind="note")
         return
-    alike: dict[tuple[str, str, str], list[Row]] = {}
+    alike: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in failed:
-        alike.setdefault((row["status"], row["reason"] or "", row.get("phase") or ""), []).append(row)
+        alike.setdefault((row["status"], row["reason"] or "", row.get("phase") or "", row.get("python") or ""), []).append(row)
+    several = any(python for *_, python in alike)
     order = list(STATUS_WORDS)
     ranked = sorted(alike.items(), key=lambda item: order.index(item[0][0]))
     yield Table(
         title=f"{plural(len(failed), 'case')} of {len(frame)} without a result, by status and reason",
-        columns=("status", "reason", "phase", "cases", "backends", "N"),
+        columns=("status", "reason", "phase", *(["python"] if several else []), "cases", "backends", "N"),
         rows=tuple(
-            (STATUS_WORDS[status], reason, phase, str(len(rows)), list_text(backends(rows)), _lengths(rows))
-            for (status, reason, phase), rows in ranked[:MOST_GROUPS]
+            (
+                *(STATUS_WORDS[status], reason, phase),
+                *([python] if several else []),
+                *(str(len(rows)), list_text(backends(rows)), _lengths(rows)),
+            )
+            for (status, reason, phase, python), rows in ranked[:MOST_GROUPS]
         ),
     )
     if len(ranked) > MOST_GROUPS:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis import heads, longest, memory, speed, trust, wall
+from ..analysis import environments, heads, longest, memory, speed, trust, wall
 from ..analysis.badges import badges
 from ..analysis.context import Meta
 from ..analysis.kernels import by_gpu, kernels
@@ -28,6 +28,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         if question:
             yield Text(text=question, kind="question")
     rows = records(frame)
+    for between in filter(lambda found: found.findings, environments.compared(rows, meta)):
+        yield Text(text=f"{environments.finding(between)}.")
+        yield from (Text(text=f"{said[0].upper()}{said[1:]}.") for said in environments.exceptions(between))
     walls = longest.wall_groups(meta)
     yield from _sentences([f"{group.said(longest.finding(group.rows))}." for group in walls], "Memory wall")
     audited = by_gpu(kernels(meta))
@@ -51,8 +54,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     if differing := sum(bool(memory.disagreement(row)) for row in rows):
         yield Text(text=f"The ways of counting peak bytes disagree on {plural(differing, 'case')}: see Memory of a call in the report.")
     compared = [(group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)]
-    for backend in dict.fromkeys(cost.backend for _, cost in compared):
-        mine = [(group, cost) for group, cost in compared if cost.backend == backend]
+    for python, backend in dict.fromkeys((group.problem["python"], cost.backend) for group, cost in compared):
+        mine = [(group, cost) for group, cost in compared if (group.problem["python"], cost.backend) == (python, backend)]
         group, cost = max(mine, key=lambda pair: pair[0].problem["seq_len"] or 0)
         yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
     yield from (Text(text=warning) for warning in trust.warnings(rows))

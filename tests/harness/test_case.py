@@ -51,6 +51,35 @@ def test_a_group_holds_all_backends_of_all_its_problems():
     assert [(case.backend, case.problem.heads) for case in group.cases] == [("naive", 8), ("fused", 8), ("naive", 1), ("fused", 1)]
 
 
+def test_the_environment_shows_in_the_id_and_survives_the_way_through_a_row():
+    plain, old, new = (Case(backend="fused", problem=PLAIN, python=python) for python in (None, "old", "new"))
+    assert (old.id, new.id) == (f"{plain.id}-old", f"{plain.id}-new")
+    assert case_of(new.fields()) == new
+    assert plain.fields()["python"] is None
+    assert case_of({name: value for name, value in plain.fields().items() if name != "python"}) == plain, "runs of before it existed"
+
+
+def test_a_group_holds_every_case_once_per_environment_side_by_side():
+    (group,) = group_cases(("naive", "fused"), [(PLAIN,)], ("old", "new"))
+    assert [(case.backend, case.python) for case in group.cases] == [("naive", "old"), ("naive", "new"), ("fused", "old"), ("fused", "new")]
+    assert len({case.id for case in group.cases}) == 4
+
+
+def test_environments_are_compared_with_the_first_and_the_rest_within_each():
+    one_head = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
+    (group,) = group_cases(("naive", "fused"), [(PLAIN, one_head)], ("old", "new", "next"))
+    by_id = {case.id: (case.backend, case.problem.heads, case.python) for case in group.cases}
+    pairs = {(by_id[one], by_id[other]) for one, other in reported_pairs(group.cases, "fused", ("heads",))}
+    for python in ("old", "new", "next"):
+        assert (("naive", 8, python), ("fused", 8, python)) in pairs
+        assert (("fused", 1, python), ("fused", 8, python)) in pairs
+    assert (("fused", 8, "new"), ("fused", 8, "old")) in pairs
+    assert (("fused", 8, "next"), ("fused", 8, "old")) in pairs
+    differing = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs]
+    assert set(differing) == {1}, "a ratio is of two cases that differ in one thing"
+    assert len(pairs) == 3 * (2 + 2) + 2 * 4
+
+
 def cases(backends, *problems):
     return [Case(backend=backend, problem=problem) for problem in problems for backend in backends]
 

@@ -10,14 +10,14 @@ import pytest
 
 from attnbench.harness import baselines
 from attnbench.harness.errors import BadInput
+from attnbench.harness.first_workers import FINGERPRINT
 from attnbench.harness.margins import read_margins
-from attnbench.harness.run import FINGERPRINT
 from attnbench.harness.store import find_run
 from attnbench.reports import compare_text
 from attnbench.reports.compare import FACTS, DifferentDevices, NotComparable, compare_backends, compare_runs
 from attnbench.reports.floor import newest_floor
 from attnbench.reports.read import BadRun
-from tests.reports.fake_pairs import PLANNED, fake_run
+from tests.reports.fake_pairs import PLANNED, fake_run, two_environments
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.test_hostile import HOSTILE
 
@@ -146,6 +146,46 @@ def test_broken_runs_are_one_line_and_exit_code_2(attnbench, run):
         done = attnbench("compare", run, bad)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert said in done.stderr
+
+
+@pytest.fixture
+def upgrade(tmp_path):
+    return two_environments(tmp_path / "results", {"naive": 1.25})
+
+
+def test_an_upgrade_is_gated_by_the_environments_of_one_run(attnbench, upgrade):
+    done = attnbench("compare", f"{upgrade}@old", f"{upgrade.name}@new", "--out", upgrade.parent, "--gate", "latency: 5%")
+    assert done.returncode == 3, done.stderr
+    assert "Gate latency 5 %: failed, 2 regressions" in done.stdout
+    assert "The environments differ (what is compared): torch 2.11.0 before, 2.13.0 now." in done.stdout
+    assert attnbench("compare", f"{upgrade}@new", f"{upgrade}@old", "--gate", "latency: 5%").returncode == 0
+
+
+def test_json_says_which_environment_is_which(attnbench, upgrade):
+    found = json.loads(attnbench("compare", f"{upgrade}@old", f"{upgrade}@new", "--format", "json").stdout)
+    assert (found["base"]["environment"], found["new"]["environment"]) == ("old", "new")
+    assert found["environment_differences"] == [{"fact": "torch", "base": "2.11.0", "new": "2.13.0"}]
+    assert len(found["cases"]) == 2 * 6
+    assert all(one["paired"] and one["python"] == "new" for one in found["cases"])
+    assert all(one["base_case"] == one["case"].removesuffix("new") + "old" for one in found["cases"])
+    whole = json.loads(attnbench("compare", upgrade, upgrade, "--format", "json").stdout)
+    assert (whole["base"]["environment"], len(whole["cases"])) == (None, 2 * 12)
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "said"),
+    [
+        ("RUN@never", ("RUN@new",), "no environment 'never' in this run; there are: old, new"),
+        ("RUN@", ("RUN@new",), "wanted RUN@NAME, such as latest@new"),
+        ("@old", ("RUN@new",), "wanted RUN@NAME"),
+        ("nowhere@old", ("RUN@new",), "nowhere: no such run"),
+        ("RUN@old", ("--baseline", "fused"), "backends are compared within every environment; leave out @old"),
+    ],
+)
+def test_environments_that_are_none_are_one_line_and_exit_code_2(attnbench, upgrade, base, more, said):
+    done = attnbench("compare", *(one.replace("RUN", str(upgrade)) for one in (base, *more)))
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
+    assert said in done.stderr
 
 
 def test_a_baseline_is_saved_listed_and_compared_with(attnbench, run):

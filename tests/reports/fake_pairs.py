@@ -1,5 +1,6 @@
 """Rows with a known true latency, measured by several processes: what two runs of the same or of changed code look like."""
 
+from collections.abc import Mapping, Sequence
 from math import exp
 from pathlib import Path
 from random import Random
@@ -25,3 +26,25 @@ def fake_run(folder: Path, seed: int, ratio: float = 1.0, planned: list[dict[str
     cases = PLANNED if planned is None else planned
     rows = [timed(one, 10.0 * ratio, random, **changes) for one in cases]
     return write_run(folder, cases, rows, name=f"seed{seed}")
+
+
+def two_environments(
+    folder: Path, ratios: Mapping[str, float], planned: Sequence[Mapping[str, Any]] = PLANNED, names: Sequence[str] = ("old", "new")
+) -> Path:
+    """A run in which the environments but the first take `ratios` times the first one's 10 ms, by backend; all share drift and blocks."""
+    random = Random(7)
+    cases, rows = [], []
+    for one in planned:
+        levels = [10.0 * exp(random.gauss(0, PROCESS_SD)) for _ in range(5)]
+        drift_ms = [[level * exp(random.gauss(0, 10 * BLOCK_SD)) for _ in range(4)] for level in levels]
+        for name in names:
+            ratio = 1.0 if name == names[0] else ratios.get(one["backend"], 1.0)
+            block_ms = [[[ms * ratio * exp(random.gauss(0, BLOCK_SD / 10)) for _ in range(3)] for ms in process] for process in drift_ms]
+            cases.append({**one, "case": f"{one['case']}-{name}", "python": name})
+            rows.append(row(cases[-1], "ok", block_ms=block_ms, processes=5, session=f"{one['group']}-s", conditions=None))
+    known = {"cpu": "Imaginary CPU 9000", "python": "3.11.7", "torch": "2.11.0", "triton": None, "cores": 2}
+    environments = [
+        {"name": name, "path": f"/venvs/{name}/bin/python", "environment": {**known, **({} if name == names[0] else {"torch": "2.13.0"})}}
+        for name in names
+    ]
+    return write_run(folder, cases, rows, name="upgrade", environments=environments)

@@ -49,6 +49,18 @@ def text(page: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page[page.index("<body") :])).replace("\xa0", " ")
 
 
+def test_walls_of_two_environments_are_told_apart(tmp_path: Path) -> None:
+    walls = [{**wall("fused"), "python": name, "case": f"{wall('fused')['case']}-{name}"} for name in ("old", "new")]
+    known = [{"name": name, "path": "/python", "environment": {}} for name in ("old", "new")]
+    rows = [wall_row(walls[0], 4038, 4048), wall_row(walls[1], 8000, 8010)]
+    run = write_run(tmp_path, [], rows, walls=planned(walls), environments=known)
+    assert [line.replace("\u00a0", " ") for line in closing(run)] == [
+        "For python old: fused fits up to N = 4038 (predicted 4048), under 1 GiB.",
+        "For python new: fused fits up to N = 8000 (predicted 4048), under 1 GiB.",
+    ]
+    assert "new against old: no case has a latency in both" in text(render([run]))
+
+
 def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
     run = only_walls(tmp_path)
     first = json.loads((run / "rows.jsonl").read_text().splitlines()[0])

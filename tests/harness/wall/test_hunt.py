@@ -1,5 +1,6 @@
 """Workers that are fakes: whatever they do is a fact about a probe, and every wall becomes one record."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from attnbench.harness.record import Status
 from attnbench.harness.scenario import Plan
 from attnbench.harness.spawn import Fault, Interrupted
 from attnbench.harness.wall.hunt import Hunt
-from attnbench.harness.wall.plan import Wall
+from attnbench.harness.wall.plan import Wall, wall_of
 from attnbench.impls import Problem
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
@@ -24,14 +25,16 @@ class Workers(Crew):
         self.terms = TERMS
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
+        self.pythons: set[str | None] = set()
 
-    def worker(self, number: int) -> Any:
+    def worker(self, number: int, python: str | None = None) -> Any:
+        self.pythons.add(python)
         if not self.alive:
             self.tried.append([])
             self.alive = True
         return self
 
-    def dismiss(self, number: int) -> str | None:
+    def dismiss(self, number: int, python: str | None = None) -> str | None:
         self.alive = False
         return "last words"
 
@@ -70,6 +73,16 @@ def test_an_interval_is_found_beside_the_prediction() -> None:
     assert row["predicted_seq_len"] == 5010
 
 
+def test_a_wall_is_looked_for_in_its_own_environment() -> None:
+    workers = Workers(5000, Fault(Status.CRASHED, "SIGKILL"), None)
+    wall = replace(WALL, python="new")
+    row = hunt(workers).record(wall).row()
+    assert (row["case"], row["python"], row["status"]) == ("wall-fused-b1-d64-h2-fp32-forward-core-new", "new", "ok")
+    assert workers.pythons == {"new"}
+    assert wall_of(wall.fields()) == wall
+    assert wall.at(8).python == "new"
+
+
 @pytest.mark.parametrize("predicted", [None, 900, 3000])
 @pytest.mark.parametrize(
     "fault",
@@ -102,7 +115,7 @@ def test_a_worker_is_used_again_only_for_a_much_longer_probe_and_never_after_a_f
 
 def test_where_no_worker_can_be_started_the_row_says_so() -> None:
     class NoWorkers(Workers):
-        def worker(self, number: int) -> Workers:
+        def worker(self, number: int, python: str | None = None) -> Workers:
             raise Fault(Status.UNAVAILABLE, "the cuda device is gone")
 
     record = hunt(NoWorkers(1, oom(), 1)).record(WALL)

@@ -1,0 +1,21 @@
+"""A correct backend that takes as long as the package attnbench_test_pace of its environment says; None there makes it crash."""
+
+import os
+import signal
+import time
+
+NEEDS = ("attnbench_test_pace",)
+
+
+def prepare(problem, inputs, weights):
+    from attnbench_test_pace import SLEEP_S
+
+    q, k, v = inputs
+
+    def call():
+        if SLEEP_S is None:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        time.sleep(SLEEP_S)
+        return (q @ k.mT * problem.scale).softmax(-1) @ v
+
+    return call
