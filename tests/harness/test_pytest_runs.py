@@ -102,7 +102,6 @@ def test_rows_are_those_of_the_command_line(twice):
         "error_ratio",
         "kernel",
         "processes",
-        "stop",
     )
     for case, row in by_command.items():
         assert set(by_pytest[case]) == set(row)
@@ -360,6 +359,7 @@ def test_a_time_limit_of_pytests_own_ends_the_run_in_order(tmp_path):
         "import pytest, signal\n"
         "def late(number, frame): pytest.fail('too late')\n"
         "def pytest_runtest_call(item):\n    signal.signal(signal.SIGALRM, late)\n    signal.alarm(5)\n"
+        "def pytest_runtest_teardown(item):\n    signal.alarm(0)\n"
     )
     done = child(tmp_path, "tiny.yaml")
     assert "2 failed, 2 errors" in done.stdout, done.stdout
