@@ -43,4 +43,3 @@ def _weights(q: Tensor, k: Tensor, blocked: Blocked, hidden: Tensor, problem: Pr
     del joined  # may be a copy, and the peak is still to come
     weights = softmax_weights(s.view(p.batch * p.kv_heads, blocks, -1, rows, s.shape[-1]), hidden[:, None], p.scale)
     return weights.view(s.shape)
-

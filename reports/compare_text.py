@@ -9,7 +9,7 @@ from typing import Any
 from .analysis.context import device_name
 from .analysis.gate import Outcome
 from .analysis.problems import AXES, label, problem, varying_axes
-from .analysis.side import UNFINISHED
+from .analysis.side import UNFINISHED, Side
 from .analysis.verdict import CODES, DEFAULT_MARGIN, MOST_RAISED_RATIO, SAME, UNDECIDED, WORDS, Finding, GeometricMean
 from .compare import Comparison, Matched
 from .export import markdown_cell
@@ -34,7 +34,7 @@ def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]
     shown = sorted(filter(_worth_a_line, comparison.findings), key=_severity)[:MOST_ROWS]
     axes = varying_axes([problem(found.shown.problem) for found in comparison.findings])
     columns = {
-        "backend": [found.shown.backend for found in shown],
+        "backend": [_backend(found.shown) for found in shown],
         "problem": [label(problem(found.shown.problem), axes) for found in shown],
         "of": [TITLES[found.metric] for found in shown],
         "base": [_value(found, is_new=False) for found in shown],
@@ -62,6 +62,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         named = [f"{clipped(backend)} {_mean(mean)}" for backend, mean in list(comparison.means.items())[: 2 * MOST_NAMED]]
         more = len(comparison.means) - len(named)
         yield f"Geometric mean by backend: {', '.join(named)}{f', and {more} more' if more > 0 else ''}."
+    if inexact := list(dict.fromkeys(found.shown.backend for found in findings if found.shown.note)):
+        yield f"Not exact attention, and faster or slower at something else: {clipped_line(list_text(inexact))}."
     yield from _outcomes(findings, comparison.matched.baseline)
     yield from _doubts(findings)
     yield from _margins(comparison)
@@ -124,6 +126,10 @@ def clipped(text: str) -> str:
 
 def clipped_line(text: str) -> str:
     return visible(text)[: 5 * MOST_CHARACTERS]
+
+
+def _backend(side: Side) -> str:
+    return f"{side.backend} ({side.note})" if side.note else side.backend
 
 
 def _worth_a_line(found: Finding) -> bool:
@@ -266,6 +272,7 @@ def _fields(found: Finding) -> dict[str, Any]:
         "case": found.shown.case,
         "base_case": base.case if base else None,
         "backend": found.shown.backend,
+        "exactness": found.shown.exactness,
         **{axis: found.shown.problem.get(axis) for axis in AXES if axis != "run"},
         "metric": found.metric,
         "unit": UNITS.get(found.metric),

@@ -36,7 +36,7 @@ NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(
         (
             *("log_tail", "session", "stop", "graph_reason", "peak_source", "predicted_source", "meta_reason"),
-            *("kernel_requested", "kernel", "started_utc", "utilization_tier"),
+            *("kernel_requested", "kernel", "started_utc", "utilization_tier", "exactness"),
         ),
         (str,),
     ),
@@ -59,7 +59,7 @@ WALL_REQUIRED: dict[str, tuple[type, ...]] = {
 }
 WALL_NULLABLE: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("kv_seq_len", "seq_len_low", "seq_len_high", "predicted_seq_len"), (int,)),
-    **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc"), (str,)),
+    **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc", "exactness"), (str,)),
     "spent_s": (int, float),
 }
 STUDY_REQUIRED: dict[str, tuple[type, ...]] = {
@@ -73,6 +73,7 @@ PROBE: dict[str, tuple[type, ...]] = {"seq_len": (int,), "status": (str,), "reas
 WINDOW: dict[str, tuple[type, ...]] = {"way": (str,), "window_s": (int, float), "calls": (int,)}
 WINDOW_VALUES = (int, float, str, bool, type(None))
 META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario": (dict,), "cases": (list,), "environment": (dict,)}
+EXACTNESS = ["exact", "approximate", "other"]
 STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
 
 
@@ -262,6 +263,8 @@ def _check_row(row: Document, where: str) -> None:
         _check_fields(trial, PROBE, f"{where}: probes[{number}]")
     if row["status"] not in STATUSES:
         raise BadRun(f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of {', '.join(STATUSES)}")
+    if row.get("exactness") not in (None, *EXACTNESS):
+        raise BadRun(f"{where}: exactness: found {visible(repr(row['exactness']))[:40]}, wanted one of {', '.join(EXACTNESS)}")
     for field in SAMPLES:
         if row.get(field) is not None and not _are_samples(row[field]):
             raise BadRun(f"{where}: {field}: wanted positive numbers in lists [process][block][call]")

@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 
 from .blocks import Badges, Block, Figure, Maps, Table, Text
 from .load import frame, read_run, told
+from .marks import marked, marked_names
 from .sections import sections
 from .words import visible
 
@@ -26,10 +27,11 @@ def shown(run_paths: Sequence[str | Path], wanted: Iterable[str] = USUAL) -> Ite
     asked = set(wanted)
     runs = [read_run(path) for path in run_paths]
     table, meta = frame(runs), told(runs)
+    shown_names = marked_names(table, meta)
     for section in sections():
         if section.__name__.rpartition(".")[2] in asked and all(column in table.columns for column in section.NEEDS):
             yield f"\n[bold]{escape(section.TITLE)}[/]"
-            for block in section.render(table, meta):
+            for block in marked(section.render(table, meta), shown_names):
                 yield from _block(block)
 
 

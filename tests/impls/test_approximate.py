@@ -123,7 +123,9 @@ def test_linformer_refuses_what_mixes_keys_that_must_stay_apart() -> None:
     assert load("linformer").why_not(Problem(**SHAPE, causal=True), CPU) == (
         "not for causal problems: a projected key is a mixture of all keys, later ones too"
     )
-    assert load("linformer:64").why_not(Problem(**SHAPE, mask="padding"), CPU) == "not under a mask: a projected key is a mixture of all keys"
+    assert (
+        load("linformer:64").why_not(Problem(**SHAPE, mask="padding"), CPU) == "not under a mask: a projected key is a mixture of all keys"
+    )
     assert load("performer").why_not(Problem(**SHAPE, mask="local"), CPU) == "does not compute the mask local"
 
 
@@ -160,4 +162,3 @@ def test_bytes_grow_with_n(name: str, passes: Any) -> None:
 
 def _long(n: int, passes: Any, shape: dict[str, Any]) -> Problem:
     return Problem(batch=1, seq_len=n, d_model=256, heads=4, passes=passes, **shape)
-

@@ -51,7 +51,9 @@ def test_the_pairs_are_those_of_the_mask_wherever_blocks_end(name: str, mask: st
 
 
 @pytest.mark.parametrize("name", BACKENDS)
-@pytest.mark.parametrize(("passes", "scope"), [("forward", "core"), ("forward+backward", "core"), ("forward", "layer"), ("backward", "layer")])
+@pytest.mark.parametrize(
+    ("passes", "scope"), [("forward", "core"), ("forward+backward", "core"), ("forward", "layer"), ("backward", "layer")]
+)
 def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope: Any) -> None:
     for shape in ({"seq_len": 150}, {"seq_len": 128, "kv_heads": 1, "causal": True}, {"seq_len": 33, "kv_seq_len": 100, "causal": True}):
         align = {"causal_align": "bottom_right"} if "kv_seq_len" in shape else {}
