@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from . import flags, machine_verbs, report_verbs
+from .claims_verbs import claims
 from .compare_verbs import baseline_app, compare
 from .errors import BadInput, Refusal, StoreError
 from .flags import DEFAULT_ROOT, Device, Root
@@ -241,6 +242,7 @@ def schema() -> None:
 
 app.command()(machine_verbs.doctor)
 app.command()(machine_verbs.selfcheck)
+app.command()(claims)
 app.command()(compare)
 app.command()(report_verbs.report)
 app.command()(report_verbs.show)

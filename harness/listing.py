@@ -9,7 +9,7 @@ from .show import counts, table
 
 
 def backends_table(wanted: str) -> Table:
-    """Every backend, whether it runs on the device, and if not why, asked with a small everyday problem."""
+    """Every backend, what its result is, whether it runs on the device, and if not why, asked with a small everyday problem."""
     from .. import impls
     from ..impls.problem import Problem
     from .case import Case
@@ -24,8 +24,8 @@ def backends_table(wanted: str) -> Table:
     rows = []
     for name in impls.names():
         view = outlook(Case(backend=name, problem=problem), device, 1 << 40)
-        rows.append((name, "yes" if view.status is None else view.status.value, view.reason))
-    return table("", ("backend", f"runs on {device.type}", "why not"), rows)
+        rows.append((name, view.fields["exactness"], "yes" if view.status is None else view.status.value, view.reason))
+    return table("", ("backend", "result", f"runs on {device.type}", "why not"), rows)
 
 
 def scenarios_table() -> Table:

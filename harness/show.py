@@ -154,6 +154,8 @@ def line_of(record: Record | WallRecord | StudyRecord) -> str:
         interval = latency_interval(record.block_ms)
         width = f" ±{record.half_width_ratio:.1%}" if record.half_width_ratio is not None else " (one block: no interval)"
         parts.append(f"[green]{interval.value:.4g} ms[/]{width}")
+    if record.exactness == "approximate" and record.error_l2_ratio is not None:
+        parts.append(f"[yellow]approximate, error {record.error_l2_ratio:.1%}[/]")
     if record.peak_bytes is not None:
         parts.append(f"peak {naturalsize(record.peak_bytes, binary=True)}")
     if record.windows and record.utilization_tier:

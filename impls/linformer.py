@@ -1,8 +1,9 @@
 """Linformer (Wang et al. 2020): keys and values are projected along N to a fixed rank, and attention sees what is left of them.
 
-O(N * rank) in time and bytes. The projections are meant to be learnt; here they are as the paper draws them before training (normal, variance
-1 / rank, a seed of their own), one for keys and one for values, shared by all heads. So the error says what the idea does to inputs
-that nobody trained it for, and that is large whatever the rank. They are made before the call, as weights are, and not counted in its peak.
+O(N * rank) in time and bytes. The projections are meant to be learnt; here they are as the paper draws them before training (normal,
+variance 1 / rank, a seed of their own), one for keys and one for values, shared by all heads. So the error says what the idea does to
+inputs that nobody trained it for, and it is large whatever the rank. They are made before the call, as weights are; its peak does not
+hold them.
 """
 
 import torch

@@ -1,12 +1,12 @@
 """Performer (Choromanski et al. 2021): the softmax kernel as a product of positive orthogonal random features (FAVOR+).
 
-exp(q k / sqrt(d_k)) is the mean over random w of f(q) f(k), f(x) = exp(w x' - |x'|^2 / 2) with x' = x / d_k^(1/4). Then the sum over keys is
-taken once for all queries: O(N * features) in time and bytes. Causal problems carry the sum along from block to block. The features are
-drawn with a seed of their own before the call, shared by all heads. They and their sums are float32 whatever the dtype, as the statistics of
-a softmax are in kernels: in half precision the smallest of them would vanish.
+exp(q k / sqrt(d_k)) is the mean over random w of f(q) f(k), f(x) = exp(w x' - |x'|^2 / 2) with x' = x / d_k^(1/4). Then the sum over keys
+is taken once for all queries: O(N * features) in time and bytes. Causal problems carry the sum along from block to block. The vectors w are
+drawn with a seed of their own before the call, shared by all heads. Features and their sums are float32 whatever the dtype, as the
+statistics of a softmax are in kernels: in half precision the smallest of them would vanish.
 """
 
-from math import inf
+from math import inf, sqrt
 
 import torch
 from torch import Tensor
@@ -41,7 +41,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
 
 
 def features(count: int, d_k: int, device: torch.device) -> Tensor:
-    """[count, d_k], scaled by d_k^(-1/4): normal vectors, those of each d_k rows orthogonal to each other. Drawn on the CPU: equal everywhere."""
+    """The vectors w times d_k^(-1/4), [count, d_k]: normal, and d_k at a time orthogonal. Drawn on the CPU: equal everywhere."""
     if device.type == "meta":
         return torch.empty(count, d_k, device=device)
     generator = torch.Generator().manual_seed(SEED)
@@ -50,7 +50,8 @@ def features(count: int, d_k: int, device: torch.device) -> Tensor:
         q, r = torch.linalg.qr(torch.randn(d_k, d_k, generator=generator, dtype=torch.float64))
         directions.append(q.mT * r.diagonal().sign()[:, None])  # with these signs all directions are equally likely
     lengths = torch.randn(count, d_k, generator=generator, dtype=torch.float64).norm(dim=1, keepdim=True)
-    return (torch.cat(directions)[:count] * lengths * d_k**-0.25).to(device, torch.float32)
+    found: Tensor = torch.cat(directions)[:count] * lengths / sqrt(sqrt(d_k))
+    return found.to(device, torch.float32)
 
 
 def core(q: Tensor, k: Tensor, v: Tensor, w: Tensor, absent: Tensor | None, problem: Problem) -> Tensor:
@@ -58,7 +59,8 @@ def core(q: Tensor, k: Tensor, v: Tensor, w: Tensor, absent: Tensor | None, prob
     values = pad(v.float(), (0, 1), value=1.0)  # a column of ones more: its product is the sum of the weights
     found = _causal(q, k, values, w, absent, p) if p.causal else _all(q, k, values, w, absent, p)
     found = found.reshape(p.batch, p.heads, -1, p.d_v + 1)[:, :, :n_q]
-    return (found[..., :-1] / found[..., -1:].clamp_min(SMALLEST)).to(q.dtype)
+    output: Tensor = (found[..., :-1] / found[..., -1:].clamp_min(SMALLEST)).to(q.dtype)
+    return output
 
 
 def of_queries(q: Tensor, w: Tensor) -> Tensor:
@@ -78,7 +80,8 @@ def of_keys(k: Tensor, w: Tensor, absent: Tensor | None, scale: float) -> Tensor
 
 def _all(q: Tensor, k: Tensor, values: Tensor, w: Tensor, absent: Tensor | None, p: Problem) -> Tensor:
     carried = of_keys(k, w, absent, p.scale).mT @ values  # [batch, kv_heads, features, d_v + 1]
-    return of_queries(q, w).unflatten(1, (p.kv_heads, -1)).flatten(2, 3) @ carried
+    queries: Tensor = of_queries(q, w).unflatten(1, (p.kv_heads, -1))
+    return queries.flatten(2, 3) @ carried
 
 
 def _causal(q: Tensor, k: Tensor, values: Tensor, w: Tensor, absent: Tensor | None, p: Problem) -> Tensor:
@@ -94,5 +97,5 @@ def _causal(q: Tensor, k: Tensor, values: Tensor, w: Tensor, absent: Tensor | No
     queries = queries.transpose(2, 3).flatten(3, 4)  # [batch, kv_heads, blocks, group * rows, features]
     place = torch.arange(rows, device=q.device)
     weights = (queries @ keys.mT).unflatten(3, (-1, rows)).masked_fill_(place > place[:, None], 0.0).flatten(3, 4)
-    found = (weights @ values).add_(queries @ carried)
-    return found.unflatten(3, (-1, rows)).transpose(2, 3).reshape(p.batch, p.heads, blocks * rows, -1)
+    found: Tensor = (weights @ values).add_(queries @ carried).unflatten(3, (-1, rows))
+    return found.transpose(2, 3)  # [batch, kv_heads, group, blocks, rows, d_v + 1]

@@ -33,8 +33,8 @@ def core(q: Tensor, k: Tensor, v: Tensor, table: Tensor, problem: Problem) -> Te
     chosen = table.clamp(min=0).flatten()
 
     def blocked(x: Tensor) -> Tensor:
-        whole = padded(x, 0, key_blocks * BLOCK - p.kv_seq_len).unflatten(2, (key_blocks, BLOCK))
-        return whole.index_select(2, chosen).unflatten(2, (blocks, seen)).flatten(3, 4)
+        by_block: Tensor = padded(x, 0, key_blocks * BLOCK - p.kv_seq_len).unflatten(2, (key_blocks, BLOCK))
+        return by_block.index_select(2, chosen).view(*x.shape[:2], blocks, seen * BLOCK, -1)
 
     rows = padded(q, before, blocks * BLOCK - before - n_q).unflatten(2, (blocks, BLOCK))
     return within_blocks(rows, k, v, blocked, _hidden(p, table), p).flatten(2, 3)[:, :, before : before + n_q]

@@ -1,6 +1,7 @@
 """A strided pattern, computed as such: tokens that are whole strides apart stand together, and attend to each other alone.
 
-With the stride s that is s dense problems of N/s tokens: N^2/s pairs, N^1.5 at the usual s = sqrt(N) (Child et al. 2019, Sparse Transformer).
+With the stride s that is s dense problems of N/s tokens: N^2/s pairs, N^1.5 at the usual s = sqrt(N) (Child et al. 2019, Sparse
+Transformer).
 """
 
 import torch
@@ -32,8 +33,8 @@ def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
     rows, keys = -(-n_q // classes), -(-(shift + p.kv_seq_len) // stride)
 
     def blocked(x: Tensor) -> Tensor:
-        whole = padded(x, shift, keys * stride - shift - p.kv_seq_len)
-        return whole.unflatten(2, (keys, stride))[:, :, :, :classes].transpose(2, 3)
+        by_stride: Tensor = padded(x, shift, keys * stride - shift - p.kv_seq_len).unflatten(2, (keys, stride))
+        return by_stride[:, :, :, :classes].transpose(2, 3)
 
     hidden = _hidden(p, stride, shift, torch.arange(classes, device=q.device), rows, keys)
     by_class = padded(q, 0, rows * classes - n_q).unflatten(2, (rows, classes)).transpose(2, 3)

@@ -4,11 +4,13 @@ from pathlib import Path
 
 from .blocks import Text
 from .load import frame, read_run, told
+from .marks import marked, marked_names
 from .sections import summary
 
 
 def closing(run: str | Path) -> list[str]:
     """Raises BadRun."""
     read = read_run(run)
-    blocks = summary.render(frame([read]), told([read]))
+    table, meta = frame([read]), told([read])
+    blocks = marked(summary.render(table, meta), marked_names(table, meta))
     return [block.text for block in blocks if isinstance(block, Text) and block.kind not in ("question", "note")]

@@ -9,7 +9,7 @@ from typing import Any
 from .analysis.context import device_name
 from .analysis.gate import Outcome
 from .analysis.problems import AXES, label, problem, varying_axes
-from .analysis.side import UNFINISHED
+from .analysis.side import UNFINISHED, Side
 from .analysis.verdict import CODES, DEFAULT_MARGIN, MOST_RAISED_RATIO, SAME, UNDECIDED, Finding, GeometricMean
 from .analysis.verdict_text import HINTS, TITLES, counted, mean_text, ratio_text, severity, value_text, verdict_text, worth_a_line
 from .compare import Comparison, Matched
@@ -28,7 +28,7 @@ def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]
     shown = sorted(filter(worth_a_line, comparison.findings), key=severity)[:MOST_ROWS]
     axes = varying_axes([problem(found.shown.problem) for found in comparison.findings])
     columns = {
-        "backend": [found.shown.backend for found in shown],
+        "backend": [_backend(found.shown) for found in shown],
         "problem": [label(problem(found.shown.problem), axes) for found in shown],
         "of": [TITLES[found.metric] for found in shown],
         "base": [value_text(found, is_new=False) for found in shown],
@@ -56,6 +56,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         named = [f"{clipped(backend)} {mean_text(mean)}" for backend, mean in list(comparison.means.items())[: 2 * MOST_NAMED]]
         more = len(comparison.means) - len(named)
         yield f"Geometric mean by backend: {', '.join(named)}{f', and {more} more' if more > 0 else ''}."
+    if inexact := list(dict.fromkeys(found.shown.backend for found in findings if found.shown.note)):
+        yield f"Not exact attention, and faster or slower at something else: {clipped_line(list_text(inexact))}."
     yield from _outcomes(findings, comparison.matched.baseline)
     yield from _doubts(findings)
     yield from _margins(comparison)
@@ -124,6 +126,10 @@ def clipped(text: str) -> str:
 
 def clipped_line(text: str) -> str:
     return visible(text)[: 5 * MOST_CHARACTERS]
+
+
+def _backend(side: Side) -> str:
+    return f"{side.backend} ({side.note})" if side.note else side.backend
 
 
 def _heading(matched: Matched) -> Iterator[str]:
@@ -223,6 +229,7 @@ def _fields(found: Finding) -> dict[str, Any]:
         "case": found.shown.case,
         "base_case": base.case if base else None,
         "backend": found.shown.backend,
+        "exactness": found.shown.exactness,
         **{axis: found.shown.problem.get(axis) for axis in AXES if axis != "run"},
         "metric": found.metric,
         "unit": UNITS.get(found.metric),

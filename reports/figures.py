@@ -9,6 +9,7 @@ from typing import Literal
 from .bars import draw as draw_bars
 from .blocks import Bars, Figure
 from .load import frame, read_run, told
+from .marks import marked, marked_names
 from .plots import draw
 from .sections import shown
 
@@ -23,17 +24,17 @@ def write_figures(run_paths: Sequence[str | Path], folder: str | Path, kinds: Se
     """
     runs = [read_run(path) for path in run_paths]
     table, meta = frame(runs), told(runs)
-    backends = list(dict.fromkeys(table["backend"]))
+    names = marked_names(table, meta)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     written = []
     for section in shown(meta):
         if any(column not in table.columns for column in section.NEEDS):
             continue
-        figures = (block for block in section.render(table, meta) if isinstance(block, Figure | Bars))
+        figures = (block for block in marked(section.render(table, meta), names) if isinstance(block, Figure | Bars))
         name = re.sub(r"[^a-z0-9]+", "-", section.__name__.rpartition(".")[2])
         for number, figure in enumerate(figures, start=1):
-            written += list(_write(figure, backends, target / f"{name}-{number}", kinds))
+            written += list(_write(figure, list(names.values()), target / f"{name}-{number}", kinds))
     return written
 
 

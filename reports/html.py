@@ -21,6 +21,7 @@ from .blocks import Bars, Block, Figure, Maps, Text
 from .embed import embedded
 from .load import frame, read_run, told
 from .maps import svg as maps_svg
+from .marks import marked, marked_names
 from .plots import legend, svg, swatches
 from .sections import Section, shown
 from .sections.rows import MOST_ROWS
@@ -34,12 +35,17 @@ SHORT = 32  # letters of a cell that stays on one line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What all sections of a page share. `cases`: the number of each row that the page has."""
+    """What all sections of a page share. `names`: each backend as it is shown; `cases`: the number of each row that the page has."""
 
     table: pd.DataFrame
     meta: Meta
-    backends: list[str]
+    names: Mapping[str, str]
     cases: Mapping[str, int]
+
+    @property
+    def backends(self) -> list[str]:
+        """As they are shown: the place of each is its look."""
+        return list(self.names.values())
 
 
 def render(run_paths: Sequence[str | Path]) -> str:
@@ -48,7 +54,7 @@ def render(run_paths: Sequence[str | Path]) -> str:
     table, meta = frame(runs), told(runs)
     known = table.head(MOST_ROWS)
     numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
-    page = Page(table=table, meta=meta, backends=list(dict.fromkeys(table["backend"])), cases=numbers)
+    page = Page(table=table, meta=meta, names=marked_names(table, meta), cases=numbers)
     css, *scripts = ((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "samples.js", "report.js"))
     js = "".join(scripts)
     text = _environment(numbers).get_template("page.html").render(
@@ -142,4 +148,4 @@ def _blocks(section: Section, page: Page) -> Iterator[Block]:
     if lacking:
         yield Text(text=f"Not shown: the runs have no {', '.join(lacking)}.", kind="note")
     else:
-        yield from section.render(page.table, page.meta)
+        yield from marked(section.render(page.table, page.meta), page.names)

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ..harness.stats import latency_interval
+from .analysis.exactness import is_exact
 from .read import BadRun, Run, read_run
 
 __all__ = ["BadRun", "Run", "frame", "load", "read_run"]
@@ -23,7 +24,7 @@ COLUMNS = {
     "causal": _YES_NO,
     **dict.fromkeys(("causal_align", "mask"), _TEXT),
     "window": _COUNT,
-    **dict.fromkeys(("passes", "scope", "status", "reason", "phase"), _TEXT),
+    **dict.fromkeys(("passes", "scope", "exactness", "status", "reason", "phase"), _TEXT),
     **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
     "latency_note": _TEXT,
     **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
@@ -133,7 +134,8 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
         "latency_low_ms": interval.low,
         "latency_high_ms": interval.high,
         "latency_note": interval.reason,
-        "achieved_flops_per_s": row["work_flops"] / (interval.value / 1000) if interval.value > 0 else nan,
+        # The work is that of attention: what does something else did not do it.
+        "achieved_flops_per_s": row["work_flops"] / (interval.value / 1000) if interval.value > 0 and is_exact(row) else nan,
         **_other_latencies(row),
         "minor_faults_per_call": _minor_faults_per_call(row),
     }

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from .blocks import Badges, Bars, Block, Figure, Maps, Table, Text
 from .load import frame, read_run, told
+from .marks import marked, marked_names
 from .sections import shown
 from .words import markdown_cell
 
@@ -19,6 +20,7 @@ def markdown(run_paths: Sequence[str | Path]) -> str:
     """Raises BadRun. Never longer than MOST_BYTES: later sections are left out first, and it says which."""
     runs = [read_run(path) for path in run_paths]
     table, meta = frame(runs), told(runs)
+    names = marked_names(table, meta)
     parts = ["# attnbench: " + ", ".join(markdown_cell(name) for name in meta)]
     left_out = []
     size = len(parts[0].encode())
@@ -26,7 +28,7 @@ def markdown(run_paths: Sequence[str | Path]) -> str:
         if any(column not in table.columns for column in section.NEEDS):
             continue
         name = section.__name__.rpartition(".")[2]
-        text = "\n\n".join(_section(section.TITLE, section.render(table, meta), is_open=name in ALWAYS_OPEN))
+        text = "\n\n".join(_section(section.TITLE, marked(section.render(table, meta), names), is_open=name in ALWAYS_OPEN))
         if size + len(text.encode()) > MOST_BYTES:
             left_out.append(section.TITLE)
             continue

@@ -22,6 +22,7 @@ RUN_JSON_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
 INT64 = 1 << 63
 
 META: dict[str, tuple[type, ...]] = {"run": (str,), "device": (str,), "scenario": (dict,), "cases": (list,), "environment": (dict,)}
+EXACTNESS = ["exact", "approximate", "other"]
 STATUSES = ["ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout", "crashed", "error", "interrupted"]
 
 
@@ -227,6 +228,8 @@ def _check_row(row: Document, where: str) -> None:
         raise BadRun(f"{where}: {complaint}")
     if row["status"] not in STATUSES:
         raise BadRun(f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of {', '.join(STATUSES)}")
+    if row.get("exactness") not in (None, *EXACTNESS):
+        raise BadRun(f"{where}: exactness: found {visible(repr(row['exactness']))[:40]}, wanted one of {', '.join(EXACTNESS)}")
     for field in SAMPLES:
         if row.get(field) is not None and not _are_samples(row[field]):
             raise BadRun(f"{where}: {field}: wanted positive numbers in lists [process][block][call]")

@@ -19,7 +19,7 @@ NULLABLE: Types = {
     **dict.fromkeys(
         (
             *("log_tail", "session", "stop", "graph_reason", "peak_source", "predicted_source", "meta_reason"),
-            *("kernel_requested", "kernel", "started_utc", "utilization_tier", "python"),
+            *("kernel_requested", "kernel", "started_utc", "utilization_tier", "python", "exactness"),
         ),
         (str,),
     ),
@@ -42,7 +42,7 @@ WALL_REQUIRED: Types = {
 }
 WALL_NULLABLE: Types = {
     **dict.fromkeys(("kv_seq_len", "seq_len_low", "seq_len_high", "predicted_seq_len"), (int,)),
-    **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc", "python"), (str,)),
+    **dict.fromkeys(("limited_by", "predicted_source", "log_tail", "started_utc", "python", "exactness"), (str,)),
     "spent_s": (int, float),
 }
 STUDY_REQUIRED: Types = {

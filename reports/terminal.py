@@ -9,6 +9,7 @@ from rich.table import Table as Grid
 
 from .blocks import Badges, Bars, Block, Figure, Maps, Table, Text
 from .load import frame, read_run, told
+from .marks import marked, marked_names
 from .sections import sections
 from .sections import shown as sections_of
 from .words import visible
@@ -27,21 +28,23 @@ def shown(run_paths: Sequence[str | Path], wanted: Iterable[str] = USUAL) -> Ite
     asked = set(wanted)
     runs = [read_run(path) for path in run_paths]
     table, meta = frame(runs), told(runs)
+    shown_names = marked_names(table, meta)
     for section in sections_of(meta):
         if section.__name__.rpartition(".")[2] in asked and all(column in table.columns for column in section.NEEDS):
             yield f"\n[bold]{escape(section.TITLE)}[/]"
-            for block in section.render(table, meta):
-                yield from _block(block)
+            for block in marked(section.render(table, meta), shown_names):
+                yield from rendered(block)
 
 
-def _block(block: Block) -> Iterator[RenderableType]:
+def rendered(block: Block) -> Iterator[RenderableType]:
+    """One block, as lines and tables."""
     if isinstance(block, Text):
         style = "dim" if block.kind == "note" else "bold" if block.kind == "question" else ""
         text = escape(visible(block.text))
         yield f"[{style}]{text}[/]" if style else text
     elif isinstance(block, Figure | Maps | Bars):
         yield escape(visible(block.title))
-        yield from _block(block.table)
+        yield from rendered(block.table)
     elif isinstance(block, Badges):
         yield from (f"{MARKS[one.state]} {escape(visible(one.label))}: {escape(visible(one.text))}" for one in block.badges)
     elif isinstance(block, Table) and block.folded and len(block.rows) > MOST_ROWS:

@@ -6,6 +6,7 @@ from statistics import median
 from ..blocks import Badge
 from ..words import plural
 from .context import Meta
+from .exactness import is_exact
 from .problems import Row
 from .trust import missed, precision_ratio
 
@@ -108,9 +109,17 @@ def _gate(rows: list[Row], timed: list[Row]) -> Badge:
         return Badge(label="correctness", state="caution", text=f"{plural(wrong, 'case')} gave a wrong result and got no latency.")
     if not timed:
         return Badge(label="correctness", state="unknown", text="No case was timed.")
-    if unjudged := sum(row.get("error_ratio") is None for row in timed):
+    exact = [row for row in timed if is_exact(row)]
+    if unjudged := sum(row.get("error_ratio") is None for row in exact):
         return Badge(label="correctness", state="unknown", text=f"{_of(unjudged, timed)} have no error on record.")
-    return Badge(label="correctness", state="good", text="Every timed case first passed against a float64 reference.")
+    if not exact:
+        return Badge(label="correctness", state="unknown", text="No timed case is exact attention.")
+    apart = f"; {_of(len(timed) - len(exact), timed)} claim no exact result" if len(exact) < len(timed) else ""
+    return Badge(
+        label="correctness",
+        state="good",
+        text=f"Every timed {'exact ' if apart else ''}case first passed against a float64 reference{apart}.",
+    )
 
 
 def _of(count: int, timed: list[Row]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import claims_bytes, claims_pruning, claims_studies, claims_times
+from .exactness import is_exact
 from .outcome import Part, Verdict, agreed
 from .problems import Row
 
@@ -34,6 +35,8 @@ class _Statement:
     study: str = ""
 
 
+OF_OTHERS = ("C11", "C12")
+"""The claims on what is not exact. To all others it is no witness: they speak of attention."""
 _LAYERS = "scope: [layer], four lengths or more"
 _HEADS = "heads: [1, 2, 8, ...] with contrast: [heads]"
 _BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
@@ -160,7 +163,8 @@ def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
     """Every claim once, for the rows of one run and for what run.json and its studies say."""
     studies = run.get("studies")
     findings = studies if isinstance(studies, list) else []
-    return [_claim(name, statement, list(rows), findings, run) for name, statement in STATEMENTS.items()]
+    exact = [row for row in rows if is_exact(row)]
+    return [_claim(name, statement, list(rows) if name in OF_OTHERS else exact, findings, run) for name, statement in STATEMENTS.items()]
 
 
 def _claim(name: str, of: _Statement, rows: list[Row], findings: Sequence[Any], run: Mapping[str, Any]) -> Claim:

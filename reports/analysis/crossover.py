@@ -16,9 +16,9 @@ USUAL_AXIS = "heads"
 class Cell:
     """One problem. `map` says which of several maps it belongs to, by what differs beside the two axes; "" where there is one map.
 
-    won: `winner` is faster than every other by more than noise. undecided: it is not, and `tied` are those that it is not told apart from,
-    itself first. alone: nobody else has a latency. nobody: no one has. `margin` is how many times as long the runner-up takes. `failed`: by
-    status, the backends that ended so.
+    Among exact backends. won: `winner` is faster than every other by more than noise. undecided: it is not, and `tied` are those that it
+    is not told apart from, itself first. alone: nobody else has a latency. nobody: no one has. `margin` is how many times as long the
+    runner-up takes. `failed`: by status, the backends that ended so.
     """
 
     map: str

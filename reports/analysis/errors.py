@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .environments import apart
+from .exactness import is_exact
 from .problems import Row, backends
 
 ALLOWED_RATIO = 2.0  # what the gate lets pass, docs/method.md
@@ -32,7 +33,8 @@ def ratio(row: Row) -> float:
 
 
 def judged(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row.get("error_ratio") is not None]
+    """Those that are held against the exact result."""
+    return [row for row in rows if row.get("error_ratio") is not None and is_exact(row)]
 
 
 def by_backend(rows: list[Row]) -> list[Errors]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import isnan
+from math import isnan, sqrt
 from typing import Any, Literal
 
 import pandas as pd
@@ -24,6 +24,7 @@ _SYMBOLS = {
     "d_k": "d_k",
     "d_v": "d_v",
 }
+ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 _ABSENT = {("mask", "none"), ("window", 0)}  # a wall's row has its window as the file has it
 _FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_model/h"}
 
@@ -65,16 +66,29 @@ def problem(row: Row) -> dict[str, Any]:
 
 
 def groups(rows: Iterable[Row], over: Literal["seq_len", "heads"] | None) -> list[Group]:
-    """Equal problems together, whatever the backend and the value on the axis `over`, in the order of the plan."""
+    """Equal problems together, whatever the backend and the value on the axis `over`, in the order of the plan.
+
+    Strides that are the root of N for every N are named by it, as sizes that follow another are.
+    """
+    rows = list(rows)
+    rooted = _strides_are_roots(rows)
     together: dict[tuple[Any, ...], tuple[dict[str, Any], list[Row]]] = {}
     for row in rows:
         if over is not None and row.get(over) is None:
             continue
         equal = {axis: value for axis, value in problem(row).items() if axis != over}
+        if rooted and row.get("mask") == "strided":
+            equal["window"] = ROOT
         together.setdefault(tuple(equal.values()), (equal, []))[1].append(row)
     problems = [equal for equal, _ in together.values()]
     varying = varying_axes(problems)
     return [Group(label=label(equal, varying), problem=equal, rows=members) for equal, members in together.values()]
+
+
+def _strides_are_roots(rows: Iterable[Row]) -> bool:
+    """Whether every stride is the usual one of its length, and lengths tell that it follows them."""
+    strides = {(row["kv_seq_len"], row.get("window")) for row in rows if row.get("mask") == "strided" and row.get("kv_seq_len")}
+    return len(strides) > 1 and all(stride == max(1, round(sqrt(length))) for length, stride in strides)
 
 
 def varying_axes(problems: list[dict[str, Any]]) -> list[str]:

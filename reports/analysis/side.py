@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from ...harness.stats import Samples
+from .exactness import note
 from .problems import AXES, Row
 
 NOT_REACHED = "not reached"
@@ -19,6 +20,8 @@ class Side:
 
     case: str
     backend: str
+    exactness: str
+    note: str  # of a backend that is not exact: what its result is
     problem: Row
     status: str
     reason: str
@@ -45,6 +48,8 @@ def side_of(row: Mapping[str, Any]) -> Side:
     return Side(
         case=row["case"],
         backend=row["backend"],
+        exactness=row.get("exactness") or "exact",
+        note=note(row),
         problem={axis: row.get(axis) for axis in AXES if axis != "run"},
         status=row["status"],
         reason=row.get("reason") or "",

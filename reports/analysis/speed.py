@@ -1,20 +1,25 @@
-"""Which backend is fastest on one problem, and whether that is more than noise."""
+"""Which exact backend is fastest on one problem, and whether that is more than noise."""
 
 from collections import Counter
 from dataclasses import dataclass
 from math import isfinite
 
 from ..words import number_text, time_text
+from .exactness import is_exact, note
 from .problems import Group, Row, axis_text
 from .ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """The timed rows of one problem, fastest first, and how many times as long each of the others takes as the first."""
+    """The timed rows of one problem that are exact, fastest first, and how many times as long each of the others takes as the first.
+
+    `inexact` are the other timed rows, fastest first: what approximates attention, or does something else, wins no race against it.
+    """
 
     ranking: list[Row]
     margins: list[Ratio]
+    inexact: list[Row]
 
     @property
     def tie(self) -> int | None:
@@ -28,13 +33,15 @@ class Race:
 
 
 def race(rows: list[Row]) -> Race:
-    ranking = sorted((row for row in rows if row.get("latency_ms") is not None), key=lambda row: (row["latency_ms"], row["case"]))
+    timed = sorted((row for row in rows if row.get("latency_ms") is not None), key=lambda row: (row["latency_ms"], row["case"]))
+    ranking = [row for row in timed if is_exact(row)]
     margins = [time_ratio(row, ranking[0]) for row in ranking[1:]]
-    return Race(ranking=ranking, margins=[margin for margin in margins if margin is not None])
+    known = [margin for margin in margins if margin is not None]
+    return Race(ranking=ranking, margins=known, inexact=[row for row in timed if not is_exact(row)])
 
 
 def longest_race(group: Group) -> tuple[int, Race] | None:
-    """The race at the longest N that two backends finished, else at the longest that one did."""
+    """The race at the longest N that two exact backends finished, else at the longest that one did."""
     races = {n: race([row for row in group.rows if row["seq_len"] == n]) for n in sorted({row["seq_len"] for row in group.rows})}
     ran = [n for n, found in races.items() if found.ranking]
     contested = [n for n in ran if races[n].margins]
@@ -45,19 +52,31 @@ def finding(group: Group) -> str:
     """One sentence on the longest N at which there is something to compare."""
     found = longest_race(group)
     if found is None:
-        return "no case has a latency"
+        timed = any(row.get("latency_ms") is not None for row in group.rows)
+        return "no exact backend has a latency" if timed else "no case has a latency"
     n, fastest = found
     first, where = fastest.ranking[0], f"at {axis_text('seq_len', n)}"
     if not fastest.margins:
-        return f"{first['backend']} takes {time_text(first['latency_ms'])} {where}, with nothing to compare it with"
+        return f"{first['backend']} takes {time_text(first['latency_ms'])} {where}, with nothing to compare it with{_beside(fastest)}"
     rival = fastest.tie or 0
     margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
     between = f"{number_text(margin.low)} to {number_text(margin.high)}{'' if margin.paired else ', unpaired'}"
     if not fastest.clear:
         why = f"ratio {between}" if isfinite(margin.low) else "no interval"
-        return f"no clear winner {where}: {first['backend']} and {other} are not told apart ({why})"
+        return f"no clear winner {where}: {first['backend']} and {other} are not told apart ({why}){_beside(fastest)}"
     takes = f"{time_text(first['latency_ms'])}; {other} takes {number_text(margin.value)} times as long ({between})"
-    return f"{first['backend']} is fastest {where}: {takes}"
+    return f"{first['backend']} is fastest {where}: {takes}{_beside(fastest)}"
+
+
+def _beside(found: Race) -> str:
+    """The fastest of each kind that is not exact, where it is faster than the fastest exact one by more than noise."""
+    kinds: dict[str, str] = {}
+    for row in found.inexact:
+        ratio = time_ratio(row, found.ranking[0])
+        if ratio is not None and ratio.high < 1:
+            takes = f"takes {number_text(ratio.value)} times as long as {found.ranking[0]['backend']}"
+            kinds.setdefault(row["exactness"], f"; {row['backend']} ({note(row)}) {takes}")
+    return "".join(kinds.values())
 
 
 def tally(groups: list[Group]) -> str:

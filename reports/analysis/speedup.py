@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from ..words import list_text, number_text
+from .exactness import is_exact, note
 from .problems import Group, Row, axis_text, backends
 from .ratio import Ratio, time_ratio
 
@@ -20,11 +21,13 @@ class SpeedUp:
 
 
 def baseline(run: Mapping[str, Any], rows: list[Row]) -> str | None:
-    """The scenario's, or where it names none the first backend of its plan."""
+    """The scenario's, or where it names none the first exact backend of its plan."""
     scenario = run["scenario"]
     named, planned = scenario.get("baseline"), scenario.get("backends")
     known = backends(rows)
-    wanted = [named, *(planned if isinstance(planned, list) else []), *known]
+    inexact = {row["backend"] for row in rows if not is_exact(row)}
+    exact_first = sorted([*(planned if isinstance(planned, list) else []), *known], key=lambda name: name in inexact)
+    wanted = [named, *exact_first]
     return next((name for name in wanted if name in known), None)
 
 
@@ -45,7 +48,7 @@ def finding(group: Group, base: str) -> str:
         return f"nothing can be compared with {base}"
     n = max(one.row["seq_len"] for one in found)
     here = [one for one in found if one.row["seq_len"] == n]
-    here.sort(key=lambda one: -(one.ratio.value if one.ratio else 0))
+    here.sort(key=lambda one: (not is_exact(one.row), -(one.ratio.value if one.ratio else 0)))
     return f"at {axis_text('seq_len', n)}, against {base}: {list_text([_said(one) for one in here])}"
 
 
@@ -53,8 +56,9 @@ def _said(one: SpeedUp) -> str:
     ratio = one.ratio
     if ratio is None:
         return ""
+    what = f" ({note(one.row)})" if note(one.row) else ""
     between = f" ({number_text(ratio.low)} to {number_text(ratio.high)}{'' if ratio.paired else ', unpaired'})"
     shown = between if isfinite(ratio.low) else " (no interval)"
     if isfinite(ratio.low) and not ratio.clear:
-        return f"{one.row['backend']} is not told apart{shown}"
-    return f"{one.row['backend']} is {number_text(ratio.value)} times as fast{shown}"
+        return f"{one.row['backend']}{what} is not told apart{shown}"
+    return f"{one.row['backend']}{what} is {number_text(ratio.value)} times as fast{shown}"

@@ -6,10 +6,11 @@ import pandas as pd
 
 from ..analysis.context import Meta
 from ..analysis.errors import ALLOWED_RATIO, WRONG, by_backend, judged, ratio, worst
-from ..analysis.problems import Row, groups, label, problem, records, unusual, varying_axes
+from ..analysis.exactness import is_exact, meanings
+from ..analysis.problems import Row, backends, groups, label, problem, records, unusual, varying_axes
 from ..analysis.rows import case_key
 from ..blocks import Block, Table, Text
-from ..words import STATUS_WORDS, number_text, plural
+from ..words import STATUS_WORDS, list_text, number_text, plural
 
 TITLE = "Correctness"
 ORDER = 55
@@ -25,6 +26,12 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         f"may be {ALLOWED_RATIO:g} times that of the textbook formula in the same dtype. A case beyond that is never timed.",
         kind="note",
     )
+    if apart := [row for row in rows if not is_exact(row)]:
+        yield Text(
+            text=f"{plural(len(apart), 'case')} of {list_text(backends(apart))} {'is' if len(apart) == 1 else 'are'} not held to that: "
+            f"{'; '.join(meanings(apart))}. Finite numbers of the right shape are wanted of them too.",
+            kind="note",
+        )
     if not known:
         yield Text(text="No case has an error on record." if rows else "The plan has no case.", kind="note")
         return

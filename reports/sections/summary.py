@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis import environments, heads, longest, memory, speed, trust, wall
+from ..analysis import approximate, environments, heads, longest, memory, recurrence, speed, trust, wall
 from ..analysis.badges import badges
 from ..analysis.context import Meta
+from ..analysis.exactness import is_exact, meanings, note
 from ..analysis.kernels import by_gpu, kernels
 from ..analysis.kernels import finding as kernels_finding
 from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
@@ -47,6 +48,10 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield from _sentences([f"{group.said(speed.finding(group))}." for group in raced], "Latency")
     else:
         yield Text(text="No case has a latency.")
+    yield from _sentences(
+        [f"{group.said(approximate.finding(group))}." for group in approximate.approximating(rows)], "Approximate attention"
+    )
+    yield from _sentences([f"{group.said(recurrence.finding(group))}." for group in recurrence.recurring(rows)], "Recurrence")
     if any(row["status"] in wall.OUT_OF_MEMORY for row in rows):
         yield from _sentences([f"{group.said(wall.finding(wall.ends(group)))}." for group in over_n if _ran_out(group)], "Memory wall")
     else:
@@ -108,14 +113,18 @@ def _map(rows: list[Row]) -> Iterator[Block]:
                     failed.add((line, place))
         cells = [cell(by_backend[name], ranking) if name in by_backend else "" for name in names]
         lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
+    inexact = [row for row in rows if not is_exact(row)]
     yield Table(
-        title="Who wins where: latency, and how many times as long as the fastest; bold: faster by more than noise",
+        title="Who wins where: latency, and how many times as long as the fastest; bold: faster by more than noise"
+        + (" than every other exact backend" if inexact else ""),
         columns=(*(axis_title(axis) for axis in axes), *names),
         rows=tuple(lines),
         strong=frozenset(strong),
         failed=frozenset(failed),
         cases=cases,
     )
+    if inexact:
+        yield Text(text=f"Not ranked: {'; '.join(meanings(inexact))}.", kind="note")
     if len(problems) > MOST_TABLE_ROWS:
         yield Text(text=f"{len(problems) - MOST_TABLE_ROWS} more problems stand in the table of all rows.", kind="note")
 
@@ -126,8 +135,11 @@ def cell(row: Row, ranking: speed.Race) -> str:
     if row["latency_ms"] is None:
         return "not timed"
     said = time_text(row["latency_ms"])
+    if not is_exact(row):
+        times = f" · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×" if ranking.ranking else ""
+        return f"{said}{times} · {note(row)}"
     if not ranking.margins:
-        return f"{said} · the only one"
+        return f"{said} · the only {'exact ' if ranking.inexact else ''}one"
     if row is ranking.ranking[0]:
         return f"{said} · {'fastest' if ranking.clear else 'no clear winner'}"
     return f"{said} · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×"

@@ -1,0 +1,94 @@
+"""Approximations of attention: how far off they are over their size and over N, and what that buys."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..words import list_text
+from .exactness import error_text, is_exact
+from .overtaking import Overtaking, overtaking
+from .problems import Group, Row, axis_text, backends, groups
+from .ratio import Ratio, time_ratio
+from .speed import race
+
+SIZES = ("rank", "features")
+"""What a row's configuration calls the size of an approximation."""
+BESIDE = ("fused", "sdpa")
+"""The exact backends that approximations are timed against, where they are there; else all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trade:
+    """One timed row that approximates. `ratio` is its time over that of the fastest exact backend, None where none was timed there."""
+
+    row: Row
+    error_l2_ratio: float | None
+    ratio: Ratio | None
+    against: str
+
+
+def approximating(rows: Sequence[Row]) -> list[Group]:
+    """Every problem over N on which some backend was timed that approximates attention."""
+    return [group for group in groups(rows, "seq_len") if any(_timed(row) for row in group.rows)]
+
+
+def trades(group: Group) -> list[Trade]:
+    """By N, then by backend."""
+    found = []
+    for n in sorted({row["seq_len"] for row in group.rows}):
+        here = [row for row in group.rows if row["seq_len"] == n]
+        fastest = next(iter(race(here).ranking), None)
+        for row in filter(_timed, here):
+            ratio = time_ratio(row, fastest) if fastest else None
+            against = fastest["backend"] if fastest else ""
+            found.append(Trade(row=row, error_l2_ratio=row.get("error_l2_ratio"), ratio=ratio, against=against))
+    return found
+
+
+def size(row: Row) -> int | None:
+    """Its rank or number of features, where the row says."""
+    configuration = row.get("configuration") or {}
+    return next((configuration[name] for name in SIZES if type(configuration.get(name)) is int), None)
+
+
+def family(backend: str) -> str:
+    """Backends that differ in size alone."""
+    return backend.partition(":")[0]
+
+
+def overtakings(group: Group) -> list[Overtaking]:
+    """Of each backend that approximates against the exact ones beside it."""
+    exact = backends(row for row in group.rows if is_exact(row) and row.get("latency_ms") is not None)
+    beside = [name for name in exact if name in BESIDE] or exact
+    found = [overtaking(group.rows, name, other) for name in backends(filter(_timed, group.rows)) for other in beside]
+    return [one for one in found if one is not None]
+
+
+def finding(group: Group) -> str:
+    """Who is faster than every exact backend beside it at the longest N, since when, and how far off it is; one sentence.
+
+    `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
+    """
+    found = overtakings(group)
+    if not found:
+        return "approximate attention was timed with no exact one beside it"
+    since: dict[str, list[int | None]] = {}
+    for one in found:
+        since.setdefault(one.backend, []).append(one.faster_from)
+    exact = list_text(list(dict.fromkeys(one.against for one in found)))
+    ahead = {name: max(n for n in lengths if n is not None) for name, lengths in since.items() if None not in lengths}
+    if not ahead:
+        return f"no approximate backend is faster than {exact} up to {axis_text('seq_len', max(one.lengths[1] for one in found))}"
+    said = [
+        f"{name} from {axis_text('seq_len', n)} on{_error_text(group, name)}" for name, n in sorted(ahead.items(), key=lambda one: one[1])
+    ]
+    return f"faster than {exact}: {list_text(said)}"
+
+
+def _error_text(group: Group, backend: str) -> str:
+    """At the longest N at which it is known."""
+    known = {row["seq_len"]: row["error_l2_ratio"] for row in group.rows if row["backend"] == backend and row.get("error_l2_ratio")}
+    return f" (error {error_text(known[max(known)])} at {axis_text('seq_len', max(known))})" if known else ""
+
+
+def _timed(row: Row) -> bool:
+    return row.get("exactness") == "approximate" and row.get("latency_ms") is not None
