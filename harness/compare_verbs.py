@@ -46,6 +46,7 @@ def compare(
     if fail_on_undecided and gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
+    from ..impls.aliases import real_name
     from ..reports.analysis.gate import Gate
     from ..reports.compare import DifferentDevices, NotComparable, compare_backends, compare_runs
     from .margins import read_margins
@@ -58,7 +59,7 @@ def compare(
         if new is not None:
             comparison = compare_runs(path, find_run(new, out), wanted, allow_different_devices=allow_different_devices)
         elif baseline is not None:
-            comparison = compare_backends(path, baseline, wanted)
+            comparison = compare_backends(path, real_name(baseline), wanted)
         else:
             raise BadInput("compare: one run and nothing to hold it against; name a second run, or --baseline BACKEND")
     except NotComparable as error:

@@ -18,6 +18,7 @@ from .device_lock import alone_on
 from .errors import EnvironmentUnmet, Stopped
 from .group import Means
 from .lap import Lap, laps
+from .permission import refuse_imports
 from .record import FAILURES, RETRIED, Record, Status
 from .scenario import Plan, Scenario
 from .signals import Signals
@@ -87,16 +88,18 @@ class Job:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How a run is started, whatever it measures. `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose
-    counters are read, where it is not the one that torch uses."""
+    counters are read, where it is not the one that torch uses. `allow_import`: of modules that backends are named by."""
 
     command: Sequence[str]
     listener: Listener
     wait: bool = False
     gpu_uuid: str | None = None
+    allow_import: bool = False
 
 
 def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Outcome:
     """Measure a scenario into a new run folder. Raises Refusal."""
+    refuse_imports(scenario.backends, allowed=manner.allow_import)
     with Signals() as signals, first_worker(scenario.device, signals) as worker, device_for(worker, manner, signals):
         device = worker.ready["device"]
         groups, walls, studies, duplicates = select(scenario, device, choice)
@@ -138,6 +141,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
 def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force: bool = False) -> Outcome:
     """Measure what a run still lacks. Raises Refusal, EnvironmentUnmet among them where the machine or its software changed."""
     meta = read_meta(path)
+    refuse_imports([fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))], allowed=manner.allow_import)
     scenario = meta["scenario"]
     with Signals() as signals, first_worker(meta["device"], signals) as worker, device_for(worker, manner, signals):
         changed = [key for key in FINGERPRINT if meta["environment"].get(key) != worker.ready["environment"].get(key)]

@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .problem import Problem
-from .registry import load, missing, names, needs
+from .registry import from_outside, ignored, load, missing, names, needs
+from .source import BadBackend
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
@@ -12,11 +13,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
+    "BadBackend",
     "Call",
     "Inputs",
     "MultiHeadAttention",
     "Problem",
     "Weights",
+    "from_outside",
+    "ignored",
     "load",
     "make_inputs",
     "make_weights",
