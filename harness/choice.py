@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from ..impls.aliases import real_name
 from .case import Case, Group, group_cases
 from .errors import BadInput, NothingSelected
 from .interpreter import Interpreter
@@ -33,7 +34,9 @@ class Choice:
 
     def takes(self, one: Case | Wall | Planned) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
-            return any(pattern in (one.id, one.backend) or fnmatchcase(one.id, f"*{pattern}*") for pattern in patterns)
+            return any(
+                pattern == one.id or real_name(pattern) == one.backend or fnmatchcase(one.id, f"*{pattern}*") for pattern in patterns
+            )
 
         return (self.ids is None or one.id in self.ids) and (not self.only or matches(self.only)) and not matches(self.skip)
 

@@ -5,7 +5,7 @@ so that help and listings answer at once.
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -37,6 +37,8 @@ def run(
         list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios.")
     ] = None,
     backends: Annotated[str | None, typer.Option(help="Instead of a scenario: backends, as naive,fused,sdpa.")] = None,
+    backend: flags.Imported = None,
+    allow_import: flags.AllowImport = False,
     batch: flags.Batch = None,
     seq_len: Annotated[str | None, typer.Option(help="Sequence lengths, as 512,1k,8k (1k = 1024).")] = None,
     kv_seq_len: flags.KvSeqLen = None,
@@ -82,31 +84,36 @@ def run(
         *limits_and_device(device, timeout),
         *([f"plan={plan}"] if plan else []),
     ]
-    if resume is not None and (scenarios or given or changes or only or skip or pythons or dry_run):
-        planned_with = "scenarios, axes, --set, --only, --skip, --python and --dry-run"
+    if resume is not None and (scenarios or given or backend or changes or only or skip or pythons or dry_run):
+        planned_with = "scenarios, axes, --backend, --set, --only, --skip, --python and --dry-run"
         raise BadInput(f"--resume: takes the run as it was planned; leave out {planned_with}")
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
     from .choice import Choice, refuse_too_many
     from .interpreter import read_interpreters
+    from .permission import names_of, refuse_imports
     from .run import resume_run, start_run
     from .store import find_run
 
-    planned = planned_scenarios(scenarios or [], given, changes) if resume is None else []
+    planned = planned_scenarios(scenarios or [], given, changes, names_of(backend or ())) if resume is None else []
     choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()), interpreters=read_interpreters(pythons or ()))
     refuse_too_many(planned, choice)
     if dry_run:
         return foretell(planned, choice)
+    for scenario in planned:
+        refuse_imports(scenario.backends, allowed=allow_import)
     jobs: list[Callable[[Any], Any]] = [partial(start_run, scenario, out, seed, choice) for scenario in planned]
     if resume is not None:
         jobs = [partial(resume_run, find_run(resume, out), retry_failed=retry_failed, force=force)]
-    return measure(jobs, wait=wait, quiet=quiet, as_json=as_json)
+    return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
 
 
 @app.command()
 def wall(
     backends: Annotated[str | None, typer.Option(help="Backends, as naive,fused,sdpa.")] = None,
+    backend: flags.Imported = None,
+    allow_import: flags.AllowImport = False,
     batch: flags.Batch = None,
     kv_seq_len: flags.KvSeqLen = None,
     d_model: flags.DModel = None,
@@ -134,17 +141,20 @@ def wall(
         "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
     }  # fmt: skip
     from .choice import Choice
+    from .permission import names_of
     from .run import start_run
     from .scenario import from_axes
 
     scenario = from_axes(
         {name: value for name, value in axes.items() if value is not None},
         limits_and_device(device, timeout) + ([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
+        names_of(backend or ()),
         find_wall=True,
     )
     if dry_run:
         return foretell([scenario], Choice())
-    return measure([partial(start_run, scenario, out, seed, Choice())], wait=wait, quiet=quiet, as_json=as_json)
+    jobs = [partial(start_run, scenario, out, seed, Choice())]
+    return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
 
 
 def limits_and_device(device: Device | None, timeout: float | None) -> list[str]:
@@ -164,13 +174,13 @@ def foretell(scenarios: list[Any], choice: Any) -> None:
             echo_table(table)
 
 
-def measure(jobs: list[Callable[[Any], Any]], *, wait: bool, quiet: bool, as_json: bool) -> None:
+def measure(jobs: Sequence[Callable[[Any], Any]], *, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> None:
     """One run after the other, each told in which manner; leaves with the worst exit code."""
     from . import show
     from .run import Manner
 
     progress = show.JsonProgress() if as_json else show.QuietProgress() if quiet else show.LiveProgress(show.console())
-    manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
+    manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait, allow_import=allow_import)
     worst = 0
     for job in jobs:
         try:
@@ -184,7 +194,9 @@ def measure(jobs: list[Callable[[Any], Any]], *, wait: bool, quiet: bool, as_jso
     raise typer.Exit(worst)
 
 
-def planned_scenarios(scenarios: list[str], axes: Mapping[str, str | bool], changes: list[str]) -> list[Any]:
+def planned_scenarios(
+    scenarios: list[str], axes: Mapping[str, str | bool], changes: list[str], more_backends: Mapping[str, str]
+) -> list[Any]:
     """All scenarios are read before the first one is measured, so that a mistake in the last one costs nothing."""
     from .scenario import from_axes, load
 
@@ -194,7 +206,9 @@ def planned_scenarios(scenarios: list[str], axes: Mapping[str, str | bool], chan
     if not scenarios and not axes:
         example = "--backends naive,fused --seq-len 1k --d-model 512 --heads 8"
         raise BadInput(f"nothing to run; name a scenario (see attnbench list scenarios), or give axes such as {example}")
-    return [from_axes(axes, changes)] if axes else [load(name, changes) for name in scenarios]
+    if axes:
+        return [from_axes(axes, changes, more_backends)]
+    return [load(name, changes, more_backends) for name in scenarios]
 
 
 def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:
@@ -262,11 +276,12 @@ def main() -> None:
                 sys.stderr.write(json.dumps(row) + "\n")
         sys.exit(refusal.exit_code)
     except ValueError as error:
+        from ..impls import BadBackend
         from ..reports.read import BadRun
 
-        if not isinstance(error, BadRun):
+        if not isinstance(error, BadRun | BadBackend):
             raise
-        sys.stderr.write(f"{error}\n")  # files of a run that something else has changed
+        sys.stderr.write(f"{error}\n")  # a file of the user's, or of a run that something else has changed
         sys.exit(BadInput.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

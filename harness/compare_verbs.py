@@ -57,6 +57,7 @@ def compare(
     if fail_on_undecided and gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
+    from ..impls.aliases import real_name
     from ..reports.analysis.gate import Gate
     from ..reports.compare import DifferentDevices, NotComparable, compare_backends, compare_runs, compare_turns
     from .margins import read_margins
@@ -74,7 +75,7 @@ def compare(
             path, python = find_part(base, out)
             if python is not None:
                 raise BadInput(f"{base}: backends are compared within every environment; leave out @{python}")
-            comparison = compare_backends(path, baseline, wanted)
+            comparison = compare_backends(path, real_name(baseline), wanted)
         else:
             raise BadInput("compare: one run and nothing to hold it against; name a second run, or --baseline BACKEND")
     except NotComparable as error:

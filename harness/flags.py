@@ -18,6 +18,11 @@ class Device(StrEnum):
 Root = Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder that holds the run folders.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest.")]
 
+Imported = Annotated[
+    list[str] | None,
+    typer.Option("--backend", metavar="MODULE:ATTRIBUTE", help="Also this callable or module of yours; needs --allow-import. Repeatable."),
+]
+AllowImport = Annotated[bool, typer.Option("--allow-import", help="Let workers import and run the modules that --backend names.")]
 Batch = Annotated[str | None, typer.Option(help="Batch sizes, as 1,8.")]
 KvSeqLen = Annotated[str | None, typer.Option(help="Key/value lengths, where they differ.")]
 DModel = Annotated[str | None, typer.Option(help="Model widths.")]

@@ -12,10 +12,13 @@ list_app = typer.Typer(help="List backends, scenarios, studies, probes or runs."
 @list_app.command("backends")
 def list_backends(device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO) -> None:
     """Backends, and why one cannot run here."""
+    from ..impls import ignored
     from .listing import backends_table
     from .show import echo_table
 
     echo_table(backends_table(device.value))
+    for sentence in ignored():
+        typer.echo(sentence, err=True)
 
 
 @list_app.command("scenarios")

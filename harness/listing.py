@@ -1,6 +1,7 @@
 """What there is: backends, scenarios, studies, probes and runs, as tables."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from rich.table import Table
@@ -11,21 +12,27 @@ from .show import counts, table
 def backends_table(wanted: str) -> Table:
     """Every backend, what its result is, whether it runs on the device, and if not why, asked with a small everyday problem."""
     from .. import impls
+    from ..impls.aliases import ALIASES
     from ..impls.problem import Problem
     from .case import Case
     from .environment import pick_device
     from .errors import EnvironmentUnmet
-    from .refuse import outlook
+    from .record import Status
+    from .refuse import foreseen
 
     device, why = pick_device(wanted)
     if why:
         raise EnvironmentUnmet(f"no {wanted} device: {why}")
-    problem = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype="bf16" if device.type == "cuda" else "fp32")
+    core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype="bf16" if device.type == "cuda" else "fp32")
     rows = []
     for name in impls.names():
-        view = outlook(Case(backend=name, problem=problem), device, 1 << 40)
-        rows.append((name, view.fields["exactness"], "yes" if view.status is None else view.status.value, view.reason))
-    return table("", ("backend", "result", f"runs on {device.type}", "why not"), rows)
+        view, layer = (foreseen(Case(backend=name, problem=problem), device, 1 << 40) for problem in (core, replace(core, scope="layer")))
+        runs, why = view.status.value if view.status else "not asked" if view.reason else "yes", view.reason
+        if view.status is Status.UNSUPPORTED and layer.status is None:
+            runs, why = "yes", "in scope layer only"
+        also = ", ".join(also for also, real in ALIASES.items() if real == name)
+        rows.append((name, also, view.fields["exactness"], runs, why))
+    return table("", ("backend", "or", "result", f"runs on {device.type}", "why not"), rows)
 
 
 def scenarios_table() -> Table:

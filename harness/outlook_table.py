@@ -1,6 +1,7 @@
 """`run --dry-run`: every case and every wall with what is known of it before anything runs."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 from rich.table import Table
@@ -9,10 +10,11 @@ from .budget import available_bytes
 from .choice import Choice, Selection, select
 from .environment import pick_device
 from .errors import EnvironmentUnmet
-from .refuse import outlook
+from .refuse import foreseen, not_asked
 from .run import SAFE_SHARE
 from .scenario import Scenario
 from .show import table
+from .wall.plan import Wall
 from .wall.prediction import predict
 from .wall.table import foreseen_table
 
@@ -31,13 +33,18 @@ def outlook_tables(scenario: Scenario, choice: Choice) -> Iterator[Table]:
         yield case_table(title, some, device, budget)
     if some.walls:
         title = f"{scenario.name}: {len(some.walls)} walls on {device.type}, budget {budget:,} bytes"
-        yield foreseen_table(title, [(wall.id, predict(wall, device, budget)) for wall in some.walls])
+        yield foreseen_table(title, [(wall.id, predicted(wall, device, budget)) for wall in some.walls])
+
+
+def predicted(wall: Wall, device: torch.device, budget: int) -> dict[str, Any]:
+    reason = not_asked(wall.backend)
+    return {"predicted_seq_len": None, "predicted_reason": reason} if reason else predict(wall, device, budget)
 
 
 def case_table(title: str, some: Selection, device: torch.device, budget: int) -> Table:
     def rows() -> Iterator[tuple[str, ...]]:
         for case in some.cases:
-            view = outlook(case, device, budget)
+            view = foreseen(case, device, budget)
             peak = view.fields["predicted_peak_bytes"]
             fits = "" if peak is None else ("fits" if peak + view.fields["input_bytes"] <= budget else "beyond the budget")
             ahead = fits if view.status is None else f"{view.status}: {view.reason}"

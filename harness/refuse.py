@@ -8,6 +8,7 @@ from humanize import naturalsize
 
 from .. import impls
 from ..impls.backend import Backend
+from .attempt import first_line
 from .case import Case
 from .costs import known
 from .meta import meta_peak_bytes
@@ -39,7 +40,11 @@ def outlook(case: Case, device: torch.device, budget_bytes: int, *, check_formul
     missing = impls.missing(case.backend)
     if missing:
         return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=missing)
-    backend = impls.load(case.backend)
+    try:
+        backend = impls.load(case.backend)
+    except ModuleNotFoundError as error:
+        reason = f"needs {error.name}, which is not installed: pip install {(error.name or '').partition('.')[0]}"
+        return Outlook(fields=fields, status=Status.UNAVAILABLE, reason=reason)
     fields |= {"kernel_requested": backend.pinned_kernel, "exactness": backend.exactness}
     lacking = backend.unavailable(device)
     if lacking is not None:
@@ -56,6 +61,27 @@ def outlook(case: Case, device: torch.device, budget_bytes: int, *, check_formul
         reason = f"{what} would need {size}, more than {HOPELESS} times the budget of {budget}"
         return Outlook(fields=fields, status=Status.PREDICTED_OOM, reason=reason)
     return Outlook(fields=fields, backend=backend)
+
+
+def foreseen(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
+    """`outlook` in a process that is no worker, for a table: the code of others is not run there, and a file of the user's may raise.
+
+    A backend that was not asked has a reason and no status.
+    """
+    reason = not_asked(case.backend)
+    fields = known(case.problem) | {"predicted_peak_bytes": None, "predicted_reason": reason}
+    if reason and not impls.missing(case.backend):
+        return Outlook(fields=fields, reason=reason)
+    try:
+        return outlook(case, device, budget_bytes)
+    except Exception as error:  # noqa: BLE001 - importing may raise anything, and the table has other lines
+        return Outlook(fields=fields, status=Status.ERROR, reason=first_line(error))
+
+
+def not_asked(backend: str) -> str:
+    """Why a backend is not imported outside a worker; "" where it may be."""
+    origin = impls.from_outside(backend)
+    return f"from {origin}, which is imported in workers only" if origin else ""
 
 
 def _predicted(case: Case, backend: Backend, device: torch.device, *, check_formula: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from .course import Course, Job, Last, Listener, Outcome, under_way
 from .crew import Terms
 from .errors import BadInput
 from .first_workers import changes, device_for, first_of, first_workers, interpreters_of, refuse_changes
+from .permission import refuse_imports
 from .record import RETRIED, Status
 from .scenario import Plan, Scenario
 from .signals import Signals
@@ -27,13 +28,15 @@ SAFE_SHARE = 0.7  # of the memory that is free at the start; the rest is for our
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manner:
     """How a run is started, whatever it measures. `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose
-    counters are read, where it is not the one that torch uses. `is_guest`: in a process that goes on after the run, see Signals."""
+    counters are read, where it is not the one that torch uses. `is_guest`: in a process that goes on after the run, see Signals.
+    `allow_import`: of modules that backends are named by."""
 
     command: Sequence[str]
     listener: Listener
     wait: bool = False
     gpu_uuid: str | None = None
     is_guest: bool = False
+    allow_import: bool = False
 
 
 def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Outcome:
@@ -46,6 +49,7 @@ def start_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner:
 @contextmanager
 def open_run(scenario: Scenario, root: Path, seed: int, choice: Choice, manner: Manner) -> Iterator[Course]:
     """A new run folder and the device, for a run whose steps the caller takes. Raises Refusal."""
+    refuse_imports(scenario.backends, allowed=manner.allow_import)
     with (
         Signals(is_guest=manner.is_guest) as signals,
         first_workers(scenario.device, signals, choice.interpreters) as workers,
@@ -96,6 +100,7 @@ def resume_run(path: Path, manner: Manner, *, retry_failed: bool = False, force:
     meta = read_meta(path)
     if meta.get("kernels"):
         raise BadInput(f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again, what was compiled is kept")
+    refuse_imports([fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))], allowed=manner.allow_import)
     scenario = meta["scenario"]
     interpreters = interpreters_of(meta)
     with (

@@ -4,7 +4,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .problem import Problem
-from .registry import exactness, load, missing, names, needs
+from .registry import exactness, from_outside, ignored, load, missing, names, needs
+from .source import BadBackend
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
@@ -12,12 +13,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
+    "BadBackend",
     "Call",
     "Inputs",
     "MultiHeadAttention",
     "Problem",
     "Weights",
     "exactness",
+    "from_outside",
+    "ignored",
     "load",
     "make_inputs",
     "make_weights",

@@ -85,7 +85,7 @@ class Backend(Protocol):
 
     @property
     def exactness(self) -> str:
-        """What the file says: one of registry.EXACTNESS."""
+        """What the file says: one of source.EXACTNESS."""
 
     @property
     def plain_operations(self) -> bool:

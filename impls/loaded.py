@@ -15,17 +15,18 @@ import torch
 from torch import Tensor
 
 from .backend import Backend, Call, Inputs, Weights
+from .imported import Attribute
+from .plain_callable import PlainCallable
 from .problem import Problem
-from .registry import EXACTNESS
+from .source import EXACTNESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """Satisfies `Backend`; the module's functions get `variant` by keyword where the file has VARIANTS."""
+    """Satisfies `Backend`; the module's functions get `variant` by keyword where it has VARIANTS."""
 
     name: str
     module: Any
-    has_variants: bool
     weights_givers: Callable[[], tuple[str, ...]]
 
     @property
@@ -63,8 +64,7 @@ class Loaded:
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         function = self._function("prepare")
-        if function is None:
-            raise TypeError(f"backend {self.name}: {self.module.__name__} defines no prepare")
+        assert function is not None  # `bind` takes nothing without
         return function(problem, inputs, weights)  # type: ignore[no-any-return]
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:
@@ -83,15 +83,42 @@ class Loaded:
 
     def _function(self, name: str) -> Callable[..., Any] | None:
         function = getattr(self.module, name, None)
-        if function is None or not self.has_variants:
+        if function is None or not getattr(self.module, "VARIANTS", ()):
             return function
         return lambda *arguments: function(*arguments, variant=self.variant)
 
 
-def bind(name: str, origin: Path | EntryPoint, *, has_variants: bool, weights_givers: Callable[[], tuple[str, ...]]) -> Backend:
-    """Import the module now. `weights_givers` names the backends that have attention weights, for those that have none."""
-    module = origin.load() if isinstance(origin, EntryPoint) else _imported(origin)
-    return Loaded(name=name, module=module, has_variants=has_variants, weights_givers=weights_givers)
+def bind(name: str, origin: Path | EntryPoint | Attribute, *, weights_givers: Callable[[], tuple[str, ...]]) -> Backend:
+    """Import the module now. `weights_givers` names the backends that have attention weights, for those that have none.
+
+    Raises whatever the module raises; ImportError where there is no such module or attribute, TypeError where it is no backend.
+    """
+    found: Any = _imported(origin) if isinstance(origin, Path) else _named(origin.module, _attribute(origin))
+    if not hasattr(found, "prepare"):
+        if not callable(found):
+            raise TypeError(f"{name}: of type {type(found).__name__}; wanted attend(q, k, v, *, causal, scale), or something with prepare")
+        found = PlainCallable(function=found)
+    return Loaded(name=name, module=found, weights_givers=weights_givers)
+
+
+def _attribute(origin: EntryPoint | Attribute) -> str:
+    return origin.attribute if isinstance(origin, Attribute) else origin.attr or ""
+
+
+def _named(module_name: str, attribute: str) -> object:
+    """An attribute of a module that is found as `import` finds it, or the module itself."""
+    try:
+        found: object = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # it is there, and what it imports is not
+        where = "in the folder where attnbench was started, on PYTHONPATH and among the installed packages"
+        raise ImportError(f"no module {error.name}; it was looked for {where}") from None
+    for part in filter(None, attribute.split(".")):
+        if not hasattr(found, part):
+            raise ImportError(f"{module_name} has no {attribute}")
+        found = getattr(found, part)
+    return found
 
 
 def _imported(path: Path) -> ModuleType:

@@ -18,7 +18,7 @@ FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch starts its threads in this process; see environment()
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")  # locks of their own: no real run is waited for
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
-PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gcc": ("gcc",)}
+PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gcc": ("gcc",), "g++": ("g++",)}
 
 
 @pytest.fixture

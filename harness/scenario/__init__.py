@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
 
+from ...impls.aliases import real_name, real_names
 from ...impls.problem import Dtype, Mask, Passes, Problem, Scope
 from ..errors import BadInput
-from .changes import apply, expand_aliases, flag_document
+from .changes import add_backends, apply, expand_aliases, flag_document
 from .check import problems_of
 from .fields import (
     MEANING,
@@ -38,8 +40,9 @@ from .yaml_text import parse_yaml, read_yaml
 __all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "from_text", "load", "schema", "summaries"]
 
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 Measure = Literal["latency", "memory", "utilization", "energy", "graphs", "kernels"]
-Backends = Annotated[tuple[str, ...], AtLeastOne, BeforeValidator(as_tuple, list[str] | str)]
+Backends = Annotated[tuple[str, ...], AtLeastOne, BeforeValidator(as_tuple, list[str] | str), AfterValidator(real_names)]
 Contrast = Annotated[tuple[AxisName, ...], BeforeValidator(as_tuple, list[AxisName] | AxisName)]
 Cases = Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)]
 Measures = Annotated[tuple[Measure, ...], AtLeastOne, BeforeValidator(as_tuple, list[Measure] | Measure)]
@@ -55,7 +58,9 @@ class Scenario(Strict):
     question: Question = Field(max_length=500, description="What the report answers, in plain words.")
     description: Text = Field(default="", max_length=5000, description="Background, for readers of the report.")
     backends: Backends = Field(description="Names of backends, see `attnbench list backends`.")
-    baseline: str | None = Field(default=None, description="The backend that the others are compared with; one of backends.")
+    baseline: Annotated[str, AfterValidator(real_name)] | None = Field(
+        default=None, description="The backend that the others are compared with; one of backends."
+    )
     grid: Grid = Field(default=Grid(), description="Values per axis; every combination is one problem. Single values need no list.")
     cases: Cases = Field(default=(), description="Problems that fit no grid; an axis that is left out comes from the grid.")
     contrast: Contrast = Field(default=(), description="Axes whose values are measured side by side, so that their ratios are paired.")
@@ -149,14 +154,19 @@ class Scenario(Strict):
         }
 
 
-def load(path_or_name: str | Path, changes: Iterable[str] = ()) -> Scenario:
-    """The scenario in a file, or a shipped one by name, with changes such as limits.memory_gib=2. Raises BadInput."""
-    return validated(read_yaml(path_or_name if isinstance(path_or_name, Path) else find(path_or_name)), changes)
+def load(path_or_name: str | Path, changes: Iterable[str] = (), more_backends: Mapping[str, str] = NOTHING) -> Scenario:
+    """The scenario in a file, or a shipped one by name, with changes such as limits.memory_gib=2. Raises BadInput.
+
+    `more_backends`: names to add, each with the flag that asked for it.
+    """
+    return validated(read_yaml(path_or_name if isinstance(path_or_name, Path) else find(path_or_name)), changes, more_backends)
 
 
-def from_axes(flags: Mapping[str, str | bool], changes: Iterable[str] = (), *, find_wall: bool = False) -> Scenario:
+def from_axes(
+    flags: Mapping[str, str | bool], changes: Iterable[str] = (), more_backends: Mapping[str, str] = NOTHING, *, find_wall: bool = False
+) -> Scenario:
     """A scenario from flags: {"backends": "naive,fused", "seq_len": "512,1k", "causal": True}. Raises BadInput."""
-    return validated(flag_document(flags, find_wall=find_wall), changes)
+    return validated(flag_document(flags, find_wall=find_wall), changes, more_backends)
 
 
 def from_text(text: str, origin: str, changes: Iterable[str] = ()) -> Scenario:
@@ -176,7 +186,7 @@ def copied(value: Any) -> Any:
     return [copied(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def validated(document: Document, changes: Iterable[str]) -> Scenario:
+def validated(document: Document, changes: Iterable[str], more_backends: Mapping[str, str] = NOTHING) -> Scenario:
     """The document as a scenario. Fields first, then what only shows between fields. Raises BadInput with all of one kind."""
     if document.data is None:
         raise BadInput(f"{document.origin}: scenario is empty; wanted name, question, backends and grid; see scenarios/README.md")
@@ -184,6 +194,8 @@ def validated(document: Document, changes: Iterable[str]) -> Scenario:
         raise BadInput(f"{document.place(())}: found {shown(document.data)}; wanted a mapping of fields, such as `name: my_scenario`")
     expand_aliases(document)
     apply(document, changes)
+    if more_backends:
+        add_backends(document, more_backends)
     try:
         scenario = Scenario.model_validate(document.data)
     except ValidationError as error:

@@ -33,6 +33,16 @@ def flag_document(flags: Mapping[str, str | bool], *, find_wall: bool) -> Docume
     return document
 
 
+def add_backends(document: Document, more: Mapping[str, str]) -> None:
+    """Appends backends, name to the flag that asked for it, in place."""
+    backends = document.data.get("backends", [])
+    listed = list(backends) if isinstance(backends, list | tuple) else [backends]
+    for name, place in more.items():
+        document.values[("backends", len(listed))] = place
+        listed.append(name)
+    document.data["backends"] = listed
+
+
 def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...impls import Problem, names
+from ...impls.aliases import ALIASES
+from ...impls.imported import attribute_of
 from ..studies import names as study_names
 from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
 from .messages import first_lines, suggestion
@@ -25,8 +27,12 @@ def problems_of(scenario: "Scenario", document: Document) -> list[str]:
 def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
     known = names()
     for index, backend in enumerate(scenario.backends):
-        if backend not in known:
-            place, name, hint = document.place(("backends", index)), document.name(("backends", index)), suggestion(backend, known)
+        if backend not in known and attribute_of(backend) is None:
+            place, name, hint = (
+                document.place(("backends", index)),
+                document.name(("backends", index)),
+                suggestion(backend, (*known, *ALIASES)),
+            )
             yield f"{place}: {name}: no backend {shown(backend)}; {hint}there are: {', '.join(known)}"
     every = study_names()
     for index, study in enumerate(scenario.studies):

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from ..attempt import first_line
 from ..costs import input_bytes
 from ..record import Status
 from ..refuse import outlook
@@ -14,7 +15,10 @@ from .search import LONGEST
 
 def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
     """The fields of the wall's row that need no run; imports the backend's file."""
-    first = outlook(wall.at(1), device, budget_bytes)
+    try:
+        first = outlook(wall.at(1), device, budget_bytes)
+    except Exception as error:  # noqa: BLE001 - importing may raise anything; the first probe will too, and becomes the row's status
+        return {"predicted_seq_len": None, "predicted_source": None, "predicted_reason": first_line(error)}
     if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
         unknown = {"predicted_seq_len": None, "predicted_source": None, "predicted_reason": first.fields["predicted_reason"]}
         return {"exactness": first.fields["exactness"], **unknown}

@@ -30,7 +30,9 @@ CASES = [(name, problem) for name in EXACT for problem in (TURNS if name in COMP
 
 
 @pytest.mark.parametrize(("name", "problem"), CASES)
-def test_backend_is_as_close_as_an_honest_implementation(name: str, problem: str, make_case: Callable) -> None:
+def test_backend_is_as_close_as_an_honest_implementation(name: str, problem: str, make_case: Callable, require: Callable) -> None:
+    if name in COMPILE and load(name).unavailable(torch.device("cpu")):
+        require("g++")
     judge(name, PROBLEMS[problem], make_case, "cpu", variations(name, problem))
 
 
