@@ -59,7 +59,9 @@ def _read(path: Path, mtime_ns: int, size: int) -> Said:
         raise BadBackend(f"{path}:{error.lineno}: {error.msg}; wanted valid Python") from error
     functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     needs, variants = _strings(tree, "NEEDS", path), _strings(tree, "VARIANTS", path)
-    return Said(functions=functions, needs=needs, variants=variants, exactness=_exactness(tree, path))
+    return Said(
+        functions=functions, needs=needs, variants=variants, exactness=_exactness(tree, path) if "prepare" in functions else "exact"
+    )
 
 
 def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:
