@@ -43,14 +43,16 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    """Compiles and times the candidates of _triton_configs.py; the call uses the fastest."""
+    """The call uses the configurations in _triton_tuned.json or the fastest of _triton_configs.py; its attribute `facts` says which."""
     from ._triton_tune import tuned
 
     with torch.no_grad():
         q, k, v = inputs if weights is None else split_heads(problem, inputs, weights)
-        configs = tuned(problem, q[:, :, problem.empty_rows :], k, v, tf32=allows_tf32())
+        tuning = tuned(problem, q[:, :, problem.empty_rows :], k, v, tf32=allows_tf32())
     del q, k, v
-    return as_call(problem, inputs, weights, attend(problem, configs))
+    call = as_call(problem, inputs, weights, attend(problem, tuning.configs))
+    call.facts = tuning.facts()  # type: ignore[attr-defined] # a function of our own, which takes attributes
+    return call
 
 
 def attend(problem: Problem, configs: tuple[Config, Config, Config]) -> Attend:
