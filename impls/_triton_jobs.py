@@ -58,8 +58,7 @@ def jobs(capability: tuple[int, int], dtypes: tuple[Dtype, ...] = DTYPES) -> Ite
     for dtype in dtypes:
         item_bytes = 4 if dtype == "fp32" else 2
         for kernel in KERNELS:
-            for table in (table_for(capability, item_bytes), FEW[item_bytes]):
-                for width, configs in table.get(kernel, {}).items():
-                    for config in configs:
-                        for causal in (False, True):
-                            yield Job(kernel=kernel, config=config, capability=capability, dtype=dtype, d_k=width, d_v=width, causal=causal)
+            for causal in (False, True):
+                for table in (table_for(capability, item_bytes, causal=causal), FEW[item_bytes]):
+                    for width, config in ((width, config) for width, configs in table.get(kernel, {}).items() for config in configs):
+                        yield Job(kernel=kernel, config=config, capability=capability, dtype=dtype, d_k=width, d_v=width, causal=causal)

@@ -8,6 +8,10 @@ Names: a tensor's `*_strides` are [batch, head, row, column], in elements, of an
 one byte per key, or None. `lse` is the log-sum-exp of the scaled scores to base 2, -inf for a query that sees no key, and `delta` the sum
 over the columns of output * its gradient; both [batch, heads, n_q], contiguous, fp32. Query i sees the keys j <= i + offset if CAUSAL.
 `group` query heads share a key/value head. Widths that are no power of two are padded with zeros (PAD_K, PAD_V) in registers only.
+
+What a program walks over (keys and values; in the last kernel queries and the output's gradient) is a pointer or, if DESCRIBED, a tensor
+descriptor: from compute capability 9.0 on, one instruction then copies a whole tile. SPECIALIZED gives such copies, matrix products and
+the softmax to different warps.
 """
 
 import triton
@@ -22,6 +26,24 @@ SIZES = ["heads", "group", "n_q", "n_kv", "offset"]  # compiled for any value, s
 def tile_offsets(rows, strides, PAD: tl.constexpr):
     """Where the elements of a tile lie, [rows, PAD]."""
     return rows[:, None].to(tl.int64) * strides[2] + tl.arange(0, PAD)[None, :].to(tl.int64) * strides[3]
+
+
+@triton.jit
+def head_start(x, batch, head, strides, DESCRIBED: tl.constexpr):
+    """Where a head begins; a descriptor stands for all heads."""
+    if not DESCRIBED:
+        x += batch * strides[0] + head * strides[1]
+    return x
+
+
+@triton.jit
+def load_rows(x, batch, head, start, strides, offsets, live, WIDTH: tl.constexpr, GUARDED: tl.constexpr, DESCRIBED: tl.constexpr):
+    """The tile whose first row is `start`, from a descriptor, which reads beyond the edges as zero, or from where the head begins."""
+    if DESCRIBED:
+        tile = x.load([batch.to(tl.int32), head.to(tl.int32), start, 0]).reshape(offsets.shape[0], offsets.shape[1])
+    else:
+        tile = load_tile(x + tl.cast(start, tl.int64) * strides[2], offsets, live, WIDTH, GUARDED)
+    return tile
 
 
 @triton.jit
@@ -67,15 +89,15 @@ def live_keys(keys, n_kv, keep, keep_stride, MASKED: tl.constexpr):
 
 @triton.jit
 def attend_keys(
-    acc, total, top, q_tile, k, v, keep, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv, offset, scale_log2,
-    first, last, D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_KV: tl.constexpr,
+    acc, total, top, q_tile, k, v, keep, batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv, offset,
+    scale_log2, first, last, D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIBED: tl.constexpr, SPECIALIZED: tl.constexpr,
 ):  # fmt: skip
     """The online softmax over the keys first..last-1: what was gathered so far is scaled down whenever a larger score turns up."""
-    for start in range(first, last, BLOCK_KV):
+    for start in tl.range(first, last, BLOCK_KV, warp_specialize=SPECIALIZED):
         keys = start + tl.arange(0, BLOCK_KV)
         live = live_keys(keys, n_kv, keep, keep_stride, MASKED)
-        k_tile = load_tile(k + tl.cast(start, tl.int64) * k_strides[2], k_offsets, live, D_K, EDGE or MASKED)
+        k_tile = load_rows(k, batch, kv_head, start, k_strides, k_offsets, live, D_K, EDGE or MASKED, DESCRIBED)
         s = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)  # [queries, keys]
         if EDGE or MASKED:
             seen = live[None, :]
@@ -88,7 +110,7 @@ def attend_keys(
         p = tl.exp2(s * scale_log2 - reference[:, None])
         shrink = tl.exp2(top - reference)
         total = total * shrink + tl.sum(p, 1)
-        v_tile = load_tile(v + tl.cast(start, tl.int64) * v_strides[2], v_offsets, live, D_V, EDGE or MASKED)
+        v_tile = load_rows(v, batch, kv_head, start, v_strides, v_offsets, live, D_V, EDGE or MASKED, DESCRIBED)
         acc = tl.dot(p.to(v_tile.dtype), v_tile, acc * shrink[:, None], input_precision=PRECISION)
         top = larger
     return acc, total, top
@@ -98,7 +120,7 @@ def attend_keys(
 def forward_kernel(
     q, k, v, keep, o, lse, q_strides, k_strides, v_strides, keep_strides, o_strides, heads, group, n_q, n_kv, offset, scale_log2,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIBED: tl.constexpr, SPECIALIZED: tl.constexpr,
 ):  # fmt: skip
     """One tile of queries of one head: its output and log-sum-exp."""
     tiles = tl.cdiv(n_q, BLOCK_Q)
@@ -107,8 +129,9 @@ def forward_kernel(
         tile = tiles - 1 - tile  # the longest rows first, so that no long one is left at the end
     batch, head = (entry // heads).to(tl.int64), (entry % heads).to(tl.int64)
     q += batch * q_strides[0] + head * q_strides[1]
-    k += batch * k_strides[0] + head // group * k_strides[1]
-    v += batch * v_strides[0] + head // group * v_strides[1]
+    kv_head = head // group
+    k = head_start(k, batch, kv_head, k_strides, DESCRIBED)
+    v = head_start(v, batch, kv_head, v_strides, DESCRIBED)
     o += batch * o_strides[0] + head * o_strides[1]
     if MASKED:
         keep += batch * keep_strides[0]
@@ -125,12 +148,12 @@ def forward_kernel(
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     keep_stride = keep_strides[1] if MASKED else 0
     acc, total, top = attend_keys(
-        acc, total, top, q_tile, k, v, keep, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv, offset, scale_log2,
-        0, whole, D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV,
+        acc, total, top, q_tile, k, v, keep, batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv, offset,
+        scale_log2, 0, whole, D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIBED, SPECIALIZED,
     )  # fmt: skip
     acc, total, top = attend_keys(
-        acc, total, top, q_tile, k, v, keep, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv, offset, scale_log2,
-        whole, end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV,
+        acc, total, top, q_tile, k, v, keep, batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv, offset,
+        scale_log2, whole, end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIBED, SPECIALIZED,
     )  # fmt: skip
     empty = total == 0.0
     acc = acc / tl.where(empty, 1.0, total)[:, None]
@@ -147,15 +170,15 @@ def load_lse(lse, rows, live):
 
 @triton.jit
 def gather_grad_q(
-    grad, q_tile, grad_o_tile, lse_tile, delta_tile, k, v, keep, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv,
-    offset, scale_log2, first, last, D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_KV: tl.constexpr,
+    grad, q_tile, grad_o_tile, lse_tile, delta_tile, k, v, keep, batch, kv_head, k_offsets, v_offsets, k_strides, v_strides, keep_stride,
+    rows, n_kv, offset, scale_log2, first, last, D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
+    EDGE: tl.constexpr, PRECISION: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIBED: tl.constexpr,
 ):  # fmt: skip
     for start in range(first, last, BLOCK_KV):
         keys = start + tl.arange(0, BLOCK_KV)
         live = live_keys(keys, n_kv, keep, keep_stride, MASKED)
-        k_tile = load_tile(k + tl.cast(start, tl.int64) * k_strides[2], k_offsets, live, D_K, EDGE or MASKED)
-        v_tile = load_tile(v + tl.cast(start, tl.int64) * v_strides[2], v_offsets, live, D_V, EDGE or MASKED)
+        k_tile = load_rows(k, batch, kv_head, start, k_strides, k_offsets, live, D_K, EDGE or MASKED, DESCRIBED)
+        v_tile = load_rows(v, batch, kv_head, start, v_strides, v_offsets, live, D_V, EDGE or MASKED, DESCRIBED)
         s = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)  # [queries, keys]
         if EDGE or MASKED:
             seen = live[None, :]
@@ -174,7 +197,7 @@ def grad_q_kernel(
     q, k, v, keep, o, grad_o, lse, delta, grad_q, q_strides, k_strides, v_strides, keep_strides, o_strides, grad_o_strides, grad_q_strides,
     heads, group, n_q, n_kv, offset, scale_log2,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIBED: tl.constexpr,
 ):  # fmt: skip
     """One tile of queries of one head: the gradient of q, and delta for the kernel that comes next."""
     tiles = tl.cdiv(n_q, BLOCK_Q)
@@ -183,8 +206,9 @@ def grad_q_kernel(
         tile = tiles - 1 - tile
     batch, head = (entry // heads).to(tl.int64), (entry % heads).to(tl.int64)
     q += batch * q_strides[0] + head * q_strides[1]
-    k += batch * k_strides[0] + head // group * k_strides[1]
-    v += batch * v_strides[0] + head // group * v_strides[1]
+    kv_head = head // group
+    k = head_start(k, batch, kv_head, k_strides, DESCRIBED)
+    v = head_start(v, batch, kv_head, v_strides, DESCRIBED)
     o += batch * o_strides[0] + head * o_strides[1]
     grad_o += batch * grad_o_strides[0] + head * grad_o_strides[1]
     grad_q += batch * grad_q_strides[0] + head * grad_q_strides[1]
@@ -208,12 +232,12 @@ def grad_q_kernel(
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     keep_stride = keep_strides[1] if MASKED else 0
     grad = gather_grad_q(
-        grad, q_tile, grad_o_tile, lse_tile, delta_tile, k, v, keep, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv,
-        offset, scale_log2, 0, whole, D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV,
+        grad, q_tile, grad_o_tile, lse_tile, delta_tile, k, v, keep, batch, kv_head, k_offsets, v_offsets, k_strides, v_strides,
+        keep_stride, rows, n_kv, offset, scale_log2, 0, whole, D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIBED,
     )  # fmt: skip
     grad = gather_grad_q(
-        grad, q_tile, grad_o_tile, lse_tile, delta_tile, k, v, keep, k_offsets, v_offsets, k_strides, v_strides, keep_stride, rows, n_kv,
-        offset, scale_log2, whole, end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV,
+        grad, q_tile, grad_o_tile, lse_tile, delta_tile, k, v, keep, batch, kv_head, k_offsets, v_offsets, k_strides, v_strides,
+        keep_stride, rows, n_kv, offset, scale_log2, whole, end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIBED,
     )  # fmt: skip
     store_tile(grad_q, tile_offsets(rows, grad_q_strides, PAD_K), live, grad * (scale_log2 * LN_2), D_K)
 
@@ -222,21 +246,21 @@ def grad_q_kernel(
 def add_queries(
     grad_k, grad_v, k_tile, v_tile, keys, q, grad_o, lse, delta, q_offsets, grad_o_offsets, q_strides, grad_o_strides, batch, head, heads,
     start, n_q, offset, scale_log2, D_K: tl.constexpr, D_V: tl.constexpr, CAUSAL: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
-    BLOCK_Q: tl.constexpr,
+    BLOCK_Q: tl.constexpr, DESCRIBED: tl.constexpr,
 ):  # fmt: skip
     """What one block of queries adds to the gradients of a tile of keys and values. All is transposed: keys are rows."""
-    q += batch * q_strides[0] + head * q_strides[1] + tl.cast(start, tl.int64) * q_strides[2]
-    grad_o += batch * grad_o_strides[0] + head * grad_o_strides[1] + tl.cast(start, tl.int64) * grad_o_strides[2]
+    q = head_start(q, batch, head, q_strides, DESCRIBED)
+    grad_o = head_start(grad_o, batch, head, grad_o_strides, DESCRIBED)
     lse += (batch * heads + head) * n_q
     delta += (batch * heads + head) * n_q
     rows = start + tl.arange(0, BLOCK_Q)
     live = rows < n_q
-    q_tile = load_tile(q, q_offsets, live, D_K, EDGE)
+    q_tile = load_rows(q, batch, head, start, q_strides, q_offsets, live, D_K, EDGE, DESCRIBED)
     s = tl.dot(k_tile, tl.trans(q_tile), input_precision=PRECISION)  # [keys, queries]
     if EDGE and CAUSAL:
         s = tl.where(keys[:, None] <= (rows + offset)[None, :], s, -INFINITY)
     p = tl.exp2(s * scale_log2 - load_lse(lse, rows, live)[None, :])
-    grad_o_tile = load_tile(grad_o, grad_o_offsets, live, D_V, EDGE)
+    grad_o_tile = load_rows(grad_o, batch, head, start, grad_o_strides, grad_o_offsets, live, D_V, EDGE, DESCRIBED)
     grad_v = tl.dot(p.to(grad_o_tile.dtype), grad_o_tile, grad_v, input_precision=PRECISION)
     grad_p = tl.dot(v_tile, tl.trans(grad_o_tile), input_precision=PRECISION)
     grad_s = p * (grad_p - tl.load(delta + rows, mask=live, other=0.0)[None, :])
@@ -249,7 +273,7 @@ def grad_kv_kernel(
     q, k, v, keep, grad_o, lse, delta, grad_k, grad_v, q_strides, k_strides, v_strides, keep_strides, grad_o_strides, grad_k_strides,
     grad_v_strides, heads, group, n_q, n_kv, offset, scale_log2,
     D_K: tl.constexpr, D_V: tl.constexpr, PAD_K: tl.constexpr, PAD_V: tl.constexpr, CAUSAL: tl.constexpr, MASKED: tl.constexpr,
-    PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr,
+    PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_KV: tl.constexpr, DESCRIBED: tl.constexpr,
 ):  # fmt: skip
     """One tile of keys of one key/value head: the gradients of k and v, summed over the query heads that share it."""
     tiles = tl.cdiv(n_kv, BLOCK_KV)
@@ -288,13 +312,14 @@ def grad_kv_kernel(
         grad_k_tile, grad_v_tile = add_queries(
             grad_k_tile, grad_v_tile, k_tile, v_tile, keys, q, grad_o, lse, delta, q_offsets, grad_o_offsets, q_strides, grad_o_strides,
             batch, head, heads, whole + step % blocks * BLOCK_Q, n_q, offset, scale_log2, D_K, D_V, CAUSAL, False, PRECISION, BLOCK_Q,
+            DESCRIBED,
         )  # fmt: skip
     for step in range(group * edges):
         head, edge = kv_head * group + step // edges, step % edges
         start = tl.where(edge < diagonal, first + edge * BLOCK_Q, full_end)
         grad_k_tile, grad_v_tile = add_queries(
             grad_k_tile, grad_v_tile, k_tile, v_tile, keys, q, grad_o, lse, delta, q_offsets, grad_o_offsets, q_strides, grad_o_strides,
-            batch, head, heads, start, n_q, offset, scale_log2, D_K, D_V, CAUSAL, True, PRECISION, BLOCK_Q,
+            batch, head, heads, start, n_q, offset, scale_log2, D_K, D_V, CAUSAL, True, PRECISION, BLOCK_Q, DESCRIBED,
         )  # fmt: skip
     # Keys that are masked read as zero above, which leaves numbers without meaning in their rows.
     grad_k_tile = tl.where(live[:, None], grad_k_tile * (scale_log2 * LN_2), 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from triton.compiler import ASTSource
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from . import _triton_kernels as kernels
 from ._triton_configs import Config, padded
@@ -15,6 +16,7 @@ from ._triton_configs import Config, padded
 LOG2_E = log2(torch.e)
 TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.uint8: "u8"}
 ALIGNED = 16  # Triton compiles for pointers and strides that are multiples of this apart from others
+DESCRIPTOR_ALIGNED_BYTES, DESCRIPTOR_REACH_BYTES = 16, 2**40  # cuTensorMapEncodeTiled: of address and strides, and what strides stay below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,9 +31,13 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """`arguments` come first in the kernel's signature, `constants` are compiled in, `options` are for the compiler."""
+    """`arguments` come first in the kernel's signature, `constants` are compiled in, `options` are for the compiler.
+
+    `config` is what was asked for, or the same by pointers where the tensors cannot be described.
+    """
 
     kernel: Any
+    config: Config
     programs: int
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
@@ -64,6 +70,8 @@ def _type(value: Any, *, specialized: bool) -> Any:
         return tuple(_type(item, specialized=specialized) for item in value)
     if isinstance(value, Tensor):
         return "*" + TYPES[value.dtype]
+    if isinstance(value, TensorDescriptor):
+        return f"tensordesc<{TYPES[value.base.dtype]}{value.block_shape}>"
     if isinstance(value, float):
         return "fp32"
     if value is None or (specialized and value == 1):
@@ -90,10 +98,11 @@ def forward(
 ) -> Launch:
     """Fills o and lse."""
     keep, keep_strides = _mask(key_mask)
-    tensors = (q, k, v, keep, o, lse)
+    config, (walked_k, walked_v) = _walked(k, v, key_mask, config=config, rows=config.block_kv)
+    tensors = (q, walked_k, walked_v, keep, o, lse)
     strides = (q.stride(), k.stride(), v.stride(), keep_strides, o.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
-    return _launch(kernels.forward_kernel, programs, tensors, strides, (q, k, v), setting, config)
+    return _launch(kernels.forward_kernel, programs, tensors, strides, (q, k, v), setting, config, SPECIALIZED=config.specialize)
 
 
 def grad_q(
@@ -102,7 +111,8 @@ def grad_q(
 ) -> Launch:  # fmt: skip
     """Fills `grad`, the gradient of q, and delta."""
     keep, keep_strides = _mask(key_mask)
-    tensors = (q, k, v, keep, o, grad_o, lse, delta, grad)
+    config, (walked_k, walked_v) = _walked(k, v, key_mask, config=config, rows=config.block_kv)
+    tensors = (q, walked_k, walked_v, keep, o, grad_o, lse, delta, grad)
     strides = (q.stride(), k.stride(), v.stride(), keep_strides, o.stride(), grad_o.stride(), grad.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
     return _launch(kernels.grad_q_kernel, programs, tensors, strides, (q, k, v), setting, config)
@@ -114,10 +124,30 @@ def grad_kv(
 ) -> Launch:  # fmt: skip
     """Fills grad_k and grad_v; needs the delta that `grad_q` left."""
     keep, keep_strides = _mask(key_mask)
-    tensors = (q, k, v, keep, grad_o, lse, delta, grad_k, grad_v)
+    config, (walked_q, walked_grad_o) = _walked(q, grad_o, key_mask, config=config, rows=config.block_q)
+    tensors = (walked_q, k, v, keep, walked_grad_o, lse, delta, grad_k, grad_v)
     strides = (q.stride(), k.stride(), v.stride(), keep_strides, grad_o.stride(), grad_k.stride(), grad_v.stride())
     programs = -(-k.shape[2] // config.block_kv) * k.shape[0] * k.shape[1]
     return _launch(kernels.grad_kv_kernel, programs, tensors, strides, (q, k, v), setting, config)
+
+
+def describable(x: Tensor) -> bool:
+    """Whether a tensor descriptor can stand for x: what cuTensorMapEncodeTiled and Triton ask of its address and strides."""
+    *strides, last = (stride * x.element_size() for stride in x.stride())
+    possible = (0 < stride < DESCRIPTOR_REACH_BYTES and stride % DESCRIPTOR_ALIGNED_BYTES == 0 for stride in strides)
+    return last == x.element_size() and x.data_ptr() % DESCRIPTOR_ALIGNED_BYTES == 0 and all(possible)
+
+
+def _walked(
+    a: Tensor, b: Tensor, key_mask: Tensor | None, *, config: Config, rows: int
+) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:
+    """The two tensors whose tiles the kernel walks over. Pointers, if keys are masked: a descriptor would read those too."""
+    if not config.descriptors:
+        return config, (a, b)
+    if key_mask is not None or not (describable(a) and describable(b)):
+        return config.by_pointers(), (a, b)
+    described = (TensorDescriptor.from_tensor(x, [1, 1, rows, padded(x.shape[3])]) for x in (a, b))
+    return config, (next(described), next(described))
 
 
 def _mask(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | None]:
@@ -126,7 +156,7 @@ def _mask(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | Non
 
 def _launch(
     kernel: Any, programs: int, tensors: tuple[Any, ...], strides: tuple[Any, ...], qkv: tuple[Tensor, Tensor, Tensor],
-    setting: Setting, config: Config,
+    setting: Setting, config: Config, **more: bool,
 ) -> Launch:  # fmt: skip
     q, k, v = qkv
     sizes = (q.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2], setting.causal_offset)
@@ -140,8 +170,10 @@ def _launch(
         "PRECISION": "tf32" if setting.tf32 else "ieee",
         "BLOCK_Q": config.block_q,
         "BLOCK_KV": config.block_kv,
+        "DESCRIBED": config.descriptors,
+        **more,
     }
     # Said aloud, because the default of fusing multiply and add differs between versions of Triton.
     options = {"num_warps": config.warps, "num_stages": config.stages, "enable_fp_fusion": True}
     arguments = (*tensors, *strides, *sizes, setting.scale * LOG2_E)
-    return Launch(kernel=kernel, programs=programs, arguments=arguments, constants=constants, options=options)
+    return Launch(kernel=kernel, config=config, programs=programs, arguments=arguments, constants=constants, options=options)

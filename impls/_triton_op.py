@@ -41,7 +41,7 @@ def attention(
     o, lse = _outputs(q, v)
     setting = launch.Setting(scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32)
     with torch.cuda.device_of(q):
-        launch.forward(q, k, v, key_mask, o, lse, setting=setting, config=Config(*forward)).start()
+        launch.forward(q, k, v, key_mask, o, lse, setting=setting, config=Config.of(forward)).start()
     return o, lse
 
 
@@ -66,8 +66,8 @@ def attention_backward(
     dq, dk, dv = _gradients(q, k, v)
     setting = launch.Setting(scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32)
     with torch.cuda.device_of(q):
-        launch.grad_q(q, k, v, key_mask, o, grad_o, lse, delta, dq, setting=setting, config=Config(*grad_q)).start()
-        launch.grad_kv(q, k, v, key_mask, grad_o, lse, delta, dk, dv, setting=setting, config=Config(*grad_kv)).start()
+        launch.grad_q(q, k, v, key_mask, o, grad_o, lse, delta, dq, setting=setting, config=Config.of(grad_q)).start()
+        launch.grad_kv(q, k, v, key_mask, grad_o, lse, delta, dk, dv, setting=setting, config=Config.of(grad_kv)).start()
     return dq, dk, dv
 
 

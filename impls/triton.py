@@ -5,14 +5,17 @@ fp32 is multiplied in full precision unless torch.set_float32_matmul_precision a
 """
 
 import torch
+from torch import Tensor
 
 from ._triton_configs import SMALLEST_BLOCK, WIDEST, Config
 from .backend import Call, Inputs, Weights
 from .layer import Attend, as_call, split_heads
+from .masks import padded_length
 from .problem import Problem
 from .sizes import Sizes
 
 NEEDS = ("triton",)
+MASKS = ("padding",)
 OLDEST = (8, 0)  # compute capability: earlier ones have neither bf16 nor asynchronous copies
 MOST_PROGRAMS = 2**31 - 1  # of a launch, along the one axis of the grid that is used
 MOST_TOKENS = 2**30  # positions are counted in 32 bits, offsets in memory in 64
@@ -43,24 +46,34 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    """Compiles and times the candidates of _triton_configs.py; the call uses the fastest."""
+    """The call uses the configurations in _triton_tuned.json or the fastest of _triton_configs.py; its attribute `facts` says which."""
     from ._triton_tune import tuned
 
     with torch.no_grad():
         q, k, v = inputs if weights is None else split_heads(problem, inputs, weights)
-        configs = tuned(problem, q[:, :, problem.empty_rows :], k, v, tf32=allows_tf32())
+        tuning = tuned(problem, q[:, :, problem.empty_rows :], k, v, tf32=allows_tf32())
     del q, k, v
-    return as_call(problem, inputs, weights, attend(problem, configs))
+    call = as_call(problem, inputs, weights, attend(problem, tuning.configs, key_mask(problem, inputs.query.device)))
+    call.facts = tuning.facts()  # type: ignore[attr-defined] # a function of our own, which takes attributes
+    return call
 
 
-def attend(problem: Problem, configs: tuple[Config, Config, Config]) -> Attend:
-    """`configs` are those of the kernels forward, grad_q and grad_kv."""
+def key_mask(problem: Problem, device: torch.device) -> Tensor | None:
+    """Which keys are there, [batch, kv_seq_len]: given beforehand, as a padded batch comes with its lengths."""
+    if problem.mask != "padding":
+        return None
+    lengths = [padded_length(problem, entry) for entry in range(problem.batch)]
+    return torch.arange(problem.kv_seq_len, device=device) < torch.tensor(lengths, device=device)[:, None]
+
+
+def attend(problem: Problem, configs: tuple[Config, Config, Config], keep: Tensor | None = None) -> Attend:
+    """`configs` are those of the kernels forward, grad_q and grad_kv; `keep` [batch, kv_seq_len] says which keys are there, None all."""
     from ._triton_op import attention
 
     scale, causal, tf32 = problem.scale, problem.causal, allows_tf32()
     offset = max(problem.causal_offset, 0)  # the queries that see no key are cut off before
     forward, grad_q, grad_kv = (config.numbers() for config in configs)
-    return lambda q, k, v: attention(q, k, v, None, scale, causal, offset, tf32, forward, grad_q, grad_kv)[0]
+    return lambda q, k, v: attention(q, k, v, keep, scale, causal, offset, tf32, forward, grad_q, grad_kv)[0]
 
 
 def allows_tf32() -> bool:

@@ -35,11 +35,12 @@ from attnbench.impls._triton_configs import Config
 from attnbench.impls._triton_op import attention
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
-from tests.impls.conftest import PROBLEMS
+from tests.impls.conftest import MASKED, PROBLEMS
 from tests.impls.test_peak_bytes import peak
 
 CPU = torch.device("cpu")
 SMALL = (Config(32, 32, 4, 1), Config(32, 32, 4, 1), Config(32, 32, 4, 1))  # several tiles even of short sequences
+DESCRIBED = (replace(SMALL[0], descriptors=True, specialize=True), *(replace(config, descriptors=True) for config in SMALL[1:]))
 
 
 def mend_bf16() -> None:
@@ -78,7 +79,7 @@ def judged(problem: Problem, configs: tuple[Config, Config, Config] = SMALL) -> 
     weights = make_weights(p, CPU, seed=2) if p.scope == "layer" else None
     gate = Gate(p, inputs, weights, seed=3)
     with poisoned():
-        output = as_call(p, inputs, weights, backend.attend(p, configs))()
+        output = as_call(p, inputs, weights, backend.attend(p, configs, backend.key_mask(p, CPU)))()
         assert gate.grad_output is not None
         gradients = torch.autograd.grad(output, leaves(inputs, weights), gate.grad_output)
     verdict = gate.judge(output, gradients)
@@ -86,7 +87,32 @@ def judged(problem: Problem, configs: tuple[Config, Config, Config] = SMALL) -> 
 
 
 def shared_list(dtype: Dtype) -> dict[str, Any]:
-    return {name: judged(replace(p, dtype=dtype)) for name, p in PROBLEMS.items()}
+    """By pointers, and with descriptors; with the launches that used descriptors."""
+    found = {name: judged(replace(p, dtype=dtype)) for name, p in PROBLEMS.items()}
+    for name, p in PROBLEMS.items():
+        with launches() as made:
+            verdict = judged(replace(p, dtype=dtype), DESCRIBED)
+        found[f"{name} described"] = verdict | {"described": [launch.config.descriptors for launch in made]}
+    return found
+
+
+@contextmanager
+def launches() -> Iterator[list[_triton_launch.Launch]]:
+    made: list[_triton_launch.Launch] = []
+    start = _triton_launch.Launch.start
+
+    def noted(launch: _triton_launch.Launch) -> None:
+        made.append(launch)
+        start(launch)
+
+    with patch.object(_triton_launch.Launch, "start", noted):
+        yield made
+
+
+def padded_batches() -> dict[str, Any]:
+    """Sequences of unequal length, as the harness asks for them."""
+    named = {name: p for name, p in MASKED.items() if p.mask in backend.MASKS}
+    return {f"{name} {dtype}": judged(replace(p, dtype=dtype)) for name, p in named.items() for dtype in ("fp32", "bf16")}
 
 
 def layers() -> dict[str, Any]:
@@ -111,6 +137,7 @@ def drawn_shapes() -> dict[str, Any]:
 @st.composite
 def shapes(draw: st.DrawFn) -> tuple[Problem, tuple[Config, Config, Config]]:
     block = st.sampled_from((16, 32))
+    width = st.integers(1, 40) | st.sampled_from((8, 16, 24, 32, 40))  # those that descriptors fit, in any dtype
     causal = draw(st.booleans())
     kv_heads = draw(st.integers(1, 2))
     problem = Problem(
@@ -120,13 +147,13 @@ def shapes(draw: st.DrawFn) -> tuple[Problem, tuple[Config, Config, Config]]:
         d_model=1,
         heads=kv_heads * draw(st.integers(1, 2)),
         kv_heads=kv_heads,
-        d_k=draw(st.integers(1, 40)),
-        d_v=draw(st.integers(1, 40)),
+        d_k=draw(width),
+        d_v=draw(width),
         dtype=draw(st.sampled_from(("fp32", "bf16", "fp16"))),
         causal=causal,
         causal_align=draw(st.sampled_from(("top_left", "bottom_right"))) if causal else "",
     )
-    forward, grad_q, grad_kv = (Config(draw(block), draw(block), 4, 1) for _ in range(3))
+    forward, grad_q, grad_kv = (Config(draw(block), draw(block), 4, 1, descriptors=draw(st.booleans())) for _ in range(3))
     return problem, (forward, grad_q, grad_kv)
 
 
@@ -136,7 +163,8 @@ SHIFTED = Problem(
 )
 PLAIN = Problem(batch=1, seq_len=70, d_model=1, heads=1, d_k=16, d_v=16, dtype="bf16")
 MUTATIONS = {  # the kernels' text, what stands there instead, and a problem on which that must be noticed
-    "a tile of keys is dropped": ("in range(first, last, BLOCK_KV)", "in range(first, last if EDGE else last - BLOCK_KV, BLOCK_KV)", PLAIN),
+    "a tile of keys is dropped": ("in tl.range(first, last,", "in tl.range(first, last if EDGE else last - BLOCK_KV,", PLAIN),
+    "the gradient of q lacks a tile of keys": ("in range(first, last,", "in range(first, last if EDGE else last - BLOCK_KV,", PLAIN),
     "the last key is dropped": ("live = keys < n_kv", "live = keys < n_kv - 1", PLAIN),
     "no query sees itself": ("keys[None, :] <= (rows + offset)[:, None]", "keys[None, :] < (rows + offset)[:, None]", SHIFTED),
     "a query sees the next key": ("keys[None, :] <= (rows", "keys[None, :] - 1 <= (rows", SHIFTED),
@@ -150,14 +178,22 @@ MUTATIONS = {  # the kernels' text, what stands there instead, and a problem on 
     "the last queries are forgotten": ("(full_end < n_q), 1, 0)", "(full_end < n_q), 0, 0)", PLAIN),
     "the first queries are forgotten": ("first = tl.maximum(tile", "first = BLOCK_Q + tl.maximum(tile", GROUPED),
 }
+MUTATIONS_DESCRIBED = {
+    "a descriptor reads another head": ("head.to(tl.int32), start", "head.to(tl.int32) * 0, start", GROUPED),
+    "a descriptor reads another batch entry": ("[batch.to(tl.int32)", "[batch.to(tl.int32) * 0", replace(GROUPED, batch=2)),
+    "a descriptor reads one row on": (", start, 0])", ", start + 1, 0])", PLAIN),
+}
 
 
 def canaries() -> dict[str, Any]:
     """The complaint about each broken kernel; "" would mean that nobody noticed."""
     text = Path(str(_triton_launch.kernels.__file__)).read_text()
-    found: dict[str, Any] = {"whole": [judged(problem)["complaint"] for problem in (PLAIN, SHIFTED, GROUPED)]}
+    problems = (PLAIN, SHIFTED, GROUPED, replace(GROUPED, batch=2))
+    found: dict[str, Any] = {"whole": [judged(problem, configs)["complaint"] for problem in problems for configs in (SMALL, DESCRIBED)]}
+    mutations = [(name, mutation, SMALL) for name, mutation in MUTATIONS.items()]
+    mutations += [(name, mutation, DESCRIBED) for name, mutation in MUTATIONS_DESCRIBED.items()]
     with TemporaryDirectory() as folder:
-        for number, (name, (old, new, problem)) in enumerate(MUTATIONS.items()):
+        for number, (name, (old, new, problem), configs) in enumerate(mutations):
             assert text.count(old) >= 1, f"{old!r} no longer stands in the kernels"
             path = Path(folder) / f"broken_{number}.py"  # a file, because Triton reads its kernels' source
             path.write_text(text.replace(old, new, 1))
@@ -167,12 +203,15 @@ def canaries() -> dict[str, Any]:
             broken = module_from_spec(spec)
             spec.loader.exec_module(broken)
             with patch.object(_triton_launch, "kernels", broken):
-                found[name] = judged(problem)["complaint"]
+                found[name] = judged(problem, configs)["complaint"]
     return found
 
 
-def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False, offset: int = 0) -> tuple[Tensor, Tensor]:
-    return attention(q, k, v, mask, q.shape[-1] ** -0.5, causal, offset, False, *(config.numbers() for config in SMALL))
+def run(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False, offset: int = 0,
+    configs: tuple[Config, Config, Config] = SMALL,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    return attention(q, k, v, mask, q.shape[-1] ** -0.5, causal, offset, False, *(config.numbers() for config in configs))
 
 
 def plain(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
@@ -286,25 +325,45 @@ def operator() -> dict[str, Any]:
     }
 
 
+VIEWS = {
+    "merged heads": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
+    "columns apart": lambda x: x.mT.contiguous().mT,
+    "every second row": lambda x: x.repeat_interleave(2, 2)[:, :, ::2],
+    "unaligned": lambda x: torch.nn.functional.pad(x, (3, 2))[..., 3:-2],
+    "rows unaligned": lambda x: torch.nn.functional.pad(x, (0, 2))[..., :-2],
+    "batch last": lambda x: x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
+    "one for all heads": lambda x: x[:, :1].expand_as(x),
+}
+
+
 def strides() -> dict[str, bool]:
     """Results from views of other layouts, against those from contiguous copies of the same numbers."""
-    views = {
-        "merged heads": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
-        "columns apart": lambda x: x.mT.contiguous().mT,
-        "every second row": lambda x: x.repeat_interleave(2, 2)[:, :, ::2],
-        "unaligned": lambda x: torch.nn.functional.pad(x, (3, 2))[..., 3:-2],
-        "batch last": lambda x: x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
-        "one for all heads": lambda x: x[:, :1].expand_as(x),
-    }
     mask = torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3
     found = {}
-    for name, view in views.items():
+    for name, view in VIEWS.items():
         seen = [view(x.detach()) for x in tensors()]
         copies = [x.contiguous().requires_grad_() for x in seen]
         ours = passes(lambda q, k, v: run(q, k, v, mask.mT[::2], causal=True, offset=5)[0], *(x.requires_grad_() for x in seen))
         wanted = passes(lambda q, k, v: run(q, k, v, mask.mT[::2].contiguous(), causal=True, offset=5)[0], *copies)
         found[name] = all(torch.equal(a, b) for a, b in zip(ours, wanted, strict=True))
     return found
+
+
+def descriptors() -> dict[str, Any]:
+    """Which of the three launches used descriptors, and whether the results are those of pointers, to the bit."""
+    found = {}
+    for name, view in VIEWS.items():
+        seen = [view(x.detach()).requires_grad_() for x in tensors(kv_heads=2)]
+        by_pointers = passes(lambda q, k, v: run(q, k, v, causal=True)[0], *seen)
+        with launches() as made:
+            ours = passes(lambda q, k, v: run(q, k, v, causal=True, configs=DESCRIBED)[0], *seen)
+        same = all(torch.equal(a, b) for a, b in zip(ours, by_pointers, strict=True))
+        found[name] = [[launch.config.descriptors for launch in made], same]
+    q, k, v = tensors()
+    with launches() as made:
+        passes(lambda q, k, v: run(q, k, v, torch.ones(2, 50, dtype=torch.bool), configs=DESCRIBED)[0], q, k, v)
+        run(q, k, v, configs=DESCRIBED)[0].sum().backward()  # whose gradient has strides of 0
+    return found | {"masked and summed": [launch.config.descriptors for launch in made]}
 
 
 def refusals() -> list[str]:

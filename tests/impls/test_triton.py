@@ -5,8 +5,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,24 @@ import torch
 from attnbench import impls
 from attnbench.harness.gate import LIMIT_RATIO, Gate, leaves
 from attnbench.impls import Problem, load, make_inputs
-from attnbench.impls._triton_configs import FEW, FP32, KERNELS, SMALLEST_BLOCK, WARP, WARPGROUP, Config, candidates, padded
+from attnbench.impls._triton_configs import (
+    FEW,
+    FP32,
+    KERNELS,
+    SMALLEST_BLOCK,
+    SPECIALIZING,
+    WARP,
+    WARPGROUP,
+    Config,
+    Kernel,
+    candidates,
+    padded,
+)
 from tests.conftest import ROOT, environment
 from tests.impls.conftest import PROBLEMS
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 SHAPE = Problem(batch=2, seq_len=64, d_model=128, heads=2)
-MOST_STACK_BYTES = 48  # a dozen registers, put aside by ptxas where that lets more warps run at once
 
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton: pip install triton")
 
@@ -40,9 +52,10 @@ def child(module: str, *arguments: str, **variables: str) -> Any:
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 def test_kernels_are_as_close_as_an_honest_implementation(dtype: str) -> None:
     found = child("interpreted", "shared_list", dtype)
-    assert set(found) == set(PROBLEMS)
+    assert set(found) == {*PROBLEMS, *(f"{name} described" for name in PROBLEMS)}
     assert {name: verdict["complaint"] for name, verdict in found.items() if verdict["complaint"]} == {}
     assert max(verdict["ratio"] for verdict in found.values()) <= LIMIT_RATIO
+    assert all(found[f"{name} described"]["described"] == [True] * 3 for name in PROBLEMS)
 
 
 @needs_triton
@@ -60,9 +73,16 @@ def test_kernels_are_as_close_on_shapes_that_hypothesis_draws() -> None:
 @needs_triton
 def test_the_judge_notices_every_broken_kernel() -> None:
     found = child("interpreted", "canaries")
-    assert found.pop("whole") == ["", "", ""]
-    assert len(found) >= 12
+    assert found.pop("whole") == [""] * 8
+    assert len(found) >= 17
     assert [name for name, complaint in found.items() if not complaint] == []
+
+
+@needs_triton
+def test_padded_batches_are_as_close() -> None:
+    found = child("interpreted", "padded_batches")
+    assert len(found) == 6
+    assert {name: verdict["complaint"] for name, verdict in found.items() if verdict["complaint"]} == {}
 
 
 @needs_triton
@@ -87,8 +107,16 @@ def test_queries_that_see_no_key_give_zeros_and_zero_gradients() -> None:
 @needs_triton
 def test_results_do_not_depend_on_strides() -> None:
     found = child("interpreted", "strides")
-    assert len(found) == 6
+    assert len(found) == 7
     assert all(found.values()), found
+
+
+@needs_triton
+def test_descriptors_are_used_where_they_fit_and_change_no_bit() -> None:
+    found = child("interpreted", "descriptors")
+    assert found.pop("masked and summed") == [False, False, False, True, True, False]
+    assert {name for name, (used, _) in found.items() if used == [True] * 3} == {"merged heads", "every second row"}
+    assert all(same for _, same in found.values()), found
 
 
 @needs_triton
@@ -122,7 +150,7 @@ def test_peak_bytes_are_as_predicted_to_the_byte() -> None:
 
 
 @needs_triton
-def test_kernels_compile_for_gpus_that_are_not_here_without_spilling_much(tmp_path: Path) -> None:
+def test_kernels_compile_for_gpus_that_are_not_here_without_spilling(tmp_path: Path) -> None:
     found = child("compiled", "compiled", TRITON_CACHE_DIR=str(tmp_path))
     instructions = {(8, 0): "mma.sync", (9, 0): "wgmma.mma", (10, 0): "tcgen05.mma"}
     assert {tuple(job["capability"]) for job in found} == set(instructions)
@@ -130,42 +158,123 @@ def test_kernels_compile_for_gpus_that_are_not_here_without_spilling_much(tmp_pa
         tensor_cores = job["dtype"] != "fp32" or job["tf32"]
         wanted = instructions[tuple(job["capability"])] if job["dtype"] != "fp32" else "mma.sync" if tensor_cores else "fma"
         assert job["instruction"] == wanted, job
+        assert job["copies_tiles"] == job["config"]["descriptors"], job
+        assert job["specializes"] == job["config"]["specialize"], job
         assert job["shared_bytes"] <= 227 << 10, job
-        assert job["masked"] or job["stack_bytes"] <= MOST_STACK_BYTES, job
+        assert job["masked"] or job["stack_bytes"] == 0, job
+    described = {(tuple(job["capability"]), job["kernel"]) for job in found if job["config"]["descriptors"]}
+    assert described == {(capability, kernel) for capability in ((9, 0), (10, 0)) for kernel in KERNELS}
+    assert {(tuple(job["capability"]), job["kernel"]) for job in found if job["config"]["specialize"]} == {((10, 0), "forward")}
 
 
 @needs_triton
 def test_a_training_step_compiles_what_the_jobs_say(tmp_path: Path) -> None:
     found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
-    assert found["loaded"] == ["forward_kernel", "grad_q_kernel", "grad_kv_kernel"]
+    assert found["loaded"] == ["forward_kernel", "grad_q_kernel", "grad_kv_kernel"] * 2
+    assert len(found["launch"]) == 6
     assert found["launch"] == found["job"]
 
 
-@needs_triton
-def test_prepare_times_what_fits_into_the_gpu_and_the_call_uses_the_fastest(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The stand-in for a GPU has 100 KiB of shared memory, and says of each candidate that it is faster than those before."""
-    found = child("compiled", "tuned", TRITON_CACHE_DIR=str(tmp_path))
-    listed = [config.numbers() for kernel in KERNELS for config in WARPGROUP[kernel][64]]
-    assert found["tried"] == [config for config in listed if config != [128, 128, 8, 3]]
-    assert found["used"] == [WARPGROUP[kernel][64][-1].numbers() for kernel in KERNELS]
+    found: dict[str, Any] = child("compiled", "tuned", TRITON_CACHE_DIR=str(tmp_path_factory.mktemp("cache")))
+    return found
+
+
+def listed(kernel: Kernel) -> list[list[int]]:
+    return [config.numbers() for config in candidates(kernel, capability=(9, 0), item_bytes=2, width=64, n_q=256, causal=True)]
+
+
+def skipped(facts: dict[str, Any]) -> dict[tuple[str, tuple[int, ...]], str]:
+    fields = Config.__dataclass_fields__
+    return {(one["kernel"], tuple(int(one[field]) for field in fields)): one["reason"] for one in facts["skipped"]}
+
+
+@needs_triton
+def test_prepare_times_what_fits_into_the_gpu_and_the_call_uses_the_fastest(prepared: dict[str, Any]) -> None:
+    found = prepared["timed"]
+    too_large = skipped(found["facts"])
+    assert set(too_large) == {("forward", (128, 128, 8, 3, described, 0)) for described in (0, 1)}
+    assert all(reason.startswith("OutOfResources: out of resource: shared memory, Required: ") for reason in too_large.values())
+    assert found["tried"] == [config for kernel in KERNELS for config in listed(kernel) if (kernel, tuple(config)) not in too_large]
+    assert found["used"] == [listed(kernel)[-1] for kernel in KERNELS]
     assert found["shape"] == [1, 256, 128]
     assert found["gradients"]
 
 
+@needs_triton
+def test_the_call_says_how_it_is_configured_and_what_that_took(prepared: dict[str, Any]) -> None:
+    facts = prepared["timed"]["facts"]
+    assert list(facts) == ["configuration", "configuration_source", "tune_ms", "skipped"]
+    assert facts["configuration"] == {kernel: asdict(Config.of(listed(kernel)[-1])) for kernel in KERNELS}
+    assert facts["configuration_source"] == "timed"
+    assert facts["tune_ms"] > 0
+
+
+@needs_triton
+def test_one_candidate_is_not_chosen_but_taken(prepared: dict[str, Any]) -> None:
+    """Short sequences leave no choice; without gradients only the forward kernel is needed."""
+    facts = prepared["only"]["facts"]
+    assert facts["configuration_source"] == "only"
+    assert facts["configuration"] == {"forward": asdict(Config.of(listed("forward")[-1]))}
+    assert facts["skipped"] == []
+
+
+@needs_triton
+def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(prepared: dict[str, Any]) -> None:
+    found = prepared["narrow"]
+    assert found["tried"] == [config for config in listed("forward") if not config[4]]
+    reasons = {cut: reason for (_, cut), reason in skipped(found["facts"]).items() if cut[4]}
+    assert {tuple(config) for config in listed("forward") if config[4]} == set(reasons)
+    assert all(reason.startswith("no descriptor fits these tensors") for reason in reasons.values())
+
+
+@needs_triton
+def test_a_candidate_that_does_not_compile_or_computes_wrongly_is_skipped(prepared: dict[str, Any]) -> None:
+    reasons = skipped(prepared["broken"]["facts"])
+    assert reasons["grad_q", tuple(prepared["failing"])] == "RuntimeError: PassManager::run failed"
+    assert reasons["grad_kv", tuple(prepared["lying"])] == "gives another result than the candidates without descriptors"
+    assert prepared["broken"]["used"] == prepared["timed"]["used"]
+
+
+@needs_triton
+def test_what_a_run_chose_before_is_taken_without_timing_others(prepared: dict[str, Any]) -> None:
+    found = prepared["table"]
+    assert found["used"] == prepared["timed"]["used"]
+    assert found["tried"] == [config for config, _ in groupby(found["used"])]
+    assert found["facts"]["configuration_source"] == "table"
+    assert found["facts"]["configuration"] == prepared["timed"]["facts"]["configuration"]
+
+
+@needs_triton
+def test_a_choice_that_no_longer_works_is_made_anew(prepared: dict[str, Any]) -> None:
+    found = prepared["stale"]
+    assert found["facts"]["configuration_source"] == "timed"
+    assert found["used"] == [listed("forward")[-2], *prepared["timed"]["used"][1:]]
+    assert "RuntimeError: PassManager::run failed" in skipped(found["facts"]).values()
+
+
 def test_every_problem_has_candidates_and_the_likeliest_come_first() -> None:
-    for capability, item_bytes in (((8, 0), 2), ((8, 9), 2), ((9, 0), 2), ((12, 0), 2), ((9, 0), 4)):
+    for capability, item_bytes in (((8, 0), 2), ((8, 9), 2), ((9, 0), 2), ((10, 0), 2), ((12, 0), 2), ((9, 0), 4)):
         for width in (1, 16, 64, 65, 128, 200, 256):
-            for n_q in (1, 16, 17, 10**6):
+            for n_q, causal in product((1, 16, 17, 10**6), (False, True)):
                 for kernel in KERNELS:
-                    found = candidates(kernel, capability=capability, item_bytes=item_bytes, width=width, n_q=n_q)
-                    assert 1 <= len(found) <= 4
+                    found = candidates(kernel, capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, causal=causal)
+                    assert 1 <= len(found) <= 6
+                    assert not found[0].descriptors  # what is taken unseen runs everywhere,
+                    assert not found[-1].descriptors  # and so does the smallest
+                    for config in found:
+                        assert config.by_pointers() in found  # for tensors that descriptors do not fit
+                        assert config.descriptors <= (capability >= (9, 0))
+                        assert config.specialize <= (config.descriptors and kernel == "forward" and capability >= (10, 0) and not causal)
                     if n_q <= 16 and kernel != "grad_kv":
                         assert all(config.block_q == 16 for config in found)
-    assert candidates("forward", capability=(9, 0), item_bytes=2, width=65, n_q=99) == WARPGROUP["forward"][128]
+    assert candidates("forward", capability=(9, 0), item_bytes=2, width=65, n_q=99, causal=True) == WARPGROUP["forward"][128]
 
 
 def test_every_configuration_is_one_that_the_kernels_can_take() -> None:
-    tables = (WARPGROUP, WARP, FP32, *FEW.values())
+    tables = (SPECIALIZING, WARPGROUP, WARP, FP32, *FEW.values())
     configs = [config for table in tables for widths in table.values() for listed in widths.values() for config in listed]
     for config in configs:
         for block in (config.block_q, config.block_kv):
@@ -173,7 +282,8 @@ def test_every_configuration_is_one_that_the_kernels_can_take() -> None:
             assert block & (block - 1) == 0
         assert config.warps in (4, 8)
     assert [padded(width) for width in (1, 16, 17, 64, 96, 129)] == [16, 16, 32, 64, 128, 256]
-    assert Config(16, 32, 4, 2).numbers() == [16, 32, 4, 2]
+    assert Config(16, 32, 4, 2, descriptors=True).numbers() == [16, 32, 4, 2, 1, 0]
+    assert Config.of([16, 32, 4, 2, 1, 0]) == Config(16, 32, 4, 2, descriptors=True)
 
 
 def test_listing_and_refusing_import_no_triton() -> None:
@@ -281,7 +391,7 @@ def test_long_wide_and_many_problems_are_as_close_on_a_gpu(problem: Problem) -> 
 def smallest(*, width: int) -> list[list[int]]:
     """Of half precision, as the operator takes it."""
     capability = torch.cuda.get_device_capability(CUDA)
-    return [candidates(kernel, capability=capability, item_bytes=2, width=width, n_q=1000)[-1].numbers() for kernel in KERNELS]
+    return [candidates(kernel, capability=capability, item_bytes=2, width=width, n_q=1000, causal=True)[-1].numbers() for kernel in KERNELS]
 
 
 @pytest.mark.gpu
@@ -298,7 +408,8 @@ def test_offsets_beyond_32_bits_are_followed_on_a_gpu() -> None:
     q.normal_(generator=torch.Generator(CUDA).manual_seed(3))
     k = v = q[:, :1]
     configs = [
-        candidates(kernel, capability=(9, 0), item_bytes=2, width=80, n_q=n)[-1].numbers() for kernel in ("forward", "grad_q", "grad_kv")
+        candidates(kernel, capability=(9, 0), item_bytes=2, width=80, n_q=n, causal=True)[-1].numbers()
+        for kernel in ("forward", "grad_q", "grad_kv")
     ]
     whole, _ = attention(q, k, v, None, 0.1, True, 0, False, *configs)
     alone, _ = attention(q[:, -1:], k, v, None, 0.1, True, 0, False, *configs)
@@ -344,7 +455,8 @@ def test_masked_keys_do_not_leak_on_a_gpu() -> None:
     q, k, v = (torch.randn(2, heads, 300, 64, device=CUDA).bfloat16() for heads in (4, 2, 2))
     mask = torch.rand(2, 300, device=CUDA) > 0.5
     configs = [
-        candidates(kernel, capability=(9, 0), item_bytes=2, width=64, n_q=300)[-1].numbers() for kernel in ("forward", "grad_q", "grad_kv")
+        candidates(kernel, capability=(9, 0), item_bytes=2, width=64, n_q=300, causal=True)[-1].numbers()
+        for kernel in ("forward", "grad_q", "grad_kv")
     ]
 
     def passes(poison: float) -> list[torch.Tensor]:
