@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 # Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
-GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training
+GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
 
 .PHONY: demo test check bench gpu report format clean
 

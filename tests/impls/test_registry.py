@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.impls import Problem, load, make_inputs, missing, names, needs, registry
+from attnbench.impls import Problem, exactness, load, make_inputs, missing, names, needs, registry
 
 FAKE = """
 NEEDS = ("no_such_package",)
@@ -41,7 +41,7 @@ def test_listing_imports_no_torch() -> None:
 
 
 def test_unknown_name_is_answered_with_the_names_there_are() -> None:
-    with pytest.raises(ValueError, match=r"^no backend 'fussed'; there are: fused, naive, .*; did you mean fused\?$"):
+    with pytest.raises(ValueError, match=r"^no backend 'fussed'; there are: .*fused, .*naive, .*; did you mean fused\?$"):
         load("fussed")
     with pytest.raises(ValueError, match=r"no backend 'sdpa:flush'.*did you mean sdpa:flash\?"):
         needs("sdpa:flush")
@@ -58,6 +58,27 @@ def test_files_of_an_extra_folder_are_backends_but_are_imported_only_by_load(fol
         load("mine")
 
 
+def test_what_a_file_claims_is_known_without_importing_it(folder: Path) -> None:
+    (folder / "near.py").write_text('EXACTNESS = "approximate"\n' + FAKE.format(boom="1 / 0"))
+    (folder / "plain.py").write_text(FAKE.format(boom="1 / 0"))
+    assert exactness("near") == exactness("near:left") == "approximate"
+    assert exactness("plain") == "exact"
+    assert {name: exactness(name) for name in ("sdpa:math", "sparse_local", "linformer:64", "performer", "rnn")} == {
+        "sdpa:math": "exact",
+        "sparse_local": "exact",
+        "linformer:64": "approximate",
+        "performer": "approximate",
+        "rnn": "other",
+    }
+
+
+def test_a_variant_is_a_pinned_kernel_only_where_the_file_says_so(folder: Path) -> None:
+    (folder / "sized.py").write_text(FAKE.format(boom=0))
+    assert load("sized:left").pinned_kernel is None
+    assert load("sdpa:flash").pinned_kernel == "flash"
+    assert load("sdpa").pinned_kernel is None
+
+
 def test_the_variant_reaches_the_backend(folder: Path) -> None:
     (folder / "two_sided.py").write_text(FAKE.format(boom=0))
     inputs = make_inputs(PROBLEM, torch.device("cpu"), 0)
@@ -69,7 +90,7 @@ def test_the_variant_reaches_the_backend(folder: Path) -> None:
 def test_what_a_file_leaves_out_has_a_default(folder: Path) -> None:
     (folder / "bare.py").write_text("def prepare(problem, inputs, weights):\n    return lambda: inputs.query\n")
     backend, cpu = load("bare"), torch.device("cpu")
-    assert (backend.name, backend.variant) == ("bare", "")
+    assert (backend.name, backend.variant, backend.pinned_kernel, backend.exactness) == ("bare", "", None, "exact")
     assert backend.why_not(PROBLEM, cpu) is None
     assert backend.peak_bytes(PROBLEM, cpu, 1) is None
     with backend.context(PROBLEM), pytest.raises(ValueError, match=r"^bare cannot return attention weights; these can: fused, naive$"):
@@ -81,6 +102,10 @@ def test_what_a_file_leaves_out_has_a_default(folder: Path) -> None:
     [
         ("def prepare(:\n", r"broken\.py:1: invalid syntax; wanted valid Python"),
         ("NEEDS = ['x']\ndef prepare(): ...\n", r"broken\.py:1: NEEDS must be a plain tuple of strings"),
+        (
+            "EXACTNESS = 'nearly'\ndef prepare(): ...\n",
+            r"broken\.py:1: EXACTNESS must be one of 'exact', 'approximate', 'other', written out",
+        ),
         ("VARIANTS = make()\ndef prepare(): ...\n", r"broken\.py:1: VARIANTS must be a plain tuple of strings"),
     ],
 )
@@ -112,3 +137,18 @@ def test_entry_points_are_listed_without_being_imported(folder: Path, monkeypatc
     assert "third_party" not in sys.modules
     inputs = make_inputs(PROBLEM, torch.device("cpu"), 0)
     assert load("theirs").prepare(PROBLEM, inputs, None)() is inputs.value
+
+
+def test_an_entry_point_says_what_it_claims_once_it_is_loaded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, claims in (("claims_near", "approximate"), ("claims_nonsense", "nearly")):
+        (folder / f"{name}.py").write_text(
+            f"EXACTNESS = {claims!r}\ndef prepare(problem, inputs, weights):\n    return lambda: inputs.value\n"
+        )
+    monkeypatch.delenv("ATTNBENCH_BACKENDS")
+    monkeypatch.syspath_prepend(str(folder))
+    points = tuple(EntryPoint(name=name, value=name, group=registry.ENTRY_POINTS) for name in ("claims_near", "claims_nonsense"))
+    monkeypatch.setattr(registry, "_installed", lambda: points)
+    assert exactness("claims_near") == "exact"
+    assert load("claims_near").exactness == "approximate"
+    with pytest.raises(ValueError, match="backend claims_nonsense: EXACTNESS is 'nearly'; wanted one of exact, approximate, other"):
+        _ = load("claims_nonsense").exactness
