@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 OUT ?= results
 BASE ?= HEAD
 # Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
-GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training
+GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
 
 .PHONY: demo test slow check bench gate false-alarms gpu report format clean
 

@@ -50,7 +50,8 @@ def _source(point: EntryPoint) -> Source:
         return Source(origin=point, broken=f"{package_of(point)} cannot be read: {error}")
     if point.attr:  # one object of the file: what else stands there is not its own
         return Source(origin=point, needs=said.needs)
-    return Source(origin=point, needs=said.needs, variants=said.variants, gives_weights="attention_weights" in said.functions)
+    gives_weights = "attention_weights" in said.functions
+    return Source(origin=point, needs=said.needs, variants=said.variants, gives_weights=gives_weights, exactness=said.exactness)
 
 
 def file_of(module: str) -> Path | None:

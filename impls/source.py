@@ -23,7 +23,7 @@ class Source:
     needs: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     gives_weights: bool = False  # defines attention_weights
-    exactness: str = "exact"  # what a package's backend is, is known only once it is loaded
+    exactness: str = "exact"
     broken: str = ""
 
     def names(self, name: str) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         more = len(comparison.means) - len(named)
         yield f"Geometric mean by backend: {', '.join(named)}{f', and {more} more' if more > 0 else ''}."
     if inexact := list(dict.fromkeys(found.shown.backend for found in findings if found.shown.note)):
-        yield f"Not exact attention, and faster or slower at something else: {clipped_line(list_text(inexact))}."
+        yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
     yield from _outcomes(findings, comparison.matched.baseline)
     yield from _doubts(findings)
     yield from _margins(comparison)

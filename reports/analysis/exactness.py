@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..words import number_text
-
 MARKS = {"approximate": "~", "other": "≠"}
 MEANINGS = {
     "approximate": "~ approximates attention, with the error that is told",
@@ -28,7 +26,8 @@ def note(row: Mapping[str, Any]) -> str:
 
 
 def error_text(error_l2_ratio: float) -> str:
-    return f"{number_text(100 * error_l2_ratio)} %"
+    """In two digits: on other inputs it is another one."""
+    return f"{float(f'{100 * error_l2_ratio:.2g}'):g} %"
 
 
 def meanings(rows: Iterable[Mapping[str, Any]]) -> list[str]:

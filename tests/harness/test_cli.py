@@ -183,6 +183,13 @@ def test_lists_show_what_there_is(attnbench, finished_run):
     assert "sdpa:cudnn" in backends
     assert "torch has the cudnn kernel for CUDA only" in backends
     assert "no_such_package_for_attnbench" in backends
+    results = {line.split()[0]: line.split()[1] for line in backends.splitlines()[1:]}
+    assert {name: results[name] for name in ("fused", "linformer:64", "rnn", "needs_package")} == {
+        "fused": "exact",
+        "linformer:64": "approximate",
+        "rnn": "other",
+        "needs_package": "exact",
+    }
     runs = attnbench("list", "runs", "--out", finished_run.parent).stdout
     assert finished_run.name in runs
     assert "8 ok" in runs

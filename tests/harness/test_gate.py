@@ -96,6 +96,70 @@ def test_empty_rows_must_be_exactly_zero():
     assert verdict_on(problem, dirty).complaint
 
 
+TRAINING = replace(SMALL, passes="forward+backward")
+
+
+def judged(problem, exactness, change=lambda output, gradients: (output, gradients)):
+    tensors = make_tensors(problem, CPU, 0)
+    gate = Gate(problem, *tensors, 0)
+    subject = make_subject(problem, impls.load("fused"), tensors, gate.grad_output)
+    with subject.in_force():
+        output, gradients = subject.result()
+    return gate.judge(*change(output.detach().clone(), [gradient.clone() for gradient in gradients]), exactness)
+
+
+def test_what_is_approximate_may_be_any_distance_away_and_the_distance_is_told():
+    doubled = judged(TRAINING, "approximate", lambda output, gradients: (3 * output, gradients))
+    assert doubled.complaint == ""
+    assert doubled.error_l2_ratio == pytest.approx(2, rel=1e-3)
+    assert doubled.error_ratio > 1e5
+    assert "times as far" in judged(TRAINING, "exact", lambda output, gradients: (3 * output, gradients)).complaint
+
+
+def test_a_gradient_that_vanishes_has_no_relative_error_of_an_approximation():
+    """That of the keys' bias, which shifts whole rows of scores."""
+    problem = replace(TRAINING, scope="layer")
+
+    def larger(output, gradients):
+        return output, [*gradients[:4], gradients[4] + gradients[3].mean(1), *gradients[5:]]
+
+    found = judged(problem, "approximate", larger)
+    assert found.complaint == ""
+    assert found.error_l2_ratio < 1e-3
+
+
+@pytest.mark.parametrize("exactness", ["approximate", "other"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda output, gradients: (output * float("nan"), gradients), "the output has NaN"),
+        (lambda output, gradients: (output, [gradients[0] * float("inf"), *gradients[1:]]), "a gradient has NaN"),
+        (lambda output, gradients: (output[:, :, :-1], gradients), "output of shape"),
+    ],
+)
+def test_finite_numbers_of_the_right_shape_are_wanted_of_all(exactness, change, words):
+    assert words in judged(TRAINING, exactness, change).complaint
+
+
+def test_what_is_no_attention_has_no_distance():
+    found = judged(TRAINING, "other", lambda output, gradients: (output.roll(1, 1), gradients[:1]))
+    assert (found.error_l2_ratio, found.error_ratio, found.complaint) == (None, None, "")
+
+
+@pytest.mark.parametrize("where", [0, 15])
+def test_queries_that_see_no_key_are_zero_in_an_approximation_too(where):
+    """A leading one of a causal problem, and one that a mask leaves blind."""
+    causal = {"seq_len": 40, "kv_seq_len": 25, "causal": True, "causal_align": "bottom_right"}
+    problem = replace(SMALL, **(causal if where == 0 else {"mask": "random"}))
+
+    def dirty(output, gradients):
+        output[0, 0, where] = 1e-6
+        return output, gradients
+
+    assert judged(problem, "approximate").complaint == ""
+    assert judged(problem, "approximate", dirty).complaint == "not zero where exactly zero is right"
+
+
 def test_long_problems_are_sampled_with_first_and_last_row():
     entries, rows = sample(Problem(batch=2, seq_len=5000, d_model=32, heads=2), torch.Generator().manual_seed(0))
     assert entries == [0, 1]

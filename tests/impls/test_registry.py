@@ -10,7 +10,20 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.impls import BadBackend, Problem, from_outside, ignored, installed, load, make_inputs, missing, names, needs, registry
+from attnbench.impls import (
+    BadBackend,
+    Problem,
+    exactness,
+    from_outside,
+    ignored,
+    installed,
+    load,
+    make_inputs,
+    missing,
+    names,
+    needs,
+    registry,
+)
 from attnbench.impls.aliases import ALIASES, real_names
 from attnbench.impls.imported import attribute_of, given
 
@@ -46,7 +59,7 @@ def test_listing_imports_no_torch() -> None:
 
 
 def test_unknown_name_is_answered_with_the_names_there_are() -> None:
-    with pytest.raises(ValueError, match=r"^no backend 'fussed'; there are: compiled, flex, fused, .*; did you mean fused\?$"):
+    with pytest.raises(ValueError, match=r"^no backend 'fussed'; there are: .*fused, .*naive, .*; did you mean fused\?$"):
         load("fussed")
     with pytest.raises(ValueError, match=r"no backend 'sdpa:flush'.*did you mean sdpa:flash\?"):
         needs("sdpa:flush")
@@ -63,6 +76,27 @@ def test_files_of_an_extra_folder_are_backends_but_are_imported_only_by_load(fol
         load("mine")
 
 
+def test_what_a_file_claims_is_known_without_importing_it(folder: Path) -> None:
+    (folder / "near.py").write_text('EXACTNESS = "approximate"\n' + FAKE.format(boom="1 / 0"))
+    (folder / "plain.py").write_text(FAKE.format(boom="1 / 0"))
+    assert exactness("near") == exactness("near:left") == "approximate"
+    assert exactness("plain") == "exact"
+    assert {name: exactness(name) for name in ("sdpa:math", "sparse_local", "linformer:64", "performer", "rnn")} == {
+        "sdpa:math": "exact",
+        "sparse_local": "exact",
+        "linformer:64": "approximate",
+        "performer": "approximate",
+        "rnn": "other",
+    }
+
+
+def test_a_variant_is_a_pinned_kernel_only_where_the_file_says_so(folder: Path) -> None:
+    (folder / "sized.py").write_text(FAKE.format(boom=0))
+    assert load("sized:left").pinned_kernel is None
+    assert load("sdpa:flash").pinned_kernel == "flash"
+    assert load("sdpa").pinned_kernel is None
+
+
 def test_the_variant_reaches_the_backend(folder: Path) -> None:
     (folder / "two_sided.py").write_text(FAKE.format(boom=0))
     inputs = make_inputs(PROBLEM, torch.device("cpu"), 0)
@@ -74,7 +108,7 @@ def test_the_variant_reaches_the_backend(folder: Path) -> None:
 def test_what_a_file_leaves_out_has_a_default(folder: Path) -> None:
     (folder / "bare.py").write_text("def prepare(problem, inputs, weights):\n    return lambda: inputs.query\n")
     backend, cpu = load("bare"), torch.device("cpu")
-    assert (backend.name, backend.variant) == ("bare", "")
+    assert (backend.name, backend.variant, backend.pinned_kernel, backend.exactness) == ("bare", "", None, "exact")
     assert backend.why_not(PROBLEM, cpu) is None
     assert backend.peak_bytes(PROBLEM, cpu, 1) is None
     with backend.context(PROBLEM), pytest.raises(ValueError, match=r"^bare cannot return attention weights; these can: fused, naive$"):
@@ -86,6 +120,10 @@ def test_what_a_file_leaves_out_has_a_default(folder: Path) -> None:
     [
         ("def prepare(:\n", r"broken\.py:1: invalid syntax; wanted valid Python"),
         ("NEEDS = ['x']\ndef prepare(): ...\n", r"broken\.py:1: NEEDS must be a plain tuple of strings"),
+        (
+            "EXACTNESS = 'nearly'\ndef prepare(): ...\n",
+            r"broken\.py:1: EXACTNESS must be one of 'exact', 'approximate', 'other', written out",
+        ),
         ("VARIANTS = make()\ndef prepare(): ...\n", r"broken\.py:1: VARIANTS must be a plain tuple of strings"),
     ],
 )
@@ -148,6 +186,15 @@ def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(tmp_path: Path
         assert load(name).prepare(PROBLEM, inputs, None)() is inputs.value
     with pytest.raises(TypeError, match=r"^number: of type float; wanted attend\(q, k, v, \*, causal, scale\), or something with prepare$"):
         load("number")
+
+
+def test_an_entry_point_says_what_it_claims(tmp_path: Path, entry_points: Callable) -> None:
+    text = "EXACTNESS = {!r}\ndef prepare(problem, inputs, weights):\n    return lambda: inputs.value\n"
+    (tmp_path / "claims_near.py").write_text(text.format("approximate"))
+    (tmp_path / "claims_nonsense.py").write_text(text.format("nearly"))
+    entry_points(near="claims_near", nonsense="claims_nonsense")
+    assert exactness("near") == load("near").exactness == "approximate"
+    assert "EXACTNESS must be one of 'exact', 'approximate', 'other', written out" in str(missing("nonsense"))
 
 
 def test_packages_take_no_names_away_and_one_name_is_only_one_package_s(

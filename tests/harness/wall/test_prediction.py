@@ -41,10 +41,18 @@ def test_the_predicted_length_is_the_last_within_the_budget(backend: str, change
 
 def test_a_backend_that_cannot_run_here_has_no_prediction_but_a_reason() -> None:
     assert predict(wall("sdpa:cudnn"), CPU, BUDGET) == {
+        "exactness": "exact",
         "predicted_seq_len": None,
         "predicted_source": None,
         "predicted_reason": "sdpa:cudnn cannot run here",
     }
+
+
+def test_a_wall_is_told_what_its_backend_claims() -> None:
+    found = predict(wall("performer:64"), CPU, 1 << 24)
+    assert (found["exactness"], found["predicted_source"], found["predicted_reason"]) == ("approximate", "meta", "")
+    assert found["predicted_seq_len"] > predict(wall("fused"), CPU, 1 << 24)["predicted_seq_len"]
+    assert predict(wall("rnn"), CPU, 1 << 24)["exactness"] == "other"
 
 
 def test_a_formula_may_hold_for_long_lengths_only() -> None:

@@ -1,0 +1,77 @@
+"""From the command line to the rows: each backend is asked for what it claims, and the row says what that is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+FLAGS = (
+    "--batch",
+    "2",
+    "--d-model",
+    "32",
+    "--heads",
+    "2",
+    "--device",
+    "cpu",
+    "--set",
+    "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}",
+)
+
+
+def rows_of(done):
+    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    return {(row["backend"], row.get("mask", "none")): row for row in rows}
+
+
+@pytest.fixture
+def run(attnbench):
+    def go(*arguments):
+        done = attnbench("run", *FLAGS, *arguments)
+        assert done.returncode == 0, done.stderr
+        return rows_of(done), done.stderr
+
+    return go
+
+
+def test_approximations_and_recurrence_are_measured_in_training_and_not_judged_as_exact(run):
+    backends = "fused,linformer,linformer:64,performer,rnn,needs_package"
+    rows, told = run("--backends", backends, "--seq-len", "64", "--scope", "layer", "--passes", "forward+backward")
+    found = {backend: row for (backend, _), row in rows.items()}
+    assert {name: row["status"] for name, row in found.items() if row["status"] != "ok"} == {"needs_package": "unavailable"}
+    near = dict.fromkeys(("linformer", "linformer:64", "performer"), "approximate")
+    assert {name: row["exactness"] for name, row in found.items()} == {"fused": "exact", "needs_package": "exact", "rnn": "other", **near}
+    assert found["fused"]["error_l2_ratio"] < 1e-5
+    assert all(found[name]["error_l2_ratio"] > 0.01 for name in near)
+    assert found["linformer"]["error_l2_ratio"] != found["linformer:64"]["error_l2_ratio"]
+    assert found["rnn"]["error_l2_ratio"] is found["rnn"]["error_ratio"] is None
+    assert found["linformer:64"]["kernel_requested"] is None
+    configurations = {name: row["configuration"] for name, row in found.items()}
+    assert configurations["linformer:64"] == {"rank": 64}
+    assert configurations["performer"] == {"features": 256}
+    assert configurations["rnn"] == {"cell": "GRU"}
+    assert all(row["peak_bytes"] and row["block_ms"] for row in found.values() if row["status"] == "ok")
+    assert f"approximate, error {found['performer']['error_l2_ratio']:.1%}" in told
+    assert "fused takes" in told  # the only exact one, whatever is faster
+
+
+def test_sparse_backends_are_exact_under_their_masks_and_say_which_they_want(run):
+    rows, _ = run(
+        "--backends",
+        "fused,sparse_local,sparse_strided,sparse_random",
+        "--seq-len",
+        "200",
+        "--mask",
+        "local,strided,blocks",
+        "--window",
+        "3",
+    )
+    own = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}
+    for (backend, mask), row in rows.items():
+        assert row["exactness"] == "exact"
+        assert row["status"] == ("ok" if own.get(backend, mask) == mask else "unsupported")
+        if row["status"] == "ok":
+            assert row["error_ratio"] <= 2
+            assert row["peak_bytes"] - row["predicted_peak_bytes"] <= 16
+        else:
+            assert row["reason"] == f"computes mask {own[backend]} only, and the mask is {mask}; set mask: {own[backend]}"
