@@ -4,6 +4,7 @@ import os
 import shutil
 import sysconfig
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType
@@ -49,20 +50,26 @@ def compiled(function: F) -> F:
     return torch.compile(alone, fullgraph=True, dynamic=False)  # type: ignore[return-value]
 
 
+def keeping_buffers(problem: Problem) -> AbstractContextManager[object]:
+    """While the call runs: a graph that is kept, to go backward again and again, must not give its buffers away."""
+    import torch._functorch.config
+
+    return torch._functorch.config.patch(donated_buffer=False) if problem.passes == "backward" else nullcontext()
+
+
 def ahead(problem: Problem, inputs: Inputs, weights: Weights | None, call: Call) -> Call:
     """The same call, after all that torch compiles when it is first made, forward and backward, has been compiled."""
-    import torch._functorch.config
     import torch._inductor.config
 
     tensors = (*inputs, *(weights.tensors() if weights else ()))
     with (
         torch._inductor.config.patch(compile_threads=1),  # no pool of processes that would stay, and run beside what is timed
-        # A graph that is kept, to go backward again and again, must not give its buffers away.
-        torch._functorch.config.patch(donated_buffer=problem.passes != "backward"),
+        keeping_buffers(problem),
         torch.set_grad_enabled(problem.backward),  # as when it is timed: another mode would be compiled for again
     ):
         output = call()
         if problem.backward:
             leaves = list({id(tensor): tensor for tensor in tensors}.values())
-            torch.autograd.grad(output, leaves, torch.ones_like(output, memory_format=torch.contiguous_format))
+            gradient = torch.ones_like(output, memory_format=torch.contiguous_format)
+            torch.autograd.grad(output, leaves, gradient, retain_graph=problem.passes == "backward")
     return call

@@ -3,11 +3,13 @@
 The mask's list of blocks is made once, in `prepare`, as its users make it once for all layers; what is compiled is attention alone.
 """
 
+from contextlib import AbstractContextManager
+
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from ._inductor import ahead, compiled, lacking
+from ._inductor import ahead, compiled, keeping_buffers, lacking
 from .backend import Call, Inputs, Weights
 from .layer import Attend, as_call
 from .problem import Problem
@@ -29,6 +31,10 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
         return "flex_attention has no backward pass on a CPU" if problem.backward else None
     width = min(problem.d_k, problem.d_v)
     return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more" if width < NARROWEST else None
+
+
+def context(problem: Problem) -> AbstractContextManager[object]:
+    return keeping_buffers(problem)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:

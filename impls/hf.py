@@ -5,6 +5,7 @@ timed nor weighed. `hf:eager` is the function of Llama, which most models repeat
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
@@ -50,6 +51,10 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
     if problem.causal and problem.causal_align == "top_left" and problem.seq_len != problem.kv_seq_len:
         return "flash-attn's triangle starts from the bottom right; this one starts from the top left"
     return None
+
+
+def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
+    return flex.context(problem) if variant == "flex_attention" else nullcontext()
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:

@@ -25,6 +25,31 @@ def test_the_backend_of_the_readme_works(attnbench, tmp_path, scope):
     assert {row["backend"]: row["status"] for row in rows} == {"mine": "ok", "sdpa": "ok"}
 
 
+FLASH_ATTN = """
+from torch.nn.functional import scaled_dot_product_attention
+
+def flash_attn_func(q, k, v, softmax_scale, causal):
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=softmax_scale).transpose(1, 2)
+"""
+
+
+@pytest.mark.parametrize("flags", [("--causal",), ("--scope", "layer")])
+def test_the_functions_of_the_readme_are_backends(attnbench, tmp_path, flags):
+    (tmp_path / "flash_attn.py").write_text(FLASH_ATTN)  # stands for the package, which needs a GPU
+    for name in ("my_attention", "my_flash"):
+        code = re.search(rf"```python\n(# {name}.py\n.*?)```", README, re.DOTALL)
+        assert code is not None
+        (tmp_path / f"{name}.py").write_text(code[1])
+    command = re.search(r"^ {4}attnbench (run --backend my_attention:attend .*)$", README, re.MULTILINE)
+    assert command is not None
+    asked = command[1].replace("1k", "64").replace("512", "32").split()
+    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, "--device", "cpu", "--plan", "quick")
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    assert {row["backend"]: row["status"] for row in rows} == {"attend@my_attention": "ok", "attend@my_flash": "ok", "sdpa": "ok"}
+
+
 def test_the_readme_names_every_scenario_and_backend(monkeypatch):
     monkeypatch.delenv("ATTNBENCH_BACKENDS", raising=False)
     assert all(f"`{name}`" in README for name in impls.names())

@@ -195,6 +195,16 @@ def test_lists_show_what_there_is(attnbench, finished_run):
     assert "8 ok" in runs
 
 
+def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
+    code = "import sys; from attnbench.harness.cli import app; app(standalone_mode=False); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "list", "backends", "--device", "cpu"]
+    done = subprocess.run(command, env=environment({"ATTNBENCH_BACKENDS": ""}), capture_output=True, text=True, check=True)
+    *listed, modules = done.stdout.splitlines()
+    assert any(line.startswith("torch_mha") and "in scope layer only" in line for line in listed)
+    assert any(line.split()[:2] == ["fused", "eager"] for line in listed)
+    assert not {"torch._inductor.compile_fx", "transformers"} & set(modules.split())
+
+
 def test_schema_is_the_committed_one(attnbench):
     assert json.loads(attnbench("schema").stdout) == json.loads((ROOT / "scenarios" / "schema.json").read_text())
 

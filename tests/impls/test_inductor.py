@@ -1,0 +1,94 @@
+"""What compiled backends rely on; torch's own back ends without a C++ compiler stand for the real one, which test_agreement.py uses."""
+
+import sysconfig
+from functools import partial
+
+import pytest
+import torch
+
+from attnbench.impls import Inputs, Problem, _inductor, load, make_inputs, make_weights
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.fixture
+def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What was compiled, by autograd's part of the compiler and then not further."""
+    from functorch.compile import make_boxed_func
+    from torch._dynamo.backends.common import aot_autograd
+
+    graphs: list[object] = []
+
+    def keep(graph: torch.fx.GraphModule, example_inputs: object) -> object:
+        graphs.append(graph)
+        return make_boxed_func(graph.forward)
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=aot_autograd(fw_compiler=keep)))
+    return graphs
+
+
+def test_each_call_keeps_its_own_code_however_many_shapes_there_are(compilations: list[object]) -> None:
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        return 2 * x
+
+    several = [_inductor.compiled(doubled) for _ in range(12)]
+    for _ in range(2):
+        for n, call in enumerate(several, 1):
+            assert torch.equal(call(torch.ones(n)), torch.full((n,), 2.0))
+    assert len(compilations) == 12
+    for n in range(1, 9):
+        torch.compile(doubled, fullgraph=True, dynamic=False)(torch.ones(n))
+    with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):  # what it is for
+        torch.compile(doubled, fullgraph=True, dynamic=False)(torch.ones(9))
+
+
+@pytest.mark.parametrize("scope", ["core", "layer"])
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+def test_all_is_compiled_before_the_call_is_timed(passes: str, scope: str, compilations: list[object]) -> None:
+    problem = Problem(batch=1, seq_len=8, d_model=16, heads=2, causal=True, passes=passes, scope=scope)
+    inputs, weights = make_inputs(problem, CPU, 0), make_weights(problem, CPU, 0) if scope == "layer" else None
+    backend = load("compiled")
+    call = backend.prepare(problem, inputs, weights)
+    compiled = len(compilations)
+    assert compiled == (2 if problem.backward else 1)
+    with torch.set_grad_enabled(problem.backward), backend.context(problem):
+        output = call()
+        for _ in range(2):
+            if problem.backward:
+                targets = list({id(x): x for x in (*inputs, *(weights.tensors() if weights else ()))}.values())
+                torch.autograd.grad(output, targets, torch.randn_like(output), retain_graph=passes == "backward")
+                output = output if passes == "backward" else call()
+    assert len(compilations) == compiled
+
+
+def test_it_is_compiled_by_one_process_and_in_the_mode_of_the_timed_calls() -> None:
+    import torch._inductor.config
+
+    seen = []
+    for passes in ("forward", "forward+backward"):
+        problem = Problem(batch=1, seq_len=2, d_model=2, heads=1, passes=passes)
+        inputs = make_inputs(problem, CPU, 0)
+
+        def call(inputs: Inputs = inputs) -> torch.Tensor:
+            seen.append((torch._inductor.config.compile_threads, torch.is_grad_enabled()))
+            return inputs.query * inputs.key * inputs.value
+
+        with torch.set_grad_enabled(not problem.backward):
+            assert _inductor.ahead(problem, inputs, None, call) is call
+    assert seen == [(1, False), (1, True)]
+
+
+def test_what_torch_compile_lacks_is_said_with_the_command_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    for name in ("compiled", "flex"):
+        reason = load(name).unavailable(CPU)
+        assert reason == "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get install g++, or name one in CXX"
+    monkeypatch.setenv("CXX", "python3")  # stands for a compiler
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: "/no/include")
+    headers = "torch.compile needs Python's C headers, and there is no Python.h in /no/include: apt-get install python3-dev"
+    assert _inductor.lacking(CPU) == headers
+    monkeypatch.setattr(_inductor, "find_spec", lambda name: None)
+    assert _inductor.lacking(CUDA) == "torch.compile needs triton, which is not installed: pip install triton"
+    monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
+    assert _inductor.lacking(CUDA) == "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
