@@ -8,6 +8,7 @@ Every comparison is made of runs of its own. What is in DIR already counts, so a
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -33,6 +34,7 @@ def compare(out: Path) -> dict:
     }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB_")} | ours
     if not (out / "compare.json").exists():
+        shutil.rmtree(out, ignore_errors=True)  # one that was cut short
         subprocess.run([ACTION / "measure.sh"], cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
         (out / "load").write_text(f"{os.getloadavg()[1]}\n")  # over five minutes, about as long as it took
         subprocess.run([ACTION / "judge.sh"], cwd=ROOT, env=environment, check=False, stdout=subprocess.DEVNULL)
