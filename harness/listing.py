@@ -13,7 +13,7 @@ def backends_table(wanted: str) -> Table:
     """Every backend, what its result is, whether it runs on the device, and if not why, asked with a small everyday problem."""
     from .. import impls
     from ..impls.aliases import ALIASES
-    from ..impls.problem import Problem
+    from ..impls.problem import MASKS, Problem, windowed
     from .case import Case
     from .environment import pick_device
     from .errors import EnvironmentUnmet
@@ -24,12 +24,16 @@ def backends_table(wanted: str) -> Table:
     if why:
         raise EnvironmentUnmet(f"no {wanted} device: {why}")
     core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype="bf16" if device.type == "cuda" else "fp32")
+    special = {"in scope layer": replace(core, scope="layer")}
+    special |= {f"with mask {mask}": replace(core, mask=mask) for mask in MASKS if windowed(mask)}
     rows = []
     for name in impls.names():
-        view, layer = (foreseen(Case(backend=name, problem=problem), device, 1 << 40) for problem in (core, replace(core, scope="layer")))
+        view = foreseen(Case(backend=name, problem=core), device, 1 << 40)
         runs, why = view.status.value if view.status else "not asked" if view.reason else "yes", view.reason
-        if view.status is Status.UNSUPPORTED and layer.status is None:
-            runs, why = "yes", "in scope layer only"
+        for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
+            if foreseen(Case(backend=name, problem=problem), device, 1 << 40).status is None:
+                runs, why = "yes", f"{only} only"
+                break
         also = ", ".join(also for also, real in ALIASES.items() if real == name)
         rows.append((name, also, view.fields["exactness"], runs, why))
     return table("", ("backend", "or", "result", f"runs on {device.type}", "why not"), rows)
