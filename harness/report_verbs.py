@@ -110,6 +110,8 @@ def export(
     from ..reports.exports import export as exported
     from .store import find_run, write_whole
 
+    if format_ not in names():
+        raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
     try:
         done = exported([find_run(run, out) for run in runs], format_)
     except NotExportable as error:
