@@ -35,7 +35,7 @@ def backends_table(wanted: str) -> Table:
                 runs, why = "yes", f"{only} only"
                 break
         also = ", ".join(also for also, real in ALIASES.items() if real == name)
-        rows.append((name, also, view.fields["exactness"], runs, why))
+        rows.append((name, also, impls.exactness(name), runs, why))
     return table("", ("backend", "or", "result", f"runs on {device.type}", "why not"), rows)
 
 
