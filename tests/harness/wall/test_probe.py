@@ -1,5 +1,7 @@
 """One probe, in this process and without a budget: what it computes, and how its failures are told."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import pytest
 import torch
 
@@ -13,9 +15,16 @@ from tests.conftest import FAKE_BACKENDS
 SETTING = Setting(device=torch.device("cpu"), seed=0, budget_bytes=1 << 30, measure=(), warm_heap=False, most_warm_up_s=1, watched=Device())
 
 
+class Unlimited:
+    """A budget that limits nothing: the limit would be that of the tests' own process."""
+
+    def for_code(self, held_bytes: int = 0) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
 def tried(backend: str, **changes: object) -> dict:
     sizes: dict = {"batch": 1, "seq_len": 64, "d_model": 32, "heads": 2, **changes}
-    return probe(Case(backend=backend, problem=Problem(**sizes)), SETTING)
+    return probe(Case(backend=backend, problem=Problem(**sizes)), SETTING, Unlimited())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
