@@ -58,8 +58,9 @@ def test_the_scenarios_of_claims_hold_what_the_claims_need():
     assert {name for scenario in scenarios.values() for name in scenario.studies} == set(studies())
     backends = {name.partition(":")[0] for scenario in scenarios.values() for name in scenario.backends}
     assert {"naive", "fused", "sdpa", "sparse_local", "sparse_strided", "sparse_random", "linformer", "performer", "rnn"} <= backends
-    for scenario in scenarios.values():
+    for name, scenario in scenarios.items():
         for device in ("cpu", "cuda"):
+            load(name, [f"device={device}"])  # as `attnbench claims --device` asks for it
             groups, _ = scenario.problem_groups(device)
             lengths = {problem.seq_len for group in groups for problem in group}
             assert len(lengths) >= 4 or scenario.name == "claims_pruning"
