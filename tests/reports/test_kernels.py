@@ -12,7 +12,7 @@ from rich.console import Console
 from attnbench.harness.record import Status
 from attnbench.reports.analysis.kernels import WHOLE
 from attnbench.reports.closing import closing
-from attnbench.reports.export import export
+from attnbench.reports.exports import export
 from attnbench.reports.figures import write_figures
 from attnbench.reports.html import render, write
 from attnbench.reports.load import load
@@ -152,8 +152,8 @@ def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path
 def test_other_readers_take_a_run_of_kernels_for_one_without_cases(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     assert load(run).empty
-    assert export(run, "json") == "[]\n"
-    assert export(run, "csv").count("\n") == 1
+    assert export(run, "json").content == "[]\n"
+    assert export(run, "csv").content.count("\n") == 1
     assert len(read_run(run).kernels) == 18
     assert read_run(run).notes == []
 

@@ -18,7 +18,7 @@ from attnbench.reports.analysis.reproduce import command
 from attnbench.reports.blocks import Block, Figure, Table, Text
 from attnbench.reports.closing import closing
 from attnbench.reports.compare import compare_backends
-from attnbench.reports.export import export
+from attnbench.reports.exports import export
 from attnbench.reports.html import render
 from attnbench.reports.load import frame, load, read_run, told
 from attnbench.reports.markdown import markdown
@@ -154,11 +154,11 @@ def test_every_section_of_the_page_has_both_environments_and_no_row_is_lost(run:
 
 
 def test_exports_have_every_case_once(run: Path) -> None:
-    lines = list(csv.DictReader(io.StringIO(export(run, "csv"))))
+    lines = list(csv.DictReader(io.StringIO(export(run, "csv").content)))
     assert Counter(line["python"] for line in lines) == {"old": len(PLANNED), "new": len(PLANNED)}
-    objects = json.loads(export(run, "json"))
+    objects = json.loads(export(run, "json").content)
     assert len({one["case"] for one in objects}) == len(objects) == 2 * len(PLANNED)
-    text = export(run, "md")
+    text = export(run, "md").content
     assert text.count("| old |") == text.count("| new |") == len(PLANNED)
 
 
