@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from .baselines import find_run
 from .errors import BadInput, Stopped
 from .record import FAILURES, Status
-from .store import find_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .course import Outcome
-    from .run import Manner
+    from .run.begin import Manner
+    from .run.course import Outcome
     from .scenario import Scenario
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -77,7 +77,7 @@ class Run:
 
     def resume(self, *, retry_failed: bool = False, force: bool = False, wait: bool = False, quiet: bool = True) -> "Run":
         """Measure what the run still lacks, into the same folder; as `attnbench run --resume`. Raises Refusal."""
-        from .run import resume_run
+        from .run.begin import resume_run
 
         command = f"attnbench.open_run({self.path.name!r}).resume()"
         return _measured(
@@ -118,8 +118,8 @@ def run(
     A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput (a ValueError), EnvironmentUnmet (no
     such device, or another run has it), NothingSelected. Ctrl-C raises KeyboardInterrupt once the rows are safe.
     """
-    from .choice import Choice
-    from .run import start_run
+    from .run.begin import start_run
+    from .run.choice import Choice
 
     planned = _read(scenario, _as_texts(device, plan, changes or {}))
     choice = Choice(only=_several(only), skip=_several(skip))
@@ -158,7 +158,7 @@ def _several(patterns: str | Sequence[str]) -> tuple[str, ...]:
 def _measured(job: "Callable[[Manner], Outcome]", command: str, *, wait: bool, quiet: bool) -> Run:
     """Runs the job as a guest of this process. A signal that ended it in order is passed on afterwards, to whoever it was meant for."""
     from . import show
-    from .run import Manner
+    from .run.begin import Manner
 
     progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
     try:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from .errors import BadInput
 from .record import SCHEMA
 from .scenario.yaml_document import shown
+from .store import META, write_whole
 
 FOLDER = "baselines"
 PREFIX = "baseline:"
@@ -26,8 +27,6 @@ class Baseline(NamedTuple):
 
 def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
     """Name the run, and give the file that says so. Raises BadInput, also where the name is taken and not to be replaced."""
-    from .store import META, write_whole  # find_run there asks here
-
     if not NAME.fullmatch(name):
         raise BadInput(f"{shown(name)}: not a name for a baseline; wanted up to 64 letters, digits, ., _ and -, such as main")
     if (root / name / META).is_file():
@@ -78,3 +77,17 @@ def read(path: Path) -> Baseline:
     if schema > SCHEMA:
         raise BadInput(f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade attnbench")
     return found
+
+
+def find_run(name: str, root: Path) -> Path:
+    """The folder of a run, by path, by its name under `root` ("latest" is the newest) or by that of a baseline. Raises BadInput."""
+    for path in (Path(name), root / name):
+        if (path / META).is_file():
+            return path.resolve()
+    if (named := run_of(name, root)) is not None:
+        if not (named / META).is_file():
+            raise BadInput(f"{name}: its run {named} is gone; save another with `attnbench baseline save --force`")
+        return named.resolve()
+    if Path(name).is_dir():
+        raise BadInput(f"{name}: a folder without {META}; wanted a run folder, such as {root}/latest")
+    raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")

@@ -8,11 +8,11 @@ from humanize import naturalsize
 
 from .. import impls
 from ..impls.backend import Backend
-from .attempt import first_line
 from .case import Case
 from .costs import known
-from .meta import meta_peak_bytes
+from .memory.meta import meta_peak_bytes
 from .record import Status
+from .worker.attempt import first_line
 
 HOPELESS = 4
 """Times the budget. A case that needs more is not tried: between 1 and 4 times a trial shows the wall for real, and costs little."""

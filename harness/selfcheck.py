@@ -16,15 +16,15 @@ from typing import Any
 from ..impls.problem import Problem
 from .case import Case
 from .clock import HostClock
-from .crew import Crew, Terms
 from .errors import BadInput, EnvironmentUnmet
-from .first_workers import FINGERPRINT, device_for, first_of, first_workers
-from .group import Means
-from .lap import Lap
 from .record import SCHEMA, Record, Status
-from .run import SAFE_SHARE, Manner
+from .run.begin import SAFE_SHARE, Manner
+from .run.crew import Crew, Terms
+from .run.first_workers import FINGERPRINT, device_for, first_of, first_workers
+from .run.group import Means
+from .run.lap import Lap
+from .run.signals import Signals
 from .scenario import Plan
-from .signals import Signals
 from .stats import Interval, ratio_interval
 
 BACKENDS = ("naive", "fused", "sdpa")

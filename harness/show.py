@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from .record import Record, Status
-from .study import StudyRecord
+from .run.study import StudyRecord
 from .wall.record import WallRecord
 
 STYLE = {

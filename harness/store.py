@@ -130,22 +130,6 @@ def point_latest(root: Path, name: str) -> None:
         temporary.replace(root / LATEST)
 
 
-def find_run(name: str, root: Path) -> Path:
-    """The folder of a run, by path, by its name under `root` ("latest" is the newest) or by that of a baseline. Raises BadInput."""
-    for path in (Path(name), root / name):
-        if (path / META).is_file():
-            return path.resolve()
-    from .baselines import run_of  # it writes its files with write_whole
-
-    if (named := run_of(name, root)) is not None:
-        if not (named / META).is_file():
-            raise BadInput(f"{name}: its run {named} is gone; save another with `attnbench baseline save --force`")
-        return named.resolve()
-    if Path(name).is_dir():
-        raise BadInput(f"{name}: a folder without {META}; wanted a run folder, such as {root}/latest")
-    raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")
-
-
 def runs(root: Path) -> list[Path]:
     """Run folders under `root`, oldest first."""
     if not root.is_dir():

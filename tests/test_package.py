@@ -23,7 +23,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_every_file_once_under_one_name(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    wanted = {"__init__.py", "__main__.py", "py.typed", "harness/cli.py", "impls/naive.py", "reports/page.html", "reports/report.css"}
+    wanted = {"__init__.py", "__main__.py", "py.typed", "harness/cli/app.py", "impls/naive.py", "reports/page.html", "reports/report.css"}
     wanted |= {"impls/_triton_tuned.json"}
     assert {f"attnbench/{name}" for name in wanted} <= set(names)
     shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {"schema.json"}

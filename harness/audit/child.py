@@ -66,7 +66,7 @@ def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def outcome(job: Any) -> dict[str, Any]:
     """What came of compiling it, in the fields of its row."""
-    from ..attempt import first_line
+    from ..worker.attempt import first_line
     from .examine import facts
 
     try:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import BadInput
-from ..spawn import Fault, Interrupted, Worker
+from ..run.spawn import Fault, Interrupted, Worker
 from .architecture import Capability, written
 
 PROGRAM = "attnbench.harness.audit.child"

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from ..errors import EnvironmentUnmet
 from ..record import Status
-from ..signals import Signals
-from ..spawn import Fault, Interrupted
+from ..run.signals import Signals
+from ..run.spawn import Fault, Interrupted
 from ..store import LOGS, Store
 from .pool import Began, Done, Pool, Selection
 from .record import KernelRecord

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..calibrate import newest_calibration
+from ..calibration.calibrate import newest_calibration
 from ..nvml import WORDS, Answer, Device, Gpu, clock_event_reasons, each_gpu, instances, temperature_c, text
 from ..probes import busy, gpm
 from ..tier import Tier, tier_of

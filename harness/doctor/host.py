@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from ..budget import available_bytes
-from ..calibrate import newest_calibration
+from ..calibration.calibrate import newest_calibration
+from ..memory.budget import available_bytes
 from .calibration import calibration
 from .finding import Finding
 

@@ -8,7 +8,7 @@ import torch
 from ...impls.backend import TORCH_DTYPE
 from ...impls.layer import merge_heads
 from ...impls.problem import Problem
-from ..memory import peak
+from ..memory.peak import peak
 
 QUESTION = "Are heads joined without a copy?"
 HEADS = (1, 2, 8)

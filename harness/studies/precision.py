@@ -9,7 +9,7 @@ from ...impls import missing
 from ...impls.problem import Dtype, Problem
 from ...impls.registry import load, names
 from ..gate import Gate
-from ..subject import make_subject, make_tensors
+from ..worker.subject import make_subject, make_tensors
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ..costs import work_flops
-from ..crew import Crew, Terms
 from ..record import Status
-from ..spawn import Fault
+from ..run.crew import Crew, Terms
+from ..run.spawn import Fault
 from .plan import Wall
 from .record import WallRecord
 from .search import GROWTH, Search, Trial

@@ -5,10 +5,10 @@ from typing import Any
 
 import torch
 
-from ..attempt import first_line
 from ..costs import input_bytes
 from ..record import Status
 from ..refuse import outlook
+from ..worker.attempt import first_line
 from .plan import Wall
 from .search import LONGEST
 

@@ -9,13 +9,13 @@ import torch
 
 from ...impls.backend import TORCH_DTYPE, Backend
 from ...impls.problem import Problem
-from ..attempt import Setting, first_line
-from ..budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..case import Case
 from ..gate import output_shape
+from ..memory.budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..record import Status
 from ..refuse import outlook
-from ..subject import make_subject, make_tensors
+from ..worker.attempt import Setting, first_line
+from ..worker.subject import make_subject, make_tensors
 
 
 def probe(case: Case, setting: Setting, budget: Budget) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.case import group_cases
+from attnbench.harness.run.spawn import Worker
 from attnbench.harness.scenario import from_mapping
-from attnbench.harness.spawn import Worker
 from attnbench.harness.store import Store
 from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment

@@ -12,9 +12,9 @@ from torch.utils.benchmark import Timer
 
 from attnbench import impls
 from attnbench.harness.clock import HostClock
-from attnbench.harness.heap import WarmHeap
+from attnbench.harness.memory.heap import WarmHeap
 from attnbench.harness.stats import latency_interval
-from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls.problem import Problem
 from tests.bench.conftest import rows_of
 

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from attnbench.harness.meta import meta_peak_bytes
+from attnbench.harness.memory.meta import meta_peak_bytes
 from attnbench.impls import Problem, load
-from tests.harness.test_memory import weighed
+from tests.harness.memory.test_memory import weighed
 
 CPU = torch.device("cpu")
 LENGTHS = (512, 1024, 2048)

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from tests.conftest import command_line
-from tests.harness.child_pytest import PLUGIN, child, child_environment, collected, command, scenario
+from tests.harness.pytest_plugin.child_pytest import PLUGIN, child, child_environment, collected, command, scenario
 
 MOST_LOAD_MS, MOST_COLLECT_S, MOST_RATIO = 20.0, 2.0, 1.05
 LARGE = """\

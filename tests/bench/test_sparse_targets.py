@@ -12,10 +12,10 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.harness.heap import WarmHeap
-from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.harness.memory.heap import WarmHeap
+from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls.problem import Problem
-from tests.harness.test_memory import weighed
+from tests.harness.memory.test_memory import weighed
 
 CPU = torch.device("cpu")
 LENGTHS = (2048, 4096, 8192, 16384)

@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.timeline import Timeline
+from attnbench.harness.telemetry.timeline import Timeline
 
 WATCHED_S = 20.0  # processor time is counted in steps of 10 ms, and 1 % of 20 s are 200 ms
 MOST_RATIO = 0.01

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from attnbench.harness.signals import Signals
+from attnbench.harness.run.signals import Signals
 from tests.conftest import ROOT, environment
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart

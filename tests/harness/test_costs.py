@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from attnbench import impls
 from attnbench.harness.costs import input_bytes, minimal_bytes, work_exps, work_flops
 from attnbench.harness.gate import leaves, output_shape
-from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls import masks
 from attnbench.impls.problem import Problem
 

@@ -27,7 +27,7 @@ from attnbench.harness.doctor import software
 software.DRIVER_FILES = ()
 """
 SHORT = "from attnbench.harness.doctor import gpu_facts\ngpu_facts.OBSERVE_S = 0.12\n"  # the driver wants 0.1 s
-DOCTOR = "import sys\nfrom attnbench.harness.cli import main\nsys.argv = ['attnbench', 'doctor', '--json']\nmain()"
+DOCTOR = "import sys\nfrom attnbench.harness.cli.app import main\nsys.argv = ['attnbench', 'doctor', '--json']\nmain()"
 
 
 def examined(fake, extra=""):

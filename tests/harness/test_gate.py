@@ -7,7 +7,7 @@ import torch
 
 from attnbench import impls
 from attnbench.harness.gate import ALL_ROWS, Gate, distance, leaves, sample
-from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")

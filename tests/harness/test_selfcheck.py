@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.case import Case
+from attnbench.harness.cli.selfcheck_table import sentences
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.record import Record, Status
 from attnbench.harness.selfcheck import BACKENDS, judge, twins
-from attnbench.harness.selfcheck_table import sentences
 
 
 def records(shift):

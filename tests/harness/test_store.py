@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.harness.baselines import find_run
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, StoreError
-from attnbench.harness.store import Store, find_run, point_latest, read_meta, read_rows, runs, write_whole
+from attnbench.harness.store import Store, point_latest, read_meta, read_rows, runs, write_whole
 from tests.conftest import environment
 
 

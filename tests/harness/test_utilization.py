@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness import scenario
-from attnbench.harness.choice import Choice
-from attnbench.harness.run import Manner, start_run
+from attnbench.harness.run.begin import Manner, start_run
+from attnbench.harness.run.choice import Choice
 from attnbench.harness.show import QuietProgress
 from attnbench.harness.tier import MEANING, tier_of
 from tests.fakes.nvml.driver import H100

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from attnbench.harness.gate import output_shape
-from attnbench.harness.subject import Tensors, make_subject
+from attnbench.harness.worker.subject import Tensors, make_subject
 from attnbench.impls import Problem, exactness, load, missing, names
 from attnbench.impls.masks import blind_rows
 from tests.impls.conftest import MASKED, PROBLEMS

@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.meta import meta_peak_bytes
+from attnbench.harness.memory.meta import meta_peak_bytes
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
 from attnbench.impls.masks import kept
 from attnbench.impls.reference import reference
-from tests.harness.test_memory import weighed
+from tests.harness.memory.test_memory import weighed
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 3, "seq_len": 37, "d_model": 32, "heads": 4}

@@ -9,7 +9,7 @@ import torch
 
 from attnbench.impls import Inputs, Problem, load
 from attnbench.impls.problem import Scope
-from tests.harness.test_memory import weighed
+from tests.harness.memory.test_memory import weighed
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler warns of what it cannot see without a GPU
 

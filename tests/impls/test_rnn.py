@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.subject import make_subject, make_tensors
+from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls import Problem, load, make_inputs, rnn
 
 CPU = torch.device("cpu")

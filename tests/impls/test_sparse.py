@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.meta import meta_peak_bytes
+from attnbench.harness.memory.meta import meta_peak_bytes
 from attnbench.impls import Problem, load, make_inputs
-from tests.harness.test_memory import weighed
+from tests.harness.memory.test_memory import weighed
 
 CPU = torch.device("cpu")
 BACKENDS = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}

@@ -25,7 +25,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 CANARIES = """
 import sys
 from attnbench.harness.audit import pool
-from attnbench.harness.cli import main
+from attnbench.harness.cli.app import main
 
 pool.PROGRAM = "tests.fakes.audit_child"
 try:

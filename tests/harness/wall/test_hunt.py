@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.crew import Crew, Terms
 from attnbench.harness.record import Status
+from attnbench.harness.run.crew import Crew, Terms
+from attnbench.harness.run.spawn import Fault, Interrupted
 from attnbench.harness.scenario import Plan
-from attnbench.harness.spawn import Fault, Interrupted
 from attnbench.harness.wall.hunt import Hunt
 from attnbench.harness.wall.plan import Wall, wall_of
 from attnbench.impls import Problem

@@ -5,10 +5,10 @@ from contextlib import AbstractContextManager, nullcontext
 import pytest
 import torch
 
-from attnbench.harness.attempt import Setting
 from attnbench.harness.case import Case
 from attnbench.harness.nvml import Device
 from attnbench.harness.wall.probe import probe
+from attnbench.harness.worker.attempt import Setting
 from attnbench.impls import Problem
 from tests.conftest import FAKE_BACKENDS
 

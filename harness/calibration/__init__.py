@@ -1,0 +1,1 @@
+"""What this device can reach and whether its counters read what they should: `attnbench doctor --calibrate`."""

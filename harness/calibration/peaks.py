@@ -1,0 +1,128 @@
+"""What this device can reach at all: rates of large matrix products and of copying memory, the denominators of utilization.
+
+Inputs are random: a GPU multiplies zeros with less power, and so at a higher clock. Results are written into given memory, so that no
+call allocates.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+from ..clock import Call, Clock, clock_for
+
+Make = Callable[[], tuple[float, Call]]
+"""Makes inputs; gives the work of one call, in FLOPs or bytes, and the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How large the work is, and how often it is repeated: `blocks` blocks unless `most_s` are over, and then at least three."""
+
+    gemm: int
+    copy_bytes: int
+    warm_up_s: float = 0.5
+    block_s: float = 0.05
+    blocks: int = 7
+    most_s: float = 4.0
+
+
+CUDA = Sizes(gemm=8192, copy_bytes=1 << 30)  # inputs and outputs many times as large as any L2
+CPU = Sizes(gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1)  # a copy larger than the caches of all but the largest servers
+FEWEST_BLOCKS = 3
+KINDS = {
+    "cpu": (("fp32", torch.float32), ("bf16", torch.bfloat16)),
+    "cuda": (("fp32", torch.float32), ("tf32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """A rate per second of `work` per call. `block_ms` [block][call]; empty where `reason` says why it was not measured."""
+
+    name: str
+    work: float
+    block_ms: list[list[float]]
+    reason: str = ""
+
+    @property
+    def best_per_s(self) -> float | None:
+        """Of the best block, by its median: one lucky reading of a clock makes no peak."""
+        return self.work / (min(median(block) for block in self.block_ms) / 1e3) if self.block_ms else None
+
+
+def measure(device: torch.device, sizes: Sizes | None = None) -> tuple[Peak, ...]:
+    """Every peak that this kind of device has. The names end in their units."""
+    sizes = sizes or (CUDA if device.type == "cuda" else CPU)
+    clock = clock_for(device)
+    found = []
+    for name, dtype in KINDS[device.type]:
+        with tf32(allowed=name == "tf32"):
+            found.append(measured(f"gemm_{name}_flops_per_s", gemm(device, dtype, sizes.gemm), clock, sizes))
+    return (*found, measured("copy_bytes_per_s", copy(device, sizes.copy_bytes), clock, sizes))
+
+
+def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
+    """A square matrix product: 2 * M * N * K FLOPs."""
+
+    def make() -> tuple[float, Call]:
+        generator = torch.Generator(device).manual_seed(0)
+        a, b = (torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2))  # [size, size]
+        out = torch.empty_like(a)
+        return 2.0 * size**3, lambda: torch.matmul(a, b, out=out)
+
+    return make
+
+
+def copy(device: torch.device, size_bytes: int) -> Make:
+    """Every byte is read once and written once."""
+
+    def make() -> tuple[float, Call]:
+        source = torch.ones(size_bytes // 4, dtype=torch.float32, device=device)  # [size]
+        target = torch.zeros_like(source)
+        return 2.0 * size_bytes, lambda: target.copy_(source)
+
+    return make
+
+
+def measured(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
+    """Not measured where it does not fit into memory or this device cannot do it."""
+    try:
+        work, call = make()
+        call_s = warm_up(call, clock, sizes.warm_up_s)
+        timer = clock.timer(call, call_s * 1e3)
+        calls = max(1, round(sizes.block_s / call_s))
+        blocks: list[list[float]] = []
+        end = time.monotonic() + sizes.most_s
+        while len(blocks) < FEWEST_BLOCKS or (len(blocks) < sizes.blocks and time.monotonic() < end):
+            blocks.append(timer.sample(calls).block_ms)
+    except RuntimeError as error:
+        return Peak(name=name, work=0.0, block_ms=[], reason=str(error).strip().partition("\n")[0][:200])
+    return Peak(name=name, work=work, block_ms=blocks)
+
+
+def warm_up(call: Call, clock: Clock, seconds: float) -> float:
+    """Seconds that a call takes once libraries are loaded and clocks have risen."""
+    call()
+    clock.finish()
+    spent: list[float] = []
+    while not spent or sum(spent) < seconds:
+        start = time.perf_counter()
+        call()
+        clock.finish()
+        spent.append(time.perf_counter() - start)
+    return median(spent)
+
+
+@contextmanager
+def tf32(*, allowed: bool) -> Iterator[None]:
+    """Whether fp32 products may be rounded to TF32, as on tensor cores."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if allowed else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -1,0 +1,78 @@
+"""`attnbench claims`: its verb parses and hands over, as those of cli.py do."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from ..errors import BadInput
+from . import flags
+from .flags import DEFAULT_ROOT, Device, Root
+
+PREFIX = "claims_"
+"""A shipped scenario whose name begins so takes part."""
+
+
+def claims(
+    runs: Annotated[
+        list[str] | None, typer.Option("--run", metavar="RUN", help="Judge this run instead of measuring anything; repeatable.")
+    ] = None,
+    device: flags.Where = None,
+    plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous, instead of each scenario's own.")] = None,
+    out: Root = DEFAULT_ROOT,
+    timeout: flags.Timeout = None,
+    wait: flags.Wait = False,
+    quiet: flags.Quiet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The ledger as one JSON object.")] = False,
+) -> None:
+    """Put what textbooks say of attention to the test: measure the scenarios claims_*, and print every statement with its verdict.
+
+    Progress and run folders go to stderr. Exit codes as those of attnbench run.
+    """
+    from ...reports.ledger import as_json as ledger_json
+    from ...reports.ledger import ledger_of, printed
+    from ..baselines import find_run
+    from ..show import echo
+
+    if runs and (device or plan or timeout is not None):
+        raise BadInput("--run judges what was measured; leave out --device, --plan and --timeout")
+    if runs:
+        folders, worst = [find_run(run, out) for run in runs], 0
+    else:
+        folders, worst = _measured(_changes(device, plan, timeout), out, wait=wait, quiet=quiet)
+    found = ledger_of(folders)
+    if as_json:
+        typer.echo(ledger_json(found))
+    else:
+        for part in printed(found):
+            echo(part)
+    raise typer.Exit(worst)
+
+
+def _changes(device: Device | None, plan: str | None, timeout: float | None) -> list[str]:
+    given = {"device": device, "plan": plan, "limits.timeout_s": timeout}
+    return [f"{field}={value}" for field, value in given.items() if value is not None]
+
+
+def _measured(changes: list[str], out: flags.Root, *, wait: bool, quiet: bool) -> tuple[list[flags.Root], int]:
+    """The folders, and the worst exit code. A signal ends the scenarios that are left, too."""
+    from .. import show
+    from ..run.begin import Manner, start_run
+    from ..run.choice import Choice
+    from ..scenario import load
+    from ..scenario.names import shipped
+
+    scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
+    progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
+    folders, worst = [], 0
+    for scenario in scenarios:
+        manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
+        try:
+            outcome = start_run(scenario, out, 0, Choice(), manner)
+        finally:
+            progress.end()
+        folders.append(outcome.path)
+        worst = max(worst, outcome.exit_code)
+        if outcome.signal is not None:
+            break
+    return folders, worst

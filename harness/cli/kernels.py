@@ -1,0 +1,78 @@
+"""`attnbench kernels`: its verbs parse and hand over, as those of cli.py do."""
+
+import sys
+from typing import Annotated, get_args
+
+import typer
+
+from ..errors import BadInput
+from .flags import DEFAULT_ROOT, AsJson, Quiet, Root
+
+LEGEND = (
+    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;\n"
+    "per SM: blocks x warps of the warps that it could hold; of causal and not, the worse.\n"
+)
+kernels_app = typer.Typer(help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@kernels_app.callback()
+def kernels() -> None:
+    """Look at our Triton kernels without a GPU."""
+
+
+@kernels_app.command("audit")
+def audit(
+    arch: Annotated[str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")] = "80,90,100",
+    dtype: Annotated[str | None, typer.Option(help="fp32, bf16, fp16; all by default.")] = None,
+    kernel: Annotated[str | None, typer.Option(help="forward, grad_q, grad_kv; all by default.")] = None,
+    out: Root = DEFAULT_ROOT,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile every tuned configuration to machine code and say what it takes: registers, spills, shared memory, occupancy.
+
+    Needs triton, and no GPU. Exit code 1 where a kernel spills, does not compile, or has no configuration that fits. Prints the run folder.
+    """
+    import json
+
+    from ...impls._triton_configs import KERNELS
+    from ...impls.problem import Dtype
+    from .. import show
+    from ..audit.architecture import capabilities
+    from ..audit.pool import Selection
+    from ..audit.progress import AuditProgress
+    from ..audit.run import audit as audit_kernels
+    from ..audit.table import tables
+    from ..audit.verdict import sentence
+
+    selection = Selection(
+        capabilities=capabilities(arch),
+        dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
+        kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
+    )
+    progress = show.JsonProgress() if as_json else show.QuietProgress() if quiet else AuditProgress()
+    try:
+        audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
+    finally:
+        progress.end()
+    if as_json:
+        typer.echo(json.dumps({"reason": "end", "run": str(audited.path), "verdicts": list(map(sentence, audited.verdicts))}))
+        raise typer.Exit(audited.exit_code)
+    if not quiet:
+        for drawn in tables(audited.rows):
+            show.echo_table(drawn)
+            typer.echo("")
+        typer.echo(LEGEND)
+        for verdict in audited.verdicts:
+            typer.echo(sentence(verdict))
+    typer.echo(audited.path)
+    raise typer.Exit(audited.exit_code)
+
+
+def _chosen(flag: str, text: str | None, usual: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """What stands between commas, each once. Raises BadInput."""
+    chosen = usual if text is None else tuple(dict.fromkeys(one.strip() for one in text.split(",")))
+    for one in chosen:
+        if one not in known:
+            raise BadInput(f"{flag}: no {one!r}; there are: {', '.join(known)}")
+    return chosen

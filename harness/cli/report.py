@@ -1,0 +1,136 @@
+"""`attnbench report`, `show` and `export`: what a run found, as a page, in the terminal, and for other programs."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...reports.exports import names  # imports no format, and no pandas
+from ..errors import BadInput, EnvironmentUnmet
+from .flags import DEFAULT_ROOT, Root, RunName
+
+STDOUT = "-"
+
+
+class Pages(StrEnum):
+    HTML = "html"
+    MD = "md"
+
+
+RunNames = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, or names under --out; 'latest' is the newest.")]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help="Default: report.html in the run folder or beside several runs; md goes to stdout."
+    ),
+]
+
+
+@contextmanager
+def written_to(path: Path, flag: str) -> Iterator[None]:
+    """Raises BadInput where the file cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be written ({error.strerror}); choose another place with {flag}") from None
+
+
+def report(
+    runs: RunNames,
+    out: Root = DEFAULT_ROOT,
+    output: Output = None,
+    format_: Annotated[Pages, typer.Option("--format", help="html, or md for pull requests and job summaries.")] = Pages.HTML,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", metavar="DIR", help="Also write every figure into this folder, as SVG and PNG.")
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+) -> None:
+    """Write the report of one run or of several, one self-contained file, and print its path."""
+    from ..baselines import find_run
+    from ..store import write_whole
+
+    paths = [find_run(run, out) for run in runs]
+    if figures is not None:
+        from ...reports.figures import write_figures
+
+        with written_to(figures, "--figures DIR"):
+            for path in write_figures(paths, figures):
+                typer.echo(path, err=True)
+    if format_ is Pages.MD:
+        from ...reports.markdown import markdown
+
+        text = markdown(paths)
+        if output is None:
+            typer.echo(text, nl=False)
+        else:
+            with written_to(output, "--output FILE"):
+                write_whole(output, text)
+            typer.echo(output)
+        return
+    from ...reports.html import write
+
+    with written_to(output or paths[0], "--output FILE"):
+        page = write(paths, output)
+    typer.echo(page)
+    if open_it:
+        typer.launch(page.resolve().as_uri())
+
+
+def show(
+    run: RunName = "latest",
+    sections: Annotated[str, typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers.")] = "",
+    out: Root = DEFAULT_ROOT,
+) -> None:
+    """Print what a run found: its answers, and the tables behind them."""
+    from ...reports import terminal
+    from ..baselines import find_run
+    from ..show import echo
+
+    wanted = sections.split(",") if sections else terminal.USUAL
+    unknown = [name for name in wanted if name not in terminal.names()]
+    if unknown:
+        raise BadInput(f"--sections: no section {unknown[0]!r}; there are: {', '.join(terminal.names())}")
+    for part in terminal.shown([find_run(run, out)], wanted):
+        echo(part)
+
+
+def export(
+    runs: RunNames,
+    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(names())}.")] = "csv",
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE|-", help="Written whole or not at all; - is stdout, the default.")
+    ] = STDOUT,
+    out: Root = DEFAULT_ROOT,
+) -> None:
+    """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs. docs/exports.md has the formats."""
+    from ...reports.exports import NotExportable, PackageMissing
+    from ...reports.exports import export as exported
+    from ..baselines import find_run
+    from ..store import write_whole
+
+    if format_ not in names():
+        raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
+    try:
+        done = exported([find_run(run, out) for run in runs], format_)
+    except NotExportable as error:
+        raise BadInput(f"export: {error}") from None
+    except PackageMissing as error:
+        raise EnvironmentUnmet(str(error)) from None
+    if output == STDOUT:
+        _refuse_bytes_in_terminal(done.content, format_)
+        typer.echo(done.content, nl=False)
+    else:
+        with written_to(Path(output), "--output FILE"):
+            write_whole(Path(output), done.content)
+        typer.echo(output)
+    for note in done.notes:
+        typer.echo(f"note: {note}", err=True)
+
+
+def _refuse_bytes_in_terminal(content: str | bytes, format_: str) -> None:
+    if isinstance(content, bytes) and sys.stdout.isatty():
+        raise BadInput(f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE")

@@ -1,0 +1,300 @@
+"""The command line as a user meets it: what goes where, and with which exit code."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from attnbench.impls.source import EXACTNESS
+from tests.conftest import ROOT, command_line, environment
+
+SMALL = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu", "--plan", "quick")
+
+
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory) -> Path:
+    """A small run with two backends and two head counts."""
+    folder = tmp_path_factory.mktemp("run")
+    flags = ["--backends", "naive,fused", "--batch", "1", "--seq-len", "64,128", "--d-model", "32", "--heads", "1,2", "--device", "cpu"]
+    done = subprocess.run(
+        command_line("run", *flags, "--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"),
+        cwd=folder, env=environment(), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.count("\n") == 1
+    return Path(done.stdout.strip()) if Path(done.stdout.strip()).is_absolute() else folder / done.stdout.strip()
+
+
+def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench, tmp_path):
+    done = attnbench("run", "--backends", "fused,sdpa", *SMALL)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    assert (tmp_path / line / "rows.jsonl").exists()
+    assert "2 cases" in done.stderr
+    assert "fused-b1-n64-d32-h2-fp32-forward-core" in done.stderr
+    assert "2 ok" in done.stderr
+    assert f"next: attnbench report {line}" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_quiet_says_nothing_but_the_folder(attnbench):
+    done = attnbench("run", "--backends", "sdpa", *SMALL, "--quiet")
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_json_progress_is_one_object_per_line(attnbench):
+    done = attnbench("run", "--backends", "sdpa", *SMALL, "--json")
+    messages = [json.loads(line) for line in done.stdout.splitlines()]
+    assert messages[0]["reason"] == "begin"
+    assert messages[-1]["reason"] == "end"
+    assert messages[-1]["statuses"] == {"ok": 1}
+    assert [message["row"]["status"] for message in messages if message["reason"] == "finished"] == ["ok"]
+
+
+def test_rows_follow_the_documented_format(finished_run):
+    documented = {
+        name.strip("`")
+        for line in (ROOT / "docs" / "format.md").read_text().split("## rows.jsonl")[1].split("## run.json")[0].splitlines()
+        if line.startswith("| `")
+        for name in line.split("|")[1].replace(",", " ").split()
+    }
+    for line in (finished_run / "rows.jsonl").read_text().splitlines():
+        assert set(json.loads(line)) == documented
+
+
+def test_cases_of_a_group_share_a_session(finished_run):
+    rows = [json.loads(line) for line in (finished_run / "rows.jsonl").read_text().splitlines()]
+    assert len(rows) == 8
+    by_problem = {}
+    for row in rows:
+        by_problem.setdefault((row["seq_len"], row["heads"]), set()).add(row["session"])
+    assert all(len(sessions) == 1 for sessions in by_problem.values())
+    assert len(set.union(*by_problem.values())) == 4
+
+
+def test_predicted_bytes_are_the_measured_ones(finished_run):
+    for line in (finished_run / "rows.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        assert abs(row["peak_bytes"] - row["predicted_peak_bytes"]) <= 16, row["case"]
+
+
+def test_dry_run_shows_predicted_bytes_and_writes_nothing(attnbench, tmp_path):
+    done = attnbench("run", "--backends", "fused,sdpa:cudnn", *SMALL, "--dry-run")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    (fused,) = [line for line in lines if line.startswith("fused-")]
+    assert str(2 * 2 * 64 * 64 * 4).replace("65536", "65,536") in fused
+    (cudnn,) = [line for line in lines if line.startswith("sdpa:cudnn-")]
+    assert "unsupported" in cudnn
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_and_skip_choose_cases(attnbench):
+    done = attnbench("run", "--backends", "naive,fused,sdpa", *SMALL, "--only", "fused", "--only", "sdpa", "--skip", "sd*", "--dry-run")
+    assert "fused-b1" in done.stdout
+    assert "sdpa-b1" not in done.stdout
+    assert "naive-b1" not in done.stdout
+
+
+def test_nothing_selected_is_exit_code_5(attnbench, tmp_path):
+    done = attnbench("run", "--backends", "fused", *SMALL, "--only", "nothing-like-it")
+    assert done.returncode == 5
+    assert "match parts of case ids such as fused-b1-n64" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")  # noqa: PTH110
+def test_a_missing_gpu_is_exit_code_4_and_never_a_silent_cpu_run(attnbench, tmp_path):
+    done = attnbench("run", "--backends", "fused", *SMALL[:-4], "--device", "cuda")
+    assert done.returncode == 4
+    assert "no cuda device" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+BAD = [
+    (["run"], "nothing to run"),
+    (["run", "quickstart", "--heads", "4"], "--heads"),
+    (["run", "no_such_scenario"], "no_such_scenario"),
+    (["run", "--backends", "fussed", *SMALL], "did you mean fused"),
+    (["run", "--backends", "fused", "--seq-len", "0"], "seq_len"),
+    (["run", "--backends", "fused", "--seq-len", "64", "--d-model", "30", "--heads", "4", "--batch", "1"], "multiple of heads"),
+    (["run", "quickstart", "--set", "grid.head=[1]"], "grid.head"),
+    (["run", "quickstart", "--set", "plan"], "="),
+    (["run", "quickstart", "--timeout", "-1"], "timeout_s"),
+    (["run", "quickstart", "--plan", "quikc"], "quick"),
+    (["run", "--resume", "nothing"], "no such run"),
+    (["run", "--resume", "nothing", "--backends", "fused"], "--resume"),
+    (["run", "quickstart", "--retry-failed"], "--resume"),
+    (["run", "--device", "tpu", "quickstart"], "tpu"),
+    (["run", "quickstart", "--no-such-flag"], "no-such-flag"),
+    (["report", "nothing"], "no such run"),
+    (["export", "nothing"], "no such run"),
+    (["export", "latest", "--format", "xml"], "xml"),
+    (["validate", "missing.yaml"], "missing.yaml"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: " ".join(value[:4]) if isinstance(value, list) else "")
+def test_bad_input_is_exit_code_2_in_words_and_leaves_nothing(attnbench, tmp_path, arguments, words):
+    done = attnbench(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_misspelt_key_is_one_line_with_its_place(attnbench, tmp_path):
+    text = (ROOT / "scenarios" / "quickstart.yaml").read_text().replace("\nbackends:", "\nbackend:", 1)
+    (tmp_path / "mine.yaml").write_text(text)
+    done = attnbench("run", "mine.yaml")
+    line = 1 + text.splitlines().index(next(line for line in text.splitlines() if line.startswith("backend:")))
+    assert done.returncode == 2
+    assert done.stderr == f"mine.yaml:{line}:1: backend: not a field of a scenario; did you mean backends?\n"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+def test_listing_and_help_do_not_import_torch(attnbench, finished_run):
+    code = (
+        "import sys; from attnbench.harness.cli.app import app\n"
+        "try: app(sys.argv[1:])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'pandas', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    for arguments in (
+        ["--help"],
+        ["run", "--help"],
+        ["list", "scenarios"],
+        ["list", "runs", "--out", str(finished_run.parent)],
+        ["validate", "quickstart"],
+    ):
+        done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment(), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_lists_show_what_there_is(attnbench, finished_run):
+    scenarios = attnbench("list", "scenarios").stdout
+    assert all(name in scenarios for name in ("quickstart", "memory_wall", "head_cost", "backends", "training"))
+    backends = attnbench("list", "backends", "--device", "cpu").stdout
+    assert "sdpa:cudnn" in backends
+    assert "torch has the cudnn kernel for CUDA only" in backends
+    assert "no_such_package_for_attnbench" in backends
+    results = {line.split()[0]: next(word for word in line.split() if word in EXACTNESS) for line in backends.splitlines()[1:]}
+    assert {name: results[name] for name in ("fused", "linformer:64", "rnn", "needs_package")} == {
+        "fused": "exact",
+        "linformer:64": "approximate",
+        "rnn": "other",
+        "needs_package": "exact",
+    }
+    runs = attnbench("list", "runs", "--out", finished_run.parent).stdout
+    assert finished_run.name in runs
+    assert "8 ok" in runs
+
+
+def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
+    code = "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False); print(*sys.modules)"
+    command = [sys.executable, "-c", code, "list", "backends", "--device", "cpu"]
+    done = subprocess.run(command, env=environment({"ATTNBENCH_BACKENDS": ""}), capture_output=True, text=True, check=True)
+    *listed, modules = done.stdout.splitlines()
+    assert any(line.startswith("torch_mha") and "in scope layer only" in line for line in listed)
+    assert any(line.split()[:2] == ["fused", "eager"] for line in listed)
+    assert not {"torch._inductor.compile_fx", "transformers"} & set(modules.split())
+
+
+def test_schema_is_the_committed_one(attnbench):
+    assert json.loads(attnbench("schema").stdout) == json.loads((ROOT / "scenarios" / "schema.json").read_text())
+
+
+def test_doctor_says_what_this_machine_can_measure(attnbench):
+    done = attnbench("doctor", "--json")
+    facts = json.loads(done.stdout)
+    assert facts["environment"]["torch"]
+    assert {finding["about"] for finding in facts["findings"]} >= {"gpu", "cpu", "memory"}
+    assert done.returncode == (4 if any(finding["grade"] == "bad" for finding in facts["findings"]) else 0)
+    assert "memory" in attnbench("doctor").stdout
+
+
+def test_report_prints_the_path_of_one_file(attnbench, finished_run, tmp_path):
+    done = attnbench("report", finished_run)
+    assert done.stdout.splitlines() == [str(finished_run / "report.html")]
+    assert (finished_run / "report.html").read_text().startswith("<!DOCTYPE html>")
+    elsewhere = attnbench("report", finished_run, "-o", tmp_path / "page.html")
+    assert elsewhere.stdout.strip() == str(tmp_path / "page.html")
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "md"])
+def test_export_is_one_row_per_case(attnbench, finished_run, format_):
+    text = attnbench("export", finished_run, "--format", format_).stdout
+    if format_ == "json":
+        rows = json.loads(text)
+        assert len(rows) == 8
+        assert rows[0]["latency_ms"] > 0
+    elif format_ == "csv":
+        assert text.count("fused-b1-n64-d32-h2-fp32-forward-core") == 1
+        assert len(text.splitlines()) == 9
+    else:
+        assert sum(line.startswith("| fused |") for line in text.splitlines()) == 4
+
+
+def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run):
+    code = (
+        "import sys, attnbench\n"
+        "assert not {'torch', 'pandas', 'pydantic'} & set(sys.modules)\n"
+        f"frame = attnbench.load({str(finished_run)!r})\n"
+        "assert len(frame) == 8 and frame.latency_ms.gt(0).all()\n"
+        "assert 'torch' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_several_scenarios_are_several_runs(attnbench, tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"name: {name}\nquestion: which?\nbackends: [sdpa]\ngrid: {{batch: 1, seq_len: 32, d_model: 16, heads: 1}}\n"
+            "plan: {processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}\n"
+        )
+    done = attnbench("run", "one.yaml", "two.yaml", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    assert [line.split("-")[1] for line in done.stdout.splitlines()] == ["one", "two"]
+
+
+def test_latency_can_be_left_out(attnbench, tmp_path):
+    done = attnbench("run", "--backends", "fused", *SMALL, "--set", "measure=[memory]")
+    row = json.loads((tmp_path / done.stdout.strip() / "rows.jsonl").read_text())
+    assert row["status"] == "ok"
+    assert row["block_ms"] is None
+    assert row["peak_bytes"] > 0
+
+
+def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
+    flags = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "1,2,4", "--device", "cpu")
+    done = attnbench(
+        "run",
+        "--backends",
+        "fused,sdpa",
+        *flags,
+        "--set",
+        "contrast=[heads]",
+        "--set",
+        "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}",
+    )
+    rows = [json.loads(line) for line in (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()]
+    assert len(rows) == 6
+    assert len({row["session"] for row in rows}) == 1
+    assert {len(row["block_ms"]) for row in rows} == {2}
+    assert {row["processes"] for row in rows} == {2}
+    assert {row["stop"] for row in rows} <= {"ci", "blocks"}
+
+
+def test_an_interrupted_pipe_ends_quietly():
+    process = subprocess.Popen(command_line("schema"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    process.stdout.close()
+    time.sleep(0.1)
+    assert b"Traceback" not in process.communicate()[1]

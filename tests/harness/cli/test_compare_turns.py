@@ -1,0 +1,91 @@
+"""`attnbench compare --turns` and margins by noise, as a user meets them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.cli.margins import read_margins
+from attnbench.reports.compare import NotComparable, compare_turns
+from attnbench.reports.floor import FILE
+from tests.reports.fake_pairs import fake_run
+
+GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
+    """Four runs of the same code, four more, and four of code that is slower by a quarter; one process each, as quick runs have."""
+    sides = {"base": (1, 1.0), "head": (11, 1.0), "slow": (21, 1.25)}
+    for name, (seed, ratio) in sides.items():
+        for turn in range(4):
+            fake_run(tmp_path / name, seed + turn, ratio, processes=1, blocks=6)
+    return tmp_path / "base", tmp_path / "head", tmp_path / "slow"
+
+
+def test_equals_pass_and_a_slower_one_is_a_regression(attnbench, folders) -> None:
+    base, head, slow = folders
+    done = attnbench("compare", base, head, "--turns", *GATE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "of 4 turns of one run each" in done.stdout
+    assert "slower in 0" in done.stdout
+    done = attnbench("compare", base, slow, "--turns", *GATE)
+    assert done.returncode == 3
+    assert "slower in 6" in done.stdout
+    # The same runs one by one decide nothing: each has one process.
+    done = attnbench("compare", next(base.iterdir()), next(slow.iterdir()), *GATE)
+    assert "undecided in 6" in done.stdout
+
+
+def test_json_says_how_many_turns(attnbench, folders) -> None:
+    found = json.loads(attnbench("compare", folders[0], folders[1], "--turns", "--format", "json").stdout)
+    assert found["turns"] == 4
+    assert found["base"]["run"].startswith("4 runs, ")
+    assert all(one["paired"] for one in found["cases"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("base", "--turns"), "--turns: one folder of runs"),
+        (("base", "absent", "--turns"), "absent: no runs in this folder"),
+        (("base", "few", "--turns"), "base has 4 runs and new 1; wanted as many"),
+        (("base", "head", "--turns", "--gate", "latency: loud"), "wanted a percentage from 0%, or noise"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(attnbench, folders, tmp_path: Path, arguments, said: str) -> None:
+    shutil.copytree(next(folders[1].iterdir()), tmp_path / "few" / next(folders[1].iterdir()).name)
+    done = attnbench("compare", *arguments)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert said in done.stderr
+
+
+def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(attnbench, folders) -> None:
+    assert read_margins("latency: noise, peak_bytes: 0%") == {"latency": None, "peak_bytes": 0.0}
+    base, _, slow = folders
+    margins = {}
+    for noise in (None, 0.1, 0.4):
+        if noise is not None:
+            line = {"schema": 1, "device": "cpu", "started_utc": f"2026-11-21T10:00:0{int(10 * noise)}+00:00"}
+            line |= {"environment": {"cpu": "Imaginary CPU 9000"}, "paired_noise_ratio": 0.01, "run_noise_ratio": noise}
+            with (base / FILE).open("a") as file:
+                file.write(json.dumps(line) + "\n")
+        done = attnbench("compare", base, slow, "--turns", "--gate", "latency: noise", "--format", "json")
+        found = json.loads(done.stdout)
+        assert found["gate"]["margins"] == {"latency": None}
+        (margins[noise],) = {one["margin_ratio"] for one in found["cases"] if one["metric"] == "latency"}
+        assert done.returncode == (0 if noise == 0.4 else 3)  # 25 % slower: within the largest margin, beyond the others
+    # Twice the noise of a ratio of two processes, which the mean of four turns has half of; 3 % at least, 25 % at most.
+    assert margins == {None: 0.03, 0.1: pytest.approx(0.1), 0.4: pytest.approx(0.25)}
+
+
+def test_runs_of_a_side_must_come_from_one_device(folders) -> None:
+    base, head, _ = (sorted(folder.iterdir()) for folder in folders)
+    meta = json.loads((head[2] / "run.json").read_text())
+    meta["environment"]["cpu"] = "Another CPU"
+    (head[2] / "run.json").write_text(json.dumps(meta))
+    with pytest.raises(ValueError, match="different devices"):
+        compare_turns(base, head, None)
+    with pytest.raises(NotComparable, match="as many"):
+        compare_turns(base, head[:2], None)

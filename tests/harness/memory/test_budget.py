@@ -1,0 +1,85 @@
+"""The budget holds, and only memory errors are taken for memory errors."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from attnbench.harness.memory.budget import is_out_of_memory
+from tests.conftest import environment
+
+
+def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_relax_lifts_it():
+    code = """
+import torch
+from attnbench.harness.memory.budget import Budget, is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+try:
+    torch.empty(200 << 20, dtype=torch.uint8)
+except RuntimeError as error:
+    assert is_out_of_memory(error), error
+else:
+    raise SystemExit("the budget did not hold")
+budget.relax()
+torch.empty(200 << 20, dtype=torch.uint8)
+budget.tighten()
+del kept
+torch.empty(200 << 20, dtype=torch.uint8)
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
+    code = """
+import mmap
+import torch
+from attnbench.harness.memory.budget import Budget, is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+with budget.for_code():
+    libraries = mmap.mmap(-1, 1 << 30)
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+for step in ("after loading", "after loading has failed"):
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8)
+    except RuntimeError as error:
+        assert is_out_of_memory(error), error
+    else:
+        raise SystemExit(f"the budget did not hold {step}")
+    try:
+        with budget.for_code():
+            left_behind = mmap.mmap(-1, 1 << 30)
+            left_behind.close()
+            raise KeyError
+    except KeyError:
+        pass
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (MemoryError(), True),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"
+            ),
+            True,
+        ),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (ValueError("CUDA out of memory"), False),
+    ],
+)
+def test_only_memory_errors_are_out_of_memory(error, expected):
+    assert is_out_of_memory(error) is expected

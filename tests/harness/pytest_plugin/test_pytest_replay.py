@@ -1,0 +1,91 @@
+"""Samples as rounds: nothing is lost to the clock, and what is missing stays missing."""
+
+import json
+
+import pytest
+
+from attnbench.harness.case import Case
+from attnbench.harness.pytest_plugin.replay import Playback, extra_info, parameters, samples_ms, shape
+from attnbench.harness.pytest_plugin.settings import expected_statuses, in_words_of_pytest
+from attnbench.harness.record import Record, Status
+from attnbench.impls.problem import Problem
+
+CASE = Case(backend="sdpa:flash", problem=Problem(batch=2, seq_len=4096, d_model=512, heads=8, dtype="bf16", causal=True))
+
+
+def record(**more: object) -> Record:
+    return Record(case=CASE, device="cuda", attempt=1, status=Status.OK, **more)  # type: ignore[arg-type]
+
+
+class Rounds:
+    """What pytest-benchmark does with its clock."""
+
+    def __init__(self, clock) -> None:
+        self.clock, self.durations_s = clock, []
+
+    def pedantic(self, target, setup, rounds, iterations):
+        assert iterations == 1
+        for _ in range(rounds):
+            setup()
+            begin = self.clock()
+            target()
+            self.durations_s.append(self.clock() - begin)
+
+
+def test_every_round_lasts_exactly_as_long_as_its_sample_however_many_came_before():
+    samples = [1e-7 * 1.1**power for power in range(200)] + [0.1 + 0.2] * 3
+    playback = Playback()
+    rounds = Rounds(playback.read)
+    playback.replay(rounds, samples)
+    assert rounds.durations_s == [sample / 1e3 for sample in samples]
+    playback.replay(rounds, [5.0])
+    assert rounds.durations_s[-1] == 0.005
+
+
+def test_samples_keep_their_order_over_blocks_and_processes():
+    assert samples_ms(record(block_ms=[[[3.0, 1.0], [2.0]], [[9.0]]])) == [3.0, 1.0, 2.0, 9.0]
+    assert samples_ms(record()) == []
+
+
+def test_what_was_not_measured_is_null():
+    info = extra_info(record(), "a-run")
+    missing = {
+        "latency_ms",
+        "latency_low_ms",
+        "latency_high_ms",
+        "stop",
+        "peak_bytes",
+        "error_ratio",
+        "utilization_tier",
+        "utilization_ratio",
+    }
+    assert {name for name in missing if info[name] is None} == missing
+    single = extra_info(record(block_ms=[[[2.0, 4.0]]]), "a-run")  # one block has a value and no interval
+    assert (single["latency_ms"], single["latency_low_ms"], single["latency_high_ms"]) == (pytest.approx(3.0), None, None)
+    json.dumps(single, allow_nan=False)
+
+
+def test_utilization_is_the_mean_of_the_eager_windows_in_the_tiers_own_measure():
+    counters = ((0.5, "eager"), (0.75, "eager"), (1.0, "graph"))
+    windows = [{"way": way, "sm_active_ratio": ratio, "kernel_busy_ratio": 1.0} for ratio, way in counters]
+    assert extra_info(record(windows=windows, utilization_tier="gpm"), "a-run")["utilization_ratio"] == 0.625
+    assert extra_info(record(windows=windows, utilization_tier="busy"), "a-run")["utilization_ratio"] == 1.0
+    assert extra_info(record(windows=windows, utilization_tier="derived"), "a-run")["utilization_ratio"] is None
+
+
+def test_names_and_parameters_come_from_the_problem():
+    assert shape(CASE) == "b2-n4096-d512-h8-bf16-causal-forward-core"
+    assert parameters(CASE) == json.loads(json.dumps(parameters(CASE)))
+    assert (parameters(CASE)["backend"], parameters(CASE)["heads"]) == ("sdpa:flash", 8)
+
+
+def test_expected_oom_covers_the_predicted_one():
+    assert expected_statuses("oom, timeout") == {Status.OOM, Status.PREDICTED_OOM, Status.TIMEOUT}
+    assert expected_statuses("predicted_oom") == {Status.PREDICTED_OOM}
+    assert expected_statuses("") == frozenset()
+
+
+def test_messages_name_the_options_of_pytest():
+    assert in_words_of_pytest("raise it with --timeout, or --set a=b") == "raise it with --attnbench-timeout, or --attnbench-set a=b"
+    untouched = "attnbench run --resume; --settle; --attnbench-set; x--set"
+    assert in_words_of_pytest(untouched) == untouched
