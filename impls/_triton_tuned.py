@@ -101,7 +101,7 @@ def read(path: Path = FILE) -> dict[Kind, Choice]:
     return choices
 
 
-def merge(new: Iterable[Choice], path: Path = FILE) -> None:
+def merge(new: Iterable[Choice], path: Path) -> None:
     """Adds choices to the file; of one kind the newest stays."""
     choices = read(path) | {choice.kind: choice for choice in new}
     entries = [_entry(choices[kind]) for kind in sorted(choices)]

@@ -1,4 +1,4 @@
-"""`attnbench claims`: its verb parses and hands over, as those of cli.py do."""
+"""`attnbench claims`: its verb parses and hands over, as those of app.py do."""
 
 import sys
 from typing import Annotated

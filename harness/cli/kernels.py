@@ -1,12 +1,15 @@
-"""`attnbench kernels`: its verbs parse and hand over, as those of cli.py do."""
+"""`attnbench kernels`: its verbs parse and hand over, as those of app.py do."""
 
 import sys
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from ..errors import BadInput
 from .flags import DEFAULT_ROOT, AsJson, Quiet, Root
+
+if TYPE_CHECKING:
+    from ...impls._triton_tuned import Choice, Kind
 
 LEGEND = (
     "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;\n"
@@ -67,6 +70,34 @@ def audit(
             typer.echo(sentence(verdict))
     typer.echo(audited.path)
     raise typer.Exit(audited.exit_code)
+
+
+@kernels_app.command("keep")
+def keep(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of the backend triton on a GPU.")], out: Root = DEFAULT_ROOT
+) -> None:
+    """Take the configurations that runs found fastest into the table that ships with the backend, so that nobody need time them again.
+
+    A choice replaces an older one for the same kind of problem. Commit the file that is printed, and the runs that chose.
+    """
+    from ...impls._triton_tuned import FILE, merge
+    from ..audit.keep import choices
+    from ..baselines import find_run
+
+    found: dict[Kind, Choice] = {}
+    for run in runs:
+        chosen, notes = choices(find_run(run, out))
+        found |= chosen
+        for note in notes:
+            typer.echo(note, err=True)
+    if not found:
+        raise BadInput(f"{' '.join(runs)}: nothing was timed to choose by; run `attnbench run kernel_sweep --device cuda` first")
+    try:
+        merge(found.values(), FILE)
+    except OSError as error:
+        raise BadInput(f"{FILE}: cannot be written ({error.strerror}); keep choices from a checkout of your own") from None
+    typer.echo(f"{len(found)} kinds of problem", err=True)
+    typer.echo(FILE)
 
 
 def _chosen(flag: str, text: str | None, usual: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:

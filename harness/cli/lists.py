@@ -1,4 +1,4 @@
-"""`attnbench list`: its verbs parse and hand over, as those of cli.py do."""
+"""`attnbench list`: its verbs parse and hand over, as those of app.py do."""
 
 from typing import Annotated
 
