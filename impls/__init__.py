@@ -9,7 +9,8 @@ from .source import BadBackend
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
-    from .layer import MultiHeadAttention, make_weights
+    from .layer import make_weights
+    from .module import MultiHeadAttention
 
 __all__ = [
     "Backend",
@@ -36,7 +37,7 @@ _NEED_TORCH = {
     "Inputs": ".backend",
     "Weights": ".backend",
     "make_inputs": ".backend",
-    "MultiHeadAttention": ".layer",
+    "MultiHeadAttention": ".module",
     "make_weights": ".layer",
 }
 
