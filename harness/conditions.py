@@ -9,11 +9,12 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
-
-import torch
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .nvml import Answer, Device, clock_event_reasons, identity, open_gpu, temperature_c
+
+if TYPE_CHECKING:
+    import torch
 
 DISTURBED_SHARE = 0.05
 """Of a block's time: beyond it, time that our threads had to wait, or that the hypervisor took, flags the block as contended."""
@@ -87,7 +88,7 @@ class DeviceConditions:
         return {name: int(answer.value) for name, answer in answers.items() if answer.value is not None}
 
 
-def conditions_for(device: torch.device) -> Conditions:
+def conditions_for(device: "torch.device") -> Conditions:
     return DeviceConditions(identity(device)) if device.type == "cuda" else HostConditions()
 
 

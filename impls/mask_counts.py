@@ -2,9 +2,7 @@
 
 from functools import lru_cache
 
-import torch
-
-from .masks import BLOCK, CHUNK_PAIRS, block_table, kept, padded_length
+from .mask_rules import BLOCK, block_table, padded_length
 from .problem import Problem, sum_of_range
 
 
@@ -121,6 +119,10 @@ def _rows_of_blocks(p: Problem) -> list[tuple[range, int, list[int]]]:
 @lru_cache(maxsize=64)
 def _counted(p: Problem) -> tuple[int, int, int]:
     """Pairs, queries and keys of one entry, looked at one by one."""
+    import torch  # for this mask alone: whoever counts others starts without it
+
+    from .masks import CHUNK_PAIRS, kept
+
     pairs = queries = 0
     keys = torch.zeros(p.kv_seq_len, dtype=torch.bool)
     for first in range(0, p.seq_len, max(1, CHUNK_PAIRS // p.kv_seq_len)):

@@ -1,27 +1,14 @@
-"""Which (query, key) pairs a problem's mask keeps: each kind by its rule, so that any part of it can be made anywhere.
-
-    none      all pairs
-    padding   a batch of sequences of unequal length: entry b keeps its first 3/4, 4/4, 2/4, 3/4, 3/4, 4/4, ... of the keys
-    random    stands for any mask that is given as a matrix: half of all pairs, by a hash of (query, key), and none for every 16th query
-    local     keys at most `window` positions away (Beltagy et al. 2020, Longformer)
-    strided   keys whole multiples of `window` away (Child et al. 2019, Sparse Transformer, its second head)
-    blocks    per block of 64 queries, `window` blocks of 64 keys: its own, and others drawn with a fixed seed (Zaheer et al. 2020, BigBird)
-
-The last three place query i at key i + causal_offset. `causal` takes away what lies after it, from every kind.
-"""
+"""Which (query, key) pairs a problem's mask keeps, as tensors: any part of it, anywhere, by the rule of its kind (mask_rules.py)."""
 
 from collections.abc import Sequence
-from functools import lru_cache
-from random import Random
 
 import torch
 from torch import Tensor
 
+from .mask_rules import BLOCK, block_table, padded_length
 from .problem import Problem
 
-PADDED_QUARTERS = (3, 4, 2, 3)
 BLIND_EVERY = 16
-BLOCK = 64
 MULTIPLIERS = (-7046029254386353131, -4658895280553007687)  # of splitmix64 (Steele et al. 2014), as signed numbers
 CHUNK_PAIRS = 1 << 22  # of a random mask made at a time: its hash takes 8 bytes a pair
 
@@ -57,11 +44,6 @@ def _seen(p: Problem, rows: Tensor, keys: Tensor, entries: Sequence[int]) -> Ten
     return (wanted[:, :, None] == (keys // BLOCK)[None, None]).any(1)[None]
 
 
-def padded_length(problem: Problem, entry: int) -> int:
-    """How many keys this entry of the batch has."""
-    return -(-problem.kv_seq_len * PADDED_QUARTERS[entry % len(PADDED_QUARTERS)] // 4)
-
-
 def _random(rows: Tensor, n_kv: int) -> Tensor:
     made = torch.empty(rows.numel(), n_kv, dtype=torch.bool, device=rows.device)
     keys = torch.arange(n_kv, device=rows.device)
@@ -72,32 +54,6 @@ def _random(rows: Tensor, n_kv: int) -> Tensor:
         mixed.bitwise_xor_(mixed >> 32).mul_(MULTIPLIERS[1])
         made[first : first + chunk] = (mixed < 0) & (some % BLIND_EVERY != BLIND_EVERY - 1)[:, None]
     return made
-
-
-def block_table(problem: Problem) -> list[list[int]]:
-    """For each block of queries, in order of position: the blocks of keys that it sees, filled up with -1 to equal lengths."""
-    p = problem
-    first, last = p.causal_offset // BLOCK, (p.causal_offset + p.seq_len - 1) // BLOCK
-    key_blocks = -(-p.kv_seq_len // BLOCK)
-    table = [drawn_blocks(own, own if p.causal else key_blocks, p.window) for own in range(first, last + 1)]
-    return [blocks + [-1] * (p.window - len(blocks)) for blocks in table]
-
-
-def drawn_blocks(own: int, others: int, wanted: int) -> list[int]:
-    """The own block, and up to `wanted` - 1 of the blocks 0 .. others - 1 (those before it, in a causal problem), in ascending order."""
-    return list(_drawn(own, others, wanted))
-
-
-@lru_cache(maxsize=1 << 16)
-def _drawn(own: int, others: int, wanted: int) -> tuple[int, ...]:
-    candidates = others - (own < others)
-    if candidates < wanted:
-        return tuple(sorted({own, *range(others)}))
-    draw = Random(own).random  # the one method whose numbers Python promises to keep
-    found = {own}
-    while len(found) < wanted:
-        found.add(int(draw() * others))
-    return tuple(sorted(found))
 
 
 def blind_rows(problem: Problem, rows: Tensor) -> Tensor | None:

@@ -15,7 +15,7 @@ from torch.nn.functional import pad
 from ._sparse import padded
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks import padded_length
+from .mask_rules import padded_length
 from .problem import Problem
 
 EXACTNESS = "approximate"

@@ -29,7 +29,7 @@ class Problem:
 
     `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds the projections and W_O.
     `causal_align` says which corner the triangle starts from; it must be given where kv_seq_len != seq_len.
-    `mask` is one of masks.py, beside `causal`; `window` is its size where it has one: keys to either side (local, 128 if not given), the
+    `mask`: one of mask_rules.py, beside `causal`; `window` is its size where it has one: keys to either side (local, 128 if not given), the
     stride (strided, the root of kv_seq_len) or the number of blocks (blocks, 4); 0 for all others.
     Nothing assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
     """

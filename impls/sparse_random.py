@@ -9,7 +9,7 @@ from torch import Tensor
 from ._sparse import padded, wants, within_blocks
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .masks import BLOCK, block_table
+from .mask_rules import BLOCK, block_table
 from .problem import Problem
 
 MASKS = ("blocks",)

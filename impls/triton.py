@@ -10,7 +10,7 @@ from torch import Tensor
 from ._triton_configs import SMALLEST_BLOCK, WIDEST, Config
 from .backend import Call, Inputs, Weights
 from .layer import Attend, as_call, split_heads
-from .masks import padded_length
+from .mask_rules import padded_length
 from .problem import Problem
 from .sizes import Sizes
 

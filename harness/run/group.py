@@ -10,17 +10,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..blocks import Sampler
 from ..case import Case, reported_pairs
 from ..costs import known
 from ..record import Record, Status
-from ..steady import Way
 from ..telemetry.timeline import Timeline
 from ..tier import tier_of
-from ..worker.blocks import Sampler
 from .crew import Crew, Terms
 from .spawn import Fault
+
+if TYPE_CHECKING:
+    from ..steady import Way  # its module brings torch
 
 REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
 COMPILE_TIMES = 5  # and so many times compiling: the first kernel on a machine takes half a minute of two idle cores
@@ -130,7 +132,7 @@ class GroupRun:
                     self.states[name].repeats += 1
             yield from self._close(number, opened)
 
-    def _window(self, number: int, name: str, way: Way) -> Iterator[Record]:
+    def _window(self, number: int, name: str, way: "Way") -> Iterator[Record]:
         timeline = self.means.timeline
         if timeline:
             timeline.go(name, self.means.crew.pids())
@@ -141,7 +143,7 @@ class GroupRun:
             if timeline:
                 timeline.quiet()
 
-    def _ways(self) -> tuple[Way, ...]:
+    def _ways(self) -> "tuple[Way, ...]":
         return ("eager", "graph") if "graphs" in self.terms.measure and self.terms.device == "cuda" else ("eager",)
 
     def finish(self) -> Iterator[Record]:

@@ -22,6 +22,7 @@ from torch import Tensor
 from ...impls import load
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
+from ..blocks import calls_per_block
 from ..case import Case
 from ..clock import Clock, Timer, clock_for
 from ..conditions import conditions_for
@@ -32,7 +33,6 @@ from ..memory.peak import release
 from ..stats import stationary
 from ..steady import Way
 from .attempt import Attempts, Say, Setting
-from .blocks import calls_per_block
 from .judge import Judge
 from .subject import Subject, Tensors, make_subject, make_tensors
 from .window import Seen, dissect, look

@@ -10,9 +10,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from attnbench.harness.blocks import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats import latency_interval, ratio_interval
-from attnbench.harness.worker.blocks import Sampler
 
 SEEDS = 1000
 CALLS = 5

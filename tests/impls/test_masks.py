@@ -8,7 +8,8 @@ import torch
 
 from attnbench.impls import Problem
 from attnbench.impls.mask_counts import kept_pairs, reading_queries, seen_keys
-from attnbench.impls.masks import BLIND_EVERY, BLOCK, blind_rows, block_table, given, kept, padded_length, seen_rows
+from attnbench.impls.mask_rules import BLOCK, block_table, padded_length
+from attnbench.impls.masks import BLIND_EVERY, blind_rows, given, kept, seen_rows
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 16, "heads": 2}

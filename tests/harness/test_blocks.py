@@ -2,8 +2,8 @@
 
 import pytest
 
+from attnbench.harness.blocks import Sampler, Sampling, calls_per_block
 from attnbench.harness.scenario import Plan
-from attnbench.harness.worker.blocks import Sampler, Sampling, calls_per_block
 
 
 def plan(**fields):

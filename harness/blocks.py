@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from math import ceil, isfinite, isnan
 from typing import Any, Literal
 
-from ..conditions import contended, flagged, throttled
-from ..scenario import Plan
-from ..stats import latency_interval, ratio_interval
+from .conditions import contended, flagged, throttled
+from .scenario import Plan
+from .stats import latency_interval, ratio_interval
 
 FEWEST_UNITS = 3  # two have an interval that is useless (t = 12.7), so even an exhausted budget waits for the third
 MOST_CALLS = 200
