@@ -33,7 +33,7 @@ class WarmHeap:
         self._set({M_MMAP_MAX: 0, M_TRIM_THRESHOLD: -1})
 
     def give_back(self) -> None:
-        """Back to glibc's documented defaults; what is free now is for `memory.release` to return."""
+        """Back to glibc's documented defaults; what is free now is for `peak.release` to return."""
         self._set({M_MMAP_MAX: DEFAULT_MMAP_MAX, M_MMAP_THRESHOLD: DEFAULT_THRESHOLD_BYTES, M_TRIM_THRESHOLD: DEFAULT_THRESHOLD_BYTES})
 
     def free_bytes(self) -> int | None:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TypeVar
 
 import torch
+from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a class
 
 from ..nvml import identity, open_gpu, used_bytes
 from .resident import resident_peak_bytes
@@ -50,18 +51,20 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
     """Running sum of the CPU allocator's own events, which see buffers inside kernels too.
 
     Read from the profiler's raw events: its trace export may drop memory events (pytorch#166121). Events belong to the thread
-    that allocates, and torch's CPU kernels allocate in the calling one.
+    that allocates, and torch's CPU kernels allocate in the calling one. torch.profiler.profile, its wrapper, imports torch's compiler
+    when it starts: more than a second, and some 100 MiB that would stand beside what is measured.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the profiler warns of what it cannot see on a machine without a GPU
-        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        with CpuProfile(use_cpu=True, use_kineto=True, profile_memory=True) as profile:
             ready = setup()
             begun = perf_counter()
             with torch.profiler.record_function(MARK):
                 result = call(ready)
             spent_s = perf_counter() - begun
             del result, ready
-    events = profile.profiler.kineto_results.events()
+    assert profile.kineto_results is not None
+    events = profile.kineto_results.events()
     mark = next(event for event in events if event.name() == MARK)
     start_ns, end_ns = mark.start_ns(), mark.start_ns() + mark.duration_ns()
     standing = alive = highest = 0

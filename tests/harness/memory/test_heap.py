@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from attnbench.harness.memory.heap import WarmHeap
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 PROGRAM = """
 import json, resource
 import torch

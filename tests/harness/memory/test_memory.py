@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from attnbench.harness.gate import output_shape
+from attnbench.harness.memory import peak as memory
 from attnbench.harness.memory.heap import WarmHeap
 from attnbench.harness.memory.peak import Peak, peak
-from attnbench.harness.memory.peak import peak as memory
 from attnbench.harness.memory.resident import resident_peak_bytes
 from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls import Problem, load

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from attnbench.harness.case import Case
+from attnbench.harness.memory import meta
 from attnbench.harness.memory.meta import meta_peak_bytes
-from attnbench.harness.memory.peak import meta
 from attnbench.harness.refuse import outlook
 from attnbench.impls import Problem, load
 from tests.harness.memory.test_memory import weighed

@@ -7,7 +7,7 @@ import pytest
 
 from attnbench.harness.errors import EnvironmentUnmet, Stopped
 from attnbench.harness.record import Status
-from attnbench.harness.run.begin import first_workers as subject
+from attnbench.harness.run import first_workers as subject
 from attnbench.harness.run.first_workers import Change, changes, first_of, first_workers, refuse_changes
 from attnbench.harness.run.interpreter import Interpreter
 from attnbench.harness.run.signals import Signals

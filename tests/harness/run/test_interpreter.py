@@ -10,7 +10,7 @@ import pytest
 from attnbench import __version__
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.record import SCHEMA
-from attnbench.harness.run.begin import interpreter
+from attnbench.harness.run import interpreter
 from attnbench.harness.run.interpreter import interview, read_interpreters
 from attnbench.harness.run.introduce import introduction
 from tests.conftest import environment
