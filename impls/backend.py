@@ -123,6 +123,8 @@ def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
 
     def normal(*shape: int) -> Tensor:
         dtype = TORCH_DTYPE[problem.dtype]
+        if device.type == "meta":
+            return torch.empty(shape, dtype=dtype, device=device, requires_grad=problem.backward)
         return torch.randn(shape, generator=generator, dtype=dtype, device=device, requires_grad=problem.backward)
 
     p = problem

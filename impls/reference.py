@@ -4,14 +4,13 @@ Tokens are columns: X is (d, N), Q = Wq X, S = K^T Q / sqrt(d_k), A = softmax ov
 owns the rows i*d_k .. (i+1)*d_k - 1 of Q. All of it works on chosen queries and block by block, so that it fits in memory at any N.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
-from torch.utils.checkpoint import checkpoint
 
 from .backend import Inputs, Weights
 from .masks import kept
@@ -100,7 +99,7 @@ def honest(problem: Problem, inputs: Inputs, weights: Weights | None, rows: Tens
     """The textbook formula with every intermediate in the case's dtype, head by head: the error that nobody can be blamed for.
 
     Shapes and `entries` as in `reference`.
-    Differentiable by autograd; the scores of one batch entry and head are alive at a time (checkpointed).
+    Differentiable by autograd; the scores of one batch entry and head are alive at a time (_Recomputed).
     """
     p = problem
     group = p.heads // p.kv_heads
@@ -135,4 +134,23 @@ def _honest_head(q: Tensor, k: Tensor, v: Tensor, hidden: list[Tensor | None], s
         return p @ v
 
     entries = zip(q, k, v, hidden, strict=True)
-    return torch.stack([checkpoint(attend, *entry, use_reentrant=False, preserve_rng_state=False) for entry in entries])
+    return torch.stack([_Recomputed.apply(attend, *entry) for entry in entries])  # type: ignore[no-untyped-call]
+
+
+class _Recomputed(torch.autograd.Function):
+    """`attend(q, k, v, hidden)`, computed again for its gradients, so that no scores are kept until then.
+
+    torch.utils.checkpoint does the same, and imports torch's compiler at its first call: a second, and 100 MiB beside what is measured.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, attend: Callable[..., Tensor], q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None) -> Tensor:
+        ctx.attend, ctx.hidden = attend, hidden
+        ctx.save_for_backward(q, k, v)
+        return attend(q, k, v, hidden)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        with torch.enable_grad():
+            again = [x.detach().requires_grad_() for x in ctx.saved_tensors]
+            return None, *torch.autograd.grad(ctx.attend(*again, ctx.hidden), again, grad), None

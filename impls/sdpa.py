@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention
 
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
@@ -47,7 +46,9 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
         and inputs.query.is_cuda
         and _refusal(problem, inputs.query.device, "flash") is None
     ):
-        # The one kernel that has the lower-right triangle built in; torch reaches it through this bias.
+        # The one kernel that has the lower-right triangle built in; torch reaches it through this bias, whose module brings its compiler.
+        from torch.nn.attention.bias import causal_lower_right
+
         bias = causal_lower_right(problem.seq_len, problem.kv_seq_len)
         return as_call(
             problem,

@@ -34,7 +34,7 @@ class Budget:
     def __init__(self, budget_bytes: int, device: torch.device) -> None:
         self.device = device
         self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        floor = torch.cuda.memory_reserved(device) if device.type == "cuda" else _address_space_bytes()
+        floor = torch.cuda.memory_reserved(device) if device.type == "cuda" else address_space_bytes()
         self.limit = floor + budget_bytes
         self.tighten()
 
@@ -48,14 +48,21 @@ class Budget:
         if self.device.type == "cuda":  # whose budget is the device's memory, and code lies in the host's
             yield
             return
-        before = _address_space_bytes()
+        before = address_space_bytes()
         self._set(self.limit + held_bytes + CODE_BYTES)
         try:
             yield
             release(self.device)
-            self.limit += max(0, _address_space_bytes() - before)
+            self.limit += max(0, address_space_bytes() - before)
         finally:
             self.tighten(held_bytes)
+
+    def forgive(self, before_bytes: int, held_bytes: int) -> None:
+        """Raise the limit by what work of ours has left in the address space since `before_bytes`, apart from the `held_bytes` that it
+        holds: holes in the heap, which stay, and would be taken from the budgets of the cases."""
+        if self.device.type != "cuda":
+            release(self.device)
+            self.limit += max(0, address_space_bytes() - before_bytes - held_bytes)
 
     def _set(self, limit: int) -> None:
         if self.device.type == "cuda":
@@ -73,7 +80,7 @@ class Budget:
             resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
 
 
-def _address_space_bytes() -> int:
+def address_space_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * resource.getpagesize()
 

@@ -61,13 +61,18 @@ class Followed(TorchDispatchMode):
         self.operations = 0
         self.bytes_of = {tensor.untyped_storage()._cdata: 0 for tensor in given}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """torch would import its compiler to keep it off this class; plain operations are not compiled."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         self.operations += 1
         if self.operations > MOST_OPERATIONS:
             raise ValueError(f"more than {MOST_OPERATIONS} operations")
         reused = _reused(args) if func is torch.ops.aten.add.Tensor else None
         given = _tensors((args, kwargs))
-        result = func(*args, **(kwargs or {}))
+        result = _stack(*args, **(kwargs or {})) if func is torch.ops.aten.stack.default else func(*args, **(kwargs or {}))
         if reused is not None:
             self._take_over(reused, result)
         for tensor in given:
@@ -93,6 +98,13 @@ class Followed(TorchDispatchMode):
         self.bytes_of[storage._cdata] = self.bytes_of[key]
         self.bytes_of[key] = 0
         weakref.finalize(storage, self._gone, storage._cdata)
+
+
+def _stack(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """As torch.stack, which imports torch's compiler on this device."""
+    shape = list(tensors[0].shape)
+    shape.insert(dim % (len(shape) + 1), len(tensors))
+    return torch.empty(shape, dtype=tensors[0].dtype, device=META)
 
 
 def _tensors(value: Any) -> list[Tensor]:

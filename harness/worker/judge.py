@@ -12,6 +12,7 @@ from ...impls.problem import Problem
 from ..case import Case
 from ..clock import Clock
 from ..gate import Gate
+from ..memory.budget import address_space_bytes
 from ..memory.peak import peak, release, settle
 from ..record import Status
 from ..refuse import Outlook, outlook
@@ -89,8 +90,11 @@ class Judge:
         """The judge of a problem. It is our own work: where it fails, no backend is to blame, and none can be judged."""
         self.say({"event": "running", "case": None, "phase": "gate"})
         self.budget.relax()
+        before_bytes = address_space_bytes()
         try:
-            return Gate(problem, *tensors, self.setting.seed)
+            gate = Gate(problem, *tensors, self.setting.seed)
+            self.budget.forgive(before_bytes, gate.held_bytes)
+            return gate
         except (RuntimeError, MemoryError) as error:
             reason = f"the exact result could not be computed: {first_line(error)}"
             for case in cases:

@@ -1,8 +1,11 @@
 """Which kernel really ran, seen from inside the call: what was asked for and what was done are two facts."""
 
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 T = TypeVar("T")
@@ -29,6 +32,11 @@ class Operators(TorchDispatchMode):
         self.seen: dict[str, None] = {}
 
     @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """torch would import its compiler, a second's work, to keep it off this class; `shielded` does where it is there."""
+        return False
+
+    @classmethod
     def ignore_compile_internals(cls) -> bool:
         """Without this torch.compile steps aside while a mode is in force, and something else than what is timed would be judged."""
         return True
@@ -40,9 +48,16 @@ class Operators(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+@cache
+def shielded() -> type[Operators]:
+    """The same, which torch's compiler leaves alone."""
+    return type("Shielded", (Operators,), {"__torch_dispatch__": torch.compiler.disable(Operators.__torch_dispatch__)})
+
+
 def observed(call: Callable[[], T]) -> tuple[T, str | None]:
     """The result of the call, and its attention kernel in a word; None where no known part of attention was seen."""
-    with Operators() as operators:
+    mode = shielded() if "torch._dynamo" in sys.modules else Operators
+    with mode() as operators:
         result = call()
     return result, kernel_name(tuple(operators.seen))
 

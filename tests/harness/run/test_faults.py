@@ -132,6 +132,12 @@ def test_a_refused_problem_says_why_and_the_rest_runs(attnbench):
     assert rows["fused"]["status"] == "ok"
 
 
+def test_a_worker_without_compiled_backends_has_no_compiler_beside_them(attnbench):
+    """Whatever imports it: it takes a second of every worker, and 100 MiB."""
+    rows = rows_of(attnbench("run", *axes("naive,fused,sdpa,wants_no_compiler"), *QUICK))
+    assert {name: (row["status"], row["reason"]) for name, row in rows.items()} == dict.fromkeys(rows, ("ok", ""))
+
+
 def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):
     done = attnbench("run", *axes("fused,sdpa", seq_len="1m", d_model=1024, batch=64), *QUICK, "--set", "limits.memory_gib=1")
     rows = rows_of(done)
