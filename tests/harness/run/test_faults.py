@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from attnbench.harness.run.device_lock import alone_on
 from tests.conftest import command_line, environment
 
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
@@ -166,6 +167,7 @@ def start_and_wait_for_rows(tmp_path: Path, args: list[str], rows: int) -> tuple
                 return process, file.parent
         time.sleep(0.02)
     process.kill()
+    process.wait()
     raise AssertionError("no rows came")
 
 
@@ -301,16 +303,21 @@ def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
 
 
 def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp_path, attnbench):
-    process, run = start_and_wait_for_rows(tmp_path, LONG, rows=1)
-    refused = attnbench("run", *axes("sdpa"), *QUICK)
+    with alone_on("cpu", wait=True, check=lambda: None):
+        refused = attnbench("run", *axes("sdpa"), *QUICK)
+        command = command_line("run", *axes("sdpa"), *QUICK, "--wait")
+        waiting = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        deadline = time.monotonic() + 60
+        while not worker_pids(waiting.pid) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(1)
+        assert waiting.poll() is None
+        assert not list(tmp_path.glob("results/2*"))
+    output, error = waiting.communicate(timeout=120)
     assert refused.returncode == 4
-    assert f"another run (process {process.pid}) is measuring on this cpu" in refused.stderr
-    assert [folder.name for folder in tmp_path.glob("results/2*")] == [run.name]
-    waiting = attnbench("run", *axes("sdpa"), *QUICK, "--wait")
-    assert process.wait(60) == 0
-    assert waiting.returncode == 0
-    assert rows_of(waiting)["sdpa"]["status"] == "ok"
-    assert waiting.stdout.strip() != str(run)
+    assert f"another run (process {os.getpid()}) is measuring on this cpu" in refused.stderr
+    assert waiting.returncode == 0, error
+    assert by_backend(tmp_path / output.strip())["sdpa"]["status"] == "ok"
 
 
 def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
