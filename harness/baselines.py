@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .errors import BadInput
+from .errors import BadInput, shown
 from .record import SCHEMA
-from .scenario.yaml_document import shown
 from .store import META, write_whole
 
 FOLDER = "baselines"

@@ -1,5 +1,6 @@
-"""The ways in which a command ends early and in words: shown as they are, without a traceback, each with its exit code."""
+"""The ways in which a command ends early and in words: shown as they are, without a traceback, each with its exit code; and values in words."""
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -48,3 +49,16 @@ class Stopped(Refusal):
     def __init__(self, number: int) -> None:
         super().__init__("stopped before the first case; nothing was measured")
         self.exit_code = 128 + number
+
+
+def shown(value: object) -> str:
+    """A value in a message: on one line, short, and inert in a terminal."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping | list | tuple):
+        kind = "a mapping" if isinstance(value, Mapping) else "a list"
+        return f"{kind} of {len(value)}"
+    text = repr(value) if not isinstance(value, str) or value.isprintable() else ascii(value)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"

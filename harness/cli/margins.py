@@ -5,8 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput
-from ..scenario.yaml_document import shown
+from ..errors import BadInput, shown
 from ..scenario.yaml_text import read_yaml
 
 NOISE = "noise"

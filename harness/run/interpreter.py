@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..errors import BadInput, EnvironmentUnmet
-from ..scenario.yaml_document import shown
+from ..errors import BadInput, EnvironmentUnmet, shown
 from .introduce import introduction
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")

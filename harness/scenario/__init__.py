@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from ...impls.aliases import real_name, real_names
 from ...impls.problem import Dtype, Mask, Passes, Problem, Scope
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from .changes import add_backends, apply, expand_aliases, flag_document
 from .check import problems_of
 from .fields import (
@@ -34,7 +34,7 @@ from .fields import (
 from .grid import AXES, AxisValues, Values, case_values, combinations, grid_size, unique, wall_values
 from .messages import lines
 from .names import FOLDER, find, summaries
-from .yaml_document import Document, shown
+from .yaml_document import Document
 from .yaml_text import parse_yaml, read_yaml
 
 __all__ = ["Limits", "Plan", "Scenario", "from_axes", "from_mapping", "from_text", "load", "schema", "summaries"]

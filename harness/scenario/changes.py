@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from .fields import ALIASES
-from .yaml_document import Document, Keys, shown
+from .yaml_document import Document, Keys
 from .yaml_text import parse_yaml
 
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))

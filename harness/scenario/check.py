@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from ...impls import Problem, names
 from ...impls.aliases import ALIASES
 from ...impls.imported import attribute_of
+from ..errors import shown
 from ..studies import names as study_names
 from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
 from .messages import first_lines, suggestion
-from .yaml_document import Document, Keys, shown
+from .yaml_document import Document, Keys
 
 if TYPE_CHECKING:
     from . import Scenario

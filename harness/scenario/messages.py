@@ -7,8 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ..errors import shown
 from .fields import ALIASES, Axes, ExtraCase, Grid, Limits, Plan
-from .yaml_document import Document, Keys, key_word, shown
+from .yaml_document import Document, Keys, key_word
 
 MODELS: dict[Keys, type[BaseModel]] = {
     ("grid",): Grid,

@@ -3,8 +3,7 @@
 from difflib import get_close_matches
 from pathlib import Path
 
-from ..errors import BadInput
-from .yaml_document import shown
+from ..errors import BadInput, shown
 from .yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios"

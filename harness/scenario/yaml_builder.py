@@ -17,8 +17,8 @@ from ruamel.yaml.events import (
     SequenceStartEvent,
 )
 
-from ..errors import BadInput
-from .yaml_document import Document, Keys, shown
+from ..errors import BadInput, shown
+from .yaml_document import Document, Keys
 
 MAX_DEPTH = 64
 MAX_DIGITS = 18  # any such number fits 64 bits

@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..errors import shown
+
 Keys = tuple[str | int, ...]
 """The way to a value: ("grid", "seq_len", 2)."""
 
@@ -65,16 +67,3 @@ class Document:
 
 def key_word(key: str) -> str:
     return key if len(key) <= 60 and re.fullmatch(r"[\w+-]+", key, re.ASCII) else shown(key)
-
-
-def shown(value: object) -> str:
-    """A value in a message: on one line, short, and inert in a terminal."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping | list | tuple):
-        kind = "a mapping" if isinstance(value, Mapping) else "a list"
-        return f"{kind} of {len(value)}"
-    text = repr(value) if not isinstance(value, str) or value.isprintable() else ascii(value)
-    return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"

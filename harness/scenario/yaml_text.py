@@ -14,9 +14,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from .yaml_builder import Builder, too_deep
-from .yaml_document import Document, shown
+from .yaml_document import Document
 
 MAX_BYTES = 1 << 20
 MAX_OPEN_BRACKETS = 256  # counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets

@@ -122,6 +122,7 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path: Path, attnb
 
 INTERRUPTED = """
 import json, signal, sys, attnbench
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 scenario = {"name": "hang", "question": "?", "backends": ["fused", "hangs"], "grid": {"seq_len": 32, "d_model": 16, "heads": 2}}
 before = signal.getsignal(signal.SIGINT)
 try:

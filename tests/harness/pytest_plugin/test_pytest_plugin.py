@@ -202,7 +202,7 @@ def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
     scenario(tmp_path, COMPOSE, "docker-compose.yaml")
     modules = imported(tmp_path)
     assert not modules & {*HEAVY, "pydantic", "ruamel", "rich"}
-    assert {name for name in modules if name.startswith("attnbench")} == {"attnbench", "attnbench.harness", PLUGIN}
+    assert {name for name in modules if name.startswith("attnbench")} == {"attnbench", "attnbench.harness", PLUGIN, f"{PLUGIN}.session"}
 
 
 def test_collecting_scenarios_imports_no_heavy_package(tmp_path):
