@@ -1,4 +1,4 @@
-"""The ways in which a command ends early and in words: shown as they are, without a traceback, each with its exit code; and values in words."""
+"""The ways in which a command ends early and in words: shown as they are, without a traceback, each with its exit code."""
 
 from collections.abc import Mapping
 from typing import Any
