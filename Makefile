@@ -8,13 +8,16 @@ BASE ?= HEAD
 # Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
 GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
 
-.PHONY: demo test slow check bench gate false-alarms gpu report format clean
+.PHONY: demo test test-all slow check bench gate false-alarms gpu report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
-test: $(STAMP)  ## all tests that need no GPU, on all cores
+test: $(STAMP)  ## before each commit: the tests that need no GPU, but for the long ones; five minutes of two cores
+	$(BIN)/python -m pytest -m "not slow and not long" --numprocesses auto --maxprocesses 4 --dist worksteal
+
+test-all: $(STAMP)  ## as CI does: the long ones too, which start hundreds of processes; a quarter of an hour
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 slow: $(STAMP)  ## the compiled backends on every problem in every dtype and scope: twenty minutes of compiling

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import environment
 from tests.github.workflow_files import ACTION, action
 from tests.reports.fake_pairs import fake_run
@@ -64,6 +66,7 @@ def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, 
     return code, outputs
 
 
+@pytest.mark.long
 def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_path: Path) -> None:
     for checkout, code in (("base", FAST + COMPUTE), ("head", SLOW)):
         (tmp_path / checkout / "attention").mkdir(parents=True)

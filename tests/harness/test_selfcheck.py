@@ -65,6 +65,7 @@ def test_a_case_that_did_not_end_well_gives_no_verdict():
         judge("cpu", "now", failed)
 
 
+@pytest.mark.long
 def test_the_command_measures_and_keeps_what_it_measured(attnbench, tmp_path):
     done = attnbench("selfcheck", "--device", "cpu", "--out", str(tmp_path), "--json")
     assert done.returncode in (0, 1), done.stderr  # on a busy machine equals may be told apart

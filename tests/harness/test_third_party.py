@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import ROOT, environment
 
+pytestmark = pytest.mark.long
+
 EXAMPLE = ROOT / "tests" / "example_backend"
 SMALL = ("--batch", "1", "--seq-len", "600", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")

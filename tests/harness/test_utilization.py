@@ -13,6 +13,8 @@ from attnbench.harness.show import QuietProgress
 from attnbench.harness.tier import MEANING, tier_of
 from tests.fakes.nvml.driver import H100
 
+pytestmark = pytest.mark.long
+
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 COUNTERS = "gpm_metric 2 80\ngpm_metric 3 40\ngpm_metric 10 30\nbusy_percent 99\nmemory_busy_percent 20\nsample_period_ms 20\npower_w 400\n"
 PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 2, window_s: 0.25}"

@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT, command_line, environment
 
+pytestmark = pytest.mark.long
+
 SHAPE = ("--batch", "1", "--d-model", "64", "--heads", "2", "--device", "cpu")
 ROOM = ("--memory-gib", "0.1")
 FIND = (

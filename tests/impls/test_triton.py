@@ -150,6 +150,7 @@ def test_peak_bytes_are_as_predicted_to_the_byte() -> None:
 
 
 @needs_triton
+@pytest.mark.long
 def test_kernels_compile_for_gpus_that_are_not_here_without_spilling(tmp_path: Path) -> None:
     found = child("compiled", "compiled", TRITON_CACHE_DIR=str(tmp_path))
     instructions = {(8, 0): "mma.sync", (9, 0): "wgmma.mma", (10, 0): "tcgen05.mma"}
@@ -192,6 +193,7 @@ def skipped(facts: dict[str, Any]) -> dict[tuple[str, tuple[int, ...]], str]:
 
 
 @needs_triton
+@pytest.mark.long
 def test_prepare_times_what_fits_into_the_gpu_and_the_call_uses_the_fastest(prepared: dict[str, Any]) -> None:
     found = prepared["timed"]
     too_large = skipped(found["facts"])

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 LIGHT, DARK = ("rgb(255, 255, 255)", "rgb(26, 28, 31)"), ("rgb(18, 18, 18)", "rgb(230, 231, 233)")
 Open = Callable[..., Any]
 

@@ -20,6 +20,8 @@ from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.show import QuietProgress
 from tests.conftest import ROOT, environment
 
+pytestmark = pytest.mark.long
+
 needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton: pip install triton")
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CANARIES = """

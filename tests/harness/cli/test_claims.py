@@ -12,6 +12,8 @@ from attnbench.harness.scenario.names import shipped
 from attnbench.harness.studies import names as studies
 from tests.conftest import command_line, environment
 
+pytestmark = pytest.mark.long
+
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
 AXES = ("--backends", "fused", "--batch", "1", "--seq-len", "32,48,64,96", "--d-model", "32", "--heads", "2")
 

@@ -17,6 +17,8 @@ from attnbench.harness.run.device_lock import alone_on
 from tests.conftest import command_line, environment
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
+pytestmark = pytest.mark.long
+
 NO_TRACE = re.compile(r"Traceback|^E  |\.py:\d+", re.MULTILINE)
 
 

@@ -15,6 +15,8 @@ import pytest
 from attnbench.harness.run.device_lock import alone_on
 from tests.conftest import command_line, environment
 
+pytestmark = pytest.mark.long
+
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
 
 

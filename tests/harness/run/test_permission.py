@@ -10,6 +10,8 @@ from attnbench.harness.run.begin import Manner, resume_run, start_run
 from attnbench.harness.run.permission import names_of, refuse_imports
 from attnbench.harness.scenario import from_axes
 
+pytestmark = pytest.mark.long
+
 AXES = {"backends": "fused", "seq_len": "64", "d_model": "32", "heads": "2"}
 SMALL = ("--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")

@@ -19,6 +19,8 @@ from attnbench.reports.analysis.problems import records
 from attnbench.reports.load import frame, read_run, told
 from tests.conftest import ROOT, environment
 
+pytestmark = pytest.mark.long
+
 QUICK = ("--set", "plan={processes: 1, min_blocks: 4, max_blocks: 4, budget_s: 1}", "--device", "cpu")
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2")
 SOON_S, LATE_S = 0.004, 0.04
