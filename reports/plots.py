@@ -200,7 +200,8 @@ def _series(axes: Axes, series: Series, look: dict[str, Any], stacked: dict[floa
         for x in floating:  # at the upper edge; several at one place stand below each other
             heights.append(HIGHEST - STEP * stacked.get(x, 0))
             stacked[x] = stacked.get(x, 0) + 1
-        axes.plot(floating, heights, transform=axes.get_xaxis_transform(), clip_on=False, **cross)
+        if floating:  # without points it would count as one at the lower left corner of the canvas, and take up that room
+            axes.plot(floating, heights, transform=axes.get_xaxis_transform(), clip_on=False, **cross)
 
 
 def _look(backend: str, backends: Sequence[str]) -> dict[str, Any]:

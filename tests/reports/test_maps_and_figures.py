@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports import plots
+from attnbench.reports.blocks import Figure, Panel, Series, Table
 from attnbench.reports.figures import write_figures
 from attnbench.reports.html import render
 from attnbench.reports.load import frame, read_run, told
@@ -88,3 +90,22 @@ def test_the_command_writes_pages_figures_and_markdown(attnbench, tmp_path: Path
     (tmp_path / "file").write_text("")
     done = attnbench("report", run, "--figures", "file")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
+def test_crosses_take_no_room_where_there_are_none(tmp_path: Path) -> None:
+    """Each panel reaches down to its label and the legend, whatever failed."""
+
+    def height(y: float | None) -> float:
+        ran = Series(backend="fused", kind="measured", x=(1.0, 2.0), y=(1.0, 2.0))
+        failed = Series(backend="fused", kind="failed", x=(4.0,), y=(y,))
+        panel = Panel(series=(ran, failed), x_label="N", y_label="bytes", unit="bytes")
+        canvas, (axes,) = plots._drawing(
+            Figure(title="", caption="", description="", panels=(panel,), table=Table(title="", columns=(), rows=())),
+            ("fused",),
+            "name",
+            4.0,
+        )
+        canvas.draw_without_rendering()
+        return float(axes.get_position().height)
+
+    assert height(4.0) == pytest.approx(height(None), abs=0.02)
