@@ -34,7 +34,7 @@ LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 MOST_LETTERS = 48
 SWATCH_IN = (0.5, 0.2)
-TENS = ("ms", "flops_per_s", "plain")  # units of which logarithmic axes are told in powers of ten
+TENS = ("ms", "flops_per_s", "plain", "share")  # units of which logarithmic axes are told in powers of ten
 STYLE: dict[Any, Any] = {
     "font.size": FONT_SIZE,
     "axes.spines.top": False,
@@ -247,7 +247,7 @@ def _tick_text(tick: float, unit: str) -> str:
         return bytes_text(tick)
     if unit in ("ms", "flops_per_s"):
         return (time_text(tick) if unit == "ms" else rate_text(tick)).replace(".00 ", " ").replace(".0 ", " ")
-    return f"{tick:.0%}" if unit == "share" else f"{tick:g}"
+    return f"{100 * tick:g}%" if unit == "share" else f"{tick:g}"
 
 
 def _ticks(low: float, high: float, unit: str) -> list[float]:
