@@ -36,11 +36,12 @@ class Budget:
         self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         floor = torch.cuda.memory_reserved(device) if device.type == "cuda" else address_space_bytes()
         self.limit = floor + budget_bytes
+        self.holes_bytes = 0
         self.tighten()
 
     def tighten(self, held_bytes: int = 0) -> None:
         """From here on allocations beyond the budget fail. `held_bytes` are ours, held for the gate, and do not count."""
-        self._set(self.limit + held_bytes)
+        self._set(self.limit + self.holes_bytes + held_bytes)
 
     @contextmanager
     def for_code(self, held_bytes: int = 0) -> Iterator[None]:
@@ -58,11 +59,11 @@ class Budget:
             self.tighten(held_bytes)
 
     def forgive(self, before_bytes: int, held_bytes: int) -> None:
-        """Raise the limit by what work of ours has left in the address space since `before_bytes`, apart from the `held_bytes` that it
-        holds: holes in the heap, which stay, and would be taken from the budgets of the cases."""
+        """Leave out what work of ours has left in the address space since `before_bytes`, apart from the `held_bytes` that it holds: holes
+        in the heap, which would be taken from the budgets of the cases. Later work finds them and leaves no more, so the most counts."""
         if self.device.type != "cuda":
             release(self.device)
-            self.limit += max(0, address_space_bytes() - before_bytes - held_bytes)
+            self.holes_bytes = max(self.holes_bytes, address_space_bytes() - before_bytes - held_bytes)
 
     def _set(self, limit: int) -> None:
         if self.device.type == "cuda":

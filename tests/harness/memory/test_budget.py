@@ -66,6 +66,35 @@ for step in ("after loading", "after loading has failed"):
     assert done.returncode == 0, done.stderr
 
 
+def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
+    code = """
+import mmap
+import torch
+from attnbench.harness.memory.budget import Budget, address_space_bytes, is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+for problem in range(3):
+    budget.relax()
+    before = address_space_bytes()
+    left, held = mmap.mmap(-1, 1 << 30), mmap.mmap(-1, 1 << 30)
+    budget.forgive(before, 1 << 30)
+    budget.tighten(1 << 30)
+    kept = torch.empty(200 << 20, dtype=torch.uint8)
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8)
+    except RuntimeError as error:
+        assert is_out_of_memory(error), error
+    else:
+        raise SystemExit(f"the budget did not hold in problem {problem}")
+    left.close(), held.close()
+    del kept
+"""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
