@@ -13,7 +13,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from .analysis.context import Meta, device_name, scenario_name
+from .analysis.context import Meta, device_name, question, scenario_name
 from .analysis.problems import records
 from .analysis.rows import case_key
 from .bars import svg as bars_svg
@@ -25,6 +25,7 @@ from .marks import marked, marked_names
 from .plots import legend, svg, swatches
 from .sections import Section, shown
 from .sections.rows import MOST_ROWS
+from .sections.summary import MOST_QUESTIONS
 from .words import visible
 
 HERE = Path(__file__).parent
@@ -58,7 +59,8 @@ def render(run_paths: Sequence[str | Path]) -> str:
     css, *scripts = ((HERE / name).read_text(encoding="utf-8") for name in ("report.css", "samples.js", "report.js"))
     js = "".join(scripts)
     text = _environment(numbers).get_template("page.html").render(
-        title=f"attnbench: {', '.join(dict.fromkeys(map(scenario_name, meta.values())))}",
+        title=_title(list(dict.fromkeys(map(scenario_name, meta.values())))),
+        most_runs=MOST_QUESTIONS,
         runs=[_run(name, run) for name, run in meta.items()],
         notes=[f"{name}: {note}" for name, run in zip(meta, runs, strict=True) for note in run.notes],
         sections=[_section(section, page) for section in shown(meta)],
@@ -119,7 +121,13 @@ def _environment(cases: Mapping[str, int]) -> Environment:
 
 
 def _run(name: str, run: Any) -> dict[str, str]:
-    return {"name": name, "device": device_name(run), "scenario": scenario_name(run), "started": str(run.get("started_utc") or "")}
+    started = str(run.get("started_utc") or "")
+    return {"name": name, "device": device_name(run), "started": started, "question": question(run)}
+
+
+def _title(scenarios: Sequence[str]) -> str:
+    """A page of many runs is not called by all their names: they stand below."""
+    return f"attnbench: {', '.join(scenarios) if len(scenarios) <= MOST_QUESTIONS else f'{len(scenarios)} scenarios'}"
 
 
 def _section(section: Section, page: Page) -> dict[str, Any]:

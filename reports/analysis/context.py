@@ -33,6 +33,10 @@ def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
 
 
+def question(run: Mapping[str, Any]) -> str:
+    return str(run["scenario"].get("question") or "").strip()
+
+
 def budget_bytes(run: Mapping[str, Any]) -> float | None:
     budget = run.get("memory_bytes")
     return budget if isinstance(budget, int) and budget > 0 else None

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ..analysis import approximate, environments, heads, longest, memory, recurrence, speed, trust, wall
 from ..analysis.badges import badges
-from ..analysis.context import Meta
+from ..analysis.context import Meta, question
 from ..analysis.exactness import is_exact, meanings, note
 from ..analysis.kernels import by_gpu, kernels
 from ..analysis.kernels import finding as kernels_finding
@@ -22,12 +22,13 @@ NEEDS = ("status", "latency_ms")
 ABOUT = ("cases", "kernels")
 MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
 MOST_TABLE_ROWS = 40
+MOST_QUESTIONS = 4
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    for question in dict.fromkeys(str(run["scenario"].get("question") or "").strip() for run in meta.values()):
-        if question:
-            yield Text(text=question, kind="question")
+    questions = list(dict.fromkeys(filter(None, map(question, meta.values()))))
+    if len(questions) <= MOST_QUESTIONS:  # more stand with their runs, at the top of the page
+        yield from (Text(text=one, kind="question") for one in questions)
     rows = records(frame)
     for between in filter(lambda found: found.findings, environments.compared(rows, meta)):
         yield Text(text=f"{environments.finding(between)}.")

@@ -84,3 +84,20 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     ]
     assert pages[0] == pages[1]
     assert len(pages[0]) > 100_000
+
+
+def test_the_page_of_many_runs_begins_with_answers(tmp_path: Path) -> None:
+    runs = []
+    for number in range(5):
+        run = quickstart(tmp_path / str(number))
+        meta = json.loads((run / "run.json").read_text())
+        meta["scenario"] |= {"name": f"number {number}", "question": f"What about {number}?"}
+        (run / "run.json").write_text(json.dumps(meta))
+        runs.append(run)
+    few, many = render(runs[:4]), render(runs)
+    assert few.count('<p class="question">') == 4
+    assert '<details class="runs">' not in few
+    assert "<title>attnbench: 5 scenarios</title>" in many
+    assert '<p class="question">' not in many
+    folded = many[many.index('<details class="runs">') : many.index("</details>")]
+    assert all(f"What about {number}?" in folded for number in range(5))
