@@ -45,7 +45,7 @@ def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_
     assert set(row) == documented()
     assert row["memory_bytes"] == int(0.1 * 2**30)
     low, high = row["seq_len_low"], row["seq_len_high"]
-    assert 0 < high - low <= 0.021 * high  # 0.003, unless two trials of one N contradict each other: then from the trial below to that above
+    assert 0 < high - low <= 0.021 * high  # 0.003, unless trials of one N contradict each other: then from the one below to the one above
     assert low == pytest.approx(row["predicted_seq_len"], rel=0.1)
     outcomes = {(probe["seq_len"], probe["status"]) for probe in row["probes"]}
     assert {(low, "ok"), (high, "oom")} <= outcomes
