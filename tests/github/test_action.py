@@ -15,6 +15,8 @@ from tests.github.workflow_files import ACTION, action
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import case, problem
 
+pytestmark = pytest.mark.long
+
 FAST = "def prepare(problem, inputs, weights):\n    from attnbench.impls.layer import as_call\n\n    def attend(q, k, v):\n"
 COMPUTE = "        return (q @ k.mT * problem.scale).softmax(-1) @ v\n\n    return as_call(problem, inputs, weights, attend)\n"
 SLOW = f"import time\n\n\n{FAST}        time.sleep(0.05)\n{COMPUTE}"
@@ -66,7 +68,6 @@ def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, 
     return code, outputs
 
 
-@pytest.mark.long
 def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_path: Path) -> None:
     for checkout, code in (("base", FAST + COMPUTE), ("head", SLOW)):
         (tmp_path / checkout / "attention").mkdir(parents=True)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 FLAGS = (
     "--batch",
     "2",

@@ -16,6 +16,8 @@ from attnbench.reports.sections import attention_maps
 
 from .fake_runs import quickstart
 
+pytestmark = pytest.mark.long
+
 ROWS = [[0.75, 0.25, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
 
 

@@ -19,6 +19,8 @@ from attnbench.harness.probes import Readings
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100
 
+pytestmark = pytest.mark.long
+
 SMALL = Sizes(gemm=128, copy_bytes=4 << 20, warm_up_s=0.01, block_s=0.005, blocks=6, most_s=0.2)
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
 

@@ -9,6 +9,8 @@ import torch
 from attnbench.harness import studies
 from attnbench.impls.problem import Problem
 
+pytestmark = pytest.mark.long
+
 CPU = torch.device("cpu")
 SMALL = Problem(batch=1, seq_len=16, d_model=32, heads=4)
 
