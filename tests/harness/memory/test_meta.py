@@ -52,7 +52,7 @@ def test_sizes_beyond_any_memory_cost_nothing(name, passes):
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = process_time()
     predicted, reason = meta_peak_bytes(problem, load(name), cuda)
-    assert process_time() - start < 5
+    assert process_time() - start < 1.0
     assert reason == ""
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident < 8 << 10
     assert 0 <= load(name).peak_bytes(problem, cuda, 2) - predicted <= 8 * problem.heads

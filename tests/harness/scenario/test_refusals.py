@@ -198,7 +198,7 @@ def test_a_billion_combinations_are_counted_without_expanding_them() -> None:
     text = text_with(grid=f"{{batch: {thousand}, seq_len: {thousand}, d_model: 512, heads: {thousand}}}", backends="naive")
     start = process_time()
     message = refusal(text)
-    assert process_time() - start < 5  # reading the 3000 numbers
+    assert process_time() - start < 1  # reading the 3000 numbers
     assert message == (
         "f.yaml:4:1: grid: 1000000000 cases on cpu; wanted at most 10000; "
         "give fewer values, or raise the limit with --set limits.max_cases=1000000000"

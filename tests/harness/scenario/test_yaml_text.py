@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said_with_its_place_and_at_once(case: str) -> None:
     parse_yaml("a: 1", "warm up")
     start = process_time()
     assert refusal(text) == message
-    assert process_time() - start < 2  # of work, however busy the machine: a text that grows while it is read takes minutes
+    assert process_time() - start < 0.1  # of work, however busy the machine
 
 
 def test_problems_before_a_fatal_one_are_reported_too() -> None:
@@ -114,7 +114,7 @@ def test_bytes_that_are_no_scenario_are_refused(case: str, tmp_path: Path) -> No
     path.write_bytes(content)
     start = process_time()
     assert file_refusal(path) == message
-    assert process_time() - start < 2
+    assert process_time() - start < 0.1
 
 
 def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
