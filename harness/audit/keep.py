@@ -17,16 +17,12 @@ def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:
     found: dict[Kind, Choice] = {}
     notes: list[str] = []
     for row in _timed(run):
-        environment = environments[row.get("python")]
-        if row["dtype"] == "fp32" and environment["tf32"]:
-            notes.append(f"{row['case']}: left out: chosen for products in TF32, and the table's are for full precision")
+        try:
+            choice = _choice(row, environments[row.get("python")], run.name)
+        except (KeyError, TypeError, ValueError) as error:
+            notes.append(f"{row['case']}: left out: {error}")
         else:
-            try:
-                choice = _choice(row, environment, run.name)
-            except (KeyError, TypeError, ValueError) as error:
-                notes.append(f"{row['case']}: left out: {error}")
-            else:
-                found[choice.kind] = choice
+            found[choice.kind] = choice
     return found, notes
 
 
@@ -40,6 +36,11 @@ def _timed(run: Path) -> Iterator[dict[str, Any]]:
 
 
 def _choice(row: Mapping[str, Any], environment: Mapping[str, Any], run: str) -> Choice:
+    """Raises KeyError, TypeError or ValueError where the table could not hold it."""
+    if row["dtype"] == "fp32" and environment["tf32"]:
+        raise ValueError("chosen for products in TF32, and the table's are for full precision")
+    if environment["compute_capability"] is None:
+        raise ValueError("the run does not know the GPU's compute capability")
     major, minor = map(int, environment["compute_capability"].split("."))
     gpu, triton = environment["device_name"], environment["triton"]
     return choice_of(problem_of(row), (major, minor), row["configuration"], run=run, gpu=gpu, triton=triton)

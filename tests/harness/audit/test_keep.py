@@ -50,6 +50,7 @@ def test_what_was_not_timed_is_no_news(tmp_path: Path) -> None:
         ({"configuration": {"forward": {"block_q": 1}}, "configuration_source": "timed"}, {}, "left out: "),
         (facts(), {"compute_capability": "7.5"}, "is not listed for"),
         (facts(), {"triton": None}, "triton is None"),
+        (facts(), {"compute_capability": None}, "does not know the GPU's compute capability"),
     ],
 )
 def test_what_the_table_would_refuse_is_left_out_and_told(

@@ -10,6 +10,12 @@ from attnbench.harness.memory.budget import is_out_of_memory
 from tests.conftest import environment
 
 
+def succeeds_alone(code: str) -> None:
+    """In a process of its own: the limit is the process's."""
+    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_relax_lifts_it():
     code = """
 import torch
@@ -31,8 +37,7 @@ budget.tighten()
 del kept
 torch.empty(200 << 20, dtype=torch.uint8)
 """
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    succeeds_alone(code)
 
 
 def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
@@ -62,8 +67,7 @@ for step in ("after loading", "after loading has failed"):
     except KeyError:
         pass
 """
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    succeeds_alone(code)
 
 
 def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
@@ -91,8 +95,7 @@ for problem in range(3):
     left.close(), held.close()
     del kept
 """
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    succeeds_alone(code)
 
 
 @pytest.mark.parametrize(
