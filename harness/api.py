@@ -1,4 +1,5 @@
-"""attnbench from Python: the runs of the command line, by the same code, without its printing. docs/api.md has examples.
+"""attnbench from Python: the runs of the command line, by the same code, without its printing.
+docs/api.md has examples.
 
 Like the command line it knows harness and reports; both are loaded when they are needed.
 """
@@ -18,8 +19,8 @@ from .record import FAILURES, Status
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .run.begin import Manner
-    from .run.course import Outcome
+    from .run.session import Outcome
+    from .run.start import Manner
     from .scenario import Scenario
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -30,14 +31,18 @@ NOT_REACHED = "not reached"  # what reports call a planned case without a row
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run's folder. Everything is read from its files when asked for, so a run that is going on has what it has so far."""
+    """A run's folder. Everything is read from its files when asked for, so a run that is going on
+    has what it has so far.
+    """
 
     path: Path
 
     @property
     def statuses(self) -> dict[str, int]:
-        """How its cases, walls and studies ended, and how many did so: {"ok": 21, "oom": 2}. Raises BadRun."""
-        from ..reports.read import read_run
+        """How its cases, walls and studies ended, and how many did so: {"ok": 21, "oom": 2}. Raises
+        BadRun.
+        """
+        from ..reports.data.read import read_run
 
         run = read_run(self.path)
         found = Counter(row["status"] for row in (*run.rows, *run.walls, *run.studies))
@@ -46,54 +51,84 @@ class Run:
 
     @property
     def ok(self) -> bool:
-        """Nothing is missing, and nothing crashed, failed, timed out or was incorrect. Out of memory is a result. Raises BadRun."""
+        """Nothing is missing, and nothing crashed, failed, timed out or was incorrect. Out of
+        memory is a result. Raises BadRun.
+        """
         return not self.statuses.keys() & {*FAILURES, Status.INTERRUPTED, NOT_REACHED}
 
     def frame(self) -> "pd.DataFrame":
         """One row per case, as `attnbench.load`. Raises BadRun."""
-        from ..reports.load import load
+        from ..reports.data.load import load
 
         return load(self.path)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the page, whole or not at all, and give its path: unless told report.html in the run's folder. Raises BadRun, OSError."""
-        from ..reports.html import write
+        """Write the page, whole or not at all, and give its path: unless told report.html in the
+        run's folder. Raises BadRun, OSError.
+        """
+        from ..reports.pages.html import write
 
         return write(self.path, path)
 
-    def compare(self, base: "Run | str | Path", *, allow_different_devices: bool = False) -> "pd.DataFrame":
-        """This run against an earlier one: a row per case and metric, as in `attnbench compare --format json`: ratio, interval, verdict.
+    def compare(
+        self, base: "Run | str | Path", *, allow_different_devices: bool = False
+    ) -> "pd.DataFrame":
+        """This run against an earlier one: a row per case and metric, as in `attnbench compare
+        --format json`: ratio, interval, verdict.
 
         Raises BadRun, and ValueError where the two cannot be compared.
         """
         import pandas as pd
 
-        from ..reports.compare import compare_runs
-        from ..reports.compare_text import as_json
+        from ..reports.comparison.compare import compare_runs
+        from ..reports.comparison.text import as_json
 
         earlier = base.path if isinstance(base, Run) else Path(base)
-        found = compare_runs(earlier, self.path, None, allow_different_devices=allow_different_devices)
+        found = compare_runs(
+            earlier, self.path, None, allow_different_devices=allow_different_devices
+        )
         return pd.DataFrame(json.loads(as_json(found))["cases"])
 
-    def resume(self, *, retry_failed: bool = False, force: bool = False, wait: bool = False, quiet: bool = True) -> "Run":
-        """Measure what the run still lacks, into the same folder; as `attnbench run --resume`. Raises Refusal."""
-        from .run.begin import resume_run
+    def resume(
+        self,
+        *,
+        retry_failed: bool = False,
+        force: bool = False,
+        wait: bool = False,
+        quiet: bool = True,
+    ) -> "Run":
+        """Measure what the run still lacks, into the same folder; as `attnbench run --resume`.
+        Raises Refusal.
+        """
+        from .run.start import resume_run
 
         command = f"attnbench.open_run({self.path.name!r}).resume()"
         return _measured(
-            lambda manner: resume_run(self.path, manner, retry_failed=retry_failed, force=force), command, wait=wait, quiet=quiet
+            lambda manner: resume_run(self.path, manner, retry_failed=retry_failed, force=force),
+            command,
+            wait=wait,
+            quiet=quiet,
         )
 
     def __repr__(self) -> str:
-        ended = ", ".join(f"{count} {status}" for status, count in self.statuses.items()) or "nothing measured"
+        ended = (
+            ", ".join(f"{count} {status}" for status, count in self.statuses.items())
+            or "nothing measured"
+        )
         return f"<attnbench.Run {self.path}: {ended}>"
 
     def _repr_markdown_(self) -> str:
         """What a notebook shows: the answers."""
-        from ..reports.closing import closing
-        from ..reports.words import markdown_cell
+        from ..reports.formatting import markdown_cell
+        from ..reports.pages.terminal_summary import closing
 
-        return "\n".join([f"`{self!r}`", "", *(f"- {markdown_cell(sentence)}" for sentence in closing(self.path))])
+        return "\n".join(
+            [
+                f"`{self!r}`",
+                "",
+                *(f"- {markdown_cell(sentence)}" for sentence in closing(self.path)),
+            ]
+        )
 
 
 def run(
@@ -109,26 +144,36 @@ def run(
     wait: bool = False,
     quiet: bool = True,
 ) -> Run:
-    """Measure a scenario in workers of its own, into a new folder under `out`; one row per case, whatever happens.
+    """Measure a scenario in workers of its own, into a new folder under `out`; one row per case,
+    whatever happens.
 
-    `scenario`: a file's path, the name of a shipped one, YAML (text of more than one line), or the same as a mapping. `changes`: fields
-    to set, {"limits.memory_gib": 2}, as --set does. `only`, `skip`: parts of case ids. `wait`: for another run on the device to end.
-    `quiet`: print nothing; otherwise progress goes to stderr.
+    `scenario`: a file's path, the name of a shipped one, YAML (text of more than one line), or the
+    same as a mapping. `changes`: fields to set, {"limits.memory_gib": 2}, as --set does. `only`,
+    `skip`: parts of case ids. `wait`: for another run on the device to end. `quiet`: print nothing;
+    otherwise progress goes to stderr.
 
-    A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput (a ValueError), EnvironmentUnmet (no
-    such device, or another run has it), NothingSelected. Ctrl-C raises KeyboardInterrupt once the rows are safe.
+    A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput
+    (a ValueError), EnvironmentUnmet (no such device, or another run has it), NothingSelected.
+    Ctrl-C raises KeyboardInterrupt once the rows are safe.
     """
-    from .run.begin import start_run
-    from .run.choice import Choice
+    from .run.start import start_run
+    from .selection import Choice
 
     planned = _read(scenario, _as_texts(device, plan, changes or {}))
     choice = Choice(only=_several(only), skip=_several(skip))
     command = f"attnbench.run({planned.name!r})"
-    return _measured(lambda manner: start_run(planned, Path(out), seed, choice, manner), command, wait=wait, quiet=quiet)
+    return _measured(
+        lambda manner: start_run(planned, Path(out), seed, choice, manner),
+        command,
+        wait=wait,
+        quiet=quiet,
+    )
 
 
 def open_run(name: str | Path = "latest", *, out: str | Path = DEFAULT_ROOT) -> Run:
-    """A run that was made before: its folder, its name under `out`, "latest", or a baseline's name. Raises BadInput."""
+    """A run that was made before: its folder, its name under `out`, "latest", or a baseline's name.
+    Raises BadInput.
+    """
     return Run(find_run(str(name), Path(out)))
 
 
@@ -147,8 +192,13 @@ def _read(scenario: str | Path | Mapping[str, Any], changes: list[str]) -> "Scen
 
 def _as_texts(device: Device | None, plan: Plan | None, changes: Mapping[str, Any]) -> list[str]:
     """As --set takes them. JSON is YAML too."""
-    flags = {name: value for name, value in (("device", device), ("plan", plan)) if value is not None}
-    return [f"{name}={json.dumps(value, default=str, ensure_ascii=False)}" for name, value in (*flags.items(), *changes.items())]
+    flags = {
+        name: value for name, value in (("device", device), ("plan", plan)) if value is not None
+    }
+    return [
+        f"{name}={json.dumps(value, default=str, ensure_ascii=False)}"
+        for name, value in (*flags.items(), *changes.items())
+    ]
 
 
 def _several(patterns: str | Sequence[str]) -> tuple[str, ...]:
@@ -156,9 +206,11 @@ def _several(patterns: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _measured(job: "Callable[[Manner], Outcome]", command: str, *, wait: bool, quiet: bool) -> Run:
-    """Runs the job as a guest of this process. A signal that ended it in order is passed on afterwards, to whoever it was meant for."""
-    from . import show
-    from .run.begin import Manner
+    """Runs the job as a guest of this process. A signal that ended it in order is passed on
+    afterwards, to whoever it was meant for.
+    """
+    from . import terminal as show
+    from .run.start import Manner
 
     progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
     try:
@@ -168,9 +220,16 @@ def _measured(job: "Callable[[Manner], Outcome]", command: str, *, wait: bool, q
         raise
     finally:
         progress.end()
-    path = outcome.path.resolve()  # it still leads there when the caller changes the working directory
-    if outcome.signal == signal.SIGINT and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        raise KeyboardInterrupt(f"{path} has what was measured; attnbench.open_run({str(path)!r}).resume() goes on")
+    path = (
+        outcome.path.resolve()
+    )  # it still leads there when the caller changes the working directory
+    if (
+        outcome.signal == signal.SIGINT
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    ):
+        raise KeyboardInterrupt(
+            f"{path} has what was measured; attnbench.open_run({str(path)!r}).resume() goes on"
+        )
     if outcome.signal is not None:
         signal.raise_signal(outcome.signal)
     return Run(path)

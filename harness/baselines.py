@@ -1,4 +1,6 @@
-"""Names for runs: a small file each, results/baselines/NAME.json, so that a comparison can name what it is held against."""
+"""Names for runs: a small file each, results/baselines/NAME.json, so that a comparison can name
+what it is held against.
+"""
 
 import json
 import re
@@ -25,14 +27,21 @@ class Baseline(NamedTuple):
 
 
 def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
-    """Name the run, and give the file that says so. Raises BadInput, also where the name is taken and not to be replaced."""
+    """Name the run, and give the file that says so. Raises BadInput, also where the name is taken
+    and not to be replaced.
+    """
     if not NAME.fullmatch(name):
-        raise BadInput(f"{shown(name)}: not a name for a baseline; wanted up to 64 letters, digits, ., _ and -, such as main")
+        raise BadInput(
+            f"{shown(name)}: not a name for a baseline; wanted up to 64 letters, digits, ., _ and"
+            " -, such as main"
+        )
     if (root / name / META).is_file():
         raise BadInput(f"{name}: already the name of a run in {root}; choose another")
     path = root / FOLDER / f"{name}.json"
     if path.exists() and not force:
-        raise BadInput(f"{name}: already a baseline; replace it with --force, or choose another name")
+        raise BadInput(
+            f"{name}: already a baseline; replace it with --force, or choose another name"
+        )
     base = root.resolve()
     document = {
         "schema": SCHEMA,
@@ -44,22 +53,30 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(document, indent=1) + "\n")
     except OSError as error:
-        raise BadInput(f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR") from None
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR"
+        ) from None
     return path
 
 
 def saved(root: Path) -> list[Baseline]:
     """All baselines by name. Raises BadInput where a file is broken."""
-    return [read(path) for path in sorted((root / FOLDER).glob("*.json")) if NAME.fullmatch(path.stem)]
+    return [
+        read(path) for path in sorted((root / FOLDER).glob("*.json")) if NAME.fullmatch(path.stem)
+    ]
 
 
 def run_of(name: str, root: Path) -> Path | None:
-    """The folder that a baseline names; `name` may begin with "baseline:". None where there is no such baseline. Raises BadInput."""
+    """The folder that a baseline names; `name` may begin with "baseline:". None where there is no
+    such baseline. Raises BadInput.
+    """
     wanted = name.removeprefix(PREFIX)
     path = root / FOLDER / f"{wanted}.json"
     if not NAME.fullmatch(wanted) or not path.is_file():
         if name.startswith(PREFIX):
-            raise BadInput(f"{shown(wanted)}: no such baseline; see `attnbench baseline list --out {root}`")
+            raise BadInput(
+                f"{shown(wanted)}: no such baseline; see `attnbench baseline list --out {root}`"
+            )
         return None
     return root / read(path).run
 
@@ -68,25 +85,38 @@ def read(path: Path) -> Baseline:
     try:
         with path.open("rb") as file:
             document: Any = json.loads(file.read(CAP_BYTES))
-        schema, found = document["schema"], Baseline(path.stem, document["run"], document["saved_utc"])
+        schema, found = (
+            document["schema"],
+            Baseline(path.stem, document["run"], document["saved_utc"]),
+        )
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         raise BadInput(f"{path}: not a baseline; save it again with --force") from None
     if type(schema) is not int or not all(isinstance(part, str) for part in found):
         raise BadInput(f"{path}: not a baseline; save it again with --force")
     if schema > SCHEMA:
-        raise BadInput(f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade attnbench")
+        raise BadInput(
+            f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade"
+            " attnbench"
+        )
     return found
 
 
 def find_run(name: str, root: Path) -> Path:
-    """The folder of a run, by path, by its name under `root` ("latest" is the newest) or by that of a baseline. Raises BadInput."""
+    """The folder of a run, by path, by its name under `root` ("latest" is the newest) or by that of
+    a baseline. Raises BadInput.
+    """
     for path in (Path(name), root / name):
         if (path / META).is_file():
             return path.resolve()
     if (named := run_of(name, root)) is not None:
         if not (named / META).is_file():
-            raise BadInput(f"{name}: its run {named} is gone; save another with `attnbench baseline save --force`")
+            raise BadInput(
+                f"{name}: its run {named} is gone; save another with `attnbench baseline save"
+                " --force`"
+            )
         return named.resolve()
     if Path(name).is_dir():
-        raise BadInput(f"{name}: a folder without {META}; wanted a run folder, such as {root}/latest")
+        raise BadInput(
+            f"{name}: a folder without {META}; wanted a run folder, such as {root}/latest"
+        )
     raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")

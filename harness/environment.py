@@ -1,4 +1,6 @@
-"""What a number depends on: machine, versions and settings, collected once per run inside the worker."""
+"""What a number depends on: machine, versions and settings, collected once per run inside the
+worker.
+"""
 
 import os
 import platform
@@ -33,32 +35,48 @@ SETTINGS = (  # environment variables that change numbers; no other variable is 
 
 
 def pick_device(wanted: str) -> tuple[torch.device, str]:
-    """The device to measure on, and why it is not the wanted one ("" if it is). "auto" takes a GPU where torch sees one."""
+    """The device to measure on, and why it is not the wanted one ("" if it is). "auto" takes a GPU
+    where torch sees one.
+    """
     if wanted == "cpu":
         return torch.device("cpu"), ""
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device()), ""
-    why = "torch was built without CUDA" if torch.version.cuda is None else "torch finds no usable CUDA device"
+    why = (
+        "torch was built without CUDA"
+        if torch.version.cuda is None
+        else "torch finds no usable CUDA device"
+    )
     return torch.device("cpu"), "" if wanted == "auto" else why
 
 
 def fix_threads() -> None:
-    """One thread per core that this process may really use, unless the user says otherwise by OMP_NUM_THREADS.
+    """One thread per core that this process may really use, unless the user says otherwise by
+    OMP_NUM_THREADS.
 
-    Torch counts the cores it sees: under a CPU quota of 2 cores on a machine of 64 it would start 64 threads and be throttled.
+    Torch counts the cores it sees: under a CPU quota of 2 cores on a machine of 64 it would start
+    64 threads and be throttled.
     """
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(max(1, min(len(os.sched_getaffinity(0)), ceil(quota_cores() or torch.get_num_threads()))))
+        torch.set_num_threads(
+            max(
+                1, min(len(os.sched_getaffinity(0)), ceil(quota_cores() or torch.get_num_threads()))
+            )
+        )
 
 
 def quota_cores() -> float | None:
-    """The control group's CPU quota in cores (cpu.max of cgroup v2, cpu.cfs_* of v1); None where there is none."""
+    """The control group's CPU quota in cores (cpu.max of cgroup v2, cpu.cfs_* of v1); None where
+    there is none.
+    """
     with suppress(OSError, ValueError, IndexError):
         quota, period = (CGROUP / "cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
     with suppress(OSError, ValueError):
         quota_us = int((CGROUP / "cpu/cpu.cfs_quota_us").read_text())
-        return None if quota_us < 0 else quota_us / int((CGROUP / "cpu/cpu.cfs_period_us").read_text())
+        return (
+            None if quota_us < 0 else quota_us / int((CGROUP / "cpu/cpu.cfs_period_us").read_text())
+        )
     return None
 
 
@@ -109,7 +127,9 @@ def cuda_facts(device: torch.device) -> dict[str, Any]:
 
 
 def cudnn_version() -> int | None:
-    """As loaded; None also where a library of another version than torch was built for stands in its place."""
+    """As loaded; None also where a library of another version than torch was built for stands in
+    its place.
+    """
     with suppress(RuntimeError):
         version: int | None = torch.backends.cudnn.version()
         return version
@@ -124,7 +144,9 @@ def triton_version() -> str | None:
 
 
 def loaded_library(name: str) -> str | None:
-    """The file from which a library was really loaded: a system copy may shadow the wheel's (transformers#48163)."""
+    """The file from which a library was really loaded: a system copy may shadow the wheel's
+    (transformers#48163).
+    """
     with suppress(OSError):
         for line in Path("/proc/self/maps").read_text().splitlines():
             path = line.split(maxsplit=5)[-1]
@@ -148,5 +170,7 @@ def git_commit() -> str | None:
         return None
     with suppress(OSError, subprocess.SubprocessError):
         command = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
-        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=10, check=True
+        ).stdout.strip()
     return None

@@ -1,4 +1,6 @@
-"""The ways in which a command ends early and in words: shown as they are, without a traceback, each with its exit code."""
+"""The ways in which a command ends early and in words: shown as they are, without a traceback, each
+with its exit code.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +15,8 @@ class Refusal(Exception):
 class BadInput(Refusal, ValueError):
     """What the user wrote cannot be used. A ValueError, for callers from Python.
 
-    One line per problem: `place: what was found; what was wanted; next step`, place = file:line:col, a flag or nothing.
+    One line per problem: `place: what was found; what was wanted; next step`, place =
+    file:line:col, a flag or nothing.
     """
 
     def __init__(self, *problems: str) -> None:

@@ -1,4 +1,6 @@
-"""NVML, the driver's own counters: which GPU is meant, and one way of asking that gives a value or the reason why there is none."""
+"""NVML, the driver's own counters: which GPU is meant, and one way of asking that gives a value or
+the reason why there is none.
+"""
 
 from dataclasses import dataclass
 from functools import cache
@@ -16,20 +18,25 @@ WORDS = {
     "NVML_ERROR_NOT_FOUND": "there is none",
     "NVML_ERROR_DRIVER_NOT_LOADED": "no NVIDIA driver is loaded",
     "NVML_ERROR_LIBRARY_NOT_FOUND": "no NVIDIA driver is installed (libnvidia-ml.so.1)",
-    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": "the driver's library and kernel module differ in version; restart the machine",
+    "NVML_ERROR_LIB_RM_VERSION_MISMATCH": (
+        "the driver's library and kernel module differ in version; restart the machine"
+    ),
 }
 """What NVML's errors (nvml.h, nvmlReturn_t) mean to a user."""
 
 KNOWN_REASONS = (1 << 63) - 1
-"""The highest bit says that a reason is unknown (nvml.h), which is nothing, and makes the mask too large for readers of JSON."""
+"""The highest bit says that a reason is unknown (nvml.h), which is nothing, and makes the mask too
+large for readers of JSON.
+"""
 
 NO_GPU = "measured on the CPU, no GPU is watched"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """Whose counters are read. `uuid` as NVML writes it (GPU-... or MIG-...), None where no GPU is meant: NVML, CUDA and
-    CUDA_VISIBLE_DEVICES number GPUs differently, so that an index can mean a stranger's GPU."""
+    """Whose counters are read. `uuid` as NVML writes it (GPU-... or MIG-...), None where no GPU is
+    meant: NVML, CUDA and CUDA_VISIBLE_DEVICES number GPUs differently, so that an index can mean a
+    stranger's GPU."""
 
     uuid: str | None = None
 
@@ -65,7 +72,11 @@ class Gpu:
             return Answer(None, f"{function}: nvidia-ml-py is too old to have it")
         except self.nvml.NVMLError as error:
             return Answer(None, f"{function}: {in_words(self.nvml, error)}")
-        return Answer(None, f"{function}: the driver gave no value") if value is None else Answer(value)
+        return (
+            Answer(None, f"{function}: the driver gave no value")
+            if value is None
+            else Answer(value)
+        )
 
     def words(self, code: int) -> str:
         """What a return code of NVML means."""
@@ -73,7 +84,9 @@ class Gpu:
 
 
 def open_gpu(device: Device) -> Answer:
-    """The Gpu of a device. NVML stays open until the process ends: opening it takes longer than asking it."""
+    """The Gpu of a device. NVML stays open until the process ends: opening it takes longer than
+    asking it.
+    """
     if device.uuid is None:
         return Answer(None, NO_GPU)
     opened = _opened()
@@ -87,13 +100,21 @@ def open_gpu(device: Device) -> Answer:
 
 
 def temperature_c(gpu: Gpu) -> Answer:
-    """Degrees Celsius of the die; by the newer call where the driver has it (the older one goes with CUDA 14)."""
+    """Degrees Celsius of the die; by the newer call where the driver has it (the older one goes
+    with CUDA 14).
+    """
     newer = gpu.board.ask("nvmlDeviceGetTemperatureV", gpu.nvml.NVML_TEMPERATURE_GPU)
-    return newer if newer.value is not None else gpu.board.ask("nvmlDeviceGetTemperature", gpu.nvml.NVML_TEMPERATURE_GPU)
+    return (
+        newer
+        if newer.value is not None
+        else gpu.board.ask("nvmlDeviceGetTemperature", gpu.nvml.NVML_TEMPERATURE_GPU)
+    )
 
 
 def clock_event_reasons(gpu: Gpu) -> Answer:
-    """Why the clock is not at its highest now, a bit mask (nvml.h, nvmlClocksEventReasons); older drivers know it by an older name."""
+    """Why the clock is not at its highest now, a bit mask (nvml.h, nvmlClocksEventReasons); older
+    drivers know it by an older name.
+    """
     found = gpu.board.ask("nvmlDeviceGetCurrentClocksEventReasons")
     if found.value is None:
         found = gpu.board.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
@@ -101,24 +122,34 @@ def clock_event_reasons(gpu: Gpu) -> Answer:
 
 
 def used_bytes(gpu: Gpu) -> Answer:
-    """All that is used on the device now, contexts and other processes included. Version 2, which leaves the driver's reserve out."""
+    """All that is used on the device now, contexts and other processes included. Version 2, which
+    leaves the driver's reserve out.
+    """
     found = gpu.ask("nvmlDeviceGetMemoryInfo", version=getattr(gpu.nvml, "nvmlMemory_v2", None))
     return found if found.value is None else Answer(int(found.value.used))
 
 
 def identity(device: "torch.device") -> Device:
-    """The same GPU as NVML knows it: torch gives the UUID without the prefix that tells a whole GPU from an instance of one."""
+    """The same GPU as NVML knows it: torch gives the UUID without the prefix that tells a whole GPU
+    from an instance of one.
+    """
     if device.type != "cuda":
         return Device()
-    import torch  # here: the sampler of telemetry.py asks NVML too, and must not take torch's seconds and memory
+    # here: the sampler of telemetry.py asks NVML too, and must not take torch's seconds and memory
+    import torch
 
     bare = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
     names = [bare] if bare.startswith(("GPU-", "MIG-")) else [f"GPU-{bare}", f"MIG-{bare}"]
-    return next((Device(uuid=name) for name in names if open_gpu(Device(uuid=name)).value), Device(uuid=names[0]))
+    return next(
+        (Device(uuid=name) for name in names if open_gpu(Device(uuid=name)).value),
+        Device(uuid=names[0]),
+    )
 
 
 def each_gpu() -> Answer:
-    """A list of Answers, one for each whole GPU in the driver's order: the Gpu, or why it cannot be asked. None is hidden by CUDA."""
+    """A list of Answers, one for each whole GPU in the driver's order: the Gpu, or why it cannot be
+    asked. None is hidden by CUDA.
+    """
     opened = _opened()
     if opened.value is None:
         return opened
@@ -164,7 +195,9 @@ def text(value: Any) -> Any:
 def in_words(nvml: Any, error: Exception) -> str:
     """An NVML error as a user understands it."""
     code = getattr(error, "value", None)
-    return next((words for name, words in WORDS.items() if getattr(nvml, name, -1) == code), str(error))
+    return next(
+        (words for name, words in WORDS.items() if getattr(nvml, name, -1) == code), str(error)
+    )
 
 
 @cache

@@ -1,10 +1,11 @@
-"""One row of results: what a case came to."""
+"""The rows of results, one class for each kind: what a case, a wall or a study came to."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
-from .case import Case
+from .cases import Case, Planned, Wall
 
 SCHEMA = 1
 
@@ -35,7 +36,9 @@ Blocks = list[list[list[float]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One row; docs/format.md says what each field means. Raises ValueError where status, reason and samples disagree."""
+    """One row; docs/format.md says what each field means. Raises ValueError where status, reason
+    and samples disagree.
+    """
 
     case: Case
     device: str
@@ -91,9 +94,15 @@ class Record:
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) == bool(self.reason):
-            raise ValueError(f"{self.case.id}: status {self.status} with reason {self.reason!r}; a reason belongs to every status but ok")
+            raise ValueError(
+                f"{self.case.id}: status {self.status} with reason {self.reason!r}; a reason"
+                " belongs to every status but ok"
+            )
         if self.block_ms is not None and self.status is not Status.OK:
-            raise ValueError(f"{self.case.id}: samples beside status {self.status}; a case that failed has no speed")
+            raise ValueError(
+                f"{self.case.id}: samples beside status {self.status}; a case that failed has no"
+                " speed"
+            )
 
     @property
     def id(self) -> str:
@@ -101,7 +110,11 @@ class Record:
 
     def row(self) -> dict[str, Any]:
         """The row as it is stored, JSON-ready."""
-        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("case", "attempt", "device")}
+        rest = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("case", "attempt", "device")
+        }
         return {
             "schema": SCHEMA,
             "kind": "latency",
@@ -110,4 +123,111 @@ class Record:
             "device": self.device,
             **{name: value for name, value in self.case.fields().items() if name != "case"},
             **rest,
+        }
+
+
+LimitedBy = Literal["memory", "time", "length", "backend"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One probe: status ok where it fitted, oom where it did not; others say nothing about memory,
+    but that it did not go.
+    """
+
+    seq_len: int
+    status: Status
+    reason: str
+    spent_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallRecord:
+    """docs/format.md says what each field means. Raises ValueError where status, reason and what
+    was found disagree.
+    """
+
+    wall: Wall
+    device: str
+    attempt: int
+    status: Status
+    exactness: str | None = None
+    reason: str = ""
+    log_tail: str | None = None
+    seq_len_low: int | None = None
+    seq_len_high: int | None = None
+    predicted_seq_len: int | None = None
+    predicted_source: str | None = None
+    predicted_reason: str = "the search ended before it was worked out"
+    limited_by: LimitedBy | None = None
+    memory_bytes: int
+    probes: tuple[Trial, ...] = ()
+    started_utc: str | None = None
+    spent_s: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.status is Status.OK) == bool(self.reason):
+            raise ValueError(
+                f"{self.id}: status {self.status} with reason {self.reason!r}; a reason belongs to"
+                " every status but ok"
+            )
+        if self.status is Status.OK and (self.seq_len_low is None or self.limited_by is None):
+            raise ValueError(f"{self.id}: status ok without a length that fits and what limits it")
+
+    @property
+    def id(self) -> str:
+        return self.wall.id
+
+    def row(self) -> dict[str, Any]:
+        """The row as it is stored, JSON-ready."""
+        rest = {
+            f.name: getattr(self, f.name)
+            for f in fields(self)
+            if f.name not in ("wall", "attempt", "device", "probes")
+        }
+        return {
+            "schema": SCHEMA,
+            "kind": "wall",
+            "case": self.id,
+            "attempt": self.attempt,
+            "device": self.device,
+            **{name: value for name, value in self.wall.fields().items() if name != "case"},
+            **rest,
+            "probes": [asdict(trial) for trial in self.probes],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyRecord:
+    """docs/format.md says what each field means."""
+
+    planned: Planned
+    device: str
+    attempt: int
+    status: Status
+    reason: str = ""
+    log_tail: str | None = None
+    findings: tuple[Mapping[str, Any], ...] = ()
+    started_utc: str | None = None
+    spent_s: float | None = None
+
+    @property
+    def id(self) -> str:
+        return self.planned.id
+
+    def row(self) -> dict[str, Any]:
+        """The row as it is stored, JSON-ready."""
+        return {
+            "schema": SCHEMA,
+            "kind": "study",
+            "case": self.id,
+            "study": self.planned.study,
+            "attempt": self.attempt,
+            "device": self.device,
+            "status": self.status,
+            "reason": self.reason,
+            "log_tail": self.log_tail,
+            "findings": list(self.findings),
+            "started_utc": self.started_utc,
+            "spent_s": self.spent_s,
         }

@@ -1,6 +1,8 @@
-"""A/A: every backend against itself, side by side as in any run. Whatever difference shows is the instrument's, and the machine's.
+"""A/A: every backend against itself, side by side as in any run. Whatever difference shows is the
+instrument's, and the machine's.
 
-The floors that come out say which differences can be believed here. They are appended to selfcheck.jsonl with all samples.
+The floors that come out say which differences can be believed here. They are appended to
+selfcheck.jsonl with all samples.
 """
 
 import json
@@ -14,16 +16,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..impls.problem import Problem
-from .case import Case
-from .clock import HostClock
+from .cases import Case
 from .errors import BadInput, EnvironmentUnmet
+from .measure.clock import HostClock
+from .process.signals import Signals
 from .record import SCHEMA, Record, Status
-from .run.begin import SAFE_SHARE, Manner
-from .run.crew import Crew, Terms
-from .run.first_workers import FINGERPRINT, device_for, first_of, first_workers
+from .run.environments import FINGERPRINT, device_for, first_of, first_workers
 from .run.group import Means
-from .run.lap import Lap
-from .run.signals import Signals
+from .run.schedule import Lap
+from .run.start import SAFE_SHARE, Manner
+from .run.worker_pool import Crew, Terms
 from .scenario import Plan
 from .stats import Interval, ratio_interval
 
@@ -52,8 +54,9 @@ class Pair:
 class Verdict:
     """What the check came to. Ratios are half-widths: 0.02 means that 2 % either way is noise.
 
-    `paired_noise_ratio`: 95 % of ratios of two equal members of one process lie within it. `run_noise_ratio`: the same for two
-    processes, one member each: what unpaired comparisons of quick runs have to reckon with.
+    `paired_noise_ratio`: 95 % of ratios of two equal members of one process lie within it.
+    `run_noise_ratio`: the same for two processes, one member each: what unpaired comparisons of
+    quick runs have to reckon with.
     """
 
     device: str
@@ -77,7 +80,9 @@ class Verdict:
 
 
 def selfcheck(device: str, root: Path, seed: int, manner: Manner) -> Verdict:
-    """Measure, judge, and append to `root`/selfcheck.jsonl. Raises Refusal where there is no such device or a backend cannot run."""
+    """Measure, judge, and append to `root`/selfcheck.jsonl. Raises Refusal where there is no such
+    device or a backend cannot run.
+    """
     with (
         Signals() as signals,
         first_workers(device, signals) as workers,
@@ -116,20 +121,30 @@ def selfcheck(device: str, root: Path, seed: int, manner: Manner) -> Verdict:
 
 
 def twins(device: str) -> tuple[Case, ...]:
-    """Calls of a few ms on two cores, and of some tens of microseconds on a GPU: where noise is largest."""
+    """Calls of a few ms on two cores, and of some tens of microseconds on a GPU: where noise is
+    largest.
+    """
     length, dtype = (1024, "bf16") if device == "cuda" else (512, "fp32")
     problem = Problem(batch=1, seq_len=length, d_model=512, heads=8, dtype=dtype)  # type: ignore[arg-type]
-    return tuple(Case(backend=backend, problem=problem, twin=twin) for backend in BACKENDS for twin in (0, 1))
+    return tuple(
+        Case(backend=backend, problem=problem, twin=twin) for backend in BACKENDS for twin in (0, 1)
+    )
 
 
 def judge(device: str, started_utc: str, records: Sequence[Record]) -> Verdict:
     """Raises EnvironmentUnmet where a case did not end well: there is nothing to compare then."""
     for record in records:
         if record.status is not Status.OK or record.block_ms is None:
-            raise EnvironmentUnmet(f"selfcheck: {record.id} ended as {record.status}: {record.reason}; see attnbench doctor")
+            raise EnvironmentUnmet(
+                f"selfcheck: {record.id} ended as {record.status}: {record.reason}; see attnbench"
+                " doctor"
+            )
     by_case = {(record.case.backend, record.case.twin): record for record in records}
     pairs = [pair_of(backend, by_case[backend, 0], by_case[backend, 1]) for backend in BACKENDS]
-    medians = [median(call for process in r.block_ms or [] for block in process for call in block) for r in records]
+    medians = [
+        median(call for process in r.block_ms or [] for block in process for call in block)
+        for r in records
+    ]
     return Verdict(
         device=device,
         started_utc=started_utc,
@@ -145,10 +160,15 @@ def judge(device: str, started_utc: str, records: Sequence[Record]) -> Verdict:
 
 
 def pair_of(backend: str, one: Record, other: Record) -> Pair:
-    """Log-ratios within a process have the mean 0 by design, so their size is their root mean square."""
+    """Log-ratios within a process have the mean 0 by design, so their size is their root mean
+    square.
+    """
     assert one.block_ms is not None
     assert other.block_ms is not None
-    logs = [[[log(median(block)) for block in process] for process in record.block_ms or []] for record in (one, other)]
+    logs = [
+        [[log(median(block)) for block in process] for process in record.block_ms or []]
+        for record in (one, other)
+    ]
     within = [median(a - b for a, b in zip(*pair, strict=True)) for pair in zip(*logs, strict=True)]
     between = [stdev(map(median, processes)) for processes in logs if len(processes) > 1]
     return Pair(
@@ -164,7 +184,9 @@ def clock_overhead_ms() -> float:
     return median(HostClock().timer(lambda: None, 0.0).sample(2000).block_ms)
 
 
-def keep(root: Path, verdict: Verdict, records: Sequence[Record], environment: dict[str, Any]) -> None:
+def keep(
+    root: Path, verdict: Verdict, records: Sequence[Record], environment: dict[str, Any]
+) -> None:
     """One more line; earlier checks stay. Raises BadInput where the folder cannot be written."""
     line = {
         "schema": SCHEMA,
@@ -179,4 +201,6 @@ def keep(root: Path, verdict: Verdict, records: Sequence[Record], environment: d
         with (root / FILE).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line, allow_nan=False) + "\n")
     except OSError as error:
-        raise BadInput(f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR") from None
+        raise BadInput(
+            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"
+        ) from None

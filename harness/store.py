@@ -1,4 +1,6 @@
-"""The files of a run: made once, appended to, never rewritten. docs/format.md says what stands in them."""
+"""The files of a run: made once, appended to, never rewritten. docs/format.md says what stands in
+them.
+"""
 
 import json
 import os
@@ -15,13 +17,22 @@ from filelock import FileLock, Timeout
 from .errors import BadInput, EnvironmentUnmet, StoreError
 from .record import SCHEMA
 
-META, ROWS, LOGS, QUARANTINE, LOCK, LATEST = "run.json", "rows.jsonl", "logs", "quarantine", ".lock", "latest"
+META, ROWS, LOGS, QUARANTINE, LOCK, LATEST = (
+    "run.json",
+    "rows.jsonl",
+    "logs",
+    "quarantine",
+    ".lock",
+    "latest",
+)
 LINE_CAP_BYTES = 16 << 20
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
 
 
 class Store:
-    """The one writer of a run folder; holds its lock until closed. The kernel frees the lock of a writer that is killed."""
+    """The one writer of a run folder; holds its lock until closed. The kernel frees the lock of a
+    writer that is killed.
+    """
 
     def __init__(self, path: Path) -> None:
         """Raises EnvironmentUnmet where another process holds the lock."""
@@ -30,21 +41,34 @@ class Store:
         try:
             self._lock.acquire(timeout=0)
         except Timeout:
-            raise EnvironmentUnmet(f"{path} is being written by another process; wait for it, or end it") from None
+            raise EnvironmentUnmet(
+                f"{path} is being written by another process; wait for it, or end it"
+            ) from None
         self._fd = os.open(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
 
     @classmethod
-    def create(cls, root: Path, scenario: str, meta: Mapping[str, Any], now: datetime | None = None) -> "Store":
-        """A new run folder under `root` with its run.json, made so that two starts never share one. Raises BadInput."""
+    def create(
+        cls, root: Path, scenario: str, meta: Mapping[str, Any], now: datetime | None = None
+    ) -> "Store":
+        """A new run folder under `root` with its run.json, made so that two starts never share one.
+        Raises BadInput.
+        """
         stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
         path = root / f"{stamp}-{scenario}-{secrets.token_hex(4)}"
         try:
             root.mkdir(parents=True, exist_ok=True)
             path.mkdir()
             (path / LOGS).mkdir()
-            write_whole(path / META, json.dumps({"schema": SCHEMA, "run": path.name, **meta}, indent=1, allow_nan=False) + "\n")
+            write_whole(
+                path / META,
+                json.dumps({"schema": SCHEMA, "run": path.name, **meta}, indent=1, allow_nan=False)
+                + "\n",
+            )
         except OSError as error:
-            raise BadInput(f"{root}: cannot make a run folder here ({error.strerror}); choose another with --out DIR") from None
+            raise BadInput(
+                f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
+                " --out DIR"
+            ) from None
         store = cls(path)
         point_latest(root, path.name)
         return store
@@ -57,7 +81,9 @@ class Store:
         return store
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Put rows on disk before returning. On failure the file is as before, and StoreError carries the rows."""
+        """Put rows on disk before returning. On failure the file is as before, and StoreError
+        carries the rows.
+        """
         unsaved = [dict(row) for row in rows]
         data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in unsaved).encode()
         before = os.fstat(self._fd).st_size
@@ -65,13 +91,18 @@ class Store:
         try:
             if not (self.path / ROWS).exists():
                 raise FileNotFoundError(2, "the file is gone")
-            while written < len(data):  # a write may be short without a word, as with a file size limit
+            while written < len(
+                data
+            ):  # a write may be short without a word, as with a file size limit
                 written += os.write(self._fd, data[written:])
             os.fdatasync(self._fd)
         except OSError as error:
             with suppress(OSError):
                 os.ftruncate(self._fd, before)
-            message = f"{self.path / ROWS}: {error.strerror} after {before + written} bytes; all earlier rows are safe"
+            message = (
+                f"{self.path / ROWS}: {error.strerror} after {before + written} bytes; all earlier"
+                " rows are safe"
+            )
             raise StoreError(message, unsaved) from None
 
     def close(self) -> None:
@@ -79,7 +110,9 @@ class Store:
         self._lock.release()
 
     def _mend(self) -> None:
-        """Move what follows the last newline out of the way: it is the torn tail of a writer that died."""
+        """Move what follows the last newline out of the way: it is the torn tail of a writer that
+        died.
+        """
         size = os.fstat(self._fd).st_size
         tail_start = size
         with open(self._fd, "rb", closefd=False) as file:
@@ -103,7 +136,9 @@ class Store:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step: after a crash it holds the old content or the new, never half of it."""
+    """Replace a file in one step: after a crash it holds the old content or the new, never half of
+    it.
+    """
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -134,7 +169,11 @@ def runs(root: Path) -> list[Path]:
     """Run folders under `root`, oldest first."""
     if not root.is_dir():
         return []
-    return sorted(path for path in root.iterdir() if not path.is_symlink() and RUN_NAME.fullmatch(path.name) and (path / META).is_file())
+    return sorted(
+        path
+        for path in root.iterdir()
+        if not path.is_symlink() and RUN_NAME.fullmatch(path.name) and (path / META).is_file()
+    )
 
 
 def read_meta(path: Path) -> dict[str, Any]:
@@ -145,12 +184,17 @@ def read_meta(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{path / META}: not readable ({error}); the run cannot be used") from None
     if schema > SCHEMA:
-        raise BadInput(f"{path / META}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade attnbench")
+        raise BadInput(
+            f"{path / META}: format {schema} is newer than this attnbench understands ({SCHEMA});"
+            " upgrade attnbench"
+        )
     return dict(meta)
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """All whole rows in order, one at a time, a torn tail left out. Raises BadInput for a broken line elsewhere."""
+    """All whole rows in order, one at a time, a torn tail left out. Raises BadInput for a broken
+    line elsewhere.
+    """
     with suppress(FileNotFoundError), (path / ROWS).open("rb") as file:
         number = 0
         while line := file.readline(LINE_CAP_BYTES + 1):
@@ -161,5 +205,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
                 row = json.loads(line)
                 row["case"]
             except (ValueError, KeyError, TypeError):
-                raise BadInput(f"{path / ROWS}:{number}: not a row; the file was changed by something else") from None
+                raise BadInput(
+                    f"{path / ROWS}:{number}: not a row; the file was changed by something else"
+                ) from None
             yield row

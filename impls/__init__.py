@@ -1,11 +1,13 @@
-"""Attention backends under one interface: `names()` lists them, `load(name)` imports one. Importing this package imports no torch."""
+"""Attention backends under one interface: `names()` lists them, `load(name)` imports one. Importing
+this package imports no torch.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .discovery.registry import exactness, from_outside, ignored, load, missing, names, needs
+from .discovery.source import BadBackend
 from .problem import Problem
-from .registry import exactness, from_outside, ignored, load, missing, names, needs
-from .source import BadBackend
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs

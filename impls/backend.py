@@ -1,8 +1,8 @@
 """The tensors that a backend is given, and what a backend is.
 
-A backend is a file in this folder that defines `prepare` at its top level; the file's name is the backend's name. Beside
-`prepare` it may define, each with the signature of the method of the same name in `Backend` plus, where the file has
-VARIANTS, a keyword `variant`:
+A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
+backend's name. Beside `prepare` it may define, each with the signature of the method of the same
+name in `Backend` plus, where the file has VARIANTS, a keyword `variant`:
 
     NEEDS = ("package",)          looked for without importing it
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
@@ -29,18 +29,25 @@ from torch import Tensor
 
 from .problem import Dtype, Problem
 
-TORCH_DTYPE: dict[Dtype, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+TORCH_DTYPE: dict[Dtype, torch.dtype] = {
+    "fp32": torch.float32,
+    "bf16": torch.bfloat16,
+    "fp16": torch.float16,
+}
 
 Call = Callable[[], Tensor]
-"""The call to time: no arguments, returns the output. With gradients asked for, the output hangs on the inputs' graph."""
+"""The call to time: no arguments, returns the output. With gradients asked for, the output hangs on
+the inputs' graph.
+"""
 
 
 class Inputs(NamedTuple):
     """What attention starts from; the three names follow torch.nn.MultiheadAttention.
 
-    Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch, kv_heads, kv_seq_len, d_v].
-    Scope "layer": x [batch, seq_len, d_model], and twice the same source [batch, kv_seq_len, d_model]; in self-attention
-    (kv_seq_len == seq_len) all three are one tensor.
+    Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
+    kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and twice the same
+    source [batch, kv_seq_len, d_model]; in self-attention (kv_seq_len == seq_len) all three are one
+    tensor.
     """
 
     query: Tensor
@@ -50,7 +57,9 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """The layer's weights, [out_features, in_features] as in torch.nn.Linear. Head i owns the rows i*d_k .. (i+1)*d_k - 1."""
+    """The layer's weights, [out_features, in_features] as in torch.nn.Linear. Head i owns the rows
+    i*d_k .. (i+1)*d_k - 1.
+    """
 
     w_q: Tensor  # [heads * d_k, d_model]
     b_q: Tensor  # [heads * d_k]
@@ -77,7 +86,9 @@ class Backend(Protocol):
 
     @property
     def pinned_kernel(self) -> str | None:
-        """The variant, where the file says PINS_KERNEL and the user named one: the only kernel that may run."""
+        """The variant, where the file says PINS_KERNEL and the user named one: the only kernel that
+        may run.
+        """
 
     @property
     def compiles(self) -> bool:
@@ -92,40 +103,59 @@ class Backend(Protocol):
         """Whether the file says PLAIN_OPERATIONS."""
 
     def unavailable(self, device: torch.device) -> str | None:
-        """What is missing here whatever the problem, in words; None when nothing is. Never raises."""
+        """What is missing here whatever the problem, in words; None when nothing is. Never
+        raises.
+        """
 
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
-        """Why this backend cannot compute the problem here, in words for the user; None when it can. Never raises.
+        """Why this backend cannot compute the problem here, in words for the user; None when it
+        can. Never raises.
 
         What `unavailable` says comes first.
         """
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-        """Do all set-up (layout, compilation, tuning) and return the call to time. `weights` is None in scope "core".
+        """Do all set-up (layout, compilation, tuning) and return the call to time. `weights` is
+        None in scope "core".
 
-        The call may carry an attribute `facts`, a JSON-ready dict of what was chosen: it becomes the row's `configuration`. One that uses
-        weights of its own in place of `weights` carries them as `parameters`, a sequence of tensors: gradients are taken of those instead.
+        The call may carry an attribute `facts`, a JSON-ready dict of what was chosen: it becomes
+        the row's `configuration`. One that uses weights of its own in place of `weights` carries
+        them as `parameters`, a sequence of tensors: gradients are taken of those instead.
         """
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:
-        """What must be in force while the call runs. Entered round a series of calls, outside the timed region."""
+        """What must be in force while the call runs. Entered round a series of calls, outside the
+        timed region.
+        """
 
-    def attention_weights(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Tensor:
-        """softmax(QK^T/sqrt(d_k)), [batch, heads, seq_len, kv_seq_len]. Raises ValueError where the backend has none."""
+    def attention_weights(
+        self, problem: Problem, inputs: Inputs, weights: Weights | None
+    ) -> Tensor:
+        """softmax(QK^T/sqrt(d_k)), [batch, heads, seq_len, kv_seq_len]. Raises ValueError where the
+        backend has none.
+        """
 
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
-        """Extra bytes above inputs and weights at the highest point of a call, output included; None where no formula holds."""
+        """Extra bytes above inputs and weights at the highest point of a call, output included;
+        None where no formula holds.
+        """
 
 
 def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
-    """Normal random inputs, equal for equal seeds on one kind of device; they carry gradients if the problem asks for them."""
-    generator = torch.Generator(device=device).manual_seed(seed) if device.type != "meta" else None  # which has no numbers
+    """Normal random inputs, equal for equal seeds on one kind of device; they carry gradients if
+    the problem asks for them.
+    """
+    generator = (
+        torch.Generator(device=device).manual_seed(seed) if device.type != "meta" else None
+    )  # which has no numbers
 
     def normal(*shape: int) -> Tensor:
         dtype = TORCH_DTYPE[problem.dtype]
         if device.type == "meta":
             return torch.empty(shape, dtype=dtype, device=device, requires_grad=problem.backward)
-        return torch.randn(shape, generator=generator, dtype=dtype, device=device, requires_grad=problem.backward)
+        return torch.randn(
+            shape, generator=generator, dtype=dtype, device=device, requires_grad=problem.backward
+        )
 
     p = problem
     if p.scope == "layer":

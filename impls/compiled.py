@@ -1,6 +1,8 @@
-"""`fused` through torch.compile: the same textbook code, made into kernels by torch's compiler, in scope "layer" with its projections.
+"""`fused` through torch.compile: the same textbook code, made into kernels by torch's compiler, in
+scope "layer" with its projections.
 
-Torch's compiler knows the textbook's formula and may put its own fused attention in its place; the row's `kernel` then says so.
+Torch's compiler knows the textbook's formula and may put its own fused attention in its place; the
+row's `kernel` then says so.
 """
 
 from contextlib import AbstractContextManager

@@ -1,6 +1,8 @@
-"""torch.nn.attention.flex_attention, compiled: one fused kernel, with the causal triangle as a block mask that skips what is hidden.
+"""torch.nn.attention.flex_attention, compiled: one fused kernel, with the causal triangle as a
+block mask that skips what is hidden.
 
-The mask's list of blocks is made once, in `prepare`, as its users make it once for all layers; what is compiled is attention alone.
+The mask's list of blocks is made once, in `prepare`, as its users make it once for all layers; what
+is compiled is attention alone.
 """
 
 from contextlib import AbstractContextManager
@@ -30,7 +32,11 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     if device.type == "cpu":
         return "flex_attention has no backward pass on a CPU" if problem.backward else None
     width = min(problem.d_k, problem.d_v)
-    return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more" if width < NARROWEST else None
+    return (
+        f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more"
+        if width < NARROWEST
+        else None
+    )
 
 
 def context(problem: Problem) -> AbstractContextManager[object]:
@@ -54,7 +60,8 @@ def attend_under(problem: Problem, mask: BlockMask | None) -> Attend:
 
 
 def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:
-    """What create_block_mask gives for the triangle, worked out by blocks: that function holds all n_q * n_kv pairs at once.
+    """What create_block_mask gives for the triangle, worked out by blocks: that function holds all
+    n_q * n_kv pairs at once.
 
     None where every query sees every key. Queries that see none never get here (see layer.py).
     """
@@ -65,7 +72,8 @@ def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:
     first = torch.arange(0, n_q, BLOCK, device=device)[:, None]  # query of each block
     last = (first + BLOCK - 1).clamp(max=n_q - 1)
     keys = torch.arange(0, n_kv, BLOCK, device=device)
-    # A block is computed without the mask where its first query sees its last key, and nothing of it lies beyond an end.
+    # A block is computed without the mask where its first query sees its last key, and nothing of
+    # it lies beyond an end.
     full = (keys + BLOCK - 1 <= (first + offset).clamp(max=n_kv - 1)) & (first + BLOCK <= n_q)
     some = (keys <= last + offset) & ~full
     return BlockMask.from_kv_blocks(
@@ -78,6 +86,8 @@ def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:
 
 
 def listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
-    """How many blocks each row of blocks has, [1, 1, rows], and which, these first, [1, 1, rows, columns]."""
+    """How many blocks each row of blocks has, [1, 1, rows], and which, these first, [1, 1, rows,
+    columns].
+    """
     order = blocks.int().argsort(dim=-1, descending=True, stable=True)
     return blocks.sum(-1, dtype=torch.int32)[None, None], order.int()[None, None]

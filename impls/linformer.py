@@ -1,9 +1,11 @@
-"""Linformer (Wang et al. 2020): keys and values are projected along N to a fixed rank, and attention sees what is left of them.
+"""Linformer (Wang et al. 2020): keys and values are projected along N to a fixed rank, and
+attention sees what is left of them.
 
-O(N * rank) in time and bytes. The projections are meant to be learnt; here they are as the paper draws them before training (normal,
-variance 1 / rank, a seed of their own), one for keys and one for values, shared by all heads. So the error says what the idea does to
-inputs that nobody trained it for, and it is large whatever the rank. They are made before the call, as weights are; its peak does not
-hold them.
+O(N * rank) in time and bytes. The projections are meant to be learnt; here they are as the paper
+draws them before training (normal, variance 1 / rank, a seed of their own), one for keys and one
+for values, shared by all heads. So the error says what the idea does to inputs that nobody trained
+it for, and it is large whatever the rank. They are made before the call, as weights are; its peak
+does not hold them.
 """
 
 import torch
@@ -24,7 +26,11 @@ SEED = 20200608  # of the projections, whatever the inputs' seed
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     if problem.causal:
         return "not for causal problems: a projected key is a mixture of all keys, later ones too"
-    return "not under a mask: a projected key is a mixture of all keys" if problem.mask != "none" else None
+    return (
+        "not under a mask: a projected key is a mixture of all keys"
+        if problem.mask != "none"
+        else None
+    )
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
@@ -43,7 +49,11 @@ def projections(rank: int, problem: Problem, device: torch.device) -> tuple[Tens
     """[rank, kv_seq_len] each. Drawn on the CPU in fp32, so that they are the same everywhere."""
     shape, dtype = (rank, problem.kv_seq_len), TORCH_DTYPE[problem.dtype]
     if device.type == "meta":
-        return torch.empty(shape, dtype=dtype, device=device), torch.empty(shape, dtype=dtype, device=device)
+        return torch.empty(shape, dtype=dtype, device=device), torch.empty(
+            shape, dtype=dtype, device=device
+        )
     generator = torch.Generator().manual_seed(SEED)
-    drawn = [torch.randn(shape, generator=generator).mul_(rank**-0.5).to(device, dtype) for _ in range(2)]
+    drawn = [
+        torch.randn(shape, generator=generator).mul_(rank**-0.5).to(device, dtype) for _ in range(2)
+    ]
     return drawn[0], drawn[1]

@@ -6,19 +6,26 @@ import torch
 from torch import Tensor
 
 from .backend import Backend, Inputs, Weights
+from .discovery.registry import load
 from .layer import make_weights
 from .problem import Problem
-from .registry import load
 
 
 class MultiHeadAttention(torch.nn.Module):
     """A layer that any backend can serve, with the same weights.
 
-    Of `problem`, the batch and the lengths do not matter: they are taken from the tensors of each call. A causal layer used with
-    n_q != n_kv needs a problem that has kv_seq_len != seq_len too, and so says which alignment is meant.
+    Of `problem`, the batch and the lengths do not matter: they are taken from the tensors of each
+    call. A causal layer used with n_q != n_kv needs a problem that has kv_seq_len != seq_len too,
+    and so says which alignment is meant.
     """
 
-    def __init__(self, problem: Problem, backend: str = "fused", device: torch.device | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        backend: str = "fused",
+        device: torch.device | None = None,
+        seed: int = 0,
+    ) -> None:
         super().__init__()
         self.problem = problem
         drawn = make_weights(problem, device or torch.device("cpu"), seed)
@@ -38,10 +45,14 @@ class MultiHeadAttention(torch.nn.Module):
     def weights(self) -> Weights:
         return Weights(**{name: self.get_parameter(name) for name in Weights.__dataclass_fields__})
 
-    def forward(self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False) -> tuple[Tensor, Tensor | None]:
-        """[batch, n, d_model] each. Returns the output and, if asked for, the weights [batch, heads, n_q, n_kv].
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False
+    ) -> tuple[Tensor, Tensor | None]:
+        """[batch, n, d_model] each. Returns the output and, if asked for, the weights [batch,
+        heads, n_q, n_kv].
 
-        Raises ValueError where the backend cannot compute these sizes here, or has no weights to return.
+        Raises ValueError where the backend cannot compute these sizes here, or has no weights to
+        return.
         """
         inputs, weights = Inputs(query, key, value), self.weights()
         problem = self._problem_of(inputs, weights)
@@ -49,12 +60,16 @@ class MultiHeadAttention(torch.nn.Module):
         if refusal:
             raise ValueError(f"{self.backend}: {refusal}")
         with self._backend.context(problem):
-            matrix = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
+            matrix = (
+                self._backend.attention_weights(problem, inputs, weights) if need_weights else None
+            )
             return self._backend.prepare(problem, inputs, weights)(), matrix
 
     def _problem_of(self, inputs: Inputs, weights: Weights) -> Problem:
         p = self.problem
-        wants_gradients = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*inputs, *weights.tensors()))
+        wants_gradients = torch.is_grad_enabled() and any(
+            tensor.requires_grad for tensor in (*inputs, *weights.tensors())
+        )
         return replace(
             p,
             batch=inputs.query.shape[0],

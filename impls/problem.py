@@ -25,13 +25,15 @@ ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One shape of multi-head attention. Sizes left at 0 take the usual value, and are never 0 afterwards.
+    """One shape of multi-head attention. Sizes left at 0 take the usual value, and are never 0
+    afterwards.
 
-    `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds the projections and W_O.
-    `causal_align` says which corner the triangle starts from; it must be given where kv_seq_len != seq_len.
-    `mask`: one of mask_rules.py, beside `causal`; `window` is its size where it has one: keys to either side (local, 128 if not given), the
-    stride (strided, the root of kv_seq_len) or the number of blocks (blocks, 4); 0 for all others.
-    Nothing assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
+    `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds
+    the projections and W_O. `causal_align` says which corner the triangle starts from; it must be
+    given where kv_seq_len != seq_len. `mask`: one of mask_rules.py, beside `causal`; `window` is
+    its size where it has one: keys to either side (local, 128 if not given), the stride (strided,
+    the root of kv_seq_len) or the number of blocks (blocks, 4); 0 for all others. Nothing assumes
+    heads * d_k == d_model. Raises ValueError for values that describe no problem.
     """
 
     batch: int
@@ -56,27 +58,48 @@ class Problem:
                 raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more")
         for name in ("kv_seq_len", "kv_heads", "d_k", "d_v", "window"):
             if getattr(self, name) < 0:
-                raise ValueError(f"{name} is {getattr(self, name)}; wanted 1 or more, or nothing for the usual value")
+                raise ValueError(
+                    f"{name} is {getattr(self, name)}; wanted 1 or more, or nothing for the usual"
+                    " value"
+                )
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} is {getattr(self, name)!r}; wanted one of: {', '.join(word for word in allowed if word)}")
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}; wanted one of:"
+                    f" {', '.join(word for word in allowed if word)}"
+                )
         if not (self.d_k and self.d_v) and self.d_model % self.heads:
-            raise ValueError(f"d_model ({self.d_model}) is not a multiple of heads ({self.heads}); choose other sizes, or give d_k and d_v")
+            raise ValueError(
+                f"d_model ({self.d_model}) is not a multiple of heads ({self.heads}); choose other"
+                " sizes, or give d_k and d_v"
+            )
         if self.heads % (self.kv_heads or self.heads):
-            raise ValueError(f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})")
+            raise ValueError(
+                f"heads ({self.heads}) must be a multiple of kv_heads ({self.kv_heads})"
+            )
         if self.causal_align and not self.causal:
-            raise ValueError("causal_align without causal; set causal: true, or leave causal_align out")
+            raise ValueError(
+                "causal_align without causal; set causal: true, or leave causal_align out"
+            )
         if self.causal and not self.causal_align and self.kv_seq_len not in (0, self.seq_len):
             raise ValueError(
-                f"causal with kv_seq_len ({self.kv_seq_len}) != seq_len ({self.seq_len}) has two readings; "
-                "set causal_align to top_left or bottom_right"
+                f"causal with kv_seq_len ({self.kv_seq_len}) != seq_len ({self.seq_len}) has two"
+                " readings; set causal_align to top_left or bottom_right"
             )
         if self.window and not self.windowed:
-            raise ValueError(f"window ({self.window}) with mask {self.mask}, which has none; set mask to local, strided or blocks")
-        if self.windowed and self.kv_seq_len not in (0, self.seq_len) and not (self.causal and self.seq_len < self.kv_seq_len):
             raise ValueError(
-                f"mask {self.mask} places each query at a key, but seq_len is {self.seq_len} and kv_seq_len {self.kv_seq_len}; "
-                "make them equal, or set causal with causal_align beside a longer kv_seq_len"
+                f"window ({self.window}) with mask {self.mask}, which has none; set mask to local,"
+                " strided or blocks"
+            )
+        if (
+            self.windowed
+            and self.kv_seq_len not in (0, self.seq_len)
+            and not (self.causal and self.seq_len < self.kv_seq_len)
+        ):
+            raise ValueError(
+                f"mask {self.mask} places each query at a key, but seq_len is {self.seq_len} and"
+                f" kv_seq_len {self.kv_seq_len}; make them equal, or set causal with causal_align"
+                " beside a longer kv_seq_len"
             )
         usual: dict[str, int | str] = {
             "kv_seq_len": self.kv_seq_len or self.seq_len,
@@ -94,7 +117,9 @@ class Problem:
 
     @property
     def scale(self) -> float:
-        """1/sqrt(d_k), the factor that keeps the variance of scores at 1 (Vaswani et al. 2017, section 3.2.1)."""
+        """1/sqrt(d_k), the factor that keeps the variance of scores at 1 (Vaswani et al. 2017,
+        section 3.2.1).
+        """
         return 1.0 / sqrt(self.d_k)
 
     @property

@@ -1,6 +1,8 @@
-"""A random pattern of blocks, computed as such: each block of queries gathers the few blocks of keys that it sees (BigBird's random part).
+"""A random pattern of blocks, computed as such: each block of queries gathers the few blocks of
+keys that it sees (BigBird's random part).
 
-Time and bytes grow with N * window. The pattern is drawn and laid out before the call, as a kernel is given its tables.
+Time and bytes grow with N * window. The pattern is drawn and laid out before the call, as a kernel
+is given its tables.
 """
 
 import torch
@@ -9,7 +11,7 @@ from torch import Tensor
 from ._sparse import padded, wants, within_blocks
 from .backend import Call, Inputs, Weights
 from .layer import as_call
-from .mask_rules import BLOCK, block_table
+from .masks.rules import BLOCK, block_table
 from .problem import Problem
 
 MASKS = ("blocks",)
@@ -21,7 +23,9 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    table = torch.tensor(block_table(problem))  # [blocks of queries, window], -1 where there are fewer
+    table = torch.tensor(
+        block_table(problem)
+    )  # [blocks of queries, window], -1 where there are fewer
     table = table[:, : max(1, int((table >= 0).sum(1).max()))].to(inputs.query.device)
     return as_call(problem, inputs, weights, lambda q, k, v: core(q, k, v, table, problem))
 
@@ -33,20 +37,28 @@ def core(q: Tensor, k: Tensor, v: Tensor, table: Tensor, problem: Problem) -> Te
     chosen = table.clamp(min=0).flatten()
 
     def blocked(x: Tensor) -> Tensor:
-        by_block: Tensor = padded(x, 0, key_blocks * BLOCK - p.kv_seq_len).unflatten(2, (key_blocks, BLOCK))
+        by_block: Tensor = padded(x, 0, key_blocks * BLOCK - p.kv_seq_len).unflatten(
+            2, (key_blocks, BLOCK)
+        )
         return by_block.index_select(2, chosen).view(*x.shape[:2], blocks, seen * BLOCK, -1)
 
     rows = padded(q, before, blocks * BLOCK - before - n_q).unflatten(2, (blocks, BLOCK))
-    return within_blocks(rows, k, v, blocked, _hidden(p, table), p).flatten(2, 3)[:, :, before : before + n_q]
+    return within_blocks(rows, k, v, blocked, _hidden(p, table), p).flatten(2, 3)[
+        :, :, before : before + n_q
+    ]
 
 
 def _hidden(p: Problem, table: Tensor) -> Tensor:
-    """[blocks, rows or 1, keys]. No query is without a key: its own block begins with one, at or before its own place."""
+    """[blocks, rows or 1, keys]. No query is without a key: its own block begins with one, at or
+    before its own place.
+    """
     step = torch.arange(BLOCK, device=table.device)
     places = (table[:, :, None] * BLOCK + step).flatten(1)[:, None]  # [blocks, 1, keys]
     hidden = (places < 0) | (places >= p.kv_seq_len)
     if not p.causal:
         return hidden
     first = p.causal_offset // BLOCK
-    own = torch.arange(first * BLOCK, (first + table.shape[0]) * BLOCK, device=table.device).view(-1, BLOCK, 1)
+    own = torch.arange(first * BLOCK, (first + table.shape[0]) * BLOCK, device=table.device).view(
+        -1, BLOCK, 1
+    )
     return hidden | (places > own)

@@ -1,4 +1,6 @@
-"""What tests share: the command line as a user runs it, backends that misbehave, and what must not be missing in CI."""
+"""What tests share: the command line as a user runs it, backends that misbehave, and what must not
+be missing in CI.
+"""
 
 import atexit
 import os
@@ -15,19 +17,40 @@ from tests.fakes.nvml import driver
 
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch starts its threads in this process; see environment()
-os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")  # locks of their own: no real run is waited for
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # before torch starts its threads in this process; see environment()
+os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(
+    prefix="attnbench-tests-"
+)  # locks of their own: no real run is waited for
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
-PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "gcc": ("gcc",), "g++": ("g++",)}
+PROGRAMS = {
+    "chromium": ("chromium", "chromium-browser", "google-chrome"),
+    "gcc": ("gcc",),
+    "g++": ("g++",),
+}
 
 
 @pytest.fixture
-def attnbench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run `attnbench ARGS...` in an empty folder, where the test then stands too; the fake backends are known to it."""
+def attnbench(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run `attnbench ARGS...` in an empty folder, where the test then stands too; the fake backends
+    are known to it.
+    """
     monkeypatch.chdir(tmp_path)
 
-    def run(*args: object, env: dict[str, str] | None = None, timeout: float = 240) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(command_line(*args), env=environment(env), capture_output=True, text=True, timeout=timeout, check=False)
+    def run(
+        *args: object, env: dict[str, str] | None = None, timeout: float = 240
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command_line(*args),
+            env=environment(env),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
 
     return run
 
@@ -37,14 +60,22 @@ def command_line(*args: object) -> list[str]:
 
 
 def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
-    """One thread: OpenMP's waiting threads spin, and on a busy machine that makes a call of 1 ms last 100 ms."""
-    ours = {"PYTHONPATH": str(ROOT / ".package"), "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS), "OMP_NUM_THREADS": "1"}
+    """One thread: OpenMP's waiting threads spin, and on a busy machine that makes a call of 1 ms
+    last 100 ms.
+    """
+    ours = {
+        "PYTHONPATH": str(ROOT / ".package"),
+        "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS),
+        "OMP_NUM_THREADS": "1",
+    }
     return {**os.environ, **ours, **(extra or {})}
 
 
 @pytest.fixture(scope="session")
 def require() -> Callable[[str], str]:
-    """The path of a program, or a skip; a failure where ATTNBENCH_REQUIRE names it, so that CI cannot skip by accident."""
+    """The path of a program, or a skip; a failure where ATTNBENCH_REQUIRE names it, so that CI
+    cannot skip by accident.
+    """
 
     def find(name: str) -> str:
         path = next((found for program in PROGRAMS[name] if (found := shutil.which(program))), None)
@@ -65,7 +96,9 @@ def nvml_library(require: Callable[[str], str], tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="session")
-def old_nvml_library(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def old_nvml_library(
+    require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The same without GPM and other newer functions."""
     require("gcc")
     return driver.build(tmp_path_factory.mktemp("old_nvml"), old=True)

@@ -20,7 +20,11 @@ def test_it_was_run_from_its_first_cell_to_its_last_without_an_error(cells):
     assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
     outputs = [output for cell in code for output in cell["outputs"]]
     assert len(outputs) >= len(code) - 1
-    assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
+    assert not [
+        output
+        for output in outputs
+        if output["output_type"] == "error" or output.get("name") == "stderr"
+    ]
 
 
 def test_its_code_runs(cells, monkeypatch):

@@ -16,19 +16,35 @@ from tests.conftest import ROOT
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
     (built,) = folder.glob("*.whl")
     return built
 
 
 def test_the_wheel_holds_every_file_once_under_one_name(wheel):
     names = zipfile.ZipFile(wheel).namelist()
-    wanted = {"__init__.py", "__main__.py", "py.typed", "harness/cli/app.py", "impls/naive.py", "reports/page.html", "reports/report.css"}
-    wanted |= {"impls/_triton_tuned.json"}
+    wanted = {
+        "__init__.py",
+        "__main__.py",
+        "py.typed",
+        "harness/cli/app.py",
+        "impls/naive.py",
+        "reports/pages/page.html",
+        "reports/pages/report.css",
+    }
+    wanted |= {"impls/_triton/tuned.json"}
     assert {f"attnbench/{name}" for name in wanted} <= set(names)
     shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {"schema.json"}
     assert {f"attnbench/scenarios/{name}" for name in shipped} <= set(names)
-    assert {name.split("/")[0] for name in names} == {"attnbench", f"attnbench-{attnbench.__version__}.dist-info"}
+    assert {name.split("/")[0] for name in names} == {
+        "attnbench",
+        f"attnbench-{attnbench.__version__}.dist-info",
+    }
     assert len(names) == len(set(names))
 
 
@@ -51,24 +67,54 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
         "quick",
     ]
     command = [sys.executable, "-m", "attnbench", "run", *flags, "--quiet"]
-    done = subprocess.run(command, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path / "site")}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
 
 
 def test_versions_agree():
-    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == attnbench.__version__
+    assert (
+        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+        == attnbench.__version__
+    )
 
 
 def test_every_required_package_is_pinned_for_ci():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"], *project["optional-dependencies"]["parquet"]]
-    pinned = {line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
-    assert not {requirement.split(">=")[0].lower() for requirement in wanted} - pinned - {"triton"}  # CUDA builds of torch bring their own
+    wanted = [
+        *project["dependencies"],
+        *project["optional-dependencies"]["dev"],
+        *project["optional-dependencies"]["parquet"],
+    ]
+    pinned = {
+        line.split("==")[0].lower().replace("_", "-")
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if "==" in line
+    }
+    assert (
+        not {requirement.split(">=")[0].lower() for requirement in wanted} - pinned - {"triton"}
+    )  # CUDA builds of torch bring their own
     assert "triton" not in pinned
 
 
-@pytest.mark.parametrize("unsafe", [r"\bimport pickle", r"torch\.load\(", r"yaml\.load\(", r"\beval\(", r"\bexec\(", r"shell=True"])
+@pytest.mark.parametrize(
+    "unsafe",
+    [
+        r"\bimport pickle",
+        r"torch\.load\(",
+        r"yaml\.load\(",
+        r"\beval\(",
+        r"\bexec\(",
+        r"shell=True",
+    ],
+)
 def test_nothing_that_runs_foreign_data_is_used(unsafe):
     for folder in ("harness", "impls", "reports"):
         for path in (ROOT / folder).rglob("*.py"):

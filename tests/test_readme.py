@@ -18,10 +18,30 @@ def test_the_backend_of_the_readme_works(attnbench, tmp_path, scope):
     code = re.search(r"```python\n(# my_backends/mine.py\n.*?)```", README, re.DOTALL)
     assert code is not None
     (tmp_path / "my_backends" / "mine.py").write_text(code[1])
-    flags = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--scope", scope, "--device", "cpu", "--plan", "quick")
-    done = attnbench("run", "--backends", "mine,sdpa", *flags, env={"ATTNBENCH_BACKENDS": "my_backends"})
+    flags = (
+        "--batch",
+        "1",
+        "--seq-len",
+        "64",
+        "--d-model",
+        "32",
+        "--heads",
+        "2",
+        "--scope",
+        scope,
+        "--device",
+        "cpu",
+        "--plan",
+        "quick",
+    )
+    done = attnbench(
+        "run", "--backends", "mine,sdpa", *flags, env={"ATTNBENCH_BACKENDS": "my_backends"}
+    )
     assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
+    ]
     assert {row["backend"]: row["status"] for row in rows} == {"mine": "ok", "sdpa": "ok"}
 
 
@@ -41,13 +61,24 @@ def test_the_functions_of_the_readme_are_backends(attnbench, tmp_path, flags):
         code = re.search(rf"```python\n(# {name}.py\n.*?)```", README, re.DOTALL)
         assert code is not None
         (tmp_path / f"{name}.py").write_text(code[1])
-    command = re.search(r"^ {4}attnbench (run --backend my_attention:attend .*)$", README, re.MULTILINE)
+    command = re.search(
+        r"^ {4}attnbench (run --backend my_attention:attend .*)$", README, re.MULTILINE
+    )
     assert command is not None
     asked = command[1].replace("1k", "64").replace("512", "32").split()
-    done = attnbench(*asked, "--backend", "my_flash:attend", *flags, "--device", "cpu", "--plan", "quick")
+    done = attnbench(
+        *asked, "--backend", "my_flash:attend", *flags, "--device", "cpu", "--plan", "quick"
+    )
     assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
-    assert {row["backend"]: row["status"] for row in rows} == {"attend@my_attention": "ok", "attend@my_flash": "ok", "sdpa": "ok"}
+    rows = [
+        json.loads(line)
+        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
+    ]
+    assert {row["backend"]: row["status"] for row in rows} == {
+        "attend@my_attention": "ok",
+        "attend@my_flash": "ok",
+        "sdpa": "ok",
+    }
 
 
 def test_the_readme_names_every_scenario_and_backend(monkeypatch):
@@ -75,7 +106,18 @@ def test_links_lead_to_files():
 
 def test_commands_of_the_readme_exist(attnbench):
     known = attnbench("--help").stdout
-    for verb in set(re.findall(r"attnbench (run|wall|report|list|export|doctor|validate|schema|kernels)\b", README)):
+    for verb in set(
+        re.findall(
+            r"attnbench (run|wall|report|list|export|doctor|validate|schema|kernels)\b", README
+        )
+    ):
         assert re.search(rf"^  {verb} ", known, re.MULTILINE), verb
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert set(re.findall(r"^ {4}make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)) <= targets
+    assert (
+        set(
+            re.findall(
+                r"^ {4}make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
+            )
+        )
+        <= targets
+    )

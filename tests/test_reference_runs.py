@@ -5,7 +5,7 @@ import json
 import pytest
 
 import attnbench
-from attnbench.reports.html import render
+from attnbench.reports.pages.html import render
 from tests.conftest import ROOT
 
 RUNS = sorted(path.parent for path in (ROOT / "results" / "reference").glob("*/run.json"))

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .harness.api import Run, open_run, run
     from .harness.errors import BadInput, EnvironmentUnmet, Refusal
-    from .reports.load import load
-    from .reports.read import BadRun
+    from .reports.data.load import load
+    from .reports.data.read import BadRun
 
 __version__ = "0.1.0"
 __all__ = ["BadInput", "BadRun", "EnvironmentUnmet", "Refusal", "Run", "__version__", "load", "open_run", "run"]
@@ -23,8 +23,8 @@ __all__ = ["BadInput", "BadRun", "EnvironmentUnmet", "Refusal", "Run", "__versio
 _HOMES = {
     **dict.fromkeys(("Run", "open_run", "run"), "harness.api"),
     **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.errors"),
-    "load": "reports.load",
-    "BadRun": "reports.read",
+    "load": "reports.data.load",
+    "BadRun": "reports.data.read",
 }
 
 

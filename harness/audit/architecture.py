@@ -1,7 +1,8 @@
 """What one SM holds, by compute capability: data. And how a user may write a compute capability.
 
-Sources: CUDA Programming Guide, appendix Compute Capabilities, tables 30 and 31 (blocks, warps, shared memory), and the header of NVIDIA's
-occupancy calculator, cuda_occupancy.h (units of allocation; blocks by compute capability). The names of GPUs are those of
+Sources: CUDA Programming Guide, appendix Compute Capabilities, tables 30 and 31 (blocks, warps,
+shared memory), and the header of NVIDIA's occupancy calculator, cuda_occupancy.h (units of
+allocation; blocks by compute capability). The names of GPUs are those of
 developer.nvidia.com/cuda-gpus.
 """
 
@@ -18,10 +19,14 @@ OLDEST = (8, 0)  # our kernels' own limit: earlier GPUs have neither bf16 nor as
 SM_REGISTER_COUNT = 64 << 10  # of 32 bits; a single block may have them all
 MOST_THREAD_REGISTER_COUNT = 256  # the hardware's limit; compilers stop at 255
 MOST_BLOCK_WARP_COUNT = 32  # 1024 threads
-PARTITION_COUNT = 4  # an SM is four parts, each with its own scheduler and a quarter of the registers
+PARTITION_COUNT = (
+    4  # an SM is four parts, each with its own scheduler and a quarter of the registers
+)
 WARP_REGISTER_UNIT = 256  # registers are given to a warp in this unit
 SHARED_UNIT_BYTES = 128  # shared memory is given to a block in this unit
-RESERVED_SHARED_BYTES = KIB  # of every block, for the system: one block may use all of an SM's shared memory but this
+RESERVED_SHARED_BYTES = (
+    KIB  # of every block, for the system: one block may use all of an SM's shared memory but this
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +38,19 @@ class Architecture:
     most_warp_count: int
     most_block_count: int
     shared_bytes: int
-    tensor_memory_column_count: int | None = None  # PTX ISA, Tensor Memory: 512 columns of 128 lanes of 32 bits
+    tensor_memory_column_count: int | None = (
+        None  # PTX ISA, Tensor Memory: 512 columns of 128 lanes of 32 bits
+    )
 
 
-def _sm(name: str, gpus: str, warps: int, blocks: int, shared_kib: int, tensor_columns: int | None = None) -> Architecture:
+def _sm(
+    name: str,
+    gpus: str,
+    warps: int,
+    blocks: int,
+    shared_kib: int,
+    tensor_columns: int | None = None,
+) -> Architecture:
     return Architecture(
         name=name,
         gpus=gpus,
@@ -69,10 +83,15 @@ def capabilities(text: str) -> tuple[Capability, ...]:
 def _capability(text: str) -> Capability:
     found = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", text)
     if found is None:
-        raise BadInput(f"--arch: {text!r} is no compute capability; wanted such as 80, 90, 100, separated by commas")
+        raise BadInput(
+            f"--arch: {text!r} is no compute capability; wanted such as 80, 90, 100, separated by"
+            " commas"
+        )
     capability = int(found[1]), int(found[2])
     if capability < OLDEST:
-        raise BadInput(f"--arch: {text}: our kernels need compute capability 8.0 or newer, written 80")
+        raise BadInput(
+            f"--arch: {text}: our kernels need compute capability 8.0 or newer, written 80"
+        )
     return capability
 
 

@@ -1,7 +1,9 @@
-"""The disposable process in which kernels are compiled: requests in, answers out, as worker.py does it for backends.
+"""The disposable process in which kernels are compiled: requests in, answers out, as worker.py does
+it for backends.
 
-Started as `python -m attnbench.harness.audit.child REQUEST_FD EVENT_FD DEVICE`. Requests carry the key "op": `plan`, which is answered
-by the kernels that a selection has and must come first, and `compile`, by what came of one of them.
+Started as `python -m attnbench.harness.audit.child REQUEST_FD EVENT_FD DEVICE`. Requests carry the
+key "op": `plan`, which is answered by the kernels that a selection has and must come first, and
+`compile`, by what came of one of them.
 """
 
 import faulthandler
@@ -12,7 +14,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from ..parent_death import die_with
+from ..process.parent_death import die_with
 
 
 def main() -> None:
@@ -27,7 +29,9 @@ def main() -> None:
 
 def serve(requests: TextIO, answers: TextIO) -> None:
     """Answer requests until the parent closes its end."""
-    os.environ.pop("TRITON_INTERPRET", None)  # it would make of the kernels something that cannot be compiled
+    os.environ.pop(
+        "TRITON_INTERPRET", None
+    )  # it would make of the kernels something that cannot be compiled
     import torch
 
     from ..environment import collect
@@ -59,9 +63,16 @@ def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     strange = [one for one in capabilities if (known := known_to_ptxas(one)) and one not in known]
     if strange:
         can = sorted(known_to_ptxas(strange[0]))
-        return {"event": "strange", "capability": strange[0], "ptxas": ptxas_version(strange[0]), "known": can}, {}
+        return {
+            "event": "strange",
+            "capability": strange[0],
+            "ptxas": ptxas_version(strange[0]),
+            "known": can,
+        }, {}
     found = list(planned(capabilities, tuple(request["dtypes"]), request["kernels"]))
-    return {"event": "planned", "kernels": [fields for fields, _ in found]}, {fields["case"]: job for fields, job in found}
+    return {"event": "planned", "kernels": [fields for fields, _ in found]}, {
+        fields["case"]: job for fields, job in found
+    }
 
 
 def outcome(job: Any) -> dict[str, Any]:
@@ -72,7 +83,11 @@ def outcome(job: Any) -> dict[str, Any]:
     try:
         return {"status": "ok", "reason": "", "log_tail": None, **facts(job)}
     except Exception as error:  # noqa: BLE001 - a compiler may raise anything, and the other kernels must go on
-        return {"status": "error", "reason": first_line(error), "log_tail": traceback.format_exc()[-4096:]}
+        return {
+            "status": "error",
+            "reason": first_line(error),
+            "log_tail": traceback.format_exc()[-4096:],
+        }
 
 
 if __name__ == "__main__":

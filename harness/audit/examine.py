@@ -1,4 +1,6 @@
-"""Inside a child: which kernels there are, and what a compiled one says of itself. Importing this imports triton."""
+"""Inside a child: which kernels there are, and what a compiled one says of itself. Importing this
+imports triton.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,7 +9,7 @@ from typing import Any
 
 import triton
 
-from ...impls._triton_jobs import Job, jobs
+from ...impls._triton.jobs import Job, jobs
 from ...impls.problem import Dtype
 from .architecture import Capability, written
 from .sass import mix, opcodes, spilled_bytes
@@ -18,8 +20,12 @@ BY_DISASSEMBLY = ("spill_store_bytes", "spill_load_bytes", "instruction_count", 
 BY_USAGE = ("thread_register_count", "thread_stack_bytes", "block_shared_bytes")
 
 
-def planned(capabilities: Iterable[Capability], dtypes: tuple[Dtype, ...], kernels: Iterable[str]) -> Iterator[tuple[dict[str, Any], Job]]:
-    """Every job once, as run.json plans it. `rank`: its place in its list, 1 for the likeliest; lists for few queries come last."""
+def planned(
+    capabilities: Iterable[Capability], dtypes: tuple[Dtype, ...], kernels: Iterable[str]
+) -> Iterator[tuple[dict[str, Any], Job]]:
+    """Every job once, as run.json plans it. `rank`: its place in its list, 1 for the likeliest;
+    lists for few queries come last.
+    """
     wanted = set(kernels)
     for capability in capabilities:
         ranks: Counter[Any] = Counter()
@@ -48,7 +54,9 @@ def _kind_fields() -> list[str]:
 
 
 def _name(capability: Capability, values: Mapping[str, Any]) -> str:
-    """Generic, so that a field that is added to a job or to its configuration tells ids apart too."""
+    """Generic, so that a field that is added to a job or to its configuration tells ids
+    apart too.
+    """
     parts = [f"kernel-sm{capability[0]}{capability[1]}"]
     for name, value in values.items():
         if isinstance(value, str):
@@ -61,13 +69,16 @@ def _name(capability: Capability, values: Mapping[str, Any]) -> str:
 
 
 def facts(job: Job) -> dict[str, Any]:
-    """Compiles it, or finds it in Triton's cache. `missing` says why a fact is absent. Raises whatever Triton does."""
+    """Compiles it, or finds it in Triton's cache. `missing` says why a fact is absent. Raises
+    whatever Triton does.
+    """
     compiled = triton.compile(*job.arguments())
     cubin, metadata = compiled.asm["cubin"], compiled.metadata
     found: dict[str, Any] = {
         "triton": TRITON,
         "ptxas": ptxas_version(job.capability),
-        "block_warp_count": metadata.num_warps,  # specialized warps included, which the configuration does not count
+        # specialized warps included, which the configuration does not count
+        "block_warp_count": metadata.num_warps,
         "tensor_memory_column_count": getattr(metadata, "tmem_size", None) or 0,
     }
     missing: dict[str, str] = {} if found["ptxas"] else {"ptxas": "it does not say its version"}
@@ -83,7 +94,12 @@ def facts(job: Job) -> dict[str, Any]:
     try:
         names = opcodes(disassembly(cubin))
         stores, loads = spilled_bytes(names)
-        found |= {"spill_store_bytes": stores, "spill_load_bytes": loads, "instruction_count": len(names), "instructions": mix(names)}
+        found |= {
+            "spill_store_bytes": stores,
+            "spill_load_bytes": loads,
+            "instruction_count": len(names),
+            "instructions": mix(names),
+        }
     except Unreadable as reason:
         missing |= dict.fromkeys(BY_DISASSEMBLY, str(reason))
     return found | {"missing": missing}

@@ -1,19 +1,25 @@
-"""`attnbench kernels keep`: what a run on a GPU found to be fastest goes into the table that ships with the backend `triton`."""
+"""`attnbench kernels keep`: what a run on a GPU found to be fastest goes into the table that ships
+with the backend `triton`.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...impls._triton_tuned import Choice, Kind, choice_of
-from ..case import problem_of
+from ...impls._triton.tuned import Choice, Kind, choice_of
+from ..cases import problem_of
 from ..record import Status
 from ..store import read_meta, read_rows
 
 
 def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:
-    """What was timed in this run, the last of a kind, and why the rest of the backend's rows teach nothing. Raises BadInput."""
+    """What was timed in this run, the last of a kind, and why the rest of the backend's rows teach
+    nothing. Raises BadInput.
+    """
     meta = read_meta(run)
-    environments = {one["name"]: one["environment"] for one in meta.get("environments", ())} or {None: meta["environment"]}
+    environments = {one["name"]: one["environment"] for one in meta.get("environments", ())} or {
+        None: meta["environment"]
+    }
     found: dict[Kind, Choice] = {}
     notes: list[str] = []
     for row in _timed(run):
@@ -27,7 +33,9 @@ def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:
 
 
 def _timed(run: Path) -> Iterator[dict[str, Any]]:
-    """Rows for which the backend chose by timing; a choice from the table, or of one, is no news."""
+    """Rows for which the backend chose by timing; a choice from the table, or of one, is no
+    news.
+    """
     for row in read_rows(run):
         if row["kind"] == "latency" and row["backend"] == "triton" and row["status"] == Status.OK:
             facts = row.get("configuration") or {}
@@ -43,4 +51,6 @@ def _choice(row: Mapping[str, Any], environment: Mapping[str, Any], run: str) ->
         raise ValueError("the run does not know the GPU's compute capability")
     major, minor = map(int, environment["compute_capability"].split("."))
     gpu, triton = environment["device_name"], environment["triton"]
-    return choice_of(problem_of(row), (major, minor), row["configuration"], run=run, gpu=gpu, triton=triton)
+    return choice_of(
+        problem_of(row), (major, minor), row["configuration"], run=run, gpu=gpu, triton=triton
+    )

@@ -1,8 +1,10 @@
-"""How many blocks of a kernel an SM holds at once, and which of its resources ends first. Pure functions.
+"""How many blocks of a kernel an SM holds at once, and which of its resources ends first. Pure
+functions.
 
-The rules are those of NVIDIA's occupancy calculator (cuda_occupancy.h), which a test compiles and compares; its limit on barriers is
-left out, because a block has at most 16 of them and never reaches it before another limit. Tensor memory is not in it: blocks beyond
-that limit would be started, but wait at their first allocation, so they do not count here.
+The rules are those of NVIDIA's occupancy calculator (cuda_occupancy.h), which a test compiles and
+compares; its limit on barriers is left out, because a block has at most 16 of them and never
+reaches it before another limit. Tensor memory is not in it: blocks beyond that limit would be
+started, but wait at their first allocation, so they do not count here.
 """
 
 from dataclasses import dataclass
@@ -35,9 +37,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """`block_limits`: how many blocks each resource has room for; the least of them is `sm_block_count`, 0 where not even one fits.
+    """`block_limits`: how many blocks each resource has room for; the least of them is
+    `sm_block_count`, 0 where not even one fits.
 
-    `allocated_...`: what one block takes, rounded up to units and with what the system reserves. `limited_by`: all that end first.
+    `allocated_...`: what one block takes, rounded up to units and with what the system reserves.
+    `limited_by`: all that end first.
     """
 
     allocated_register_count: int
@@ -55,7 +59,9 @@ def occupancy(block: Block, sm: Architecture) -> Occupancy:
     limits: dict[Limit, int] = {
         "registers": _by_registers(block, warp_registers),
         "shared_memory": sm.shared_bytes // allocated_shared,
-        "warps": 0 if block.warp_count > MOST_BLOCK_WARP_COUNT else sm.most_warp_count // block.warp_count,
+        "warps": 0
+        if block.warp_count > MOST_BLOCK_WARP_COUNT
+        else sm.most_warp_count // block.warp_count,
         "blocks": sm.most_block_count,
     }
     if sm.tensor_memory_column_count is not None and block.tensor_memory_column_count:

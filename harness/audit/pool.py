@@ -1,4 +1,6 @@
-"""Children that compile at once, each in the care of a thread; one that dies or hangs costs the kernel that it was compiling."""
+"""Children that compile at once, each in the care of a thread; one that dies or hangs costs the
+kernel that it was compiling.
+"""
 
 import os
 import threading
@@ -14,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import BadInput
-from ..run.spawn import Fault, Interrupted, Worker
+from ..process.worker_process import Fault, Interrupted, Worker
 from .architecture import Capability, written
 
 PROGRAM = "attnbench.harness.audit.child"
@@ -51,10 +53,14 @@ class Done:
 
 
 class Pool:
-    """`kernels` is the plan, `environment` what the first child says of the machine and its software."""
+    """`kernels` is the plan, `environment` what the first child says of the machine and its
+    software.
+    """
 
     def __init__(self, selection: Selection) -> None:
-        """Raises BadInput where ptxas cannot make code for a GPU that is wanted; Fault where no child can be started."""
+        """Raises BadInput where ptxas cannot make code for a GPU that is wanted; Fault where no
+        child can be started.
+        """
         self._selection = selection
         self._stop_read, self._stop_write = os.pipe()
         self._stopped = False
@@ -70,7 +76,12 @@ class Pool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Ends all children, whatever they are doing."""
         self._stopped = True
         os.write(self._stop_write, b"x")
@@ -87,7 +98,9 @@ class Pool:
             self._left.put(case)
         if self._first is not None:
             self._keep_log(self._first)
-        cores = min(self.environment["cores"], ceil(self.environment["quota_cores"] or MOST_CHILDREN))
+        cores = min(
+            self.environment["cores"], ceil(self.environment["quota_cores"] or MOST_CHILDREN)
+        )
         for _ in range(max(1, min(cores, MOST_CHILDREN, len(cases)))):
             adopted, self._first = self._first, None
             thread = threading.Thread(target=self._compile, args=(adopted,))
@@ -111,7 +124,10 @@ class Pool:
             while not self._stopped:
                 case = self._left.get_nowait()
                 self._said.put(Began(case))
-                started_utc, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.monotonic()
+                started_utc, started = (
+                    datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    time.monotonic(),
+                )
                 try:
                     child = child or self._child()[0]
                     child.send({"op": "compile", "case": case})
@@ -151,7 +167,8 @@ class Pool:
             child.kill()
             known = ", ".join(f"{major}{minor}" for major, minor in answer["known"] if major >= 8)
             raise BadInput(
-                f"--arch: Triton's ptxas {answer['ptxas']} makes no code for {written(answer['capability'])}; it does for {known}"
+                f"--arch: Triton's ptxas {answer['ptxas']} makes no code for"
+                f" {written(answer['capability'])}; it does for {known}"
             )
         return child, answer["kernels"]
 

@@ -1,4 +1,6 @@
-"""What a person sees while kernels compile: a bar, and a line for each that did not come out well."""
+"""What a person sees while kernels compile: a bar, and a line for each that did not come
+out well.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,7 +8,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from ..record import Status
-from ..show import STYLE, LiveProgress, console
+from ..terminal import STYLE, LiveProgress, console
 from .record import KernelRecord
 from .verdict import spills
 
@@ -17,7 +19,9 @@ class AuditProgress:
     def __init__(self) -> None:
         self.live = LiveProgress(console(), "compiling")
 
-    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None:
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
         self.live.begin(path, planned, done, remarks)
 
     def running(self, what: str, phase: str) -> None:
@@ -26,7 +30,11 @@ class AuditProgress:
     def finished(self, record: KernelRecord) -> None:
         line = complaint(record)
         bar_shows_it = self.live.out.is_terminal
-        if line is None and not bar_shows_it and (self.live.done + 1) % max(1, self.live.total // STEPS) == 0:
+        if (
+            line is None
+            and not bar_shows_it
+            and (self.live.done + 1) % max(1, self.live.total // STEPS) == 0
+        ):
             line = "compiled"
         self.live.step(line)
 
@@ -37,11 +45,13 @@ class AuditProgress:
 def complaint(record: KernelRecord) -> str | None:
     name = escape(record.id)
     if record.status is not Status.OK:
-        return f"{name}  [{STYLE.get(record.status, 'red')}]{record.status}[/] {escape(record.reason)}"
+        return (
+            f"{name}  [{STYLE.get(record.status, 'red')}]{record.status}[/] {escape(record.reason)}"
+        )
     row = record.row()
     if not spills(row):
         return None
     return (
-        f"{name}  [red]spills[/]: {row['spill_store_bytes']} bytes stored, {row['spill_load_bytes']} loaded, "
-        f"{row['thread_stack_bytes']} of stack per thread"
+        f"{name}  [red]spills[/]: {row['spill_store_bytes']} bytes stored,"
+        f" {row['spill_load_bytes']} loaded, {row['thread_stack_bytes']} of stack per thread"
     )

@@ -1,4 +1,6 @@
-"""The row of a kernel: what was compiled, what the cubin says, and how many blocks of it an SM holds."""
+"""The row of a kernel: what was compiled, what the cubin says, and how many blocks of it an SM
+holds.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,19 +11,41 @@ from .architecture import ARCHITECTURES, SM_REGISTER_COUNT, Architecture
 from .occupancy import Block, occupancy
 
 MEASURED = (
-    *("triton", "ptxas", "block_warp_count", "thread_register_count", "thread_stack_bytes", "spill_store_bytes", "spill_load_bytes"),
+    *(
+        "triton",
+        "ptxas",
+        "block_warp_count",
+        "thread_register_count",
+        "thread_stack_bytes",
+        "spill_store_bytes",
+        "spill_load_bytes",
+    ),
     *("block_shared_bytes", "tensor_memory_column_count", "instruction_count", "instructions"),
 )
 OF_OCCUPANCY = (
-    *("allocated_register_count", "allocated_shared_bytes", "block_limits", "sm_block_count", "sm_warp_count"),
+    *(
+        "allocated_register_count",
+        "allocated_shared_bytes",
+        "block_limits",
+        "sm_block_count",
+        "sm_warp_count",
+    ),
     *("occupancy_ratio", "limited_by"),
 )
-OF_SM = ("sm_register_count", "sm_shared_bytes", "sm_most_warp_count", "sm_most_block_count", "sm_tensor_memory_column_count")
+OF_SM = (
+    "sm_register_count",
+    "sm_shared_bytes",
+    "sm_most_warp_count",
+    "sm_most_block_count",
+    "sm_tensor_memory_column_count",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRecord:
-    """docs/format.md says what each field means. `planned`: as run.json has it; `found`: what its child answered."""
+    """docs/format.md says what each field means. `planned`: as run.json has it; `found`: what its
+    child answered.
+    """
 
     planned: Mapping[str, Any]
     status: Status
@@ -33,7 +57,10 @@ class KernelRecord:
 
     def __post_init__(self) -> None:
         if (self.status is Status.OK) == bool(self.reason):
-            raise ValueError(f"{self.id}: status {self.status} with reason {self.reason!r}; a reason belongs to every status but ok")
+            raise ValueError(
+                f"{self.id}: status {self.status} with reason {self.reason!r}; a reason belongs to"
+                " every status but ok"
+            )
 
     @property
     def id(self) -> str:
@@ -48,7 +75,9 @@ class KernelRecord:
         if self.status is Status.OK and why_not:
             missing |= dict.fromkeys(OF_OCCUPANCY, why_not)
         if sm is None:
-            missing |= dict.fromkeys(("architecture", *OF_SM), _unknown(self.planned["compute_capability"]))
+            missing |= dict.fromkeys(
+                ("architecture", *OF_SM), _unknown(self.planned["compute_capability"])
+            )
         return {
             "schema": SCHEMA,
             "kind": "kernel",
@@ -82,13 +111,21 @@ def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[
         tensor_memory_column_count=found["tensor_memory_column_count"],
     )
     fitted = occupancy(block, sm)
-    return {name: getattr(fitted, name) for name in OF_OCCUPANCY} | {"limited_by": list(fitted.limited_by)}, ""
+    return {name: getattr(fitted, name) for name in OF_OCCUPANCY} | {
+        "limited_by": list(fitted.limited_by)
+    }, ""
 
 
 def _capacity(sm: Architecture | None) -> dict[str, int | None]:
     if sm is None:
         return dict.fromkeys(OF_SM)
-    held = (SM_REGISTER_COUNT, sm.shared_bytes, sm.most_warp_count, sm.most_block_count, sm.tensor_memory_column_count)
+    held = (
+        SM_REGISTER_COUNT,
+        sm.shared_bytes,
+        sm.most_warp_count,
+        sm.most_block_count,
+        sm.tensor_memory_column_count,
+    )
     return dict(zip(OF_SM, held, strict=True))
 
 

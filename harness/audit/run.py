@@ -1,4 +1,6 @@
-"""An audit from its first kernel to its last: compiled by children, one row per kernel whatever happens, and an orderly end."""
+"""An audit from its first kernel to its last: compiled by children, one row per kernel whatever
+happens, and an orderly end.
+"""
 
 import signal
 from collections.abc import Mapping, Sequence
@@ -9,22 +11,27 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import EnvironmentUnmet
+from ..process.signals import Signals
+from ..process.worker_process import Fault, Interrupted
 from ..record import Status
-from ..run.signals import Signals
-from ..run.spawn import Fault, Interrupted
 from ..store import LOGS, Store
 from .pool import Began, Done, Pool, Selection
 from .record import KernelRecord
 from .verdict import Row, Verdict, verdicts
 
 NAME = "kernels"
-QUESTION = "What did the compilers make of the tuned Triton kernels, and how many blocks of them does an SM hold?"
+QUESTION = (
+    "What did the compilers make of the tuned Triton kernels, and how many blocks of them does an"
+    " SM hold?"
+)
 
 
 class Listener(Protocol):
     """Is told how an audit goes; prints, or keeps quiet."""
 
-    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None: ...
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
@@ -53,11 +60,16 @@ class Audited:
 def audit(selection: Selection, root: Path, command: Sequence[str], listener: Listener) -> Audited:
     """Compile what is selected into a new run folder. Raises Refusal."""
     if find_spec("triton") is None:
-        raise EnvironmentUnmet("kernels audit: triton is not installed; it brings the compilers: pip install 'attnbench[triton]'")
+        raise EnvironmentUnmet(
+            "kernels audit: triton is not installed; it brings the compilers: pip install"
+            " 'attnbench[triton]'"
+        )
     try:
         pool = Pool(selection)
     except Fault as fault:
-        raise EnvironmentUnmet(f"no compiler could be started: {fault.reason}\n{fault.log_tail or ''}".rstrip()) from None
+        raise EnvironmentUnmet(
+            f"no compiler could be started: {fault.reason}\n{fault.log_tail or ''}".rstrip()
+        ) from None
     with pool:
         store = Store.create(root, NAME, _meta(selection, pool, command))
         pool.logs = store.path / LOGS
@@ -72,7 +84,12 @@ def _meta(selection: Selection, pool: Pool, command: Sequence[str]) -> dict[str,
         "attnbench": pool.environment["attnbench"],
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(command),
-        "scenario": {"name": NAME, "question": QUESTION, "dtypes": list(selection.dtypes), "kernels": list(selection.kernels)},
+        "scenario": {
+            "name": NAME,
+            "question": QUESTION,
+            "dtypes": list(selection.dtypes),
+            "kernels": list(selection.kernels),
+        },
         "device": "cpu",
         "memory_bytes": None,
         "seed": None,
@@ -96,7 +113,9 @@ def _compile(pool: Pool, store: Store, listener: Listener) -> Audited:
         listener.finished(record)
 
     listener.begin(store.path, {"kernels": len(left)}, 0, [])
-    with Signals(advice="what was compiled stands in Triton's cache, so the next audit is faster") as signals:
+    with Signals(
+        advice="what was compiled stands in Triton's cache, so the next audit is faster"
+    ) as signals:
         try:
             for said in pool.results(list(left), signals.check):
                 if isinstance(said, Began):
@@ -107,7 +126,13 @@ def _compile(pool: Pool, store: Store, listener: Listener) -> Audited:
             audited.signal = signals.received
             name = signal.Signals(signals.received or signal.SIGINT).name
             for planned in left.values():
-                keep(KernelRecord(planned=planned, status=Status.INTERRUPTED, reason=f"not compiled: stopped by {name}"))
+                keep(
+                    KernelRecord(
+                        planned=planned,
+                        status=Status.INTERRUPTED,
+                        reason=f"not compiled: stopped by {name}",
+                    )
+                )
     order = {planned["case"]: place for place, planned in enumerate(pool.kernels)}
     audited.rows.sort(key=lambda row: order[row["case"]])
     return audited

@@ -1,14 +1,27 @@
-"""Kernels as tables for the terminal: one per GPU and dtype, a line per configuration, of causal and not the worse one."""
+"""Kernels as tables for the terminal: one per GPU and dtype, a line per configuration, of causal
+and not the worse one.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rich.table import Table
 
-from ..show import table
+from ..terminal import table
 from .verdict import Row, spills
 
-COLUMNS = ("kernel", "head", "configuration", "regs", "smem", "spill", "per SM", "occ.", "limited by", "matrix")
+COLUMNS = (
+    "kernel",
+    "head",
+    "configuration",
+    "regs",
+    "smem",
+    "spill",
+    "per SM",
+    "occ.",
+    "limited by",
+    "matrix",
+)
 RIGHT = ("head", "regs", "smem", "spill", "occ.")
 MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 SHORT = {"registers": "regs", "shared_memory": "shared", "tensor_memory": "tensor"}
@@ -30,20 +43,40 @@ def tables(rows: Iterable[Row]) -> Iterator[Table]:
 
 
 def badness(row: Row) -> tuple[Any, ...]:
-    """The larger the worse: fails, spills more, leaves fewer warps on an SM, takes more registers."""
-    spilled = (row["spill_store_bytes"] or 0) + (row["spill_load_bytes"] or 0) + (row["thread_stack_bytes"] or 0)
-    return row["status"] != "ok", spilled, -(row["sm_warp_count"] or 0), row["thread_register_count"] or 0
+    """The larger the worse: fails, spills more, leaves fewer warps on an SM, takes more
+    registers.
+    """
+    spilled = (
+        (row["spill_store_bytes"] or 0)
+        + (row["spill_load_bytes"] or 0)
+        + (row["thread_stack_bytes"] or 0)
+    )
+    return (
+        row["status"] != "ok",
+        spilled,
+        -(row["sm_warp_count"] or 0),
+        row["thread_register_count"] or 0,
+    )
 
 
 def configuration(config: Mapping[str, Any]) -> str:
     """128x64 w8 s3: queries by keys, warps, stages; then whatever else a configuration has."""
     known = ("block_q", "block_kv", "warps", "stages")
     rest = [
-        name if value is True else f"{name}={value}" for name, value in config.items() if name not in known and value not in (False, None)
+        name if value is True else f"{name}={value}"
+        for name, value in config.items()
+        if name not in known and value not in (False, None)
     ]
     if not all(name in config for name in known):
         return " ".join(f"{name}={value}" for name, value in config.items())
-    return " ".join([f"{config['block_q']}x{config['block_kv']}", f"w{config['warps']}", f"s{config['stages']}", *rest])
+    return " ".join(
+        [
+            f"{config['block_q']}x{config['block_kv']}",
+            f"w{config['warps']}",
+            f"s{config['stages']}",
+            *rest,
+        ]
+    )
 
 
 def _cells(row: Row) -> tuple[str, ...]:
@@ -56,7 +89,11 @@ def _cells(row: Row) -> tuple[str, ...]:
         _number(row["thread_register_count"]),
         NONE if row["block_shared_bytes"] is None else f"{row['block_shared_bytes'] / 1024:.0f} K",
         _spilled(row),
-        NONE if row["sm_block_count"] is None else f"{row['sm_block_count']}x{row['block_warp_count']} of {row['sm_most_warp_count']}",
+        (
+            NONE
+            if row["sm_block_count"] is None
+            else f"{row['sm_block_count']}x{row['block_warp_count']} of {row['sm_most_warp_count']}"
+        ),
         NONE if row["occupancy_ratio"] is None else f"{100 * row['occupancy_ratio']:.3g}%",
         _limits(row),
         _matrix(row["instructions"]),
@@ -86,4 +123,7 @@ def _limits(row: Row) -> str:
 def _matrix(instructions: Mapping[str, int] | None) -> str:
     if instructions is None:
         return NONE
-    return next((f"{instructions[name]} {name}" for name in MATRIX if instructions[name]), f"{instructions['FFMA']} FFMA")
+    return next(
+        (f"{instructions[name]} {name}" for name in MATRIX if instructions[name]),
+        f"{instructions['FFMA']} FFMA",
+    )

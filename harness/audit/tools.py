@@ -1,4 +1,6 @@
-"""NVIDIA's programs that Triton carries: ptxas made the cubin, cuobjdump and nvdisasm read it. Importing this imports triton."""
+"""NVIDIA's programs that Triton carries: ptxas made the cubin, cuobjdump and nvdisasm read it.
+Importing this imports triton.
+"""
 
 import re
 import subprocess
@@ -20,7 +22,9 @@ class Unreadable(Exception):
 
 
 class Usage(NamedTuple):
-    """What the loader is told of a kernel. `static_shared_bytes`: what is reserved for the system not counted."""
+    """What the loader is told of a kernel. `static_shared_bytes`: what is reserved for the system
+    not counted.
+    """
 
     thread_register_count: int
     thread_stack_bytes: int
@@ -35,7 +39,9 @@ def usage(cubin: bytes, capability: Capability) -> Usage:
         raise Unreadable("cuobjdump -res-usage names no registers")
     registers, stack, shared = map(int, numbers.groups())
     # From compute capability 9.0 on the cubin declares the system's part too.
-    return Usage(registers, stack, max(0, shared - RESERVED_SHARED_BYTES) if capability >= (9, 0) else shared)
+    return Usage(
+        registers, stack, max(0, shared - RESERVED_SHARED_BYTES) if capability >= (9, 0) else shared
+    )
 
 
 def disassembly(cubin: bytes) -> str:
@@ -62,7 +68,9 @@ def known_to_ptxas(capability: Capability) -> frozenset[Capability]:
         said = _run([_ptxas(capability), "--help"])
     except Unreadable:
         return frozenset()
-    return frozenset((int(major), int(minor)) for major, minor in re.findall(r"'sm_(\d{1,2})(\d)'", said))
+    return frozenset(
+        (int(major), int(minor)) for major, minor in re.findall(r"'sm_(\d{1,2})(\d)'", said)
+    )
 
 
 def _ptxas(capability: Capability) -> str:
@@ -93,7 +101,11 @@ def tool_path(tool: str) -> str:
 
 def _run(command: list[str]) -> str:
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True).stdout
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=TOOL_S, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         stderr = str(getattr(error, "stderr", None) or "").strip().splitlines()
-        raise Unreadable(f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"[:300]) from None
+        raise Unreadable(
+            f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"[:300]
+        ) from None

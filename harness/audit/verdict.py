@@ -1,4 +1,6 @@
-"""What an audit comes to, per GPU: whether every tuned kernel compiles, none spills, and each list has one that fits."""
+"""What an audit comes to, per GPU: whether every tuned kernel compiles, none spills, and each list
+has one that fits.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ MOST_NAMED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Of one compute capability. `homeless`: kinds of problem for which no configuration fits an SM, by one of their rows."""
+    """Of one compute capability. `homeless`: kinds of problem for which no configuration fits an
+    SM, by one of their rows.
+    """
 
     compute_capability: str
     architecture: str | None
@@ -25,7 +29,9 @@ class Verdict:
 
     @property
     def is_good(self) -> bool:
-        return not (self.failed or self.interrupted or self.spilling or self.homeless or self.unread)
+        return not (
+            self.failed or self.interrupted or self.spilling or self.homeless or self.unread
+        )
 
 
 def verdicts(rows: Iterable[Row]) -> list[Verdict]:
@@ -49,8 +55,14 @@ def _verdict(capability: str, rows: list[Row]) -> Verdict:
 
 
 def spills(row: Row) -> bool | None:
-    """None where the cubin could not be read. The stack holds nothing but spilled registers: our kernels have no local arrays."""
-    read = [row[name] for name in ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes") if row[name] is not None]
+    """None where the cubin could not be read. The stack holds nothing but spilled registers: our
+    kernels have no local arrays.
+    """
+    read = [
+        row[name]
+        for name in ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
+        if row[name] is not None
+    ]
     return any(read) if read else None
 
 
@@ -59,14 +71,28 @@ def _homeless(rows: list[Row]) -> list[Row]:
     lists: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         if row["sm_block_count"] is not None:
-            kind = (row["kernel"], row["dtype"], row["d_k"], row["d_v"], row["causal"], row["masked"], row["tf32"])
+            kind = (
+                row["kernel"],
+                row["dtype"],
+                row["d_k"],
+                row["d_v"],
+                row["causal"],
+                row["masked"],
+                row["tf32"],
+            )
             lists.setdefault(kind, []).append(row)
-    return [members[0] for members in lists.values() if not any(row["sm_block_count"] for row in members)]
+    return [
+        members[0]
+        for members in lists.values()
+        if not any(row["sm_block_count"] for row in members)
+    ]
 
 
 def sentence(verdict: Verdict) -> str:
     """One line on one compute capability."""
-    name = verdict.compute_capability + (f" ({verdict.architecture})" if verdict.architecture else "")
+    name = verdict.compute_capability + (
+        f" ({verdict.architecture})" if verdict.architecture else ""
+    )
     total = "1 kernel" if len(verdict.rows) == 1 else f"{len(verdict.rows)} kernels"
     complaints = [
         f"{len(rows)} of {total} {what} ({_named(rows)})"
@@ -84,7 +110,11 @@ def sentence(verdict: Verdict) -> str:
     warps = [row["sm_warp_count"] for row in verdict.rows if row["sm_warp_count"]]
     tight = sum(row["sm_block_count"] == 0 for row in verdict.rows)
     least = f"{min(warps)} to " if warps and min(warps) < max(warps) else ""
-    held = f"; {least}{max(warps)} of {verdict.rows[0]['sm_most_warp_count']} warps per SM" if warps else ""
+    held = (
+        f"; {least}{max(warps)} of {verdict.rows[0]['sm_most_warp_count']} warps per SM"
+        if warps
+        else ""
+    )
     passed_over = f"; {tight} do not fit an SM and are passed over when tuned" if tight else ""
     return f"{name}: ok, {total}, none spills{held}{passed_over}"
 

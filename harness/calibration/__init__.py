@@ -1,1 +1,3 @@
-"""What this device can reach and whether its counters read what they should: `attnbench doctor --calibrate`."""
+"""What this device can reach and whether its counters read what they should: `attnbench doctor
+--calibrate`.
+"""

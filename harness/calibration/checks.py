@@ -1,7 +1,9 @@
-"""Checks of a calibration: work whose reading is known beforehand, read by the probes that runs use.
+"""Checks of a calibration: work whose reading is known beforehand, read by the probes that runs
+use.
 
-A counter that reads what it should on an idle device, on one busy block, on half the time and on a large matrix product may be believed
-in between. The loads run in the same loop as the cases of a run (steady.py).
+A counter that reads what it should on an idle device, on one busy block, on half the time and on a
+large matrix product may be believed in between. The loads run in the same loop as the cases of a
+run (steady.py).
 """
 
 import time
@@ -11,21 +13,24 @@ from typing import Any, Literal
 
 import torch
 
-from ..clock import SM_CLOCK_HZ, Call
+from ..measure.clock import SM_CLOCK_HZ, Call
+from ..measure.steady_loop import steady
 from ..nvml import Device
 from ..probes import Readings
 from ..probes import load as probe
-from ..steady import steady
 
 Verdict = Literal["ok", "off", "not measured"]
-WINDOW_S = 3.0  # the driver's ring has a sample each 1/6 to 1 s (nvml.h), and the first and the last do not count
+# the driver's ring has a sample each 1/6 to 1 s (nvml.h), and the first and the last do not count
+WINDOW_S = 3.0
 ON_S = 0.01  # one sleeping kernel: long against its launch, short against the ring's period
 GEMM = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """`found` is None if and only if it was not measured, and `reason` says why; of a check that is off it says what may be wrong."""
+    """`found` is None if and only if it was not measured, and `reason` says why; of a check that is
+    off it says what may be wrong.
+    """
 
     name: str
     wanted: str
@@ -46,18 +51,33 @@ class Wanted:
 
     def check(self, readings: Readings) -> Check:
         reason = readings.reasons.get(self.column, "a counter is missing")
-        return within(f"{self.load}: {self.column}", self.low, self.high, readings.values.get(self.column), reason, self.otherwise)
+        return within(
+            f"{self.load}: {self.column}",
+            self.low,
+            self.high,
+            readings.values.get(self.column),
+            reason,
+            self.otherwise,
+        )
 
 
-def within(name: str, low: float, high: float, found: float | None, missing: str, otherwise: str) -> Check:
+def within(
+    name: str, low: float, high: float, found: float | None, missing: str, otherwise: str
+) -> Check:
     wanted = f"{low:.3g} to {high:.3g}" if low > 0 else f"at most {high:.3g}"
     if found is None:
         return Check(name=name, wanted=wanted, found=None, verdict="not measured", reason=missing)
     good = low <= found <= high
-    return Check(name=name, wanted=wanted, found=found, verdict="ok" if good else "off", reason="" if good else otherwise)
+    return Check(
+        name=name,
+        wanted=wanted,
+        found=found,
+        verdict="ok" if good else "off",
+        reason="" if good else otherwise,
+    )
 
 
-# ---- what should be read --------------------------------------------------------------------------------------------------------
+# ---- what should be read -------------------------------------------------------------------------
 
 
 def cuda_wanted(sm_count: int) -> tuple[Wanted, ...]:
@@ -71,25 +91,55 @@ def cuda_wanted(sm_count: int) -> tuple[Wanted, ...]:
         Wanted(load="idle", column="kernel_busy_ratio", low=0, high=0.05, otherwise=others),
         Wanted(load="idle", column="sm_active_ratio", low=0, high=0.01, otherwise=others),
         Wanted(load="one block", column="kernel_busy_ratio", low=0.95, high=1, otherwise=window),
-        Wanted(load="one block", column="sm_active_ratio", low=0.5 * one, high=1.5 * one, otherwise=f"one of {sm_count} SMs was at work"),
-        Wanted(load="half the time", column="kernel_busy_ratio", low=0.4, high=0.6, otherwise="the counter does not follow a duty cycle"),
+        Wanted(
+            load="one block",
+            column="sm_active_ratio",
+            low=0.5 * one,
+            high=1.5 * one,
+            otherwise=f"one of {sm_count} SMs was at work",
+        ),
+        Wanted(
+            load="half the time",
+            column="kernel_busy_ratio",
+            low=0.4,
+            high=0.6,
+            otherwise="the counter does not follow a duty cycle",
+        ),
         Wanted(load=product, column="sm_active_ratio", low=0.85, high=1, otherwise=window),
         Wanted(load=product, column="any_tensor_ratio", low=0.4, high=1, otherwise=tensor),
         Wanted(load=product, column="hmma_ratio", low=0.4, high=1, otherwise=tensor),
-        Wanted(load=product, column=DISORDER, low=0, high=0.02, otherwise="a part exceeds its whole: a counter means something else"),
+        Wanted(
+            load=product,
+            column=DISORDER,
+            low=0,
+            high=0.02,
+            otherwise="a part exceeds its whole: a counter means something else",
+        ),
     )
 
 
 DISORDER = "disorder_ratio"
-CONTAINED = (  # an SM with resident warps is active, and no SM is where no context is; HMMA is one of the tensor operations
+# an SM with resident warps is active, and no SM is where no context is; HMMA is one of the tensor
+# operations
+CONTAINED = (
     ("sm_occupancy_ratio", "sm_active_ratio"),
     ("sm_active_ratio", "graphics_ratio"),
     ("hmma_ratio", "any_tensor_ratio"),
 )
 CPU_WANTED = (
-    Wanted(load="idle", column="host_busy_cores", low=0, high=0.05, otherwise="a thread of this process is not at rest"),
     Wanted(
-        load="one thread", column="host_busy_cores", low=0.9, high=1.05, otherwise="others took the core: other work runs on this machine"
+        load="idle",
+        column="host_busy_cores",
+        low=0,
+        high=0.05,
+        otherwise="a thread of this process is not at rest",
+    ),
+    Wanted(
+        load="one thread",
+        column="host_busy_cores",
+        low=0.9,
+        high=1.05,
+        otherwise="others took the core: other work runs on this machine",
     ),
 )
 CUDA_PROBES = ("busy", "gpm")
@@ -97,7 +147,11 @@ CPU_PROBES = ("host",)
 
 
 def checked(
-    loads: Mapping[str, "Load"], wanted: Iterable[Wanted], probes: Iterable[str], device: Device, window_s: float = WINDOW_S
+    loads: Mapping[str, "Load"],
+    wanted: Iterable[Wanted],
+    probes: Iterable[str],
+    device: Device,
+    window_s: float = WINDOW_S,
 ) -> list[Check]:
     """Each load once, all its readings from one window."""
     readings = {name: read(load, probes, device, window_s) for name, load in loads.items()}
@@ -124,12 +178,14 @@ def disorder(values: Mapping[str, Any]) -> float | None:
     return max(0.0, *(known[part] - known[whole] for part, whole in CONTAINED))
 
 
-# ---- loads ----------------------------------------------------------------------------------------------------------------------
+# ---- loads ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """A call to repeat. `device` is a CPU also for work on a GPU that has ended when the call returns: no launch then runs ahead."""
+    """A call to repeat. `device` is a CPU also for work on a GPU that has ended when the call
+    returns: no launch then runs ahead.
+    """
 
     call: Call
     call_ms: float
@@ -144,7 +200,9 @@ IDLE = Load(call=lambda: time.sleep(ON_S), call_ms=ON_MS, device=CPU)
 def cuda_loads(device: torch.device) -> dict[str, Load]:
     """By the names that cuda_wanted uses; idle first, before anything warms the GPU."""
     generator = torch.Generator(device).manual_seed(0)
-    a, b = (torch.randn(GEMM, GEMM, device=device, generator=generator).bfloat16() for _ in range(2))  # [GEMM, GEMM]
+    a, b = (
+        torch.randn(GEMM, GEMM, device=device, generator=generator).bfloat16() for _ in range(2)
+    )  # [GEMM, GEMM]
     out = torch.empty_like(a)
 
     def multiply() -> object:
@@ -163,7 +221,9 @@ def cuda_loads(device: torch.device) -> dict[str, Load]:
         "idle": IDLE,
         "one block": Load(call=one_block, call_ms=ON_MS, device=device),
         "half the time": Load(call=on_and_off, call_ms=2 * ON_MS, device=CPU),
-        "large bf16 product": Load(call=multiply, call_ms=1e3 * seconds_of(multiply, device), device=device),
+        "large bf16 product": Load(
+            call=multiply, call_ms=1e3 * seconds_of(multiply, device), device=device
+        ),
     }
 
 

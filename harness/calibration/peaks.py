@@ -1,7 +1,8 @@
-"""What this device can reach at all: rates of large matrix products and of copying memory, the denominators of utilization.
+"""What this device can reach at all: rates of large matrix products and of copying memory, the
+denominators of utilization.
 
-Inputs are random: a GPU multiplies zeros with less power, and so at a higher clock. Results are written into given memory, so that no
-call allocates.
+Inputs are random: a GPU multiplies zeros with less power, and so at a higher clock. Results are
+written into given memory, so that no call allocates.
 """
 
 import time
@@ -12,7 +13,7 @@ from statistics import median
 
 import torch
 
-from ..clock import Call, Clock, clock_for
+from ..measure.clock import Call, Clock, clock_for
 
 Make = Callable[[], tuple[float, Call]]
 """Makes inputs; gives the work of one call, in FLOPs or bytes, and the call."""
@@ -20,7 +21,9 @@ Make = Callable[[], tuple[float, Call]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large the work is, and how often it is repeated: `blocks` blocks unless `most_s` are over, and then at least three."""
+    """How large the work is, and how often it is repeated: `blocks` blocks unless `most_s` are
+    over, and then at least three.
+    """
 
     gemm: int
     copy_bytes: int
@@ -31,17 +34,26 @@ class Sizes:
 
 
 CUDA = Sizes(gemm=8192, copy_bytes=1 << 30)  # inputs and outputs many times as large as any L2
-CPU = Sizes(gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1)  # a copy larger than the caches of all but the largest servers
+CPU = Sizes(
+    gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1
+)  # a copy larger than the caches of all but the largest servers
 FEWEST_BLOCKS = 3
 KINDS = {
     "cpu": (("fp32", torch.float32), ("bf16", torch.bfloat16)),
-    "cuda": (("fp32", torch.float32), ("tf32", torch.float32), ("bf16", torch.bfloat16), ("fp16", torch.float16)),
+    "cuda": (
+        ("fp32", torch.float32),
+        ("tf32", torch.float32),
+        ("bf16", torch.bfloat16),
+        ("fp16", torch.float16),
+    ),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """A rate per second of `work` per call. `block_ms` [block][call]; empty where `reason` says why it was not measured."""
+    """A rate per second of `work` per call. `block_ms` [block][call]; empty where `reason` says why
+    it was not measured.
+    """
 
     name: str
     work: float
@@ -51,7 +63,11 @@ class Peak:
     @property
     def best_per_s(self) -> float | None:
         """Of the best block, by its median: one lucky reading of a clock makes no peak."""
-        return self.work / (min(median(block) for block in self.block_ms) / 1e3) if self.block_ms else None
+        return (
+            self.work / (min(median(block) for block in self.block_ms) / 1e3)
+            if self.block_ms
+            else None
+        )
 
 
 def measure(device: torch.device, sizes: Sizes | None = None) -> tuple[Peak, ...]:
@@ -61,7 +77,9 @@ def measure(device: torch.device, sizes: Sizes | None = None) -> tuple[Peak, ...
     found = []
     for name, dtype in KINDS[device.type]:
         with tf32(allowed=name == "tf32"):
-            found.append(measured(f"gemm_{name}_flops_per_s", gemm(device, dtype, sizes.gemm), clock, sizes))
+            found.append(
+                measured(f"gemm_{name}_flops_per_s", gemm(device, dtype, sizes.gemm), clock, sizes)
+            )
     return (*found, measured("copy_bytes_per_s", copy(device, sizes.copy_bytes), clock, sizes))
 
 
@@ -70,7 +88,9 @@ def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
 
     def make() -> tuple[float, Call]:
         generator = torch.Generator(device).manual_seed(0)
-        a, b = (torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2))  # [size, size]
+        a, b = (
+            torch.randn(size, size, device=device, generator=generator).to(dtype) for _ in range(2)
+        )  # [size, size]
         out = torch.empty_like(a)
         return 2.0 * size**3, lambda: torch.matmul(a, b, out=out)
 
@@ -97,10 +117,14 @@ def measured(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
         calls = max(1, round(sizes.block_s / call_s))
         blocks: list[list[float]] = []
         end = time.monotonic() + sizes.most_s
-        while len(blocks) < FEWEST_BLOCKS or (len(blocks) < sizes.blocks and time.monotonic() < end):
+        while len(blocks) < FEWEST_BLOCKS or (
+            len(blocks) < sizes.blocks and time.monotonic() < end
+        ):
             blocks.append(timer.sample(calls).block_ms)
     except RuntimeError as error:
-        return Peak(name=name, work=0.0, block_ms=[], reason=str(error).strip().partition("\n")[0][:200])
+        return Peak(
+            name=name, work=0.0, block_ms=[], reason=str(error).strip().partition("\n")[0][:200]
+        )
     return Peak(name=name, work=work, block_ms=blocks)
 
 

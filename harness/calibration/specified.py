@@ -1,14 +1,18 @@
-"""Peaks that NVIDIA states, to be set beside the measured ones: dense, at boost clock. Its sheets print them with sparsity, twice as high.
+"""Peaks that NVIDIA states, to be set beside the measured ones: dense, at boost clock. Its sheets
+print them with sparsity, twice as high.
 
-Sources: NVIDIA's data sheets "A100 Tensor Core GPU", "H100 Tensor Core GPU", "H200 Tensor Core GPU", "A10", "L4", "L40S", "Blackwell" (HGX
-B200, one of eight GPUs); RTX 4090: white paper "NVIDIA Ada GPU Architecture", appendix A (fp16 and bf16 with fp32 accumulation).
+Sources: NVIDIA's data sheets "A100 Tensor Core GPU", "H100 Tensor Core GPU", "H200 Tensor Core
+GPU", "A10", "L4", "L40S", "Blackwell" (HGX B200, one of eight GPUs); RTX 4090: white paper "NVIDIA
+Ada GPU Architecture", appendix A (fp16 and bf16 with fp32 accumulation).
 """
 
 TERA, GIGA = 1e12, 1e9
 
 
 def _rates(*, fp32: float, tf32: float, half: float, gb_per_s: float) -> dict[str, float]:
-    """TFLOP/s and GB/s to the names of measured peaks. Tensor cores are as fast in fp16 as in bf16 on all of these."""
+    """TFLOP/s and GB/s to the names of measured peaks. Tensor cores are as fast in fp16 as in bf16
+    on all of these.
+    """
     return {
         "gemm_fp32_flops_per_s": fp32 * TERA,
         "gemm_tf32_flops_per_s": tf32 * TERA,

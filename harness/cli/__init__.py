@@ -1,1 +1,3 @@
-"""The command `attnbench`: its verbs, and the tables that they print. Only here and in the Python API harness, impls and reports meet."""
+"""The command `attnbench`: its verbs, and the tables that they print. Only here and in the Python
+API harness, impls and reports meet.
+"""

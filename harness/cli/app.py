@@ -1,4 +1,5 @@
-"""The command `attnbench`: verbs that parse, call and hand over; what they call prints and computes.
+"""The command `attnbench`: verbs that parse, call and hand over; what they call prints and
+computes.
 
 Heavy packages are imported inside the verbs, so that help and listings answer at once.
 """
@@ -21,7 +22,10 @@ from .kernels import kernels_app
 from .lists import list_app
 
 app = typer.Typer(
-    help="Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals and an offline report.",
+    help=(
+        "Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals"
+        " and an offline report."
+    ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -35,13 +39,18 @@ app.add_typer(kernels_app, name="kernels")
 @app.command()
 def run(
     scenarios: Annotated[
-        list[str] | None, typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios.")
+        list[str] | None,
+        typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios."),
     ] = None,
-    backends: Annotated[str | None, typer.Option(help="Instead of a scenario: backends, as naive,fused,sdpa.")] = None,
+    backends: Annotated[
+        str | None, typer.Option(help="Instead of a scenario: backends, as naive,fused,sdpa.")
+    ] = None,
     backend: flags.Imported = None,
     allow_import: flags.AllowImport = False,
     batch: flags.Batch = None,
-    seq_len: Annotated[str | None, typer.Option(help="Sequence lengths, as 512,1k,8k (1k = 1024).")] = None,
+    seq_len: Annotated[
+        str | None, typer.Option(help="Sequence lengths, as 512,1k,8k (1k = 1024).")
+    ] = None,
     kv_seq_len: flags.KvSeqLen = None,
     d_model: flags.DModel = None,
     heads: flags.Heads = None,
@@ -52,20 +61,44 @@ def run(
     window: flags.Window = None,
     passes: flags.Passes = None,
     scope: flags.Scope = None,
-    baseline: Annotated[str | None, typer.Option(help="Backend that ratios are taken against.")] = None,
-    only: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Measure only cases whose id matches; repeatable.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(metavar="PATTERN", help="Leave out cases whose id matches; repeatable.")] = None,
-    sets: Annotated[list[str] | None, typer.Option("--set", metavar="A.B=C", help="Change a field of the scenario; repeatable.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Backend that ratios are taken against.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Measure only cases whose id matches; repeatable."),
+    ] = None,
+    skip: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATTERN", help="Leave out cases whose id matches; repeatable."),
+    ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="A.B=C", help="Change a field of the scenario; repeatable."),
+    ] = None,
     pythons: Annotated[
         list[str] | None,
-        typer.Option("--python", metavar="NAME=PATH", help="Measure in this interpreter; two or more take turns and are compared."),
+        typer.Option(
+            "--python",
+            metavar="NAME=PATH",
+            help="Measure in this interpreter; two or more take turns and are compared.",
+        ),
     ] = None,
     device: flags.Where = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,
-    resume: Annotated[str | None, typer.Option(metavar="RUN", help="Measure what this run still lacks.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="With --resume: crashed, failed and timed-out cases again.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="With --resume: even in another environment.")] = False,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Measure what this run still lacks.")
+    ] = None,
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="With --resume: crashed, failed and timed-out cases again."
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --resume: even in another environment.")
+    ] = False,
     timeout: flags.Timeout = None,
     wait: flags.Wait = False,
     plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous.")] = None,
@@ -73,7 +106,9 @@ def run(
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Measure scenarios, or a grid given by flags. Prints the run folder; progress goes to stderr."""
+    """Measure scenarios, or a grid given by flags. Prints the run folder; progress goes to
+    stderr.
+    """
     axes = {
         "backends": backends, "batch": batch, "seq_len": seq_len, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
         "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
@@ -85,26 +120,38 @@ def run(
         *limits_and_device(device, timeout),
         *([f"plan={plan}"] if plan else []),
     ]
-    if resume is not None and (scenarios or given or backend or changes or only or skip or pythons or dry_run):
+    if resume is not None and (
+        scenarios or given or backend or changes or only or skip or pythons or dry_run
+    ):
         planned_with = "scenarios, axes, --backend, --set, --only, --skip, --python and --dry-run"
         raise BadInput(f"--resume: takes the run as it was planned; leave out {planned_with}")
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
     from ..baselines import find_run
-    from ..run.begin import resume_run, start_run
-    from ..run.choice import Choice, refuse_too_many
-    from ..run.interpreter import read_interpreters
+    from ..process.interpreter import read_interpreters
     from ..run.permission import names_of, refuse_imports
+    from ..run.start import resume_run, start_run
+    from ..selection import Choice, refuse_too_many
 
-    planned = planned_scenarios(scenarios or [], given, changes, names_of(backend or ())) if resume is None else []
-    choice = Choice(only=tuple(only or ()), skip=tuple(skip or ()), interpreters=read_interpreters(pythons or ()))
+    planned = (
+        planned_scenarios(scenarios or [], given, changes, names_of(backend or ()))
+        if resume is None
+        else []
+    )
+    choice = Choice(
+        only=tuple(only or ()),
+        skip=tuple(skip or ()),
+        interpreters=read_interpreters(pythons or ()),
+    )
     refuse_too_many(planned, choice)
     if dry_run:
         return foretell(planned, choice)
     for scenario in planned:
         refuse_imports(scenario.backends, allowed=allow_import)
-    jobs: list[Callable[[Any], Any]] = [partial(start_run, scenario, out, seed, choice) for scenario in planned]
+    jobs: list[Callable[[Any], Any]] = [
+        partial(start_run, scenario, out, seed, choice) for scenario in planned
+    ]
     if resume is not None:
         jobs = [partial(resume_run, find_run(resume, out), retry_failed=retry_failed, force=force)]
     return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
@@ -126,7 +173,10 @@ def wall(
     window: flags.Window = None,
     passes: flags.Passes = None,
     scope: flags.Scope = None,
-    memory_gib: Annotated[float | None, typer.Option(metavar="G", help="Budget for inputs and peak; a safe share if not given.")] = None,
+    memory_gib: Annotated[
+        float | None,
+        typer.Option(metavar="G", help="Budget for inputs and peak; a safe share if not given."),
+    ] = None,
     device: flags.Where = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,
@@ -136,19 +186,22 @@ def wall(
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Find the longest sequence that fits into memory: predicted, then bisected. Prints the run folder; progress goes to stderr."""
+    """Find the longest sequence that fits into memory: predicted, then bisected. Prints the run
+    folder; progress goes to stderr.
+    """
     axes = {
         "backends": backends, "batch": batch, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
         "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
     }  # fmt: skip
-    from ..run.begin import start_run
-    from ..run.choice import Choice
     from ..run.permission import names_of
+    from ..run.start import start_run
     from ..scenario import from_axes
+    from ..selection import Choice
 
     scenario = from_axes(
         {name: value for name, value in axes.items() if value is not None},
-        limits_and_device(device, timeout) + ([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
+        limits_and_device(device, timeout)
+        + ([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
         names_of(backend or ()),
         find_wall=True,
     )
@@ -160,14 +213,17 @@ def wall(
 
 def limits_and_device(device: Device | None, timeout: float | None) -> list[str]:
     """Flags of their own as changes of a scenario."""
-    return [*([f"device={device}"] if device else []), *([f"limits.timeout_s={timeout}"] if timeout is not None else [])]
+    return [
+        *([f"device={device}"] if device else []),
+        *([f"limits.timeout_s={timeout}"] if timeout is not None else []),
+    ]
 
 
 def foretell(scenarios: list[Any], choice: Any) -> None:
     """What is known before anything runs, on stdout: it is what was asked for."""
-    from ..run.interpreter import interview
-    from ..show import echo_table
-    from .outlook_table import outlook_tables
+    from ..process.interpreter import interview
+    from ..terminal import echo_table
+    from .dry_run import outlook_tables
 
     interview(choice.interpreters)
     for scenario in scenarios:
@@ -175,13 +231,31 @@ def foretell(scenarios: list[Any], choice: Any) -> None:
             echo_table(table)
 
 
-def measure(jobs: Sequence[Callable[[Any], Any]], *, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> None:
+def measure(
+    jobs: Sequence[Callable[[Any], Any]],
+    *,
+    allow_import: bool,
+    wait: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """One run after the other, each told in which manner; leaves with the worst exit code."""
-    from .. import show
-    from ..run.begin import Manner
+    from .. import terminal as show
+    from ..run.start import Manner
 
-    progress = show.JsonProgress() if as_json else show.QuietProgress() if quiet else show.LiveProgress(show.console())
-    manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait, allow_import=allow_import)
+    progress = (
+        show.JsonProgress()
+        if as_json
+        else show.QuietProgress()
+        if quiet
+        else show.LiveProgress(show.console())
+    )
+    manner = Manner(
+        command=["attnbench", *sys.argv[1:]],
+        listener=progress,
+        wait=wait,
+        allow_import=allow_import,
+    )
     worst = 0
     for job in jobs:
         try:
@@ -196,17 +270,28 @@ def measure(jobs: Sequence[Callable[[Any], Any]], *, allow_import: bool, wait: b
 
 
 def planned_scenarios(
-    scenarios: list[str], axes: Mapping[str, str | bool], changes: list[str], more_backends: Mapping[str, str]
+    scenarios: list[str],
+    axes: Mapping[str, str | bool],
+    changes: list[str],
+    more_backends: Mapping[str, str],
 ) -> list[Any]:
-    """All scenarios are read before the first one is measured, so that a mistake in the last one costs nothing."""
+    """All scenarios are read before the first one is measured, so that a mistake in the last one
+    costs nothing.
+    """
     from ..scenario import from_axes, load
 
     if scenarios and axes:
         flag = f"--{next(iter(axes)).replace('_', '-')}"
-        raise BadInput(f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set grid.seq_len=[512,1k]")
+        raise BadInput(
+            f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set"
+            " grid.seq_len=[512,1k]"
+        )
     if not scenarios and not axes:
         example = "--backends naive,fused --seq-len 1k --d-model 512 --heads 8"
-        raise BadInput(f"nothing to run; name a scenario (see attnbench list scenarios), or give axes such as {example}")
+        raise BadInput(
+            "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
+            f" {example}"
+        )
     if axes:
         return [from_axes(axes, changes, more_backends)]
     return [load(name, changes, more_backends) for name in scenarios]
@@ -216,19 +301,28 @@ def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:
     """The run folder on stdout, the closing sentences on stderr."""
     import json
 
-    from .. import show
+    from .. import terminal as show
 
-    typer.echo(json.dumps({"reason": "end", "run": str(outcome.path), "statuses": dict(outcome.statuses)}) if as_json else outcome.path)
+    typer.echo(
+        json.dumps({"reason": "end", "run": str(outcome.path), "statuses": dict(outcome.statuses)})
+        if as_json
+        else outcome.path
+    )
     if not quiet and not as_json:
-        from ...reports.closing import closing
-        from ..wall.table import found_table
+        from ...reports.pages.terminal_summary import closing
+        from .wall_table import found_table
 
-        show.closing(outcome.statuses, closing(outcome.path), found_table(outcome.path), outcome.path)
+        show.closing(
+            outcome.statuses, closing(outcome.path), found_table(outcome.path), outcome.path
+        )
 
 
 @app.command()
 def validate(
-    scenarios: Annotated[list[str], typer.Argument(metavar="SCENARIO...", help="YAML files or names of shipped scenarios.")],
+    scenarios: Annotated[
+        list[str],
+        typer.Argument(metavar="SCENARIO...", help="YAML files or names of shipped scenarios."),
+    ],
 ) -> None:
     """Check scenario files; every mistake is named with its place."""
     from ..scenario import load
@@ -240,7 +334,10 @@ def validate(
         except BadInput as error:
             problems += error.problems
         else:
-            typer.echo(f"{name}: ok, {scenario.count('cpu')} cases on a CPU, {scenario.count('cuda')} on a GPU")
+            typer.echo(
+                f"{name}: ok, {scenario.count('cpu')} cases on a CPU, {scenario.count('cuda')} on"
+                " a GPU"
+            )
     if problems:
         raise BadInput(*problems)
 
@@ -278,11 +375,13 @@ def main() -> None:
         sys.exit(refusal.exit_code)
     except ValueError as error:
         from ...impls import BadBackend
-        from ...reports.read import BadRun
+        from ...reports.data.read import BadRun
 
         if not isinstance(error, BadRun | BadBackend):
             raise
-        sys.stderr.write(f"{error}\n")  # a file of the user's, or of a run that something else has changed
+        sys.stderr.write(
+            f"{error}\n"
+        )  # a file of the user's, or of a run that something else has changed
         sys.exit(BadInput.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)

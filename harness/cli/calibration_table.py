@@ -7,22 +7,33 @@ from rich.table import Table
 
 from ..calibration.calibrate import FILE, Calibration
 from ..calibration.peaks import Peak
-from ..show import table
 from ..stats import latency_interval
+from ..terminal import table
 
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))
 
 
 def tables(calibration: Calibration) -> list[Table]:
-    """Peaks, then checks. Reasons stand below what they explain, so that both are readable at 80 characters."""
+    """Peaks, then checks. Reasons stand below what they explain, so that both are readable at 80
+    characters.
+    """
     peaks = [row_of(peak, calibration.specified.get(peak.name)) for peak in calibration.peaks]
     checks = [
-        (check.name, check.wanted, "" if check.found is None else f"{check.found:.3g}", check.verdict) for check in calibration.checks
+        (
+            check.name,
+            check.wanted,
+            "" if check.found is None else f"{check.found:.3g}",
+            check.verdict,
+        )
+        for check in calibration.checks
     ]
     return [
         table(
-            "", ("peak", "best", "typical", "95 %", "specified", "share"), peaks, right=("best", "typical", "95 %", "specified", "share")
+            "",
+            ("peak", "best", "typical", "95 %", "specified", "share"),
+            peaks,
+            right=("best", "typical", "95 %", "specified", "share"),
         ),
         table("", ("check", "wanted", "found", ""), checks, right=("wanted", "found")),
     ]
@@ -56,7 +67,9 @@ def named(name: str) -> tuple[str, str]:
 def rate(value: float | None, unit: str) -> str:
     if value is None:
         return ""
-    size, prefix = next(((size, prefix) for size, prefix in PREFIXES if value >= size), PREFIXES[-1])
+    size, prefix = next(
+        ((size, prefix) for size, prefix in PREFIXES if value >= size), PREFIXES[-1]
+    )
     return f"{value / size:.3g} {prefix}{unit}"
 
 
@@ -68,5 +81,8 @@ def sentences(calibration: Calibration, root: Path) -> Iterator[str]:
     off = sum(check.verdict == "off" for check in calibration.checks)
     device = calibration.device_name or calibration.device
     if off:
-        yield f"{off} of {len(calibration.checks)} checks are off: do not trust utilization from {device} until they are not."
+        yield (
+            f"{off} of {len(calibration.checks)} checks are off: do not trust utilization from"
+            f" {device} until they are not."
+        )
     yield f"Appended to {root / FILE}."

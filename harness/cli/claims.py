@@ -15,24 +15,31 @@ PREFIX = "claims_"
 
 def claims(
     runs: Annotated[
-        list[str] | None, typer.Option("--run", metavar="RUN", help="Judge this run instead of measuring anything; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--run", metavar="RUN", help="Judge this run instead of measuring anything; repeatable."
+        ),
     ] = None,
     device: flags.Where = None,
-    plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous, instead of each scenario's own.")] = None,
+    plan: Annotated[
+        str | None,
+        typer.Option(help="quick, standard or rigorous, instead of each scenario's own."),
+    ] = None,
     out: Root = DEFAULT_ROOT,
     timeout: flags.Timeout = None,
     wait: flags.Wait = False,
     quiet: flags.Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="The ledger as one JSON object.")] = False,
 ) -> None:
-    """Put what textbooks say of attention to the test: measure the scenarios claims_*, and print every statement with its verdict.
+    """Put what textbooks say of attention to the test: measure the scenarios claims_*, and print
+    every statement with its verdict.
 
     Progress and run folders go to stderr. Exit codes as those of attnbench run.
     """
-    from ...reports.ledger import as_json as ledger_json
-    from ...reports.ledger import ledger_of, printed
+    from ...reports.pages.ledger import as_json as ledger_json
+    from ...reports.pages.ledger import ledger_of, printed
     from ..baselines import find_run
-    from ..show import echo
+    from ..terminal import echo
 
     if runs and (device or plan or timeout is not None):
         raise BadInput("--run judges what was measured; leave out --device, --plan and --timeout")
@@ -54,13 +61,15 @@ def _changes(device: Device | None, plan: str | None, timeout: float | None) -> 
     return [f"{field}={value}" for field, value in given.items() if value is not None]
 
 
-def _measured(changes: list[str], out: flags.Root, *, wait: bool, quiet: bool) -> tuple[list[flags.Root], int]:
+def _measured(
+    changes: list[str], out: flags.Root, *, wait: bool, quiet: bool
+) -> tuple[list[flags.Root], int]:
     """The folders, and the worst exit code. A signal ends the scenarios that are left, too."""
-    from .. import show
-    from ..run.begin import Manner, start_run
-    from ..run.choice import Choice
+    from .. import terminal as show
+    from ..run.start import Manner, start_run
     from ..scenario import load
     from ..scenario.names import shipped
+    from ..selection import Choice
 
     scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
     progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())

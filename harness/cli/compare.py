@@ -1,4 +1,6 @@
-"""`attnbench compare` and `attnbench baseline`: did a case become slower, and what to hold it against."""
+"""`attnbench compare` and `attnbench baseline`: did a case become slower, and what to hold it
+against.
+"""
 
 import gc
 from enum import StrEnum
@@ -11,10 +13,12 @@ from ..errors import BadInput, EnvironmentUnmet
 from .flags import DEFAULT_ROOT, Root
 
 if TYPE_CHECKING:
-    from ...reports.compare import Comparison
+    from ...reports.comparison.compare import Comparison
 
 REGRESSION = 3
-baseline_app = typer.Typer(help="Name runs, to compare others with.", no_args_is_help=True, rich_markup_mode=None)
+baseline_app = typer.Typer(
+    help="Name runs, to compare others with.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 class Shape(StrEnum):
@@ -27,57 +31,115 @@ def compare(
     base: Annotated[
         str,
         typer.Argument(
-            metavar="BASE", help="Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME: one --python of it."
+            metavar="BASE",
+            help=(
+                "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME:"
+                " one --python of it."
+            ),
         ),
     ],
-    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Run that is judged. Without it: --baseline.")] = None,
-    baseline: Annotated[str | None, typer.Option(metavar="BACKEND", help="Within one run: the other backends against this one.")] = None,
+    new: Annotated[
+        str | None,
+        typer.Argument(metavar="[NEW]", help="Run that is judged. Without it: --baseline."),
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            metavar="BACKEND", help="Within one run: the other backends against this one."
+        ),
+    ] = None,
     gate: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE|EXPR", help="Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a YAML file of these."
+            metavar="FILE|EXPR",
+            help=(
+                "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a"
+                " YAML file of these."
+            ),
         ),
     ] = None,
-    fail_on_undecided: Annotated[bool, typer.Option("--fail-on-undecided", help="With --gate: exit 3 also if undecided.")] = False,
-    turns: Annotated[
-        bool, typer.Option("--turns", help="BASE and NEW are folders of runs that were measured in turns: one of each, and again.")
+    fail_on_undecided: Annotated[
+        bool, typer.Option("--fail-on-undecided", help="With --gate: exit 3 also if undecided.")
     ] = False,
-    allow_different_devices: Annotated[bool, typer.Option("--allow-different-devices", help="Compare runs of different devices.")] = False,
+    turns: Annotated[
+        bool,
+        typer.Option(
+            "--turns",
+            help=(
+                "BASE and NEW are folders of runs that were measured in turns: one of each, and"
+                " again."
+            ),
+        ),
+    ] = False,
+    allow_different_devices: Annotated[
+        bool, typer.Option("--allow-different-devices", help="Compare runs of different devices.")
+    ] = False,
     format_: Annotated[Shape, typer.Option("--format", help="table, md or json.")] = Shape.TABLE,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster, slower, same or undecided, per case.
+    """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
+    slower, same or undecided, per case.
 
     Exit code 3 where --gate finds a regression, 4 where the devices differ.
     """
     if new is not None and baseline is not None:
-        raise BadInput("compare: both NEW and --baseline; name two runs, or one run and --baseline BACKEND")
+        raise BadInput(
+            "compare: both NEW and --baseline; name two runs, or one run and --baseline BACKEND"
+        )
     if turns and new is None:
         raise BadInput("--turns: one folder of runs; name two, those of BASE and those of NEW")
     if fail_on_undecided and gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
-    from ...impls.aliases import real_name
-    from ...reports.analysis.gate import Gate
-    from ...reports.compare import DifferentDevices, NotComparable, compare_backends, compare_runs, compare_turns
+    from ...impls.discovery.aliases import real_name
+    from ...reports.comparison.compare import (
+        DifferentDevices,
+        NotComparable,
+        compare_backends,
+        compare_runs,
+        compare_turns,
+    )
+    from ...reports.comparison.gate import Gate
     from .margins import read_margins
 
-    wanted = Gate(margins=read_margins(gate), fail_on_undecided=fail_on_undecided) if gate is not None else None
-    gc.disable()  # large runs are millions of objects without a cycle among them; looking for one takes 40 % of the time
+    wanted = (
+        Gate(margins=read_margins(gate), fail_on_undecided=fail_on_undecided)
+        if gate is not None
+        else None
+    )
+    # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
+    # the time
+    gc.disable()
     try:
         if new is not None and turns:
-            comparison = compare_turns(_runs_in(base), _runs_in(new), wanted, allow_different_devices=allow_different_devices)
+            comparison = compare_turns(
+                _runs_in(base),
+                _runs_in(new),
+                wanted,
+                allow_different_devices=allow_different_devices,
+            )
         elif new is not None:
             (path, python), (other, other_python) = find_part(base, out), find_part(new, out)
             pythons = (python, other_python)
-            comparison = compare_runs(path, other, wanted, pythons=pythons, allow_different_devices=allow_different_devices)
+            comparison = compare_runs(
+                path,
+                other,
+                wanted,
+                pythons=pythons,
+                allow_different_devices=allow_different_devices,
+            )
         elif baseline is not None:
             path, python = find_part(base, out)
             if python is not None:
-                raise BadInput(f"{base}: backends are compared within every environment; leave out @{python}")
+                raise BadInput(
+                    f"{base}: backends are compared within every environment; leave out @{python}"
+                )
             comparison = compare_backends(path, real_name(baseline), wanted)
         else:
-            raise BadInput("compare: one run and nothing to hold it against; name a second run, or --baseline BACKEND")
+            raise BadInput(
+                "compare: one run and nothing to hold it against; name a second run, or --baseline"
+                " BACKEND"
+            )
     except NotComparable as error:
         raise BadInput(str(error)) from None
     except DifferentDevices as error:
@@ -92,12 +154,17 @@ def _runs_in(folder: str) -> list[Path]:
 
     found = runs(Path(folder))
     if not found:
-        raise BadInput(f"{folder}: no runs in this folder; wanted what --out named when the runs of one side were measured in turns")
+        raise BadInput(
+            f"{folder}: no runs in this folder; wanted what --out named when the runs of one side"
+            " were measured in turns"
+        )
     return found
 
 
 def find_part(name: str, out: Path) -> tuple[Path, str | None]:
-    """The folder of a run, and behind the last @ of RUN@NAME the environment that is meant. Raises BadInput."""
+    """The folder of a run, and behind the last @ of RUN@NAME the environment that is meant. Raises
+    BadInput.
+    """
     from ..baselines import find_run
     from ..store import META
 
@@ -110,14 +177,17 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
 
 
 def _print(found: "Comparison", shape: Shape) -> None:
-    from ...reports import compare_text
+    from ...reports.comparison import text as compare_text
 
     if shape is not Shape.TABLE:
-        typer.echo(compare_text.markdown(found) if shape is Shape.MD else compare_text.as_json(found), nl=False)
+        typer.echo(
+            compare_text.markdown(found) if shape is Shape.MD else compare_text.as_json(found),
+            nl=False,
+        )
         return
     from rich.markup import escape
 
-    from .. import show
+    from .. import terminal as show
 
     titles, rows = compare_text.table(found)
     if rows:
@@ -130,11 +200,20 @@ def _print(found: "Comparison", shape: Shape) -> None:
 @baseline_app.command("save")
 def save(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, ., _ and -.")],
-    run: Annotated[str, typer.Argument(metavar="[RUN]", help="Run folder, or its name under --out; 'latest' is the newest.")] = "latest",
-    force: Annotated[bool, typer.Option("--force", help="Replace a baseline of this name.")] = False,
+    run: Annotated[
+        str,
+        typer.Argument(
+            metavar="[RUN]", help="Run folder, or its name under --out; 'latest' is the newest."
+        ),
+    ] = "latest",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a baseline of this name.")
+    ] = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps the name."""
+    """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps
+    the name.
+    """
     from .. import baselines
     from ..baselines import find_run
 
@@ -145,7 +224,9 @@ def save(
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
     from .. import baselines
-    from ..show import echo_table, table
+    from ..terminal import echo_table, table
 
     rows = baselines.saved(out)
-    echo_table(table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows))
+    echo_table(
+        table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows)
+    )

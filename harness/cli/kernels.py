@@ -9,13 +9,15 @@ from ..errors import BadInput
 from .flags import DEFAULT_ROOT, AsJson, Quiet, Root
 
 if TYPE_CHECKING:
-    from ...impls._triton_tuned import Choice, Kind
+    from ...impls._triton.tuned import Choice, Kind
 
 LEGEND = (
     "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;\n"
     "per SM: blocks x warps of the warps that it could hold; of causal and not, the worse.\n"
 )
-kernels_app = typer.Typer(help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode=None)
+kernels_app = typer.Typer(
+    help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @kernels_app.callback()
@@ -25,22 +27,28 @@ def kernels() -> None:
 
 @kernels_app.command("audit")
 def audit(
-    arch: Annotated[str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")] = "80,90,100",
+    arch: Annotated[
+        str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")
+    ] = "80,90,100",
     dtype: Annotated[str | None, typer.Option(help="fp32, bf16, fp16; all by default.")] = None,
-    kernel: Annotated[str | None, typer.Option(help="forward, grad_q, grad_kv; all by default.")] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="forward, grad_q, grad_kv; all by default.")
+    ] = None,
     out: Root = DEFAULT_ROOT,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compile every tuned configuration to machine code and say what it takes: registers, spills, shared memory, occupancy.
+    """Compile every tuned configuration to machine code and say what it takes: registers, spills,
+    shared memory, occupancy.
 
-    Needs triton, and no GPU. Exit code 1 where a kernel spills, does not compile, or has no configuration that fits. Prints the run folder.
+    Needs triton, and no GPU. Exit code 1 where a kernel spills, does not compile, or has no
+    configuration that fits. Prints the run folder.
     """
     import json
 
-    from ...impls._triton_configs import KERNELS
+    from ...impls._triton.configs import KERNELS
     from ...impls.problem import Dtype
-    from .. import show
+    from .. import terminal as show
     from ..audit.architecture import capabilities
     from ..audit.pool import Selection
     from ..audit.progress import AuditProgress
@@ -53,13 +61,23 @@ def audit(
         dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
     )
-    progress = show.JsonProgress() if as_json else show.QuietProgress() if quiet else AuditProgress()
+    progress = (
+        show.JsonProgress() if as_json else show.QuietProgress() if quiet else AuditProgress()
+    )
     try:
         audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
     finally:
         progress.end()
     if as_json:
-        typer.echo(json.dumps({"reason": "end", "run": str(audited.path), "verdicts": list(map(sentence, audited.verdicts))}))
+        typer.echo(
+            json.dumps(
+                {
+                    "reason": "end",
+                    "run": str(audited.path),
+                    "verdicts": list(map(sentence, audited.verdicts)),
+                }
+            )
+        )
         raise typer.Exit(audited.exit_code)
     if not quiet:
         for drawn in tables(audited.rows):
@@ -74,13 +92,18 @@ def audit(
 
 @kernels_app.command("keep")
 def keep(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of the backend triton on a GPU.")], out: Root = DEFAULT_ROOT
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs of the backend triton on a GPU.")
+    ],
+    out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Take the configurations that runs found fastest into the table that ships with the backend, so that nobody need time them again.
+    """Take the configurations that runs found fastest into the table that ships with the backend,
+    so that nobody need time them again.
 
-    A choice replaces an older one for the same kind of problem. Commit the file that is printed, and the runs that chose.
+    A choice replaces an older one for the same kind of problem. Commit the file that is printed,
+    and the runs that chose.
     """
-    from ...impls._triton_tuned import FILE, merge
+    from ...impls._triton.tuned import FILE, merge
     from ..audit.keep import choices
     from ..baselines import find_run
 
@@ -91,16 +114,24 @@ def keep(
         for note in notes:
             typer.echo(note, err=True)
     if not found:
-        raise BadInput(f"{' '.join(runs)}: nothing was timed to choose by; run `attnbench run kernel_sweep --device cuda` first")
+        raise BadInput(
+            f"{' '.join(runs)}: nothing was timed to choose by; run `attnbench run kernel_sweep"
+            " --device cuda` first"
+        )
     try:
         merge(found.values(), FILE)
     except OSError as error:
-        raise BadInput(f"{FILE}: cannot be written ({error.strerror}); keep choices from a checkout of your own") from None
+        raise BadInput(
+            f"{FILE}: cannot be written ({error.strerror}); keep choices from a checkout of"
+            " your own"
+        ) from None
     typer.echo(f"{len(found)} kinds of problem", err=True)
     typer.echo(FILE)
 
 
-def _chosen(flag: str, text: str | None, usual: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+def _chosen(
+    flag: str, text: str | None, usual: tuple[str, ...], known: tuple[str, ...]
+) -> tuple[str, ...]:
     """What stands between commas, each once. Raises BadInput."""
     chosen = usual if text is None else tuple(dict.fromkeys(one.strip() for one in text.split(",")))
     for one in chosen:

@@ -6,30 +6,41 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ..show import counts, table
+from ..terminal import counts, table
 
 
 def backends_table(wanted: str) -> Table:
-    """Every backend, what its result is, whether it runs on the device, and if not why, asked with a small everyday problem."""
+    """Every backend, what its result is, whether it runs on the device, and if not why, asked with
+    a small everyday problem.
+    """
     from ... import impls
-    from ...impls.aliases import ALIASES
+    from ...impls.discovery.aliases import ALIASES
     from ...impls.problem import MASKS, Problem, windowed
-    from ..case import Case
+    from ..cases import Case
     from ..environment import pick_device
     from ..errors import EnvironmentUnmet
+    from ..preflight import foreseen
     from ..record import Status
-    from ..refuse import foreseen
 
     device, why = pick_device(wanted)
     if why:
         raise EnvironmentUnmet(f"no {wanted} device: {why}")
-    core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype="bf16" if device.type == "cuda" else "fp32")
+    core = Problem(
+        batch=1,
+        seq_len=128,
+        d_model=256,
+        heads=4,
+        dtype="bf16" if device.type == "cuda" else "fp32",
+    )
     special = {"in scope layer": replace(core, scope="layer")}
     special |= {f"with mask {mask}": replace(core, mask=mask) for mask in MASKS if windowed(mask)}
     rows = []
     for name in impls.names():
         view = foreseen(Case(backend=name, problem=core), device, 1 << 40)
-        runs, why = view.status.value if view.status else "not asked" if view.reason else "yes", view.reason
+        runs, why = (
+            view.status.value if view.status else "not asked" if view.reason else "yes",
+            view.reason,
+        )
         for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
             if foreseen(Case(backend=name, problem=problem), device, 1 << 40).status is None:
                 runs, why = "yes", f"{only} only"
@@ -42,13 +53,17 @@ def backends_table(wanted: str) -> Table:
 def scenarios_table() -> Table:
     from ..scenario import summaries
 
-    return table("", ("scenario", "question"), [(name, question) for name, _, question in summaries()])
+    return table(
+        "", ("scenario", "question"), [(name, question) for name, _, question in summaries()]
+    )
 
 
 def studies_table() -> Table:
     from .. import studies
 
-    return table("", ("study", "question"), [(name, studies.load(name).QUESTION) for name in studies.names()])
+    return table(
+        "", ("study", "question"), [(name, studies.load(name).QUESTION) for name in studies.names()]
+    )
 
 
 def probes_table() -> Table:
@@ -58,7 +73,12 @@ def probes_table() -> Table:
     for name in probes.names():
         probe = probes.load(name)
         rows += [
-            (name if place == 0 else "", ", ".join(probe.MEASURES) if place == 0 else "", column, meaning)
+            (
+                name if place == 0 else "",
+                ", ".join(probe.MEASURES) if place == 0 else "",
+                column,
+                meaning,
+            )
             for place, (column, meaning) in enumerate(probe.COLUMNS.items())
         ]
     return table("", ("probe", "measure", "column", "meaning"), rows)
@@ -73,6 +93,13 @@ def runs_table(root: Path) -> Table:
         last = {row["case"]: row["status"] for row in read_rows(path)}
         plans = ("cases", "walls", "studies", "kernels")
         missing = len({one["case"] for plan in plans for one in meta.get(plan, ())} - set(last))
-        ended = ", ".join(part for part in (counts(Counter(last.values())), f"{missing} not reached" if missing else "") if part)
+        ended = ", ".join(
+            part
+            for part in (
+                counts(Counter(last.values())),
+                f"{missing} not reached" if missing else "",
+            )
+            if part
+        )
         rows.append((path.name, meta["device"], ended))
     return table("" if rows else f"no runs in {root}", ("run", "device", "cases"), rows)

@@ -6,14 +6,20 @@ import typer
 
 from .flags import DEFAULT_ROOT, Device, Root
 
-list_app = typer.Typer(help="List backends, scenarios, studies, probes or runs.", no_args_is_help=True, rich_markup_mode=None)
+list_app = typer.Typer(
+    help="List backends, scenarios, studies, probes or runs.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @list_app.command("backends")
-def list_backends(device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO) -> None:
+def list_backends(
+    device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO,
+) -> None:
     """Backends, and why one cannot run here."""
     from ...impls import ignored
-    from ..show import echo_table
+    from ..terminal import echo_table
     from .listing import backends_table
 
     echo_table(backends_table(device.value))
@@ -24,7 +30,7 @@ def list_backends(device: Annotated[Device, typer.Option(help="Where they would 
 @list_app.command("scenarios")
 def list_scenarios() -> None:
     """Shipped scenarios and the question that each answers."""
-    from ..show import echo_table
+    from ..terminal import echo_table
     from .listing import scenarios_table
 
     echo_table(scenarios_table())
@@ -33,7 +39,7 @@ def list_scenarios() -> None:
 @list_app.command("studies")
 def list_studies() -> None:
     """What can be looked at without timing it, and the question that each study answers."""
-    from ..show import echo_table
+    from ..terminal import echo_table
     from .listing import studies_table
 
     echo_table(studies_table())
@@ -42,7 +48,7 @@ def list_studies() -> None:
 @list_app.command("probes")
 def list_probes() -> None:
     """What is read of the device while a backend runs, and which `measure` asks for it."""
-    from ..show import echo_table
+    from ..terminal import echo_table
     from .listing import probes_table
 
     echo_table(probes_table())
@@ -51,7 +57,7 @@ def list_probes() -> None:
 @list_app.command("runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs in a folder: when, what, how they ended."""
-    from ..show import echo_table
+    from ..terminal import echo_table
     from .listing import runs_table
 
     echo_table(runs_table(out))

@@ -1,4 +1,6 @@
-"""`attnbench doctor`, also with --calibrate, and `attnbench selfcheck`: what this machine can measure, and how far to believe it."""
+"""`attnbench doctor`, also with --calibrate, and `attnbench selfcheck`: what this machine can
+measure, and how far to believe it.
+"""
 
 import sys
 from pathlib import Path
@@ -11,20 +13,33 @@ from .flags import DEFAULT_ROOT, Device, Quiet, Root, Seed, Wait
 
 def doctor(
     calibrate: Annotated[
-        bool, typer.Option("--calibrate", help="Check counters against known work, measure this device's peaks, and keep both in --out.")
+        bool,
+        typer.Option(
+            "--calibrate",
+            help=(
+                "Check counters against known work, measure this device's peaks, and keep both in"
+                " --out."
+            ),
+        ),
     ] = False,
-    device: Annotated[Device, typer.Option(help="With --calibrate: what to calibrate; auto takes a GPU where there is one.")] = Device.AUTO,
+    device: Annotated[
+        Device,
+        typer.Option(
+            help="With --calibrate: what to calibrate; auto takes a GPU where there is one."
+        ),
+    ] = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is there but no run on it could be trusted.
+    """Say what this machine can measure, and what stands in the way. Exit code 4 where a GPU is
+    there but no run on it could be trusted.
 
     With --calibrate exit code 1 where a check is off.
     """
     import json
 
-    from ..show import echo_table
+    from ..terminal import echo_table
 
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
@@ -44,7 +59,7 @@ def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
     from ..calibration.calibrate import calibrate, line_of
-    from ..show import echo_table
+    from ..terminal import echo_table
     from .calibration_table import sentences, tables
 
     calibration = calibrate(device, out, wait=wait)
@@ -60,25 +75,34 @@ def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
 
 
 def selfcheck(
-    device: Annotated[Device, typer.Option(help="Where to measure; auto takes a GPU where there is one.")] = Device.AUTO,
+    device: Annotated[
+        Device, typer.Option(help="Where to measure; auto takes a GPU where there is one.")
+    ] = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
-    """Measure backends against themselves and print this machine's noise floor. Exit code 1 where equals are told apart."""
+    """Measure backends against themselves and print this machine's noise floor. Exit code 1 where
+    equals are told apart.
+    """
     import json
     from dataclasses import asdict
 
-    from .. import show
-    from ..run.begin import Manner
+    from .. import terminal as show
+    from ..run.start import Manner
     from ..selfcheck import selfcheck as check
     from .selfcheck_table import sentences, table
 
     progress = show.QuietProgress() if quiet or as_json else show.LiveProgress(show.console())
     try:
-        verdict = check(device.value, out, seed, Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait))
+        verdict = check(
+            device.value,
+            out,
+            seed,
+            Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait),
+        )
     finally:
         progress.end()
     if as_json:

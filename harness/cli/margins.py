@@ -1,4 +1,6 @@
-"""What `--gate` says: `latency: 5%, peak_bytes: 0%`, written out or in a YAML file, as margins by metric."""
+"""What `--gate` says: `latency: 5%, peak_bytes: 0%`, written out or in a YAML file, as margins by
+metric.
+"""
 
 import re
 from difflib import get_close_matches
@@ -35,7 +37,10 @@ def _of_file(path: Path) -> Margins:
     if document.data is None:
         return _refuse_empty(document.origin)
     if not isinstance(document.data, dict):
-        raise BadInput(f"{document.place(())}: found {shown(document.data)}; wanted metrics with percentages, {EXAMPLE}")
+        raise BadInput(
+            f"{document.place(())}: found {shown(document.data)}; wanted metrics with percentages,"
+            f" {EXAMPLE}"
+        )
     margins: Margins = {}
     for name, value in document.data.items():
         _add(margins, name, value, document.place((name,), of_key=True), document.place((name,)))
@@ -47,7 +52,9 @@ def _of_expression(text: str) -> Margins:
     for part in text.split(","):
         name, colon, value = part.partition(":")
         if not colon:
-            raise BadInput(f"--gate: found {shown(part.strip())}; wanted metrics with percentages, {EXAMPLE}")
+            raise BadInput(
+                f"--gate: found {shown(part.strip())}; wanted metrics with percentages, {EXAMPLE}"
+            )
         _add(margins, name.strip(), value.strip(), "--gate", "--gate")
     return margins
 
@@ -65,7 +72,10 @@ def _add(margins: Margins, name: str, value: Any, at_name: str, at_value: str) -
         return
     found = PERCENT.fullmatch(value) if isinstance(value, str) else None
     if found is None:
-        raise BadInput(f"{at_value}: {metric}: found {shown(value)}; wanted a percentage from 0%, or noise; write it as 5%")
+        raise BadInput(
+            f"{at_value}: {metric}: found {shown(value)}; wanted a percentage from 0%, or noise;"
+            " write it as 5%"
+        )
     margins[metric] = float(found[1]) / 100
 
 

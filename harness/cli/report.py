@@ -1,4 +1,6 @@
-"""`attnbench report`, `show` and `export`: what a run found, as a page, in the terminal, and for other programs."""
+"""`attnbench report`, `show` and `export`: what a run found, as a page, in the terminal, and for
+other programs.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -21,11 +23,19 @@ class Pages(StrEnum):
     MD = "md"
 
 
-RunNames = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders, or names under --out; 'latest' is the newest.")]
+RunNames = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN...", help="Run folders, or names under --out; 'latest' is the newest."
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", metavar="FILE", help="Default: report.html in the run folder or beside several runs; md goes to stdout."
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Default: report.html in the run folder or beside several runs; md goes to stdout.",
     ),
 ]
 
@@ -36,16 +46,25 @@ def written_to(path: Path, flag: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BadInput(f"{path}: cannot be written ({error.strerror}); choose another place with {flag}") from None
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror}); choose another place with {flag}"
+        ) from None
 
 
 def report(
     runs: RunNames,
     out: Root = DEFAULT_ROOT,
     output: Output = None,
-    format_: Annotated[Pages, typer.Option("--format", help="html, or md for pull requests and job summaries.")] = Pages.HTML,
+    format_: Annotated[
+        Pages, typer.Option("--format", help="html, or md for pull requests and job summaries.")
+    ] = Pages.HTML,
     figures: Annotated[
-        Path | None, typer.Option("--figures", metavar="DIR", help="Also write every figure into this folder, as SVG and PNG.")
+        Path | None,
+        typer.Option(
+            "--figures",
+            metavar="DIR",
+            help="Also write every figure into this folder, as SVG and PNG.",
+        ),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
@@ -55,13 +74,13 @@ def report(
 
     paths = [find_run(run, out) for run in runs]
     if figures is not None:
-        from ...reports.figures import write_figures
+        from ...reports.pages.figures import write_figures
 
         with written_to(figures, "--figures DIR"):
             for path in write_figures(paths, figures):
                 typer.echo(path, err=True)
     if format_ is Pages.MD:
-        from ...reports.markdown import markdown
+        from ...reports.pages.markdown import markdown
 
         text = markdown(paths)
         if output is None:
@@ -71,7 +90,7 @@ def report(
                 write_whole(output, text)
             typer.echo(output)
         return
-    from ...reports.html import write
+    from ...reports.pages.html import write
 
     with written_to(output or paths[0], "--output FILE"):
         page = write(paths, output)
@@ -82,31 +101,46 @@ def report(
 
 def show(
     run: RunName = "latest",
-    sections: Annotated[str, typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers.")] = "",
+    sections: Annotated[
+        str,
+        typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers."),
+    ] = "",
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print what a run found: its answers, and the tables behind them."""
-    from ...reports import terminal
+    from ...reports.pages import terminal
     from ..baselines import find_run
-    from ..show import echo
+    from ..terminal import echo
 
     wanted = sections.split(",") if sections else terminal.USUAL
     unknown = [name for name in wanted if name not in terminal.names()]
     if unknown:
-        raise BadInput(f"--sections: no section {unknown[0]!r}; there are: {', '.join(terminal.names())}")
+        raise BadInput(
+            f"--sections: no section {unknown[0]!r}; there are: {', '.join(terminal.names())}"
+        )
     for part in terminal.shown([find_run(run, out)], wanted):
         echo(part)
 
 
 def export(
     runs: RunNames,
-    format_: Annotated[str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(names())}.")] = "csv",
+    format_: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(names())}.")
+    ] = "csv",
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE|-", help="Written whole or not at all; - is stdout, the default.")
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE|-",
+            help="Written whole or not at all; - is stdout, the default.",
+        ),
     ] = STDOUT,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs. docs/exports.md has the formats."""
+    """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs.
+    docs/exports.md has the formats.
+    """
     from ...reports.exports import NotExportable, PackageMissing
     from ...reports.exports import export as exported
     from ..baselines import find_run
@@ -133,4 +167,6 @@ def export(
 
 def _refuse_bytes_in_terminal(content: str | bytes, format_: str) -> None:
     if isinstance(content, bytes) and sys.stdout.isatty():
-        raise BadInput(f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE")
+        raise BadInput(
+            f"{format_}: bytes, which a terminal cannot show; name a file with --output FILE"
+        )

@@ -1,7 +1,8 @@
 """What this machine can measure, and what stands in the way, in a line each.
 
-trial.py tries torch on the GPU, gpu_facts.py asks NVML about every GPU, processes.py whose work runs there; software.py, gpu_findings.py
-and host.py grade what was found. Nothing here measures a backend, and nothing raises because of a driver that refuses.
+trial.py tries torch on the GPU, gpu_facts.py asks NVML about every GPU, processes.py whose work
+runs there; software.py, gpu_findings.py and host.py grade what was found. Nothing here measures a
+backend, and nothing raises because of a driver that refuses.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from rich.table import Table
 
-from ..show import table
+from ..terminal import table
 from .finding import Finding, Grade
 
 
@@ -37,14 +38,22 @@ class Findings:
         titles = {"": ""} | {finding.gpu: finding.gpu for finding in self.findings}
         used = {gpu["short_uuid"] for gpu in self.gpus if gpu["torch_uses"]}
         return [
-            drawn(title + (", the one that torch uses" if gpu in used else ""), [f for f in self.findings if f.gpu == gpu])
+            drawn(
+                title + (", the one that torch uses" if gpu in used else ""),
+                [f for f in self.findings if f.gpu == gpu],
+            )
             for gpu, title in titles.items()
         ]
 
 
 def drawn(title: str, findings: Sequence[Finding]) -> Table:
-    """Advice stands below what it is for: three columns are readable at 80 characters, four are not."""
-    rows = [(one.about, one.grade, f"{one.found}\n-> {one.advice}" if one.advice else one.found) for one in findings]
+    """Advice stands below what it is for: three columns are readable at 80 characters, four are
+    not.
+    """
+    rows = [
+        (one.about, one.grade, f"{one.found}\n-> {one.advice}" if one.advice else one.found)
+        for one in findings
+    ]
     return table(title, ("about", "", "found"), rows)
 
 
@@ -70,9 +79,16 @@ def examine(root: Path) -> Findings:
     for gpu in seen.value or ():
         # Trouble of a GPU that no run would use is no reason to distrust a run.
         matters = gpu.torch_uses or chosen is None
-        found += [one if matters or one.grade != "bad" else replace(one, grade="note") for one in findings_of(gpu)]
+        found += [
+            one if matters or one.grade != "bad" else replace(one, grade="note")
+            for one in findings_of(gpu)
+        ]
     found += host(facts, device, root)
-    return Findings(findings=tuple(found), environment=facts, gpus=tuple(gpu.as_dict() for gpu in seen.value or ()))
+    return Findings(
+        findings=tuple(found),
+        environment=facts,
+        gpus=tuple(gpu.as_dict() for gpu in seen.value or ()),
+    )
 
 
 __all__ = ["Finding", "Findings", "Grade", "examine"]

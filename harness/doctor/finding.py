@@ -8,7 +8,8 @@ Grade = Literal["ok", "note", "bad"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One fact with its grade and, where something can be done, advice. `gpu`: short UUID of the GPU that it is about, "" for the machine.
+    """One fact with its grade and, where something can be done, advice. `gpu`: short UUID of the
+    GPU that it is about, "" for the machine.
 
     bad: a run on the GPU could not be trusted, or could not be made.
     """

@@ -1,4 +1,6 @@
-"""Grades what NVML told of one GPU. Each question is a function from facts to a Finding; a refusal by the driver is a finding too."""
+"""Grades what NVML told of one GPU. Each question is a function from facts to a Finding; a refusal
+by the driver is a finding too.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,16 +8,17 @@ from typing import Any
 
 from humanize import naturalsize
 
-from ..conditions import NVML_THROTTLED
+from ..measure.conditions import NVML_THROTTLED
+from ..measure.utilization_tier import MEANING
 from ..nvml import WORDS
-from ..tier import MEANING
 from .calibration import calibration
 from .finding import Finding
 from .gpu_facts import GpuFacts
 from .processes import Process
 
 BUSY_SHARE = 0.05
-"""Of the time of watching, in which nothing of ours ran: beyond it somebody else works on this GPU."""
+"""Of the time of watching, in which nothing of ours ran: beyond it somebody else works on this GPU.
+"""
 NEAR_LIMIT_C = 5
 EVENTS = {  # nvml.h, nvmlClocksEventReasons
     0x1: "the GPU is idle",
@@ -36,7 +39,14 @@ def findings_of(facts: GpuFacts) -> list[Finding]:
     if facts.lost:
         why = facts.reasons.get("uuid", "the driver answers that it is lost")
         advice = "restart the machine, and look for Xid 79 in dmesg: it has fallen off the bus"
-        found = [Finding(about="gpu", found=f"lost ({why})" if facts.uuid is None else "lost", grade="bad", advice=advice)]
+        found = [
+            Finding(
+                about="gpu",
+                found=f"lost ({why})" if facts.uuid is None else "lost",
+                grade="bad",
+                advice=advice,
+            )
+        ]
     else:
         found = [question(facts) for question in QUESTIONS]
         found += [calibration(facts.calibration)] if facts.torch_uses else []
@@ -47,7 +57,11 @@ def identity(facts: GpuFacts) -> Finding:
     total, capability = facts.values["memory_total_bytes"], facts.values["compute_capability"]
     parts = [
         facts.values["name"] or f"name not known: {in_words(facts.reasons['name'])}",
-        f"{total / 2**30:.1f} GiB" if total is not None else f"memory not known: {in_words(facts.reasons['memory_total_bytes'])}",
+        (
+            f"{total / 2**30:.1f} GiB"
+            if total is not None
+            else f"memory not known: {in_words(facts.reasons['memory_total_bytes'])}"
+        ),
         *([f"compute capability {capability}"] if capability else []),
         *([f"instance of {facts.instance_of}"] if facts.instance_of else []),
     ]
@@ -62,14 +76,32 @@ def utilization(facts: GpuFacts) -> Finding:
     if facts.tier == "gpm":
         return Finding(about="utilization", found=found)
     why = in_words(facts.reasons["sm_active_ratio"])
-    newer = "a newer driver has them, for Hopper and later" if WORDS["NVML_ERROR_FUNCTION_NOT_FOUND"] in why else ""
-    peaks = "attnbench doctor --calibrate measures peaks to derive it from" if facts.tier == "host" else ""
+    newer = (
+        "a newer driver has them, for Hopper and later"
+        if WORDS["NVML_ERROR_FUNCTION_NOT_FOUND"] in why
+        else ""
+    )
+    peaks = (
+        "attnbench doctor --calibrate measures peaks to derive it from"
+        if facts.tier == "host"
+        else ""
+    )
     advice = "; ".join(filter(None, (newer, peaks)))
-    return Finding(about="utilization", found=f"{found}; no hardware counters: {why}", grade="note", advice=advice)
+    return Finding(
+        about="utilization",
+        found=f"{found}; no hardware counters: {why}",
+        grade="note",
+        advice=advice,
+    )
 
 
 def readings(facts: GpuFacts) -> list[tuple[str, float | None]]:
-    names = {"kernel_busy_ratio": "busy", "sm_active_ratio": "SM active", "any_tensor_ratio": "tensor", "dram_bandwidth_ratio": "memory"}
+    names = {
+        "kernel_busy_ratio": "busy",
+        "sm_active_ratio": "SM active",
+        "any_tensor_ratio": "tensor",
+        "dram_bandwidth_ratio": "memory",
+    }
     return [(word, facts.values.get(name)) for name, word in names.items()]
 
 
@@ -79,7 +111,10 @@ def clocks(facts: GpuFacts) -> Finding:
         return unknown(facts, "clocks", "sm_clock_mhz")
     parts = [
         f"{word} {values[now]} of {most if (most := values[highest]) is not None else '?'} MHz"
-        for word, now, highest in (("SM", "sm_clock_mhz", "max_sm_clock_mhz"), ("memory", "memory_clock_mhz", "max_memory_clock_mhz"))
+        for word, now, highest in (
+            ("SM", "sm_clock_mhz", "max_sm_clock_mhz"),
+            ("memory", "memory_clock_mhz", "max_memory_clock_mhz"),
+        )
         if values[now] is not None
     ]
     return Finding(about="clocks", found=", ".join(parts))
@@ -89,13 +124,24 @@ def throttling(facts: GpuFacts) -> Finding:
     mask = facts.values["clock_event_mask"]
     if mask is None:
         return unknown(facts, "throttling", "clock_event_mask")
-    found = "; ".join(words for bit, words in EVENTS.items() if mask & bit) or ("none" if not mask else f"mask {mask:#x}")
+    found = "; ".join(words for bit, words in EVENTS.items() if mask & bit) or (
+        "none" if not mask else f"mask {mask:#x}"
+    )
     if not mask & NVML_THROTTLED:
         return Finding(about="throttling", found=found)
     heat = "let it cool, and look at fans and airflow" if mask & HOT else ""
-    power = "let other work on it end, or raise its limit (nvidia-smi -pl, as root)" if mask & 0x4 else ""
+    power = (
+        "let other work on it end, or raise its limit (nvidia-smi -pl, as root)"
+        if mask & 0x4
+        else ""
+    )
     supply = "look at the power supply" if mask & 0x80 else ""
-    return Finding(about="throttling", found=found, grade="bad", advice="; ".join(filter(None, (heat, power, supply))))
+    return Finding(
+        about="throttling",
+        found=found,
+        grade="bad",
+        advice="; ".join(filter(None, (heat, power, supply))),
+    )
 
 
 def temperature(facts: GpuFacts) -> Finding:
@@ -104,14 +150,22 @@ def temperature(facts: GpuFacts) -> Finding:
         return unknown(facts, "temperature", "temperature_c")
     found = f"{now} °C" + (f", slows down at {limit} °C" if limit is not None else "")
     near = limit is not None and now > limit - NEAR_LIMIT_C
-    return Finding(about="temperature", found=found, grade="note" if near else "ok", advice="let it cool before a run" if near else "")
+    return Finding(
+        about="temperature",
+        found=found,
+        grade="note" if near else "ok",
+        advice="let it cool before a run" if near else "",
+    )
 
 
 def power(facts: GpuFacts) -> Finding:
     now, limit = facts.values["power_w"], facts.values["power_limit_w"]
     if now is None:
         return unknown(facts, "power", "power_w")
-    return Finding(about="power", found=f"{now:.0f} W" + (f" of at most {limit:.0f} W" if limit is not None else ""))
+    return Finding(
+        about="power",
+        found=f"{now:.0f} W" + (f" of at most {limit:.0f} W" if limit is not None else ""),
+    )
 
 
 def ecc(facts: GpuFacts) -> Finding:
@@ -121,10 +175,22 @@ def ecc(facts: GpuFacts) -> Finding:
     if not enabled:
         return Finding(about="ecc", found="off")
     if errors is None:
-        return Finding(about="ecc", found=f"on; errors not known: {in_words(facts.reasons['uncorrected_ecc_count'])}", grade="note")
+        return Finding(
+            about="ecc",
+            found=f"on; errors not known: {in_words(facts.reasons['uncorrected_ecc_count'])}",
+            grade="note",
+        )
     if errors:
-        advice = "results may be wrong: reset the GPU (nvidia-smi -r, as root); have it replaced if they come back"
-        return Finding(about="ecc", found=f"on, {errors} uncorrected errors since the driver was loaded", grade="bad", advice=advice)
+        advice = (
+            "results may be wrong: reset the GPU (nvidia-smi -r, as root); have it replaced if they"
+            " come back"
+        )
+        return Finding(
+            about="ecc",
+            found=f"on, {errors} uncorrected errors since the driver was loaded",
+            grade="bad",
+            advice=advice,
+        )
     return Finding(about="ecc", found="on, no uncorrected error")
 
 
@@ -134,7 +200,10 @@ def persistence(facts: GpuFacts) -> Finding:
         return unknown(facts, "persistence", "persistence_enabled")
     if enabled:
         return Finding(about="persistence", found="on")
-    advice = "each first process waits until the GPU is set up, and clocks start low: nvidia-smi -pm 1, as root"
+    advice = (
+        "each first process waits until the GPU is set up, and clocks start low: nvidia-smi -pm 1,"
+        " as root"
+    )
     return Finding(about="persistence", found="off", grade="note", advice=advice)
 
 
@@ -143,9 +212,17 @@ def compute_mode(facts: GpuFacts) -> Finding:
     if mode is None:
         return unknown(facts, "compute mode", "compute_mode")
     if mode == "prohibited":
-        return Finding(about="compute mode", found=mode, grade="bad", advice="no program may use this GPU: nvidia-smi -c 0, as root")
+        return Finding(
+            about="compute mode",
+            found=mode,
+            grade="bad",
+            advice="no program may use this GPU: nvidia-smi -c 0, as root",
+        )
     if mode.startswith("exclusive"):
-        advice = "runs keep several processes side by side, and only one may use it: --set plan.processes=1, or nvidia-smi -c 0"
+        advice = (
+            "runs keep several processes side by side, and only one may use it: --set"
+            " plan.processes=1, or nvidia-smi -c 0"
+        )
         return Finding(about="compute mode", found=mode, grade="note", advice=advice)
     return Finding(about="compute mode", found=mode)
 
@@ -154,12 +231,17 @@ def mig(facts: GpuFacts) -> Finding:
     enabled = facts.values["mig_enabled"]
     if facts.instance_of is not None:
         advice = "clocks, power and heat are those of the whole GPU, which others may share"
-        return Finding(about="mig", found="this is an instance, a part of a GPU", grade="note", advice=advice)
+        return Finding(
+            about="mig", found="this is an instance, a part of a GPU", grade="note", advice=advice
+        )
     if enabled is None:
         return unknown(facts, "mig", "mig_enabled", grade="ok")
     if enabled:
         return Finding(
-            about="mig", found="on: programs get instances of it", grade="note", advice="name one in CUDA_VISIBLE_DEVICES (MIG-...)"
+            about="mig",
+            found="on: programs get instances of it",
+            grade="note",
+            advice="name one in CUDA_VISIBLE_DEVICES (MIG-...)",
         )
     return Finding(about="mig", found="off")
 
@@ -173,24 +255,40 @@ def others(facts: GpuFacts) -> Finding:
     if users is None:
         found = f"not known: {in_words(facts.reasons['processes'])}{share}"
     elif not users.known:
-        listed = f"{len(users.processes)} by numbers of the host" if users.processes else "none, which may mean that it hides them"
+        listed = (
+            f"{len(users.processes)} by numbers of the host"
+            if users.processes
+            else "none, which may mean that it hides them"
+        )
         found = f"cannot be known from inside this container: the driver lists {listed}{share}"
         advice = advice if working else "look at nvidia-smi on the host"
     elif users.foreign:
         found = f"{', '.join(map(named, users.foreign))}{share}"
         advice = advice if working else "idle now; it may start to work at any time"
     else:
-        return Finding(about="other processes", found=f"none{share}", grade="note" if working else "ok")
-    return Finding(about="other processes", found=found, grade="bad" if working else "note", advice=advice)
+        return Finding(
+            about="other processes", found=f"none{share}", grade="note" if working else "ok"
+        )
+    return Finding(
+        about="other processes", found=found, grade="bad" if working else "note", advice=advice
+    )
 
 
 def busiest(facts: GpuFacts) -> float | None:
-    known = [value for name in ("kernel_busy_ratio", "sm_active_ratio") if (value := facts.values.get(name)) is not None]
+    known = [
+        value
+        for name in ("kernel_busy_ratio", "sm_active_ratio")
+        if (value := facts.values.get(name)) is not None
+    ]
     return max(known) if known else None
 
 
 def named(process: Process) -> str:
-    held = f" with {naturalsize(process.used_bytes, binary=True)}" if process.used_bytes is not None else ""
+    held = (
+        f" with {naturalsize(process.used_bytes, binary=True)}"
+        if process.used_bytes is not None
+        else ""
+    )
     return f"process {process.pid}{f' ({process.name})' if process.name else ''}{held}"
 
 
@@ -198,12 +296,17 @@ def memory(facts: GpuFacts) -> Finding:
     free, used = facts.values["memory_free_bytes"], facts.values["memory_used_bytes"]
     if free is None:
         return unknown(facts, "memory", "memory_free_bytes")
-    return Finding(about="memory", found=f"{free / 2**30:.1f} GiB free, {naturalsize(used, binary=True)} used")
+    return Finding(
+        about="memory", found=f"{free / 2**30:.1f} GiB free, {naturalsize(used, binary=True)} used"
+    )
 
 
 def unknown(facts: GpuFacts, about: str, name: str, **changes: Any) -> Finding:
     """What the driver refuses."""
-    return replace(Finding(about=about, found=f"not known: {in_words(facts.reasons[name])}", grade="note"), **changes)
+    return replace(
+        Finding(about=about, found=f"not known: {in_words(facts.reasons[name])}", grade="note"),
+        **changes,
+    )
 
 
 def in_words(reason: str) -> str:

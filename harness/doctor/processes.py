@@ -1,4 +1,6 @@
-"""Who else uses a GPU. In a container the driver gives the host's process numbers or none: then it cannot be known, and is not guessed."""
+"""Who else uses a GPU. In a container the driver gives the host's process numbers or none: then it
+cannot be known, and is not guessed.
+"""
 
 import os
 from contextlib import suppress
@@ -10,12 +12,15 @@ import psutil
 
 from ..nvml import Answer, Gpu
 
-FIRST_PID_NAMESPACE = "pid:[4026531836]"  # Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: process numbers are the driver's own
+# Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: process numbers are the driver's own
+FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """`ours`: of this process's own tree; None where the driver's process numbers are not those of this container."""
+    """`ours`: of this process's own tree; None where the driver's process numbers are not those of
+    this container.
+    """
 
     pid: int
     used_bytes: int | None
@@ -28,7 +33,9 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """All that the driver lists. `known`: its process numbers are ours, so that the list can be believed, also where it is empty."""
+    """All that the driver lists. `known`: its process numbers are ours, so that the list can be
+    believed, also where it is empty.
+    """
 
     processes: tuple[Process, ...]
     known: bool
@@ -48,7 +55,12 @@ def users(gpu: Gpu) -> Answer:
     known = os.getpid() in listed or in_first_namespace()
     tree = own_tree()
     found = (
-        Process(pid=pid, used_bytes=used, ours=pid in tree if known else None, name=name_of(pid) if known else None)
+        Process(
+            pid=pid,
+            used_bytes=used,
+            ours=pid in tree if known else None,
+            name=name_of(pid) if known else None,
+        )
         for pid, used in sorted(listed.items())
     )
     return Answer(Users(processes=tuple(found), known=known))

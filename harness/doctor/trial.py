@@ -1,4 +1,6 @@
-"""Whether torch can really use a GPU: it is asked to compute on it, and to load cuDNN. To be listed is not to work."""
+"""Whether torch can really use a GPU: it is asked to compute on it, and to load cuDNN. To be listed
+is not to work.
+"""
 
 import warnings
 from dataclasses import dataclass
@@ -13,7 +15,9 @@ NOT_TRIED = Answer(None, "no GPU to load it for")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """`device`: what torch computed on; None where it could not, and then `reason` says why. `cudnn`: version and file, where it loads."""
+    """`device`: what torch computed on; None where it could not, and then `reason` says why.
+    `cudnn`: version and file, where it loads.
+    """
 
     device: torch.device | None
     reason: str = ""
@@ -21,7 +25,9 @@ class Trial:
 
 
 def try_torch() -> Trial:
-    with warnings.catch_warnings(record=True) as said:  # torch warns why it finds no device, such as a driver that is too old
+    with warnings.catch_warnings(
+        record=True
+    ) as said:  # torch warns why it finds no device, such as a driver that is too old
         warnings.simplefilter("always")
         device, why = pick_device("cuda")
     if device.type != "cuda":

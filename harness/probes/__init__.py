@@ -1,4 +1,5 @@
-"""What the device does while a backend runs in a steady loop. A probe is one file here; nothing else is edited to add one.
+"""What the device does while a backend runs in a steady loop. A probe is one file here; nothing
+else is edited to add one.
 
 A probe's file defines
     MEASURES   names of a scenario's `measure` that switch it on
@@ -6,8 +7,9 @@ A probe's file defines
     CALLS      (optional) so many calls of its own, outside the shared loop, because it disturbs what it watches
     watch(device) -> Watch
 
-Watches are made before the loop, entered and left while it runs, and read after it. So what is slow or disturbs the device belongs into
-`watch` or `readings`, and only the two readings that bound a window into `__enter__` and `__exit__`.
+Watches are made before the loop, entered and left while it runs, and read after it. So what is slow
+or disturbs the device belongs into `watch` or `readings`, and only the two readings that bound a
+window into `__enter__` and `__exit__`.
 """
 
 import importlib
@@ -32,7 +34,12 @@ class Watch(Protocol):
 
     def __enter__(self) -> object: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
 
     def readings(self) -> Readings: ...
 
@@ -45,7 +52,13 @@ class Probe(Protocol):
 
 
 def names() -> tuple[str, ...]:
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")))
+    return tuple(
+        sorted(
+            module.name
+            for module in pkgutil.iter_modules(__path__)
+            if not module.name.startswith("_")
+        )
+    )
 
 
 @cache
@@ -66,7 +79,10 @@ def own_calls(probe: Probe) -> int | None:
 
 def told(answers: Mapping[str, Answer]) -> Readings:
     """What NVML answered, column by column."""
-    return Readings({name: one.value for name, one in answers.items()}, {name: one.reason for name, one in answers.items() if one.reason})
+    return Readings(
+        {name: one.value for name, one in answers.items()},
+        {name: one.reason for name, one in answers.items() if one.reason},
+    )
 
 
 def nothing(columns: Iterable[str], reason: str) -> Readings:

@@ -1,7 +1,8 @@
-"""What `nvidia-smi` calls GPU utilization: the share of time in which any kernel ran at all. One warp counts as much as a full GPU.
+"""What `nvidia-smi` calls GPU utilization: the share of time in which any kernel ran at all. One
+warp counts as much as a full GPU.
 
-Read from the driver's own ring of samples, after the fact: nvml.h, nvmlDeviceGetSamples. The first and the last sample of a
-window are left out, since they cover time outside it.
+Read from the driver's own ring of samples, after the fact: nvml.h, nvmlDeviceGetSamples. The first
+and the last sample of a window are left out, since they cover time outside it.
 """
 
 import time
@@ -31,14 +32,22 @@ class BusyWatch:
         self.entered_us = time.time_ns() // 1000  # the driver's samples carry UNIX time
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.left_us = time.time_ns() // 1000
 
     def readings(self) -> Readings:
         if self.gpu is None:
             return nothing(COLUMNS, self.reason)
         if self.gpu.instance is not None:
-            return nothing(COLUMNS, "the driver counts busy time for whole GPUs only, not for an instance (MIG)")
+            return nothing(
+                COLUMNS,
+                "the driver counts busy time for whole GPUs only, not for an instance (MIG)",
+            )
         kernels = self._inside(self.gpu, self.gpu.nvml.NVML_GPU_UTILIZATION_SAMPLES)
         memory = self._inside(self.gpu, self.gpu.nvml.NVML_MEMORY_UTILIZATION_SAMPLES)
         found = {
@@ -57,12 +66,25 @@ class BusyWatch:
 
 
 def percentages(answer: tuple[int, list[Any]], from_us: int, until_us: int) -> Answer:
-    """Values of the samples between two times, without the first and the last; impossible ones are left out (Syllo/nvtop#110)."""
-    stamped = sorted((sample.timeStamp, sample.sampleValue.uiVal) for sample in answer[1] if from_us < sample.timeStamp <= until_us)
+    """Values of the samples between two times, without the first and the last; impossible ones are
+    left out (Syllo/nvtop#110).
+    """
+    stamped = sorted(
+        (sample.timeStamp, sample.sampleValue.uiVal)
+        for sample in answer[1]
+        if from_us < sample.timeStamp <= until_us
+    )
     if not stamped:
-        return Answer(None, "the driver's ring holds no sample of the window: it is stale, or the window too short")
+        return Answer(
+            None,
+            "the driver's ring holds no sample of the window: it is stale, or the window too short",
+        )
     if len(stamped) <= EDGES:
-        return Answer(None, f"the window holds {len(stamped)} of the driver's samples, of which the first and the last do not count")
+        return Answer(
+            None,
+            f"the window holds {len(stamped)} of the driver's samples, of which the first and the"
+            " last do not count",
+        )
     values = [value for _, value in stamped[1:-1] if value <= 100]
     return Answer(values) if values else Answer(None, "the driver gave impossible values only")
 

@@ -1,4 +1,6 @@
-"""Clocks, temperature and what held them back. They belong to the whole board, also where an instance of it (MIG) is watched."""
+"""Clocks, temperature and what held them back. They belong to the whole board, also where an
+instance of it (MIG) is watched.
+"""
 
 from types import TracebackType
 
@@ -10,13 +12,17 @@ COLUMNS = {
     "sm_clock_mhz": "clock of the SMs at the end of the window, under load",
     "memory_clock_mhz": "clock of the memory at the end of the window",
     "temperature_c": "of the die at the end of the window",
-    "clock_event_mask": "reasons why the clock was not at its highest, at the end of the window (nvml.h, nvmlClocksEventReasons)",
+    "clock_event_mask": (
+        "reasons why the clock was not at its highest, at the end of the window (nvml.h,"
+        " nvmlClocksEventReasons)"
+    ),
     "power_throttled_s": "for how long the power limit held the clocks down during the window",
     "sync_boost_throttled_s": "for how long other GPUs of a sync boost group held the clocks down",
 }
 VIOLATIONS = {"power_throttled_s": 74, "sync_boost_throttled_s": 76}
-"""nvml.h, NVML_FI_DEV_PERF_POLICY_POWER and _SYNC_BOOST, in ns. Only ids that never changed their meaning: those of the newer
-clock event counters were given to other quantities between driver branches."""
+"""nvml.h, NVML_FI_DEV_PERF_POLICY_POWER and _SYNC_BOOST, in ns. Only ids that never changed their
+meaning: those of the newer clock event counters were given to other quantities between driver
+branches."""
 NS = 1e9
 
 
@@ -34,7 +40,12 @@ class ClocksWatch:
             self.start = violations(self.gpu)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         if self.gpu:
             nvml, board = self.gpu.nvml, self.gpu.board
             self.at_end = {
@@ -60,12 +71,20 @@ def violations(gpu: Gpu) -> dict[str, Answer]:
     found = {}
     for name, one in zip(VIOLATIONS, answer.value, strict=True):
         good = one.nvmlReturn == gpu.nvml.NVML_SUCCESS
-        found[name] = Answer(one.value.ullVal / NS) if good else Answer(None, f"field {one.fieldId}: {gpu.words(one.nvmlReturn)}")
+        found[name] = (
+            Answer(one.value.ullVal / NS)
+            if good
+            else Answer(None, f"field {one.fieldId}: {gpu.words(one.nvmlReturn)}")
+        )
     return found
 
 
 def grown(start: Answer, end: Answer) -> Answer:
-    return Answer(None, start.reason or end.reason) if None in (start.value, end.value) else Answer(end.value - start.value)
+    return (
+        Answer(None, start.reason or end.reason)
+        if None in (start.value, end.value)
+        else Answer(end.value - start.value)
+    )
 
 
 def watch(device: Device) -> ClocksWatch:

@@ -1,6 +1,8 @@
-"""Energy of the whole board, from the driver's counter of millijoules since it was loaded (nvml.h, nvmlDeviceGetTotalEnergyConsumption).
+"""Energy of the whole board, from the driver's counter of millijoules since it was loaded (nvml.h,
+nvmlDeviceGetTotalEnergyConsumption).
 
-The counter moves in steps of some 20 to 100 ms, so a window of W seconds is off by at most two steps: 0.2 / W.
+The counter moves in steps of some 20 to 100 ms, so a window of W seconds is off by at most two
+steps: 0.2 / W.
 """
 
 import time
@@ -22,7 +24,10 @@ class EnergyWatch:
         self.gpu: Gpu | None = opened.value
         self.reason = opened.reason
         if self.gpu and self.gpu.instance is not None:
-            self.gpu, self.reason = None, "the counter is the whole board's, and other instances (MIG) are in it"
+            self.gpu, self.reason = (
+                None,
+                "the counter is the whole board's, and other instances (MIG) are in it",
+            )
         self.start = self.end = Answer(None, "never entered")
         self.start_s = self.end_s = 0.0
 
@@ -30,11 +35,20 @@ class EnergyWatch:
         self.start, self.start_s = self._counter(), time.monotonic()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.end, self.end_s = self._counter(), time.monotonic()
 
     def _counter(self) -> Answer:
-        return self.gpu.ask("nvmlDeviceGetTotalEnergyConsumption") if self.gpu else Answer(None, self.reason)
+        return (
+            self.gpu.ask("nvmlDeviceGetTotalEnergyConsumption")
+            if self.gpu
+            else Answer(None, self.reason)
+        )
 
     def readings(self) -> Readings:
         for counter in (self.start, self.end):
@@ -43,7 +57,9 @@ class EnergyWatch:
         energy_j = (self.end.value - self.start.value) / 1e3
         if energy_j <= 0:
             return nothing(COLUMNS, "the counter did not move during the window")
-        return Readings({"energy_j": energy_j, "power_w": energy_j / (self.end_s - self.start_s)}, {})
+        return Readings(
+            {"energy_j": energy_j, "power_w": energy_j / (self.end_s - self.start_s)}, {}
+        )
 
 
 def watch(device: Device) -> EnergyWatch:

@@ -1,7 +1,9 @@
-"""Hopper's performance counters through NVML: how much of the GPU is at work, not only whether some kernel runs.
+"""Hopper's performance counters through NVML: how much of the GPU is at work, not only whether some
+kernel runs.
 
-All numbers come from one pair of samples and are averages over the time between them, and over all SMs. Sources: nvml.h,
-nvmlGpmMetricId_t; NVIDIA's DCGM field identifiers 1001 to 1007, which name the same counters.
+All numbers come from one pair of samples and are averages over the time between them, and over all
+SMs. Sources: nvml.h, nvmlGpmMetricId_t; NVIDIA's DCGM field identifiers 1001 to 1007, which name
+the same counters.
 """
 
 import time
@@ -58,7 +60,12 @@ class GpmWatch:
         self.entered_s = time.monotonic()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.left_s = time.monotonic()
         self._take(1)
 
@@ -69,7 +76,9 @@ class GpmWatch:
         if self.gpu.instance is None:
             taken = self.gpu.call("nvmlGpmSampleGet", self.gpu.handle, sample)
         else:
-            taken = self.gpu.call("nvmlGpmMigSampleGet", self.gpu.board.handle, self.gpu.instance, sample)
+            taken = self.gpu.call(
+                "nvmlGpmMigSampleGet", self.gpu.board.handle, self.gpu.instance, sample
+            )
         self.reason = taken.reason
 
     def readings(self) -> Readings:
@@ -87,7 +96,10 @@ class GpmWatch:
         answer = metrics(self.gpu, self.samples)
         if answer.value is None:
             return nothing(COLUMNS, answer.reason)
-        found = {name: metric(self.gpu, answer.value.metrics[place]) for place, name in enumerate(METRIC_IDS)}
+        found = {
+            name: metric(self.gpu, answer.value.metrics[place])
+            for place, name in enumerate(METRIC_IDS)
+        }
         return told(found)
 
 

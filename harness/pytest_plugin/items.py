@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ..case import Case, group_cases
+from ..cases import Case, group_cases
 from ..errors import BadInput, Refusal, StoreError
 from ..record import Record, Status
 from ..scenario import Scenario, load
@@ -20,7 +20,8 @@ from .runs import FileRun, Runs
 from .session import NOT_UNDER_XDIST, runs_key
 from .settings import Settings, in_words_of_pytest, settings_of
 
-# Of NVIDIA's cards and of its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux; without one torch finds no GPU.
+# Of NVIDIA's cards and of its boards with a GPU on the chip, of AMD, of Windows' subsystem for
+# Linux; without one torch finds no GPU.
 GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
 
@@ -35,7 +36,8 @@ class ScenarioFile(pytest.File):
     def collect(self) -> Iterator["ScenarioItem"]:
         if not self.config.pluginmanager.has_plugin("pytest-benchmark"):
             raise self.CollectError(
-                f"{self.path}: scenarios need the plugin pytest-benchmark, which is not loaded; leave out -p no:benchmark"
+                f"{self.path}: scenarios need the plugin pytest-benchmark, which is not loaded;"
+                " leave out -p no:benchmark"
             )
         self.settings = settings_of(self.config)
         try:
@@ -58,15 +60,25 @@ class ScenarioFile(pytest.File):
 
     def left_out(self, device: str) -> str:
         """What only `attnbench run` does: walls and studies have no samples to replay."""
-        from ..wall.plan import walls_of
+        from ..selection import walls_of
 
-        parts = {"walls": len(walls_of(self.scenario, device)), "studies": len(self.scenario.studies)}
+        parts = {
+            "walls": len(walls_of(self.scenario, device)),
+            "studies": len(self.scenario.studies),
+        }
         found = " and ".join(f"{what} ({count})" for what, count in parts.items() if count)
-        return found and f"{self.scenario.source}: {found} are left out here; attnbench run carries them out"
+        return (
+            found
+            and f"{self.scenario.source}: {found} are left out here; attnbench run carries them out"
+        )
 
     def chosen(self) -> list[str]:
         """The cases that are left after -k, -m and the like, in this session."""
-        items = (item for item in self.session.items if isinstance(item, ScenarioItem) and item.parent is self)
+        items = (
+            item
+            for item in self.session.items
+            if isinstance(item, ScenarioItem) and item.parent is self
+        )
         return [item.case.id for item in items if item.get_closest_marker("skip") is None]
 
 
@@ -111,7 +123,8 @@ class ScenarioItem(pytest.Function):
             return
         self.config.stash[runs_key].give_way_to(run)
         try:
-            run.open(self.case.id, self.file.chosen(), timed=not self.funcargs["benchmark"].disabled)  # type: ignore[attr-defined]
+            timed = not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
+            run.open(self.case.id, self.file.chosen(), timed=timed)
         except Refusal as refusal:
             raise pytest.fail.Exception(in_words_of_pytest(refusal), pytrace=False) from None
 
@@ -122,15 +135,24 @@ class ScenarioItem(pytest.Function):
             record = run.record(self.case.id)
         except Refusal as refusal:
             if isinstance(refusal, StoreError):
-                self.add_report_section("call", "rows that are not on disk", "\n".join(map(json.dumps, refusal.unsaved)))
+                self.add_report_section(
+                    "call", "rows that are not on disk", "\n".join(map(json.dumps, refusal.unsaved))
+                )
             raise pytest.fail.Exception(in_words_of_pytest(refusal), pytrace=False) from None
         assert run.path is not None
-        self.user_properties += [("case", record.id), ("status", str(record.status)), ("run", run.path.name)]
+        self.user_properties += [
+            ("case", record.id),
+            ("status", str(record.status)),
+            ("run", run.path.name),
+        ]
         self.judge(record)
         samples = samples_ms(record)
         if samples and not benchmark.disabled:
             benchmark.group = f"{self.file.scenario.name} {shape(self.case)}"
-            benchmark.param, benchmark.params = f"{shape(self.case)}-{self.case.backend}", parameters(self.case)
+            benchmark.param, benchmark.params = (
+                f"{shape(self.case)}-{self.case.backend}",
+                parameters(self.case),
+            )
             benchmark.extra_info.update(extra_info(record, run.path.name))
             self.playback.replay(benchmark, samples)
 
@@ -144,7 +166,11 @@ class ScenarioItem(pytest.Function):
         if record.status in self.file.settings.expected:
             pytest.xfail(text)
         if record.log_tail:
-            self.add_report_section("call", "end of the worker's log", "\n".join(record.log_tail.splitlines()[-TAIL_LINES:]))
+            self.add_report_section(
+                "call",
+                "end of the worker's log",
+                "\n".join(record.log_tail.splitlines()[-TAIL_LINES:]),
+            )
         pytest.fail(text, pytrace=False)
 
 
@@ -156,12 +182,21 @@ def shortest(path: Path) -> Path:
 def auto_device() -> str:
     """What `device: auto` will mean, before there is a worker to ask.
 
-    Torch answers in a process of its own: its import takes seconds, and a process that has asked for GPUs can fork no users of them.
+    Torch answers in a process of its own: its import takes seconds, and a process that has asked
+    for GPUs can fork no users of them.
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
-    from ..run.spawn import worker_environment
+    from ..process.worker_process import worker_environment
 
-    code = "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
-    done = subprocess.run([sys.executable, "-c", code], env=worker_environment(), capture_output=True, text=True, check=False)
+    code = (
+        "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=worker_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return "cuda" if done.stdout.strip() == "cuda" else "cpu"

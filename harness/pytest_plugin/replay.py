@@ -1,28 +1,36 @@
-"""Samples that were measured elsewhere, as rounds of pytest-benchmark: its clock shows what was stored, and nothing runs again."""
+"""Samples that were measured elsewhere, as rounds of pytest-benchmark: its clock shows what was
+stored, and nothing runs again.
+"""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 from math import isnan
 from typing import Any
 
-from ..case import Case
+from ..cases import Case
+from ..measure.utilization_tier import utilization_ratio
 from ..record import SCHEMA, Record
-from ..tier import utilization_ratio
 
 
 class Playback:
-    """A clock for pytest-benchmark, and what it is to time: every round lasts exactly as long as its sample did."""
+    """A clock for pytest-benchmark, and what it is to time: every round lasts exactly as long as
+    its sample did.
+    """
 
     def __init__(self) -> None:
         self._now_s = 0.0
         self._left: Iterator[float] = iter(())
 
     def read(self) -> float:
-        """The clock. A round begins at 0, so that nothing is lost to rounding when its begin is subtracted from its end."""
+        """The clock. A round begins at 0, so that nothing is lost to rounding when its begin is
+        subtracted from its end.
+        """
         return self._now_s
 
     def replay(self, benchmark: Any, samples_ms: list[float]) -> None:
-        """Only `pedantic` takes the rounds that are there; the other mode would first find out how fast this clock ticks."""
+        """Only `pedantic` takes the rounds that are there; the other mode would first find out how
+        fast this clock ticks.
+        """
         self._left = (sample_ms / 1e3 for sample_ms in samples_ms)
         benchmark.pedantic(self._play, setup=self._rewind, rounds=len(samples_ms), iterations=1)
 
@@ -54,9 +62,13 @@ def extra_info(record: Record, run: str) -> dict[str, Any]:
 
     latency = latency_interval(record.block_ms) if record.block_ms else None
     bounds = (None, None, None) if latency is None else (latency.value, latency.low, latency.high)
-    latency_ms, low_ms, high_ms = (None if value is None or isnan(value) else value for value in bounds)
+    latency_ms, low_ms, high_ms = (
+        None if value is None or isnan(value) else value for value in bounds
+    )
     tier = record.utilization_tier
-    windows = [window for window in record.windows or () if window["way"] == "eager"]  # as attnbench.load takes them
+    windows = [
+        window for window in record.windows or () if window["way"] == "eager"
+    ]  # as attnbench.load takes them
     return {
         "run": run,
         "schema": SCHEMA,

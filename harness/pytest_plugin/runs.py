@@ -1,4 +1,6 @@
-"""The runs behind a pytest session: one for each scenario file, by the command line's own code, lap by lap as the tests ask for it."""
+"""The runs behind a pytest session: one for each scenario file, by the command line's own code, lap
+by lap as the tests ask for it.
+"""
 
 import signal
 import warnings
@@ -10,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..case import Group
+from ..cases import Group
 from ..errors import Refusal, Stopped, StoreError
 from ..record import SCHEMA, Record, Status
 from ..scenario import Scenario
@@ -18,9 +20,19 @@ from ..store import read_meta
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..run.course import AnyRecord, Course, Listener
+    from ..run.session import AnyRecord, Course, Listener
 
-FACTS = ("device", "device_name", "device_uuid", "driver", "cuda", "cpu", "threads", "torch", "attnbench")
+FACTS = (
+    "device",
+    "device_name",
+    "device_uuid",
+    "driver",
+    "cuda",
+    "cpu",
+    "threads",
+    "torch",
+    "attnbench",
+)
 """Of the environment, for readers of pytest-benchmark's JSON."""
 
 
@@ -33,7 +45,9 @@ class Kept:
         self._teller = teller
         self.running = teller.running
 
-    def begin(self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]) -> None:
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
         self.remarks.extend(remarks)
         self._teller.begin(path, planned, done, remarks)
 
@@ -47,9 +61,13 @@ class Kept:
 
 
 class FileRun:
-    """The run of one scenario file: opened for its first test, closed after its last. `refusal`: why it measures nothing more."""
+    """The run of one scenario file: opened for its first test, closed after its last. `refusal`:
+    why it measures nothing more.
+    """
 
-    def __init__(self, scenario: Scenario, settings: Settings, command: Sequence[str], teller: "Listener") -> None:
+    def __init__(
+        self, scenario: Scenario, settings: Settings, command: Sequence[str], teller: "Listener"
+    ) -> None:
         self.kept = Kept(teller)
         self.refusal: Refusal | None = None
         self.path: Path | None = None
@@ -72,17 +90,23 @@ class FileRun:
             raise self.refusal
         if self._course is not None:
             return
-        from ..run.begin import Manner, open_run
-        from ..run.choice import Choice
+        from ..run.start import Manner, open_run
+        from ..selection import Choice
 
-        scenario = self._scenario if timed else self._scenario.model_copy(update={"measure": ("memory",)})
+        scenario = (
+            self._scenario if timed else self._scenario.model_copy(update={"measure": ("memory",)})
+        )
         self._waiting = set(chosen) - self._over | {case_id}
         choice = Choice(ids=frozenset(self._waiting))
         manner = Manner(command=self._command, listener=self.kept, wait=self._settings.wait)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("default")  # torch and its friends warn when imported; that is no failure of a case
-                self._course = self._stack.enter_context(open_run(scenario, self._settings.root, 0, choice, manner))
+                warnings.simplefilter(
+                    "default"
+                )  # torch and its friends warn when imported; that is no failure of a case
+                self._course = self._stack.enter_context(
+                    open_run(scenario, self._settings.root, 0, choice, manner)
+                )
         except Stopped as stopped:
             self.refusal = stopped
             pass_on(stopped.exit_code - 128)
@@ -91,7 +115,9 @@ class FileRun:
             raise
         else:
             self.path, self.statuses = self._course.outcome.path, self._course.outcome.statuses
-            self._lap_of = {case.id: lap for lap in self._course.laps for group in lap for case in group.cases}
+            self._lap_of = {
+                case.id: lap for lap in self._course.laps for group in lap for case in group.cases
+            }
             self._take(self._course.begin)
 
     def record(self, case_id: str) -> Record:
@@ -111,14 +137,18 @@ class FileRun:
             self.close()
 
     def make_way(self) -> None:
-        """Measure all that is still waited for and close, so that another run can have the device."""
+        """Measure all that is still waited for and close, so that another run can have the
+        device.
+        """
         for case_id in self._lap_of:
             if case_id in self._waiting and self._course is not None:
                 self.record(case_id)
         self.close()
 
     def close(self) -> None:
-        """The end. Cases that were planned and not reached get rows that say so; `attnbench run --resume` takes them up again."""
+        """The end. Cases that were planned and not reached get rows that say so; `attnbench run
+        --resume` takes them up again.
+        """
         course, self._course = self._course, None
         if course is None:
             return
@@ -147,12 +177,18 @@ class FileRun:
         self._course.signals.rest()
 
     def _break_off(self, error: BaseException) -> None:
-        """End the run for what was raised in a step: a signal's Interrupted, a full disk, a time limit of pytest's, our own bug."""
-        from ..run.spawn import Interrupted
+        """End the run for what was raised in a step: a signal's Interrupted, a full disk, a time
+        limit of pytest's, our own bug.
+        """
+        from ..process.worker_process import Interrupted
 
         course, self._course = self._course, None
         assert course is not None
-        self.refusal = error if isinstance(error, Refusal) else Refusal(f"its run ended early, by {type(error).__name__}")
+        self.refusal = (
+            error
+            if isinstance(error, Refusal)
+            else Refusal(f"its run ended early, by {type(error).__name__}")
+        )
         if not isinstance(error, Interrupted | StoreError):
             with suppress(StoreError):  # those rows are then missing, as after a crash
                 course.stop(f"pytest ended it by {type(error).__name__}")
@@ -162,7 +198,9 @@ class FileRun:
 
 
 def pass_on(number: int) -> None:
-    """Let a signal that a run has held back do what it does in this process: Ctrl-C then ends pytest in pytest's way."""
+    """Let a signal that a run has held back do what it does in this process: Ctrl-C then ends
+    pytest in pytest's way.
+    """
     signal.raise_signal(number)
     raise KeyboardInterrupt
 
@@ -171,11 +209,15 @@ class Runs:
     """All runs of a session, one of them open at a time."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        from ..show import LiveProgress, QuietProgress, lines_console
+        from ..terminal import LiveProgress, QuietProgress, lines_console
 
         self._settings = settings
         self._command = ["pytest", *map(str, config.invocation_params.args)]
-        self._teller = LiveProgress(lines_console()) if config.getoption("capture") == "no" else QuietProgress()
+        self._teller = (
+            LiveProgress(lines_console())
+            if config.getoption("capture") == "no"
+            else QuietProgress()
+        )
         self._runs: list[FileRun] = []
         self.notes: list[str] = []
 
@@ -196,18 +238,32 @@ class Runs:
 
     def summary(self) -> list[str]:
         """What to say at the end of the session."""
-        from ..show import counts
+        from ..terminal import counts
 
         lines = []
         for run in self._runs:
             if run.path is not None:
-                path = run.path.relative_to(Path.cwd()) if run.path.is_relative_to(Path.cwd()) else run.path
+                path = (
+                    run.path.relative_to(Path.cwd())
+                    if run.path.is_relative_to(Path.cwd())
+                    else run.path
+                )
                 verb = "run --resume" if run.statuses[Status.INTERRUPTED] else "report"
-                lines += [f"{counts(run.statuses)}; next: attnbench {verb} {path}", *(f"note: {remark}" for remark in run.kept.remarks)]
+                lines += [
+                    f"{counts(run.statuses)}; next: attnbench {verb} {path}",
+                    *(f"note: {remark}" for remark in run.kept.remarks),
+                ]
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
     def origins(self) -> dict[str, Any] | None:
         """Run ids and what they were measured on; None without a run."""
-        opened = [(run.path.name, read_meta(run.path)["environment"]) for run in self._runs if run.path is not None]
-        runs = [{"run": name, **{fact: environment.get(fact) for fact in FACTS}} for name, environment in opened]
+        opened = [
+            (run.path.name, read_meta(run.path)["environment"])
+            for run in self._runs
+            if run.path is not None
+        ]
+        runs = [
+            {"run": name, **{fact: environment.get(fact) for fact in FACTS}}
+            for name, environment in opened
+        ]
         return {"schema": SCHEMA, "runs": runs} if runs else None

@@ -1,4 +1,6 @@
-"""What the plugin keeps while a session of pytest lasts. Loaded in every session, so it imports nothing but pytest."""
+"""What the plugin keeps while a session of pytest lasts. Loaded in every session, so it imports
+nothing but pytest.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -7,5 +9,8 @@ import pytest
 if TYPE_CHECKING:
     from .runs import Runs
 
-NOT_UNDER_XDIST = "attnbench measures nothing under xdist: processes side by side would measure each other; run scenarios with -n 0"
+NOT_UNDER_XDIST = (
+    "attnbench measures nothing under xdist: processes side by side would measure each other; run"
+    " scenarios with -n 0"
+)
 runs_key: "pytest.StashKey[Runs]" = pytest.StashKey()

@@ -25,9 +25,15 @@ def settings_of(config: pytest.Config) -> Settings:
     """The command line before the ini file. Raises UsageError."""
 
     def given(name: str) -> str:
-        return str(config.getoption(f"attnbench_{name}") or config.getini(f"attnbench_{name}") or "")
+        return str(
+            config.getoption(f"attnbench_{name}") or config.getini(f"attnbench_{name}") or ""
+        )
 
-    fields = {"device": given("device"), "limits.timeout_s": config.getoption("attnbench_timeout"), "plan": given("plan")}
+    fields = {
+        "device": given("device"),
+        "limits.timeout_s": config.getoption("attnbench_timeout"),
+        "plan": given("plan"),
+    }
     out = config.getoption("attnbench_out")
     return Settings(
         changes=(
@@ -35,7 +41,11 @@ def settings_of(config: pytest.Config) -> Settings:
             *config.getoption("attnbench_set"),
             *(f"{field}={value}" for field, value in fields.items() if value),
         ),
-        root=Path(out).absolute() if out else config.rootpath / (config.getini("attnbench_out") or "results"),
+        root=(
+            Path(out).absolute()
+            if out
+            else config.rootpath / (config.getini("attnbench_out") or "results")
+        ),
         expected=expected_statuses(given("expect")),
         wait=config.getoption("attnbench_wait"),
     )
@@ -46,8 +56,13 @@ def expected_statuses(text: str) -> frozenset[Status]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
         if word not in MAY_BE_EXPECTED:
-            raise pytest.UsageError(f"--attnbench-expect: no failing status {word!r}; there are: {', '.join(MAY_BE_EXPECTED)}")
-    return frozenset(map(Status, words)) | ({Status.PREDICTED_OOM} if Status.OOM in words else set())
+            raise pytest.UsageError(
+                f"--attnbench-expect: no failing status {word!r}; there are:"
+                f" {', '.join(MAY_BE_EXPECTED)}"
+            )
+    return frozenset(map(Status, words)) | (
+        {Status.PREDICTED_OOM} if Status.OOM in words else set()
+    )
 
 
 def in_words_of_pytest(text: object) -> str:

@@ -1,8 +1,10 @@
-"""Code that the user has lying about is imported only where the user said so: `--backend module:attribute`, and `--allow-import`."""
+"""Code that the user has lying about is imported only where the user said so: `--backend
+module:attribute`, and `--allow-import`.
+"""
 
 from collections.abc import Iterable
 
-from ...impls.imported import attribute_of, given
+from ...impls.discovery.imported import attribute_of, given
 from ..errors import BadInput
 
 
@@ -13,15 +15,21 @@ def names_of(flags: Iterable[str]) -> dict[str, str]:
         attribute = given(text)
         if attribute is None:
             raise BadInput(
-                f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend; --backends takes other names"
+                f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"
+                " --backends takes other names"
             )
         found[attribute.name] = f"--backend {text}"
     return found
 
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
-    """Raises BadInput where a backend would be imported from a module of the user's, and nobody has said that it may."""
+    """Raises BadInput where a backend would be imported from a module of the user's, and nobody has
+    said that it may.
+    """
     attributes = [attribute for name in backends if (attribute := attribute_of(name))]
     if attributes and not allowed:
         modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
-        raise BadInput(f"{attributes[0].name}: to measure it, workers import and run {modules}; add --allow-import if you trust that code")
+        raise BadInput(
+            f"{attributes[0].name}: to measure it, workers import and run {modules}; add"
+            " --allow-import if you trust that code"
+        )

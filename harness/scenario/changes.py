@@ -1,4 +1,6 @@
-"""What reaches the models: a document with short axis names written out, and with the user's changes laid over it."""
+"""What reaches the models: a document with short axis names written out, and with the user's
+changes laid over it.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,18 +19,26 @@ def value_of(text: str, origin: str) -> Any:
 
 
 def flag_document(flags: Mapping[str, str | bool], *, find_wall: bool) -> Document:
-    """A scenario from the command line's axes: field name to the text that was given. Raises BadInput."""
+    """A scenario from the command line's axes: field name to the text that was given. Raises
+    BadInput.
+    """
     top = ("backends", "baseline")
     data: dict[str, Any] = {"name": "flags", "question": "How do these cases compare?", "grid": {}}
     if find_wall:
-        data |= {"name": "wall", "question": "How long a sequence fits in memory?", "find_wall": True}
+        data |= {
+            "name": "wall",
+            "question": "How long a sequence fits in memory?",
+            "find_wall": True,
+        }
     document = Document(data, "command line")
     for name in ("backends", "seq_len", "d_model", "heads"):
         document.values[(name,) if name in top else ("grid", name)] = flag(name)
     for name, text in flags.items():
         keys: Keys = (name,) if name in top else ("grid", name)
         given = flag(name) if isinstance(text, bool) else f"{flag(name)} {one_line(text)}"
-        value = text if isinstance(text, bool) or name == "baseline" else value_of(f"[{text}]", given)
+        value = (
+            text if isinstance(text, bool) or name == "baseline" else value_of(f"[{text}]", given)
+        )
         document.replace(keys, value, given)
     return document
 
@@ -64,12 +74,17 @@ def expand_aliases(document: Document) -> None:
         for short, full in ALIASES.items():
             if short in holder and full in holder:
                 place = document.place((*keys, short), of_key=True)
-                problems.append(f"{place}: {document.name((*keys, short))}: the same axis as {full}; wanted it once; remove one")
+                problems.append(
+                    f"{place}: {document.name((*keys, short))}: the same axis as {full}; wanted it"
+                    " once; remove one"
+                )
             elif short in holder:
                 document.rename((*keys, short), full)
     contrast = document.data.get("contrast")
     if isinstance(contrast, list):
-        document.data["contrast"] = [ALIASES.get(axis, axis) if isinstance(axis, str) else axis for axis in contrast]
+        document.data["contrast"] = [
+            ALIASES.get(axis, axis) if isinstance(axis, str) else axis for axis in contrast
+        ]
     if problems:
         raise BadInput(*problems)
 
@@ -77,12 +92,19 @@ def expand_aliases(document: Document) -> None:
 def value_at(data: Any, keys: Keys) -> Any:
     """The value there, or None."""
     for key in keys:
-        data = data[key] if isinstance(key, int) else data.get(key) if isinstance(data, Mapping) else None
+        data = (
+            data[key]
+            if isinstance(key, int)
+            else data.get(key)
+            if isinstance(data, Mapping)
+            else None
+        )
     return data
 
 
 def apply(document: Document, changes: Iterable[str]) -> None:
-    """Lays changes such as grid.seq_len=[512,1k] over the document, in place. Whether the fields exist is not looked at here.
+    """Lays changes such as grid.seq_len=[512,1k] over the document, in place. Whether the fields
+    exist is not looked at here.
 
     Raises BadInput.
     """
@@ -100,7 +122,10 @@ def apply_one(document: Document, change: str) -> None:
     place = f"--set {one_line(change)}"
     path, equals, text = change.partition("=")
     if not equals or not all(path.split(".")):
-        raise BadInput(f"{place}: not a change; wanted --set field=value, for example --set limits.memory_gib=2")
+        raise BadInput(
+            f"{place}: not a change; wanted --set field=value, for example --set"
+            " limits.memory_gib=2"
+        )
     keys = list(path.split("."))
     if keys[0] in ("grid", "watch"):
         keys[-1] = ALIASES.get(keys[-1], keys[-1])
@@ -113,7 +138,10 @@ def apply_one(document: Document, change: str) -> None:
             document.replace(tuple(keys[: depth + 1]), {}, place)
         elif not isinstance(inner, dict):
             name = ".".join(keys[: depth + 1])
-            raise BadInput(f"{place}: {name} has no fields of its own; wanted one value for all of it; use --set {name}=...")
+            raise BadInput(
+                f"{place}: {name} has no fields of its own; wanted one value for all of it; use"
+                f" --set {name}=..."
+            )
         here = here[key]
     document.replace(tuple(keys), value_of(text, place), place)
     expand_aliases(document)

@@ -1,12 +1,14 @@
-"""What can be wrong between the fields of a scenario: each finding is a line with the place of the value to mend."""
+"""What can be wrong between the fields of a scenario: each finding is a line with the place of the
+value to mend.
+"""
 
 import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...impls import Problem, names
-from ...impls.aliases import ALIASES
-from ...impls.imported import attribute_of
+from ...impls.discovery.aliases import ALIASES
+from ...impls.discovery.imported import attribute_of
 from ..errors import shown
 from ..studies import names as study_names
 from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
@@ -21,7 +23,13 @@ def problems_of(scenario: "Scenario", document: Document) -> list[str]:
     """All findings, each once; combinations are looked at only where there are not too many."""
     found = list(dict.fromkeys(_between_fields(scenario, document)))
     if not found:
-        found = list(dict.fromkeys(line for device in scenario.devices for line in _combinations(scenario, device, document)))
+        found = list(
+            dict.fromkeys(
+                line
+                for device in scenario.devices
+                for line in _combinations(scenario, device, document)
+            )
+        )
     return first_lines(found)
 
 
@@ -34,67 +42,102 @@ def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
                 document.name(("backends", index)),
                 suggestion(backend, (*known, *ALIASES)),
             )
-            yield f"{place}: {name}: no backend {shown(backend)}; {hint}there are: {', '.join(known)}"
+            yield (
+                f"{place}: {name}: no backend {shown(backend)}; {hint}there are: {', '.join(known)}"
+            )
     every = study_names()
     for index, study in enumerate(scenario.studies):
         if study not in every:
             keys = ("studies", index)
             hint = suggestion(study, every)
-            yield f"{document.place(keys)}: {document.name(keys)}: no study {shown(study)}; {hint}there are: {', '.join(every)}"
+            yield (
+                f"{document.place(keys)}: {document.name(keys)}: no study {shown(study)};"
+                f" {hint}there are: {', '.join(every)}"
+            )
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
         place, backends = document.place(("baseline",)), ", ".join(scenario.backends)
         hint = suggestion(scenario.baseline, scenario.backends)
-        yield f"{place}: baseline: found {shown(scenario.baseline)}; {hint}wanted one of backends: {backends}"
+        yield (
+            f"{place}: baseline: found {shown(scenario.baseline)}; {hint}wanted one of backends:"
+            f" {backends}"
+        )
     for field in ("backends", "contrast", "measure", "studies"):
         values = getattr(scenario, field)
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield f"{document.place((field, index))}: {document.name((field, index))}: {value} is given twice; remove one"
+                yield (
+                    f"{document.place((field, index))}: {document.name((field, index))}: {value} is"
+                    " given twice; remove one"
+                )
     yield from _lacking(scenario, document)
     yield from _watching(scenario, document)
     device = max(scenario.devices, key=scenario.count)
     count, most = scenario.count(device), scenario.limits.max_cases
     if count > most:
         yield (
-            f"{document.place(('grid',), of_key=True)}: grid: {count} cases on {device}; wanted at most {most}; "
-            f"give fewer values, or raise the limit with --set limits.max_cases={count}"
+            f"{document.place(('grid',), of_key=True)}: grid: {count} cases on {device}; wanted at"
+            f" most {most}; give fewer values, or raise the limit with --set"
+            f" limits.max_cases={count}"
         )
 
 
 def _lacking(scenario: "Scenario", document: Document) -> Iterator[str]:
-    """Axes that a grid needs. A grid of single values beside explicit cases may lack them: it only gives values to these."""
+    """Axes that a grid needs. A grid of single values beside explicit cases may lack them: it only
+    gives values to these.
+    """
     needing = {
         device: axes
         for device in scenario.devices
-        if not measured(axes := scenario.axes(device)) and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
+        if not measured(axes := scenario.axes(device))
+        and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
     }
     wanted: tuple[str, ...] = NEEDED
-    if scenario.find_wall:  # the grid is then needed in any case, but for the length that is looked for
+    if (
+        scenario.find_wall
+    ):  # the grid is then needed in any case, but for the length that is looked for
         needing = {device: scenario.axes(device) for device in scenario.devices}
         wanted = tuple(axis for axis in NEEDED if axis != "seq_len")
     for axis in wanted:
         lacking = [device for device, axes in needing.items() if axis not in axes]
         if lacking:
             where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
-            yield f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted {list_text(wanted)}; add {axis}"
+            yield (
+                f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted"
+                f" {list_text(wanted)}; add {axis}"
+            )
 
 
 def _watching(scenario: "Scenario", document: Document) -> Iterator[str]:
-    """What is to be watched and never is: values that no problem has, and ways to watch without anything to watch."""
+    """What is to be watched and never is: values that no problem has, and ways to watch without
+    anything to watch.
+    """
     if "graphs" in scenario.measure and not {"utilization", "energy"} & set(scenario.measure):
         place = document.place(("measure",))
-        yield f"{place}: measure: graphs says how utilization and energy are measured, and neither is; add one of them"
+        yield (
+            f"{place}: measure: graphs says how utilization and energy are measured, and neither"
+            " is; add one of them"
+        )
     for axis, values in scenario.watched().items():
         offered = dict.fromkeys(
             value
             for device in scenario.devices
-            for value in (*scenario.axes(device).get(axis, ()), *(own[axis] for _, own in scenario.extra_cases(device) if axis in own))
+            for value in (
+                *scenario.axes(device).get(axis, ()),
+                *(own[axis] for _, own in scenario.extra_cases(device) if axis in own),
+            )
         )
         for index, value in enumerate(values):
             if value not in offered:
                 keys = ("watch", axis, index)
-                hint = f"wanted one of {', '.join(map(str, offered))}" if offered else f"the scenario leaves {axis} at its usual value"
-                yield f"{document.place(keys)}: {document.name(keys)}: no problem has {axis} {value}; {hint}; change or remove it"
+                hint = (
+                    f"wanted one of {', '.join(map(str, offered))}"
+                    if offered
+                    else f"the scenario leaves {axis} at its usual value"
+                )
+                yield (
+                    f"{document.place(keys)}: {document.name(keys)}: no problem has {axis} {value};"
+                    f" {hint}; change or remove it"
+                )
 
 
 def _combinations(scenario: "Scenario", device: str, document: Document) -> Iterator[str]:
@@ -107,8 +150,14 @@ def _combinations(scenario: "Scenario", device: str, document: Document) -> Iter
                 reasons.setdefault(reason, values)
     given = axes
     if not reasons:
-        given = {axis: values for axis, values in axes.items() if axis != "seq_len"}  # a wall's length is nobody's mistake
-        reasons = {reason: values for values in scenario.wall_values(device) if (reason := _wall_reason(values))}
+        given = {
+            axis: values for axis, values in axes.items() if axis != "seq_len"
+        }  # a wall's length is nobody's mistake
+        reasons = {
+            reason: values
+            for values in scenario.wall_values(device)
+            if (reason := _wall_reason(values))
+        }
     for reason, values in reasons.items():
         keys = _blamed(reason, values, given, device, document)
         yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
@@ -147,7 +196,9 @@ def _names(reason: str, axis: str) -> bool:
 
 
 def _blamed(reason: str, values: Values, axes: AxisValues, device: str, document: Document) -> Keys:
-    """The value to point at: of the axes that the reason names, the one with most values, and the later of equals."""
+    """The value to point at: of the axes that the reason names, the one with most values, and the
+    later of equals.
+    """
     named = [axis for axis in AXES if axis in axes and _names(reason, axis)]
     if not named:
         return ("grid",)

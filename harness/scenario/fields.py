@@ -1,7 +1,7 @@
 """The fields of a scenario below its top level: what each may hold, and what it means.
 
-Everything is strict: "4", 1.0 and true are no numbers. A single value stands for a list of one. The descriptions are the
-documentation: editors show them through scenarios/schema.json.
+Everything is strict: "4", 1.0 and true are no numbers. A single value stands for a list of one. The
+descriptions are the documentation: editors show them through scenarios/schema.json.
 """
 
 import re
@@ -22,7 +22,13 @@ AxisName = Literal[
 
 ALIASES = {"N": "seq_len", "h": "heads", "B": "batch"}
 LARGEST_SIZE = 1 << 40
-RESERVED = {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}  # device files on Windows
+RESERVED = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)),
+}  # device files on Windows
 WANTED_SIZE = "a whole number from 1 on, such as 512 or 1k"
 
 
@@ -53,7 +59,9 @@ def as_size(value: Any) -> Any:
 
 
 def inert(text: str) -> str:
-    """Free text without what could drive a terminal or turn the reading direction; markup stays, and is escaped where shown."""
+    """Free text without what could drive a terminal or turn the reading direction; markup stays,
+    and is escaped where shown.
+    """
     for character in text.strip():
         if unicodedata.category(character) in ("Cc", "Cf", "Cs") and character != "\n":
             raise wanted(f"plain text without U+{ord(character):04X}")
@@ -77,32 +85,84 @@ SizeInput = Annotated[int, Field(ge=1)] | SizeText
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
 Text = Annotated[str, AfterValidator(inert)]
 Question = Annotated[str, AfterValidator(asked)]
-Name = Annotated[str, AfterValidator(safe_name), Field(json_schema_extra={"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"})]
+Name = Annotated[
+    str,
+    AfterValidator(safe_name),
+    Field(json_schema_extra={"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}),
+]
 AtLeastOne = Field(min_length=1)
-Sizes = Annotated[tuple[Size, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=SizeInput | list[SizeInput])]
-Dtypes = Annotated[tuple[Dtype, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Dtype | list[Dtype])]
-Bools = Annotated[tuple[bool, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=bool | list[bool])]
-Aligns = Annotated[tuple[Align, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Align | list[Align])]
-Masks = Annotated[tuple[Mask, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Mask | list[Mask])]
-PassesList = Annotated[tuple[Passes, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Passes | list[Passes])]
-Scopes = Annotated[tuple[Scope, ...], AtLeastOne, BeforeValidator(as_tuple, json_schema_input_type=Scope | list[Scope])]
+Sizes = Annotated[
+    tuple[Size, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=SizeInput | list[SizeInput]),
+]
+Dtypes = Annotated[
+    tuple[Dtype, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=Dtype | list[Dtype]),
+]
+Bools = Annotated[
+    tuple[bool, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=bool | list[bool]),
+]
+Aligns = Annotated[
+    tuple[Align, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=Align | list[Align]),
+]
+Masks = Annotated[
+    tuple[Mask, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=Mask | list[Mask]),
+]
+PassesList = Annotated[
+    tuple[Passes, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=Passes | list[Passes]),
+]
+Scopes = Annotated[
+    tuple[Scope, ...],
+    AtLeastOne,
+    BeforeValidator(as_tuple, json_schema_input_type=Scope | list[Scope]),
+]
 
 MEANING: dict[str, str] = {
     "batch": "Sequences at a time; 1 if not given. Also written B.",
-    "seq_len": "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024. Also written N.",
+    "seq_len": (
+        "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024. Also written N."
+    ),
     "kv_seq_len": "Length of the key and value sequence, where it differs from seq_len.",
     "d_model": "Width of the model: the last dimension of the layer's input.",
     "heads": "Number of query heads. Also written h.",
-    "kv_heads": "Number of key and value heads, where it differs from heads (grouped queries); heads must be a multiple of it.",
+    "kv_heads": (
+        "Number of key and value heads, where it differs from heads (grouped queries); heads must"
+        " be a multiple of it."
+    ),
     "d_k": "Width of one head's queries and keys; d_model / heads if not given.",
     "d_v": "Width of one head's values; d_model / heads if not given.",
     "dtype": "Number format: fp32, bf16 or fp16.",
     "causal": "Whether a token sees only itself and what came before it.",
-    "causal_align": "From which corner the causal triangle starts; must be given where kv_seq_len differs from seq_len.",
-    "mask": "Which pairs count beside causal: none (no mask), padding, random, local, strided or blocks.",
-    "window": "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of 64 keys per query block (blocks).",
-    "passes": "What is computed: forward, backward (alone, after a forward pass that is not timed) or forward+backward.",
-    "scope": "core starts from q, k and v per head; layer adds the projections into them and the output projection.",
+    "causal_align": (
+        "From which corner the causal triangle starts; must be given where kv_seq_len differs from"
+        " seq_len."
+    ),
+    "mask": (
+        "Which pairs count beside causal: none (no mask), padding, random, local, strided or"
+        " blocks."
+    ),
+    "window": (
+        "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of"
+        " 64 keys per query block (blocks)."
+    ),
+    "passes": (
+        "What is computed: forward, backward (alone, after a forward pass that is not timed) or"
+        " forward+backward."
+    ),
+    "scope": (
+        "core starts from q, k and v per head; layer adds the projections into them and the output"
+        " projection."
+    ),
 }
 
 
@@ -113,7 +173,9 @@ class Strict(BaseModel):
 
 
 class Axes(Strict):
-    """Values to measure, per axis; every combination is one problem. An axis that is left out keeps its usual value."""
+    """Values to measure, per axis; every combination is one problem. An axis that is left out keeps
+    its usual value.
+    """
 
     batch: Sizes = Field(default=(), description=MEANING["batch"])
     seq_len: Sizes = Field(default=(), description=MEANING["seq_len"])
@@ -140,9 +202,13 @@ class Grid(Axes):
 
 
 class ExtraCase(Strict):
-    """One problem that fits no grid. An axis that is left out takes the grid's value, which must then be a single one."""
+    """One problem that fits no grid. An axis that is left out takes the grid's value, which must
+    then be a single one.
+    """
 
-    device: DeviceKind | None = Field(default=None, description="Measure this case on this kind of device only.")
+    device: DeviceKind | None = Field(
+        default=None, description="Measure this case on this kind of device only."
+    )
     batch: Size | None = Field(default=None, description=MEANING["batch"])
     seq_len: Size | None = Field(default=None, description=MEANING["seq_len"])
     kv_seq_len: Size | None = Field(default=None, description=MEANING["kv_seq_len"])
@@ -163,7 +229,15 @@ class ExtraCase(Strict):
 Allocator = Literal["warm_heap", "default"]
 
 PLANS: dict[str, dict[str, int | float]] = {
-    "quick": {"processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0, "windows": 1, "window_s": 2.0},
+    "quick": {
+        "processes": 1,
+        "min_blocks": 6,
+        "max_blocks": 11,
+        "precision_ratio": 0.05,
+        "budget_s": 2.0,
+        "windows": 1,
+        "window_s": 2.0,
+    },
     "standard": {
         "processes": 5,
         "min_blocks": 2,
@@ -188,32 +262,63 @@ PLANS: dict[str, dict[str, int | float]] = {
 class Plan(Strict):
     """How long and how often to measure. Fields that are left out come from the named plan."""
 
-    like: Literal["quick", "standard", "rigorous"] = Field(default="standard", description="The named plan that gives the other fields.")
-    processes: int = Field(
-        default=5, ge=1, le=64, description="Worker processes that each measure every case: with one, run-to-run variation is not included."
+    like: Literal["quick", "standard", "rigorous"] = Field(
+        default="standard", description="The named plan that gives the other fields."
     )
-    min_blocks: int = Field(default=2, ge=1, le=1000, description="Fewest blocks per process; a block calls all backends in turn.")
+    processes: int = Field(
+        default=5,
+        ge=1,
+        le=64,
+        description=(
+            "Worker processes that each measure every case: with one, run-to-run variation is not"
+            " included."
+        ),
+    )
+    min_blocks: int = Field(
+        default=2,
+        ge=1,
+        le=1000,
+        description="Fewest blocks per process; a block calls all backends in turn.",
+    )
     max_blocks: int = Field(default=6, ge=1, le=1000, description="Most blocks per process.")
     precision_ratio: float = Field(
         default=0.03,
         gt=0,
         le=1,
-        description="Stop once the 95 % intervals of the latency and of its ratios are this wide to either side: 0.05 is 5 %.",
+        description=(
+            "Stop once the 95 % intervals of the latency and of its ratios are this wide to either"
+            " side: 0.05 is 5 %."
+        ),
     )
-    budget_s: float = Field(default=10.0, gt=0, le=86_400, description="Stop a case after this many seconds of sampling, precise or not.")
+    budget_s: float = Field(
+        default=10.0,
+        gt=0,
+        le=86_400,
+        description="Stop a case after this many seconds of sampling, precise or not.",
+    )
     windows: int = Field(
-        default=3, ge=1, le=100, description="How often utilization and energy are measured per case; with one there is no interval."
+        default=3,
+        ge=1,
+        le=100,
+        description=(
+            "How often utilization and energy are measured per case; with one there is no interval."
+        ),
     )
     window_s: float = Field(
         default=6.0,
         ge=0.2,
         le=600,
-        description="How long one such window is. Counters are averages over 0.1 to 1 s: short windows are coarse.",
+        description=(
+            "How long one such window is. Counters are averages over 0.1 to 1 s: short windows are"
+            " coarse."
+        ),
     )
     allocator: Allocator = Field(
         default="warm_heap",
-        description="On a CPU: warm_heap keeps freed memory while latency is measured, so that no call pays for page faults; "
-        "default leaves the C library as it is.",
+        description=(
+            "On a CPU: warm_heap keeps freed memory while latency is measured, so that no call pays"
+            " for page faults; default leaves the C library as it is."
+        ),
     )
 
     @model_validator(mode="before")
@@ -234,7 +339,9 @@ class Plan(Strict):
     def ordered(self) -> "Plan":
         if self.min_blocks > self.max_blocks:
             found = f"min_blocks ({self.min_blocks}) is larger than max_blocks ({self.max_blocks})"
-            raise PydanticCustomError("told", "{found}; wanted it the other way; set both", {"found": found})
+            raise PydanticCustomError(
+                "told", "{found}; wanted it the other way; set both", {"found": found}
+            )
         return self
 
 
@@ -245,9 +352,21 @@ class Limits(Strict):
         default=60.0,
         gt=0,
         le=86_400,
-        description="A case of which one step takes longer (a call, a warm-up, a block) is stopped, with the status timeout.",
+        description=(
+            "A case of which one step takes longer (a call, a warm-up, a block) is stopped, with"
+            " the status timeout."
+        ),
     )
     memory_gib: float | None = Field(
-        default=None, gt=0, description="Memory for inputs and peak together, in GiB; a safe share of what is available if not given."
+        default=None,
+        gt=0,
+        description=(
+            "Memory for inputs and peak together, in GiB; a safe share of what is available if not"
+            " given."
+        ),
     )
-    max_cases: int = Field(default=10_000, ge=1, description="A scenario with more cases is refused before anything is expanded.")
+    max_cases: int = Field(
+        default=10_000,
+        ge=1,
+        description="A scenario with more cases is refused before anything is expanded.",
+    )

@@ -6,6 +6,7 @@ from math import prod
 from typing import Any
 
 from ...impls.problem import Problem, windowed
+from ..cases import length_beside
 
 AXES: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 NEEDED = ("seq_len", "d_model", "heads")
@@ -15,7 +16,9 @@ Values = dict[str, Any]
 
 
 def measured(axes: AxisValues) -> bool:
-    """Whether the grid has problems of its own; one that lacks a needed axis only gives values to explicit cases."""
+    """Whether the grid has problems of its own; one that lacks a needed axis only gives values to
+    explicit cases.
+    """
     return all(axes.get(axis) for axis in NEEDED)
 
 
@@ -24,7 +27,9 @@ def grid_size(axes: AxisValues) -> int:
 
 
 def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Values, ...]]:
-    """One group per combination of the other axes, holding every combination of the contrast axes."""
+    """One group per combination of the other axes, holding every combination of the
+    contrast axes.
+    """
     if not measured(axes):
         return
     inner = [axis for axis in axes if axis in set(contrast)]
@@ -40,29 +45,34 @@ def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Va
         )
 
 
-def length_beside(kv_seq_len: int | None) -> int:
-    """A length that stands for any, where the longest one is looked for; never that of the keys, which would be self-attention."""
-    return 2 if kv_seq_len == 1 else 1
-
-
 def wall_values(axes: AxisValues) -> Iterator[Values]:
     """Every combination of the axes other than seq_len, at a length that stands for any."""
     others = {axis: values for axis, values in axes.items() if axis != "seq_len"}
     for kv_seq_len in others.get("kv_seq_len", (None,)):
         fixed = {} if kv_seq_len is None else {"kv_seq_len": (kv_seq_len,)}
-        for (values,) in combinations(others | fixed | {"seq_len": (length_beside(kv_seq_len),)}, ()):
+        for (values,) in combinations(
+            others | fixed | {"seq_len": (length_beside(kv_seq_len),)}, ()
+        ):
             yield values
 
 
 def case_values(case: Values, axes: AxisValues) -> Values:
-    """An explicit case with what it takes from the grid. Raises ValueError where the grid has several values to offer."""
+    """An explicit case with what it takes from the grid. Raises ValueError where the grid has
+    several values to offer.
+    """
     missing = [axis for axis in axes if axis not in case]
     for axis in missing:
         if len(axes[axis]) > 1:
-            raise ValueError(f"{axis} is not given, and the grid has {len(axes[axis])} values of it; wanted one; give {axis} in the case")
+            raise ValueError(
+                f"{axis} is not given, and the grid has {len(axes[axis])} values of it; wanted one;"
+                f" give {axis} in the case"
+            )
     lacking = [axis for axis in NEEDED if axis not in case and axis not in axes]
     if lacking:
-        raise ValueError(f"{lacking[0]} is missing; wanted seq_len, d_model and heads; give {lacking[0]} in the case or in the grid")
+        raise ValueError(
+            f"{lacking[0]} is missing; wanted seq_len, d_model and heads; give {lacking[0]} in the"
+            " case or in the grid"
+        )
     return tidy(
         {**{axis: axes[axis][0] for axis in missing}, **case},
         some_causal="causal_align" not in case,
@@ -71,7 +81,9 @@ def case_values(case: Values, axes: AxisValues) -> Values:
 
 
 def tidy(values: Values, *, some_causal: bool, some_windowed: bool) -> Values:
-    """An alignment or a window that was meant for other problems, causal or with another mask, is no mistake in one that has none."""
+    """An alignment or a window that was meant for other problems, causal or with another mask, is
+    no mistake in one that has none.
+    """
     if some_causal and not values["causal"]:
         values.pop("causal_align", None)
     if some_windowed and not windowed(values["mask"]):
@@ -80,7 +92,9 @@ def tidy(values: Values, *, some_causal: bool, some_windowed: bool) -> Values:
 
 
 def unique(groups: Iterable[tuple[Values, ...]]) -> tuple[list[tuple[Problem, ...]], int]:
-    """The problems of each group, every problem once, and how many repetitions were left out. Raises ValueError for no problem."""
+    """The problems of each group, every problem once, and how many repetitions were left out.
+    Raises ValueError for no problem.
+    """
     seen: set[Problem] = set()
     kept: list[tuple[Problem, ...]] = []
     duplicates = 0

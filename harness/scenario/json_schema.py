@@ -1,4 +1,6 @@
-"""The JSON Schema of scenario files: what the models give, with the short forms that are taken before they see a value."""
+"""The JSON Schema of scenario files: what the models give, with the short forms that are taken
+before they see a value.
+"""
 
 from typing import Any
 
@@ -8,7 +10,9 @@ from .fields import ALIASES, PLANS
 
 
 def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
-    """Editors check and complete with it; the command line checks more, such as that backends exist."""
+    """Editors check and complete with it; the command line checks more, such as that backends
+    exist.
+    """
     made = scenario.model_json_schema()
     made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     for holder in ("Axes", "Grid", "ExtraCase"):
@@ -21,7 +25,11 @@ def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
         "default": "standard",
         "anyOf": [{"enum": list(PLANS)}, {"$ref": "#/$defs/Plan"}],
     }
-    contrast = next(option for option in made["properties"]["contrast"]["anyOf"] if option.get("type") == "array")
+    contrast = next(
+        option
+        for option in made["properties"]["contrast"]["anyOf"]
+        if option.get("type") == "array"
+    )
     contrast["items"]["enum"] += list(ALIASES)
     for field in made["properties"].values():
         _drop_computed_default(field)

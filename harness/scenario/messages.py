@@ -23,7 +23,9 @@ MOST_LINES = 20
 CLOSE = 0.7  # gpu is no misspelt cpu
 
 
-def lines(errors: Iterable[Mapping[str, Any]], document: Document, top: type[BaseModel]) -> list[str]:
+def lines(
+    errors: Iterable[Mapping[str, Any]], document: Document, top: type[BaseModel]
+) -> list[str]:
     """One line per error, the first MOST_LINES of them."""
     # Pydantic also calls a list too short when all that is in it was refused.
     told = [error for error in errors if error["type"] != "too_short" or not error["input"]]
@@ -34,7 +36,9 @@ def lines(errors: Iterable[Mapping[str, Any]], document: Document, top: type[Bas
 
 
 def meant(keys: Keys, top: type[BaseModel]) -> Keys:
-    """The field of the same place that an unknown one resembles most; `keys` themselves where none does."""
+    """The field of the same place that an unknown one resembles most; `keys` themselves where none
+    does.
+    """
     close = get_close_matches(str(keys[-1]), _fields(model_at(keys[:-1], top)), n=1)
     return (*keys[:-1], close[0]) if close else keys
 
@@ -66,14 +70,21 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel]) -> 
     found = shown(error["input"])
     options = choices(error)
     if options:
-        return f"{label}found {found}; {suggestion(error['input'], options)}wanted {', '.join(options[:-1])} or {options[-1]}"
+        return (
+            f"{label}found {found}; {suggestion(error['input'], options)}wanted"
+            f" {', '.join(options[:-1])} or {options[-1]}"
+        )
     return f"{label}found {found}; wanted {wanted(error)}"
 
 
 def choices(error: Mapping[str, Any]) -> list[str]:
     if error["type"] == "choice":
         return list(error["ctx"]["options"])
-    return re.findall(r"'([^']*)'", error["ctx"]["expected"]) if error["type"] == "literal_error" else []
+    return (
+        re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        if error["type"] == "literal_error"
+        else []
+    )
 
 
 def wanted(error: Mapping[str, Any]) -> str:
@@ -95,12 +106,16 @@ def wanted(error: Mapping[str, Any]) -> str:
 
 
 def suggestion(value: Any, known: Iterable[str]) -> str:
-    close = get_close_matches(value, list(known), n=1, cutoff=CLOSE) if isinstance(value, str) else []
+    close = (
+        get_close_matches(value, list(known), n=1, cutoff=CLOSE) if isinstance(value, str) else []
+    )
     return f"did you mean {close[0]}? " if close else ""
 
 
 def unknown_field(keys: Keys, document: Document, top: type[BaseModel]) -> str:
-    """A field given by flag has no neighbours that the user could look at, so there they are all named."""
+    """A field given by flag has no neighbours that the user could look at, so there they are all
+    named.
+    """
     place = document.place(keys, of_key=True)
     parent, field = keys[:-1], str(keys[-1])
     model = model_at(parent, top)

@@ -1,4 +1,6 @@
-"""Where scenarios are: shipped ones by name, others by path. Imports no pydantic, so that listing them is quick."""
+"""Where scenarios are: shipped ones by name, others by path. Imports no pydantic, so that listing
+them is quick.
+"""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,7 +17,9 @@ def shipped() -> dict[str, Path]:
 
 
 def find(path_or_name: str) -> Path:
-    """The file that is meant. What has a slash or ends in .yaml is a path, which need not exist; other words are shipped names."""
+    """The file that is meant. What has a slash or ends in .yaml is a path, which need not exist;
+    other words are shipped names.
+    """
     if "/" in path_or_name or path_or_name.endswith((".yaml", ".yml")):
         return Path(path_or_name)
     known = shipped()
@@ -26,11 +30,16 @@ def find(path_or_name: str) -> Path:
         return Path(path_or_name)
     close = get_close_matches(path_or_name, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise BadInput(f"no scenario {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give the path of a .yaml file")
+    raise BadInput(
+        f"no scenario {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give the path"
+        " of a .yaml file"
+    )
 
 
 def summaries() -> list[tuple[str, Path, str]]:
-    """Name, file and question of every shipped scenario; where a file cannot be read, the reason stands for the question."""
+    """Name, file and question of every shipped scenario; where a file cannot be read, the reason
+    stands for the question.
+    """
     found: list[tuple[str, Path, str]] = []
     for name, path in shipped().items():
         try:

@@ -1,4 +1,6 @@
-"""Builds plain data from YAML events, noting where every value stands, and counting what aliases would multiply."""
+"""Builds plain data from YAML events, noting where every value stands, and counting what aliases
+would multiply.
+"""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +39,9 @@ def too_deep() -> str:
 
 
 class Builder:
-    """Turns one document's events into plain data, noting places; goes on after a problem where it can, and lists them all."""
+    """Turns one document's events into plain data, noting places; goes on after a problem where it
+    can, and lists them all.
+    """
 
     def __init__(self, events: Iterator[Event], origin: str, *, lines: bool) -> None:
         self.events = events
@@ -45,11 +49,17 @@ class Builder:
         self.lines = lines
         self.problems: list[str] = []
         self.nodes = 0
-        self.anchors: dict[str, tuple[Any, int] | None] = {}  # value and its nodes; None while it is being built
+        self.anchors: dict[
+            str, tuple[Any, int] | None
+        ] = {}  # value and its nodes; None while it is being built
         self.places = Document(None, origin)
 
     def at(self, mark: StringMark | None) -> str:
-        return f"{self.origin}:{mark.line + 1}:{mark.column + 1}" if self.lines and mark else self.origin
+        return (
+            f"{self.origin}:{mark.line + 1}:{mark.column + 1}"
+            if self.lines and mark
+            else self.origin
+        )
 
     def document(self) -> Document:
         found = False
@@ -57,7 +67,10 @@ class Builder:
             if not isinstance(event, DocumentStartEvent):
                 continue
             if found:
-                raise BadInput(f"{self.at(event.start_mark)}: a second document starts here; one document expected; use one file for each")
+                raise BadInput(
+                    f"{self.at(event.start_mark)}: a second document starts here; one document"
+                    " expected; use one file for each"
+                )
             found = True
             self.places.data = self.node(next(self.events), ())
         return self.places
@@ -73,7 +86,10 @@ class Builder:
             return self.alias(event.anchor, where)
         assert isinstance(event, ScalarEvent | CollectionStartEvent)
         if event.ctag is not None:
-            self.problems.append(f"{where}: tag {shown_tag(str(event.ctag))}; wanted a value without a tag; remove it")
+            self.problems.append(
+                f"{where}: tag {shown_tag(str(event.ctag))}; wanted a value without a tag;"
+                " remove it"
+            )
         before = self.nodes
         if event.anchor:
             self.anchors[event.anchor] = None
@@ -103,25 +119,38 @@ class Builder:
             raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
         self.count(1, where)
         if event.ctag is not None:
-            self.problems.append(f"{where}: tag {shown_tag(str(event.ctag))}; wanted a key without a tag; remove it")
+            self.problems.append(
+                f"{where}: tag {shown_tag(str(event.ctag))}; wanted a key without a tag; remove it"
+            )
         key = event.value
         path = (*keys, key)
         if key in mapping:
             first = self.places.keys[path]
-            self.problems.append(f"{where}: key {shown(key)} given twice, first at {first}; wanted it once; remove one")
+            self.problems.append(
+                f"{where}: key {shown(key)} given twice, first at {first}; wanted it once;"
+                " remove one"
+            )
         else:
             self.places.keys[path] = where
         value = next(self.events)
         if isinstance(value, ScalarEvent) and not value.value and not value.style:
-            self.places.values.setdefault(path, where)  # nothing stands there that one could point at
+            self.places.values.setdefault(
+                path, where
+            )  # nothing stands there that one could point at
         mapping.setdefault(key, self.node(value, path))
 
     def alias(self, anchor: str, where: str) -> Any:
         if anchor not in self.anchors:
-            raise BadInput(f"{where}: alias *{shown_word(anchor)} without its anchor; wanted &{shown_word(anchor)} before it")
+            raise BadInput(
+                f"{where}: alias *{shown_word(anchor)} without its anchor; wanted"
+                f" &{shown_word(anchor)} before it"
+            )
         known = self.anchors[anchor]
         if known is None:
-            raise BadInput(f"{where}: recursive alias *{shown_word(anchor)}: it stands inside what it names; write the value out")
+            raise BadInput(
+                f"{where}: recursive alias *{shown_word(anchor)}: it stands inside what it names;"
+                " write the value out"
+            )
         value, nodes = known
         self.count(nodes - 1, where)
         return value
@@ -129,7 +158,10 @@ class Builder:
     def count(self, nodes: int, where: str) -> None:
         self.nodes += nodes
         if self.nodes > MAX_NODES:
-            raise BadInput(f"{where}: more than {MAX_NODES} values once aliases are written out; wanted a smaller scenario")
+            raise BadInput(
+                f"{where}: more than {MAX_NODES} values once aliases are written out; wanted a"
+                " smaller scenario"
+            )
 
     def plain(self, text: str, where: str) -> Any:
         """A scalar without quotes, by the core schema."""
@@ -139,10 +171,15 @@ class Builder:
             return BOOL[text]
         if DECIMAL.fullmatch(text) or BASED.fullmatch(text):
             if len(text) > MAX_DIGITS:
-                self.problems.append(f"{where}: a number of {len(text.lstrip('+-'))} digits; wanted at most {MAX_DIGITS}")
+                self.problems.append(
+                    f"{where}: a number of {len(text.lstrip('+-'))} digits; wanted at most"
+                    f" {MAX_DIGITS}"
+                )
                 return 0
             return int(text, 10 if DECIMAL.fullmatch(text) else 0)
-        if NOT_FINITE.fullmatch(text) or (FLOAT.fullmatch(text) and abs(float(text)) == float("inf")):
+        if NOT_FINITE.fullmatch(text) or (
+            FLOAT.fullmatch(text) and abs(float(text)) == float("inf")
+        ):
             self.problems.append(f"{where}: found {shown_word(text)}; finite number required")
             return 0.0
         return float(text) if FLOAT.fullmatch(text) else text

@@ -11,7 +11,9 @@ Keys = tuple[str | int, ...]
 
 
 class Document:
-    """Nested dicts and lists, and where each key and value stands. Data from Python has no places, only its origin."""
+    """Nested dicts and lists, and where each key and value stands. Data from Python has no places,
+    only its origin.
+    """
 
     def __init__(self, data: Any, origin: str) -> None:
         self.data = data
@@ -29,7 +31,9 @@ class Document:
         return self.origin
 
     def name(self, keys: Keys) -> str:
-        """The field as a user would say it, grid.seq_len[2]; an index only where the data has a list there."""
+        """The field as a user would say it, grid.seq_len[2]; an index only where the data has a
+        list there.
+        """
         text, here = "", self.data
         for key in keys:
             if isinstance(key, int):
@@ -38,11 +42,17 @@ class Document:
                 text += f"[{key}]"
             else:
                 text += f".{key_word(key)}" if text else key_word(key)
-            here = here[key] if (isinstance(here, Mapping) and key in here) or isinstance(key, int) else None
+            here = (
+                here[key]
+                if (isinstance(here, Mapping) and key in here) or isinstance(key, int)
+                else None
+            )
         return text
 
     def replace(self, keys: Keys, value: Any, place: str) -> None:
-        """Puts a value at `keys`, making the mappings on the way; the way must not lead through anything else."""
+        """Puts a value at `keys`, making the mappings on the way; the way must not lead through
+        anything else.
+        """
         here = self.data
         for key in keys[:-1]:
             here = here.setdefault(key, {})
@@ -53,12 +63,17 @@ class Document:
             places[keys] = place
 
     def rename(self, keys: Keys, name: str) -> None:
-        """Gives the last key, which holds a value or a list of values, another name; places move with it."""
+        """Gives the last key, which holds a value or a list of values, another name; places move
+        with it.
+        """
         parent: Any = self.data
         for key in keys[:-1]:
             parent = parent[key]
         value = parent[name] = parent.pop(keys[-1])
-        inner: list[Keys] = [(), *((index,) for index in range(len(value) if isinstance(value, list) else 0))]
+        inner: list[Keys] = [
+            (),
+            *((index,) for index in range(len(value) if isinstance(value, list) else 0)),
+        ]
         for places in (self.keys, self.values):
             for rest in inner:
                 if (*keys, *rest) in places:

@@ -1,7 +1,9 @@
-"""Reads YAML 1.2 that strangers wrote: plain data and the place of every value, within limits, or BadInput.
+"""Reads YAML 1.2 that strangers wrote: plain data and the place of every value, within limits, or
+BadInput.
 
-We build the data from the parser's events ourselves. So no tag can name a type, an alias cannot be multiplied without being
-counted, and a repeated key is seen; ruamel's own loaders were tried and let at least one of the three pass.
+We build the data from the parser's events ourselves. So no tag can name a type, an alias cannot be
+multiplied without being counted, and a repeated key is seen; ruamel's own loaders were tried and
+let at least one of the three pass.
 """
 
 import errno
@@ -19,7 +21,8 @@ from .yaml_builder import Builder, too_deep
 from .yaml_document import Document
 
 MAX_BYTES = 1 << 20
-MAX_OPEN_BRACKETS = 256  # counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets
+# counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets
+MAX_OPEN_BRACKETS = 256
 
 
 def read_yaml(path: Path) -> Document:
@@ -34,7 +37,9 @@ def shown_path(path: Path) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """A regular file's bytes, at most MAX_BYTES. Never waits: a FIFO is refused, not opened for a writer to come."""
+    """A regular file's bytes, at most MAX_BYTES. Never waits: a FIFO is refused, not opened for a
+    writer to come.
+    """
     name = shown_path(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -46,11 +51,19 @@ def read_bytes(path: Path) -> bytes:
             errno.ELOOP: "symbolic links that go in a circle; wanted a file",
             errno.EACCES: "may not be read; check its permissions",
         }
-        raise BadInput(f"{name}: {known.get(code or 0, f'cannot be opened: {error}; wanted a readable file')}") from None
+        raise BadInput(
+            f"{name}: {known.get(code or 0, f'cannot be opened: {error}; wanted a readable file')}"
+        ) from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        kind = "a directory" if stat.S_ISDIR(mode) else "a pipe" if stat.S_ISFIFO(mode) else "a special file"
+        kind = (
+            "a directory"
+            if stat.S_ISDIR(mode)
+            else "a pipe"
+            if stat.S_ISFIFO(mode)
+            else "a special file"
+        )
         raise BadInput(f"{name}: {kind}; wanted a file")
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(MAX_BYTES + 1)
@@ -62,14 +75,21 @@ def read_bytes(path: Path) -> bytes:
 def decode(content: bytes, origin: str) -> str:
     """UTF-8 text. Raises BadInput at the line and column of the first bad byte."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadInput(f"{origin}:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`")
+        raise BadInput(
+            f"{origin}:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`"
+        )
     if b"\0" in content:
-        raise BadInput(f"{place(origin, content[: content.index(0)].decode(errors='replace'))}: a NUL byte; wanted UTF-8 text")
+        raise BadInput(
+            f"{place(origin, content[: content.index(0)].decode(errors='replace'))}: a NUL byte;"
+            " wanted UTF-8 text"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         where = place(origin, content[: error.start].decode())
-        raise BadInput(f"{where}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
+        raise BadInput(
+            f"{where}: byte 0x{content[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
 
 
 def place(origin: str, before: str) -> str:
@@ -78,7 +98,9 @@ def place(origin: str, before: str) -> str:
 
 
 def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
-    """The one document in `text`. Without `lines`, as for a flag's value, places are the origin alone. Raises BadInput."""
+    """The one document in `text`. Without `lines`, as for a flag's value, places are the origin
+    alone. Raises BadInput.
+    """
     refuse_deep(text, origin)
     parser = YAML(typ="safe", pure=True)
     builder = Builder(parser.parse(text), origin, lines=lines)
@@ -87,11 +109,15 @@ def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
     except BadInput as error:
         raise BadInput(*builder.problems, *error.problems) from None
     except MarkedYAMLError as error:
-        raise BadInput(f"{builder.at(error.problem_mark or error.context_mark)}: {syntax(error)}") from None
+        raise BadInput(
+            f"{builder.at(error.problem_mark or error.context_mark)}: {syntax(error)}"
+        ) from None
     except ReaderError as error:
         where = place(origin, text[: error.position]) if lines else origin
         code = error.character if isinstance(error.character, int) else ord(error.character)
-        raise BadInput(f"{where}: control character U+{code:04X}; wanted plain text; remove it") from None
+        raise BadInput(
+            f"{where}: control character U+{code:04X}; wanted plain text; remove it"
+        ) from None
     except YAMLError as error:
         raise BadInput(f"{origin}: not valid YAML: {shown(str(error))}") from None
     if builder.problems:
@@ -105,11 +131,15 @@ def syntax(error: MarkedYAMLError) -> str:
     if r"'\t'" in problem or "tab" in problem:
         return "a tab where YAML wants spaces; indent with spaces"
     context = " ".join(str(error.context or "").split())
-    return f"not valid YAML: {problem}" + (f" ({context})" if context and context != problem else "")
+    return f"not valid YAML: {problem}" + (
+        f" ({context})" if context and context != problem else ""
+    )
 
 
 def refuse_deep(text: str, origin: str) -> None:
-    """Raises BadInput where hundreds of brackets stand open; block nesting and the exact limit are the builder's."""
+    """Raises BadInput where hundreds of brackets stand open; block nesting and the exact limit are
+    the builder's.
+    """
     if text.count("[") + text.count("{") <= MAX_OPEN_BRACKETS:
         return
     depth = 0

@@ -1,4 +1,6 @@
-"""What heads look at: the weights of every head of a small layer with random weights, as `fused` computes them."""
+"""What heads look at: the weights of every head of a small layer with random weights, as `fused`
+computes them.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,9 +18,18 @@ BACKEND = "fused"
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """One finding per head: `weight_rows`, [query][key], each row sums to 1. Inputs and weights are drawn, nothing is trained."""
+    """One finding per head: `weight_rows`, [query][key], each row sums to 1. Inputs and weights are
+    drawn, nothing is trained.
+    """
     heads = min(problem.heads, MOST_HEADS)
-    small = Problem(batch=1, seq_len=TOKENS, d_model=WIDTH * heads, heads=heads, causal=problem.causal, scope="layer")
+    small = Problem(
+        batch=1,
+        seq_len=TOKENS,
+        d_model=WIDTH * heads,
+        heads=heads,
+        causal=problem.causal,
+        scope="layer",
+    )
     inputs, weights = make_inputs(small, device, seed), make_weights(small, device, seed)
     maps = load(BACKEND).attention_weights(small, inputs, weights)[0]  # [head, query, key]
     for head, matrix in enumerate(maps.double().cpu(), start=1):

@@ -1,4 +1,6 @@
-"""Whether joining the heads by view and transpose copies anything: the bytes that laying [batch, n, heads, width] out in a row takes."""
+"""Whether joining the heads by view and transpose copies anything: the bytes that laying [batch, n,
+heads, width] out in a row takes.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +10,7 @@ import torch
 from ...impls.backend import TORCH_DTYPE
 from ...impls.layer import merge_heads
 from ...impls.problem import Problem
-from ..memory.peak import peak
+from ..measure.peak_memory import peak
 
 QUESTION = "Are heads joined without a copy?"
 HEADS = (1, 2, 8)
@@ -16,12 +18,26 @@ D_MODEL, MOST_TOKENS = 256, 512
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """Two layouts of a core's output: [batch, heads, n, width], which a batched product gives, and one that a kernel wrote merged."""
+    """Two layouts of a core's output: [batch, heads, n, width], which a batched product gives, and
+    one that a kernel wrote merged.
+    """
     tokens, dtype = min(problem.seq_len, MOST_TOKENS), TORCH_DTYPE[problem.dtype]
     for heads in HEADS:
         width = D_MODEL // heads
         batched = torch.zeros(1, heads, tokens, width, device=device, dtype=dtype)
         merged = torch.zeros(1, tokens, heads, width, device=device, dtype=dtype).transpose(1, 2)
-        for layout, output in (("batched product", batched), ("kernel that writes it merged", merged)):
-            copied = peak(lambda: None, lambda _, output=output: merge_heads(output), device).peak_bytes  # type: ignore[misc]
-            yield {"layout": layout, "heads": heads, "copied_bytes": copied, "output_bytes": output.numel() * output.element_size()}
+        for layout, output in (
+            ("batched product", batched),
+            ("kernel that writes it merged", merged),
+        ):
+            copied = _bytes_of_merging(output, device)
+            yield {
+                "layout": layout,
+                "heads": heads,
+                "copied_bytes": copied,
+                "output_bytes": output.numel() * output.element_size(),
+            }
+
+
+def _bytes_of_merging(output: torch.Tensor, device: torch.device) -> int:
+    return peak(lambda: None, lambda _: merge_heads(output), device).peak_bytes

@@ -1,4 +1,6 @@
-"""Statements on attention that hold, or do not, for every input: tried on random cases in float64, with the textbook formula."""
+"""Statements on attention that hold, or do not, for every input: tried on random cases in float64,
+with the textbook formula.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +10,9 @@ from torch import Tensor
 
 from ...impls.problem import Problem
 
-QUESTION = "Do weights sum to 1, do outputs lie between the values, does order matter, does scale matter?"
+QUESTION = (
+    "Do weights sum to 1, do outputs lie between the values, does order matter, does scale matter?"
+)
 CASES = 50
 TOLERANCE = 1e-12  # of float64 sums over some hundred terms
 TOKENS, WIDTH = 24, 16
@@ -19,13 +23,24 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
     generator = torch.Generator().manual_seed(seed)
     for name, error in PROPERTIES.items():
         worst = max(error(generator) for _ in range(CASES))
-        yield {"property": name, "holds": worst <= TOLERANCE, "worst_error_ratio": worst, "case_count": CASES, "tolerance_ratio": TOLERANCE}
+        yield {
+            "property": name,
+            "holds": worst <= TOLERANCE,
+            "worst_error_ratio": worst,
+            "case_count": CASES,
+            "tolerance_ratio": TOLERANCE,
+        }
 
 
 def drawn(generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k, v, each [token, width]; their size varies by four orders, so that soft and hard softmaxes both occur."""
+    """q, k, v, each [token, width]; their size varies by four orders, so that soft and hard
+    softmaxes both occur.
+    """
     size = 10 ** (4 * torch.rand((), generator=generator, dtype=torch.float64) - 2)
-    q, k, v = (torch.randn(TOKENS, WIDTH, generator=generator, dtype=torch.float64) * size for _ in range(3))
+    q, k, v = (
+        torch.randn(TOKENS, WIDTH, generator=generator, dtype=torch.float64) * size
+        for _ in range(3)
+    )
     return q, k, v
 
 

@@ -1,4 +1,6 @@
-"""What joining the heads and the output projection take of a layer's time, over N: timed side by side with the whole layer."""
+"""What joining the heads and the output projection take of a layer's time, over N: timed side by
+side with the whole layer.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -9,10 +11,10 @@ import torch
 from torch.nn.functional import linear
 
 from ...impls.backend import make_inputs
+from ...impls.discovery.registry import load
 from ...impls.layer import make_weights, merge_heads
 from ...impls.problem import Problem
-from ...impls.registry import load
-from ..clock import Timer, clock_for
+from ..measure.clock import Timer, clock_for
 from ..stats import Samples, ratio_interval
 
 QUESTION = "What share of a layer's time do joining the heads and the output projection take?"
@@ -24,11 +26,23 @@ BLOCKS, BLOCK_MS, MOST_CALLS = 8, 8.0, 50
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
     for seq_len in LENGTHS[device.type]:
-        layer = Problem(batch=1, seq_len=seq_len, d_model=D_MODEL, heads=HEADS, dtype=problem.dtype, scope="layer")
+        layer = Problem(
+            batch=1,
+            seq_len=seq_len,
+            d_model=D_MODEL,
+            heads=HEADS,
+            dtype=problem.dtype,
+            scope="layer",
+        )
         for name in BACKENDS:
             with torch.no_grad():
                 whole, joining, projecting = timed(_calls(name, layer, device, seed), device)
-            both = [[[a + b for a, b in zip(*pair, strict=True)] for pair in zip(joining[0], projecting[0], strict=True)]]
+            both = [
+                [
+                    [a + b for a, b in zip(*pair, strict=True)]
+                    for pair in zip(joining[0], projecting[0], strict=True)
+                ]
+            ]
             share, copy = ratio_interval(both, whole), ratio_interval(joining, whole)
             yield {
                 "backend": name,
@@ -44,8 +58,12 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             }
 
 
-def _calls(name: str, layer: Problem, device: torch.device, seed: int) -> tuple[Callable[[], object], ...]:
-    """The whole layer; joining what its core gives, as that lies in memory; W_O of what was joined."""
+def _calls(
+    name: str, layer: Problem, device: torch.device, seed: int
+) -> tuple[Callable[[], object], ...]:
+    """The whole layer; joining what its core gives, as that lies in memory; W_O of what was
+    joined.
+    """
     backend, weights = load(name), make_weights(layer, device, seed)
     core = replace(layer, scope="core")
     whole = backend.prepare(layer, make_inputs(layer, device, seed), weights)
@@ -55,7 +73,9 @@ def _calls(name: str, layer: Problem, device: torch.device, seed: int) -> tuple[
 
 
 def timed(calls: tuple[Callable[[], object], ...], device: torch.device) -> list[Samples]:
-    """Milliseconds, [process][block][call], of calls that take turns: in each block all of them are made equally often."""
+    """Milliseconds, [process][block][call], of calls that take turns: in each block all of them are
+    made equally often.
+    """
     clock = clock_for(device)
     timers: list[Timer] = []
     longest_ms = 0.0

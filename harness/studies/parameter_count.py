@@ -1,4 +1,6 @@
-"""Whether more heads mean more parameters: counted on the layer itself, for heads that share d_model and for heads of a fixed width."""
+"""Whether more heads mean more parameters: counted on the layer itself, for heads that share
+d_model and for heads of a fixed width.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,10 +16,17 @@ D_MODEL, FIXED_WIDTH = 512, 64
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    for rule, width in (("d_model / heads", None), (f"fixed at {FIXED_WIDTH}", FIXED_WIDTH)):
+    for rule, width in (("d_model / heads", 0), (f"fixed at {FIXED_WIDTH}", FIXED_WIDTH)):
         for heads in HEADS:
-            sizes = {} if width is None else {"d_k": width, "d_v": width}
-            layer = Problem(batch=1, seq_len=1, d_model=D_MODEL, heads=heads, scope="layer", **sizes)  # type: ignore[arg-type]
+            layer = Problem(
+                batch=1,
+                seq_len=1,
+                d_model=D_MODEL,
+                heads=heads,
+                d_k=width,
+                d_v=width,
+                scope="layer",
+            )
             drawn = make_weights(layer, torch.device("meta"), seed)
             count = sum(tensor.numel() for tensor in drawn.tensors())
             yield {"d_k_rule": rule, "heads": heads, "d_model": D_MODEL, "parameter_count": count}

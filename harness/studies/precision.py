@@ -1,4 +1,6 @@
-"""How far results are from the exact ones, per dtype and backend, over N: output and gradients, judged as the gate judges them."""
+"""How far results are from the exact ones, per dtype and backend, over N: output and gradients,
+judged as the gate judges them.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,10 +8,10 @@ from typing import Any
 import torch
 
 from ...impls import missing
+from ...impls.discovery.registry import load, names
 from ...impls.problem import Dtype, Problem
-from ...impls.registry import load, names
-from ..gate import Gate
-from ..worker.subject import make_subject, make_tensors
+from ..measure.correctness import Gate
+from ..measure.prepared_call import make_subject, make_tensors
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
@@ -18,17 +20,30 @@ D_MODEL, HEADS = 64, 1
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """Every exact backend that can run here. `error_ratio` is over the error of an honest textbook implementation in the same dtype."""
+    """Every exact backend that can run here. `error_ratio` is over the error of an honest textbook
+    implementation in the same dtype.
+    """
     for dtype in DTYPES:
         for seq_len in LENGTHS:
             one = Problem(
-                batch=1, seq_len=seq_len, d_model=D_MODEL, heads=HEADS, dtype=dtype, causal=problem.causal, passes="forward+backward"
+                batch=1,
+                seq_len=seq_len,
+                d_model=D_MODEL,
+                heads=HEADS,
+                dtype=dtype,
+                causal=problem.causal,
+                passes="forward+backward",
             )
             tensors = make_tensors(one, device, seed)
             gate = Gate(one, *tensors, seed)
             for name in names():
                 backend = None if missing(name) else load(name)
-                if backend is None or backend.exactness != "exact" or backend.compiles or backend.why_not(one, device):
+                if (
+                    backend is None
+                    or backend.exactness != "exact"
+                    or backend.compiles
+                    or backend.why_not(one, device)
+                ):
                     continue  # what compiles would do so anew for each problem
                 subject = make_subject(one, backend, tensors, gate.grad_output)
                 with subject.in_force():

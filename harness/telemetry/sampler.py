@@ -1,9 +1,11 @@
-"""The sampler: a process that reads the device a few times a second while it is told to, into telemetry.jsonl (docs/format.md).
+"""The sampler: a process that reads the device a few times a second while it is told to, into
+telemetry.jsonl (docs/format.md).
 
-Started as `python -m attnbench.harness.telemetry.sampler FILE [UUID]`: the GPU with that UUID is read, without one the host. Requests come
-on stdin, one JSON object per line: {"op": "go", "what": ..., "pids": [...]} and {"op": "quiet"}; the end of stdin ends the process. Events
-go to stdout: ready; quiet, after which nothing is read before the next go; failed with a reason, and then it ends. The parent's end is
-timeline.py.
+Started as `python -m attnbench.harness.telemetry.sampler FILE [UUID]`: the GPU with that UUID is
+read, without one the host. Requests come on stdin, one JSON object per line: {"op": "go", "what":
+..., "pids": [...]} and {"op": "quiet"}; the end of stdin ends the process. Events go to stdout:
+ready; quiet, after which nothing is read before the next go; failed with a reason, and then it
+ends. The parent's end is timeline.py.
 """
 
 import errno
@@ -17,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..parent_death import die_with
+from ..process.parent_death import die_with
 from .sources import PERIOD_NS, GpuSource, HostSource, Source
 
 
@@ -34,7 +36,9 @@ def main() -> None:
 
 
 def serve(source: Source, log: "Log") -> None:
-    """Sample between go and quiet, until stdin ends. Requests go first, so that no sample follows a quiet."""
+    """Sample between go and quiet, until stdin ends. Requests go first, so that no sample follows a
+    quiet.
+    """
     pending, what = b"", ""
     due_ns: int | None = None  # None: be quiet
     last_ns = time.monotonic_ns() - PERIOD_NS
@@ -57,7 +61,9 @@ def serve(source: Source, log: "Log") -> None:
         elif due_ns is not None:
             last_ns, utc = time.monotonic_ns(), datetime.now(UTC).isoformat(timespec="milliseconds")
             readings = source.read()
-            reasons = {name: answer.reason for name, answer in readings.items() if answer.value is None}
+            reasons = {
+                name: answer.reason for name, answer in readings.items() if answer.value is None
+            }
             if reasons != missing:
                 missing = reasons
                 log.append({**source.header, "missing": missing})
@@ -67,7 +73,9 @@ def serve(source: Source, log: "Log") -> None:
 
 
 def next_due_ns(due_ns: int, now_ns: int) -> int:
-    """The deadline of a grid of periods that is nearest to one period from now: no drift, and no burst after a stall."""
+    """The deadline of a grid of periods that is nearest to one period from now: no drift, and no
+    burst after a stall.
+    """
     late_ns = max(0, now_ns - due_ns)
     return due_ns + PERIOD_NS * (1 + (late_ns + PERIOD_NS // 2) // PERIOD_NS)
 
@@ -77,13 +85,17 @@ class Unwritable(Exception):
 
 
 class Log:
-    """A file to which whole lines are appended. None is forced to the disk: that would stall the run's own rows."""
+    """A file to which whole lines are appended. None is forced to the disk: that would stall the
+    run's own rows.
+    """
 
     def __init__(self, path: Path) -> None:
         try:
             self.fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
             size = os.fstat(self.fd).st_size
-            if size and os.pread(self.fd, 1, size - 1) != b"\n":  # the torn last line of a sampler that was killed
+            if (
+                size and os.pread(self.fd, 1, size - 1) != b"\n"
+            ):  # the torn last line of a sampler that was killed
                 os.write(self.fd, b"\n")
         except OSError as error:
             raise Unwritable(error.strerror) from None

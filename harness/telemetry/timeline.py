@@ -1,4 +1,6 @@
-"""The parent's end of the sampler (telemetry.py): when to sample, when to be quiet. A run is never broken by its telemetry."""
+"""The parent's end of the sampler (telemetry.py): when to sample, when to be quiet. A run is never
+broken by its telemetry.
+"""
 
 import json
 import os
@@ -11,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from ..run.spawn import worker_environment
+from ..process.worker_process import worker_environment
 
 TELEMETRY = "telemetry.jsonl"
 START_S = 10.0  # opening NVML takes seconds where nothing else keeps the driver loaded
@@ -24,15 +26,23 @@ class Lost(Exception):
 
 
 class Timeline:
-    """Samples a device while a run says so. No method raises; `failure` says why telemetry has ended early, and None where it has not.
+    """Samples a device while a run says so. No method raises; `failure` says why telemetry has
+    ended early, and None where it has not.
 
-    Whoever calls `go` first must live as long as the timeline: the sampler dies with the thread that started it.
+    Whoever calls `go` first must live as long as the timeline: the sampler dies with the thread
+    that started it.
     """
 
     def __init__(self, run: Path, uuid: str | None) -> None:
         """Into the folder of a run. `uuid`: of the GPU, as NVML writes it; None for the host."""
         self.failure: str | None = None
-        self._command = [sys.executable, "-m", "attnbench.harness.telemetry.sampler", str(run / TELEMETRY), *([uuid] if uuid else [])]
+        self._command = [
+            sys.executable,
+            "-m",
+            "attnbench.harness.telemetry.sampler",
+            str(run / TELEMETRY),
+            *([uuid] if uuid else []),
+        ]
         self._child: subprocess.Popen[bytes] | None = None
         self._heard = b""
         self._patience_s = START_S
@@ -43,7 +53,9 @@ class Timeline:
         return self._child.pid if self._child else None
 
     def go(self, what: str, pids: Iterable[int] = ()) -> None:
-        """Sample from now on, under the name of a case or a phase; on the host also the memory of these processes. Waits for nothing."""
+        """Sample from now on, under the name of a case or a phase; on the host also the memory of
+        these processes. Waits for nothing.
+        """
         if self._ended:
             return
         try:
@@ -54,7 +66,9 @@ class Timeline:
             self._lose(error)
 
     def quiet(self) -> None:
-        """Returns when no sample is taken any more. A sampler that does not say so in time is killed."""
+        """Returns when no sample is taken any more. A sampler that does not say so in time is
+        killed.
+        """
         if not self._going:
             return
         self._going = False
@@ -85,21 +99,33 @@ class Timeline:
         pipe = subprocess.PIPE
         # A session of its own: Ctrl-C is for the run, which then closes the timeline.
         child = subprocess.Popen(
-            self._command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True, env=worker_environment()
+            self._command,
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            bufsize=0,
+            start_new_session=True,
+            env=worker_environment(),
         )
         for end in (child.stdin, child.stderr):
-            os.set_blocking(_end_of(end).fileno(), False)  # a sampler that has stopped must not stop the run
+            os.set_blocking(
+                _end_of(end).fileno(), False
+            )  # a sampler that has stopped must not stop the run
         return child
 
     def _ask(self, request: Mapping[str, Any]) -> None:
         assert self._child is not None
         data = (json.dumps(request) + "\n").encode()
-        with suppress(BrokenPipeError):  # its last words say more, and are heard when it is asked to be quiet
+        with suppress(
+            BrokenPipeError
+        ):  # its last words say more, and are heard when it is asked to be quiet
             if os.write(_end_of(self._child.stdin).fileno(), data) < len(data):
                 raise Lost("the sampler takes no requests")
 
     def _event(self, deadline_s: float) -> str:
-        """The name of the next event: ready, quiet; `ended` where there will be none. Raises Lost."""
+        """The name of the next event: ready, quiet; `ended` where there will be none.
+        Raises Lost.
+        """
         assert self._child is not None
         stdout = _end_of(self._child.stdout).fileno()
         while b"\n" not in self._heard:

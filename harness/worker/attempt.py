@@ -1,4 +1,6 @@
-"""One phase of one case at a time: whatever a backend raises becomes an event, and the other cases go on."""
+"""One phase of one case at a time: whatever a backend raises becomes an event, and the other cases
+go on.
+"""
 
 import gc
 import traceback
@@ -8,9 +10,9 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..case import Case
-from ..memory.budget import Budget, is_out_of_memory, out_of_memory_reason
-from ..memory.peak import release
+from ..cases import Case
+from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
+from ..measure.peak_memory import release
 from ..nvml import Device
 from ..record import Status
 
@@ -32,7 +34,9 @@ class Setting:
 
 
 class Attempts:
-    """Makes attempts and says how they end. `forget` is told of a case that failed, so that its tensors have no owner left."""
+    """Makes attempts and says how they end. `forget` is told of a case that failed, so that its
+    tensors have no owner left.
+    """
 
     def __init__(self, setting: Setting, say: Say, forget: Callable[[str], object]) -> None:
         self.setting = setting
@@ -47,7 +51,9 @@ class Attempts:
         self.budget.tighten(extra_bytes)
 
     def attempt(self, case: Case, phase: str, work: Callable[[], T]) -> T | None:
-        """The one place that catches everything, round one phase of one case; None after the case has been ended."""
+        """The one place that catches everything, round one phase of one case; None after the case
+        has been ended.
+        """
         self.say({"event": "running", "case": case.id, "phase": phase})
         try:
             return work()
@@ -55,16 +61,27 @@ class Attempts:
             self.budget.tighten(self.room_bytes)
             self.forget(case.id)
             if is_out_of_memory(error):
-                self.end(case, Status.OOM, out_of_memory_reason(error, self.setting.budget_bytes), phase)
+                self.end(
+                    case, Status.OOM, out_of_memory_reason(error, self.setting.budget_bytes), phase
+                )
             else:
                 poisoned = self.poisoned(error)
-                self.end(case, Status.ERROR, first_line(error), phase, log_tail=traceback.format_exc(), poisoned=poisoned)
+                self.end(
+                    case,
+                    Status.ERROR,
+                    first_line(error),
+                    phase,
+                    log_tail=traceback.format_exc(),
+                    poisoned=poisoned,
+                )
         gc.collect()  # the traceback held the backend's tensors
         release(self.setting.device)
         return None
 
     def poisoned(self, error: Exception) -> bool:
-        """Whether the process is spoilt for good: after an illegal address or a device assert every CUDA call fails."""
+        """Whether the process is spoilt for good: after an illegal address or a device assert every
+        CUDA call fails.
+        """
         if self.setting.device.type != "cuda":
             return False
         try:
@@ -73,8 +90,23 @@ class Attempts:
             return not is_out_of_memory(after)
         return "CUDA error" in str(error) and not is_out_of_memory(error)
 
-    def end(self, case: Case, status: Status, reason: str, phase: str, log_tail: str | None = None, *, poisoned: bool = False) -> None:
-        event = {"event": "ended", "case": case.id, "status": status, "reason": reason, "phase": phase}
+    def end(
+        self,
+        case: Case,
+        status: Status,
+        reason: str,
+        phase: str,
+        log_tail: str | None = None,
+        *,
+        poisoned: bool = False,
+    ) -> None:
+        event = {
+            "event": "ended",
+            "case": case.id,
+            "status": status,
+            "reason": reason,
+            "phase": phase,
+        }
         self.say({**event, "log_tail": log_tail, "poisoned": poisoned})
 
 

@@ -1,4 +1,6 @@
-"""Which kernel really ran, seen from inside the call: what was asked for and what was done are two facts."""
+"""Which kernel really ran, seen from inside the call: what was asked for and what was done are two
+facts.
+"""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -10,21 +12,25 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 T = TypeVar("T")
 
-SDPA_KERNELS = {  # torch's operators behind scaled_dot_product_attention (ATen/native/native_functions.yaml)
+# torch's operators behind scaled_dot_product_attention (ATen/native/native_functions.yaml)
+SDPA_KERNELS = {
     "_scaled_dot_product_flash_attention": "flash",
     "_scaled_dot_product_flash_attention_for_cpu": "flash",
     "_scaled_dot_product_efficient_attention": "efficient",
     "_scaled_dot_product_cudnn_attention": "cudnn",
     "_scaled_dot_product_fused_attention_overrideable": "overrideable",
     "_safe_softmax": "math",  # used by the math kernel alone, which is made of plain operators
-    "_native_multi_head_attention": "native_mha",  # the fast path of nn.MultiheadAttention, projections and all
+    # the fast path of nn.MultiheadAttention, projections and all
+    "_native_multi_head_attention": "native_mha",
 }
 
 
 class Operators(TorchDispatchMode):
-    """Collects the names of all operators that are dispatched while it is in force, in order of first use.
+    """Collects the names of all operators that are dispatched while it is in force, in order of
+    first use.
 
-    Compiled code runs as it does without this, and shows the operators that it calls; those that were compiled away are not seen.
+    Compiled code runs as it does without this, and shows the operators that it calls; those that
+    were compiled away are not seen.
     """
 
     def __init__(self) -> None:
@@ -33,16 +39,24 @@ class Operators(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """torch would import its compiler, a second's work, to keep it off this class; `shielded` does where it is there."""
+        """torch would import its compiler, a second's work, to keep it off this class; `shielded`
+        does where it is there.
+        """
         return False
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """Without this torch.compile steps aside while a mode is in force, and something else than what is timed would be judged."""
+        """Without this torch.compile steps aside while a mode is in force, and something else than
+        what is timed would be judged.
+        """
         return True
 
     def __torch_dispatch__(
-        self, func: Any, types: Iterable[type], args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        func: Any,
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         self.seen.setdefault(func.name().split(".")[0])
         return func(*args, **(kwargs or {}))
@@ -51,11 +65,17 @@ class Operators(TorchDispatchMode):
 @cache
 def shielded() -> type[Operators]:
     """The same, which torch's compiler leaves alone."""
-    return type("Shielded", (Operators,), {"__torch_dispatch__": torch.compiler.disable(Operators.__torch_dispatch__)})
+    return type(
+        "Shielded",
+        (Operators,),
+        {"__torch_dispatch__": torch.compiler.disable(Operators.__torch_dispatch__)},
+    )
 
 
 def observed(call: Callable[[], T]) -> tuple[T, str | None]:
-    """The result of the call, and its attention kernel in a word; None where no known part of attention was seen."""
+    """The result of the call, and its attention kernel in a word; None where no known part of
+    attention was seen.
+    """
     mode = shielded() if "torch._dynamo" in sys.modules else Operators
     with mode() as operators:
         result = call()

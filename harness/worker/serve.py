@@ -1,8 +1,10 @@
-"""The disposable process in which backends run: requests in, events out, one JSON object per line on its own two pipes.
+"""The disposable process in which backends run: requests in, events out, one JSON object per line
+on its own two pipes.
 
-Started as `python -m attnbench.harness.worker.serve REQUEST_FD EVENT_FD DEVICE`; stdout and stderr stay free for whatever backends print.
-Requests carry the key "op": free, set, judge, open, block, watch, dissect, close; predict and probe for a wall; study. Each is answered
-by the events that measure.py lists, or by one event with what was asked for, then `done`.
+Started as `python -m attnbench.harness.worker.serve REQUEST_FD EVENT_FD DEVICE`; stdout and stderr
+stay free for whatever backends print. Requests carry the key "op": free, set, judge, open, block,
+watch, dissect, close; predict and probe for a wall; study. Each is answered by the events that
+measure.py lists, or by one event with what was asked for, then `done`.
 """
 
 import faulthandler
@@ -11,7 +13,7 @@ import os
 import sys
 from typing import Any, TextIO
 
-from ..parent_death import die_with
+from ..process.parent_death import die_with
 
 
 def main() -> None:
@@ -29,17 +31,16 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
     # Imported after die_with: torch takes seconds, and an orphan must not live that long.
     import torch
 
-    from ..case import case_of
+    from ..cases import case_of, wall_of
     from ..environment import collect, fix_threads, pick_device
-    from ..memory.budget import available_bytes
-    from ..memory.peak import settle
+    from ..measure.memory_budget import available_bytes
+    from ..measure.peak_memory import settle
     from ..nvml import Device, identity
-    from ..wall.plan import wall_of
-    from ..wall.prediction import predict
-    from ..wall.probe import probe
     from .attempt import Setting
-    from .inquire import inquire
     from .measure import Bench
+    from .study import inquire
+    from .wall import probe
+    from .wall_prediction import predict
 
     def say(event: dict[str, Any]) -> None:
         events.write(json.dumps(event, allow_nan=False) + "\n")
@@ -64,14 +65,18 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
                 measure=tuple(request["measure"]),
                 warm_heap=request["warm_heap"],
                 most_warm_up_s=request["most_warm_up_s"],
-                watched=Device(uuid=request["gpu_uuid"]) if request["gpu_uuid"] else identity(torch.device(device)),
+                watched=Device(uuid=request["gpu_uuid"])
+                if request["gpu_uuid"]
+                else identity(torch.device(device)),
             )
             bench = Bench(setting, say)
         elif bench is None:
             raise RuntimeError(f"{request['op']} before set")
         elif request["op"] == "predict":
             with bench.attempts.budget.for_code():
-                foreseen = predict(wall_of(request["wall"]), bench.setting.device, bench.setting.budget_bytes)
+                foreseen = predict(
+                    wall_of(request["wall"]), bench.setting.device, bench.setting.budget_bytes
+                )
             say({"event": "predicted", **foreseen})
         elif request["op"] == "probe":
             say({"event": "probed", **probe(cases[0], bench.setting, bench.attempts.budget)})
@@ -93,14 +98,18 @@ def serve(requests: TextIO, events: TextIO, wanted: str) -> None:
 
 
 def warm_pools(device: Any) -> None:
-    """Start thread pools, matrix libraries and the profiler, so that their memory is part of the floor and not of a backend."""
+    """Start thread pools, matrix libraries and the profiler, so that their memory is part of the
+    floor and not of a backend.
+    """
     import torch
 
-    from ..memory.peak import peak
+    from ..measure.peak_memory import peak
 
     def work(_: object) -> object:
         x = torch.randn(2, 4, 256, 64, device=device)
-        return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(x @ x.mT, -1)
+        return torch.nn.functional.scaled_dot_product_attention(x, x, x), torch.softmax(
+            x @ x.mT, -1
+        )
 
     peak(lambda: None, work, device)
 

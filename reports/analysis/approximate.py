@@ -1,13 +1,15 @@
-"""Approximations of attention: how far off they are over their size and over N, and what that buys."""
+"""Approximations of attention: how far off they are over their size and over N, and what
+that buys.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from ..words import list_text
-from .exactness import error_text, is_exact
+from ..data.exactness import error_text, is_exact
+from ..data.row_groups import Group, Row, axis_text, backends, groups
+from ..formatting import list_text
 from .overtaking import Overtaking, overtaking
-from .problems import Group, Row, axis_text, backends, groups
 from .ratio import Ratio, time_ratio
 from .speed import race
 
@@ -19,7 +21,9 @@ BESIDE = ("fused", "sdpa")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
-    """One timed row that approximates. `ratio` is its time over that of the fastest exact backend, None where none was timed there."""
+    """One timed row that approximates. `ratio` is its time over that of the fastest exact backend,
+    None where none was timed there.
+    """
 
     row: Row
     error_l2_ratio: float | None
@@ -41,14 +45,20 @@ def trades(group: Group) -> list[Trade]:
         for row in filter(_timed, here):
             ratio = time_ratio(row, fastest) if fastest else None
             against = fastest["backend"] if fastest else ""
-            found.append(Trade(row=row, error_l2_ratio=row.get("error_l2_ratio"), ratio=ratio, against=against))
+            found.append(
+                Trade(
+                    row=row, error_l2_ratio=row.get("error_l2_ratio"), ratio=ratio, against=against
+                )
+            )
     return found
 
 
 def size(row: Row) -> int | None:
     """Its rank or number of features, where the row says."""
     configuration = row.get("configuration") or {}
-    return next((configuration[name] for name in SIZES if type(configuration.get(name)) is int), None)
+    return next(
+        (configuration[name] for name in SIZES if type(configuration.get(name)) is int), None
+    )
 
 
 def family(backend: str) -> str:
@@ -58,15 +68,21 @@ def family(backend: str) -> str:
 
 def overtakings(group: Group) -> list[Overtaking]:
     """Of each backend that approximates against the exact ones beside it."""
-    exact = backends(row for row in group.rows if is_exact(row) and row.get("latency_ms") is not None)
+    exact = backends(
+        row for row in group.rows if is_exact(row) and row.get("latency_ms") is not None
+    )
     beside = [name for name in exact if name in BESIDE] or exact
-    found = [overtaking(group.rows, name, other) for name in backends(filter(_timed, group.rows)) for other in beside]
+    found = [
+        overtaking(group.rows, name, other)
+        for name in backends(filter(_timed, group.rows))
+        for other in beside
+    ]
     return [one for one in found if one is not None]
 
 
 def finding(group: Group) -> str:
-    """Who is faster than every exact backend beside it at the longest N, since when, and how far off it is; of those that differ in size
-    alone the one with the smallest error speaks.
+    """Who is faster than every exact backend beside it at the longest N, since when, and how far
+    off it is; of those that differ in size alone the one with the smallest error speaks.
 
     `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
     """
@@ -77,19 +93,35 @@ def finding(group: Group) -> str:
     for one in found:
         since.setdefault(one.backend, []).append(one.faster_from)
     exact = list_text(list(dict.fromkeys(one.against for one in found)))
-    ahead = {name: max(n for n in lengths if n is not None) for name, lengths in since.items() if None not in lengths}
+    ahead = {
+        name: max(n for n in lengths if n is not None)
+        for name, lengths in since.items()
+        if None not in lengths
+    }
     if not ahead:
-        return f"no approximate backend is faster than {exact} up to {axis_text('seq_len', max(one.lengths[1] for one in found))}"
+        return (
+            f"no approximate backend is faster than {exact} up to"
+            f" {axis_text('seq_len', max(one.lengths[1] for one in found))}"
+        )
     spoken: dict[str, str] = {}
     for name in sorted(ahead, key=lambda name: _last_error(group, name)[1]):
         spoken.setdefault(family(name), name)
-    said = [f"{name} from {axis_text('seq_len', ahead[name])} on{_error_text(group, name)}" for name in spoken.values()]
+    said = [
+        f"{name} from {axis_text('seq_len', ahead[name])} on{_error_text(group, name)}"
+        for name in spoken.values()
+    ]
     return f"faster than {exact}: {list_text(said)}"
 
 
 def _last_error(group: Group, backend: str) -> tuple[int, float]:
-    """The longest N at which it is known, and the error there; 0 and infinity where it is known nowhere."""
-    known = {row["seq_len"]: row["error_l2_ratio"] for row in group.rows if row["backend"] == backend and row.get("error_l2_ratio")}
+    """The longest N at which it is known, and the error there; 0 and infinity where it is known
+    nowhere.
+    """
+    known = {
+        row["seq_len"]: row["error_l2_ratio"]
+        for row in group.rows
+        if row["backend"] == backend and row.get("error_l2_ratio")
+    }
     return (max(known), known[max(known)]) if known else (0, inf)
 
 

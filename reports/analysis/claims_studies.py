@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..words import bytes_text, number_text
-from .outcome import Part, Verdict, by_interval, jointly, number, over_problems
+from ..formatting import bytes_text, number_text
+from .claim_verdict import Part, Verdict, by_interval, jointly, number, over_problems
 
 Finding = dict[str, Any]
 MARGIN_RATIO = 0.05  # what counts as equal, as for the cost of heads
@@ -26,19 +26,31 @@ def of_study(findings: Sequence[Any], name: str) -> list[Finding]:
 
 
 def score_scale(findings: Sequence[Any]) -> list[Part]:
-    """C5: the variance over the expected one, d_k without the factor and 1 with it, at every width."""
+    """C5: the variance over the expected one, d_k without the factor and 1 with it, at
+    every width.
+    """
     parts = []
     for scaled, words in ((False, "without 1/sqrt(d_k)"), (True, "with 1/sqrt(d_k)")):
         ratios = []
         for one in of_study(findings, "score_scale"):
-            d_k, known = number(one, "d_k"), [number(one, f"score_variance{end}") for end in ("", "_low", "_high")]
+            d_k, known = (
+                number(one, "d_k"),
+                [number(one, f"score_variance{end}") for end in ("", "_low", "_high")],
+            )
             if one.get("scaled") is scaled and d_k and None not in known:
-                ratios.append((d_k, [value / (1 if scaled else d_k) for value in known if value is not None]))
+                ratios.append(
+                    (d_k, [value / (1 if scaled else d_k) for value in known if value is not None])
+                )
         if ratios:
-            verdict = over_problems(by_interval(low, high, _within(MARGIN_RATIO)) for _, (_, low, high) in ratios)
+            verdict = over_problems(
+                by_interval(low, high, _within(MARGIN_RATIO)) for _, (_, low, high) in ratios
+            )
             widths = sorted(d_k for d_k, _ in ratios)
             values = [value for _, (value, _, _) in ratios]
-            said = f"variance over {'1' if scaled else 'd_k'}: {_span(values)} for d_k = {widths[0]:g} to {widths[-1]:g}"
+            said = (
+                f"variance over {'1' if scaled else 'd_k'}: {_span(values)} for d_k = {widths[0]:g}"
+                f" to {widths[-1]:g}"
+            )
             parts.append(Part(of=words, verdict=verdict, numbers=said))
     return parts
 
@@ -49,25 +61,45 @@ def head_copies(findings: Sequence[Any]) -> list[Part]:
     for one in of_study(findings, "head_copies"):
         heads, size = number(one, "heads"), number(one, "copied_bytes")
         if heads is not None and heads > 1 and size is not None:
-            copied.setdefault(str(one.get("layout") or one.get("backend")), []).append((heads, size))
+            copied.setdefault(str(one.get("layout") or one.get("backend")), []).append(
+                (heads, size)
+            )
     parts = []
     for of, sizes in copied.items():
         heads, size = max(sizes)
-        verdict: Verdict = "supported" if not any(size for _, size in sizes) else "refuted" if all(size for _, size in sizes) else "depends"
-        parts.append(Part(of=of, verdict=verdict, numbers=f"{bytes_text(size)} copied at h = {heads:.0f}"))
+        verdict: Verdict = (
+            "supported"
+            if not any(size for _, size in sizes)
+            else "refuted"
+            if all(size for _, size in sizes)
+            else "depends"
+        )
+        parts.append(
+            Part(of=of, verdict=verdict, numbers=f"{bytes_text(size)} copied at h = {heads:.0f}")
+        )
     return parts
 
 
 def properties(findings: Sequence[Any], *names: str) -> list[Part]:
     """C7, C8, C9: all of the named properties hold on every case that was tried."""
-    found = {one.get("property"): one for one in of_study(findings, "layer_properties") if type(one.get("holds")) is bool}
+    found = {
+        one.get("property"): one
+        for one in of_study(findings, "layer_properties")
+        if type(one.get("holds")) is bool
+    }
     tried = [name for name in names if name in found]
     verdicts: list[Verdict] = ["supported" if found[name]["holds"] else "refuted" for name in tried]
     verdicts += ["not run"] * (len(names) - len(tried))
     said = [
-        f"{name.replace('_', ' ')}: off by at most {number_text(number(found[name], 'worst_error_ratio')) or 'unknown'}" for name in tried
+        f"{name.replace('_', ' ')}: off by at most"
+        f" {number_text(number(found[name], 'worst_error_ratio')) or 'unknown'}"
+        for name in tried
     ]
-    return [Part(of="random cases", verdict=jointly(verdicts), numbers="; ".join(said))] if tried else []
+    return (
+        [Part(of="random cases", verdict=jointly(verdicts), numbers="; ".join(said))]
+        if tried
+        else []
+    )
 
 
 def parameter_count(findings: Sequence[Any]) -> list[Part]:
@@ -82,8 +114,13 @@ def parameter_count(findings: Sequence[Any]) -> list[Part]:
         values = [by_heads[heads] for heads in sorted(by_heads)]
         if len(values) > 1:
             rises = all(after > before for before, after in pairwise(values))
-            verdict: Verdict = "supported" if rises else "refuted" if len(set(values)) == 1 else "depends"
-            said = f"{values[0]:.0f} at h = {min(by_heads):.0f}, {values[-1]:.0f} at h = {max(by_heads):.0f}"
+            verdict: Verdict = (
+                "supported" if rises else "refuted" if len(set(values)) == 1 else "depends"
+            )
+            said = (
+                f"{values[0]:.0f} at h = {min(by_heads):.0f}, {values[-1]:.0f} at h ="
+                f" {max(by_heads):.0f}"
+            )
             parts.append(Part(of=f"d_k {rule}", verdict=verdict, numbers=said))
     return parts
 
@@ -92,12 +129,25 @@ def output_share(findings: Sequence[Any]) -> list[Part]:
     """C16: the share of joining and W_O at the longest N."""
     longest: dict[str, tuple[float, float, float, float]] = {}
     for one in of_study(findings, "output_share"):
-        n, share, low, high = (number(one, name) for name in ("seq_len", "share_ratio", "share_low_ratio", "share_high_ratio"))
+        n, share, low, high = (
+            number(one, name)
+            for name in ("seq_len", "share_ratio", "share_low_ratio", "share_high_ratio")
+        )
         of = str(one.get("backend"))
-        if n is not None and share is not None and low is not None and high is not None and (of not in longest or n > longest[of][0]):
+        if (
+            n is not None
+            and share is not None
+            and low is not None
+            and high is not None
+            and (of not in longest or n > longest[of][0])
+        ):
             longest[of] = n, share, low, high
     return [
-        Part(of=of, verdict=by_interval(low, high, (HALF, 1.0)), numbers=f"{share:.0%} of the layer's time at N = {n:.0f}")
+        Part(
+            of=of,
+            verdict=by_interval(low, high, (HALF, 1.0)),
+            numbers=f"{share:.0%} of the layer's time at N = {n:.0f}",
+        )
         for of, (n, share, low, high) in longest.items()
     ]
 

@@ -6,15 +6,17 @@ from math import exp, hypot, log
 from typing import Any
 
 from ...harness.stats import Interval
-from .context import Meta
-from .problems import Group, Row, groups
+from ..data.context import Meta
+from ..data.row_groups import Group, Row, groups
 from .ratio import Ratio
 from .utilization import missing, seen, windows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one case. `ratio` to the baseline on the same problem: None for the baseline itself, and where an energy is 0."""
+    """Of one case. `ratio` to the baseline on the same problem: None for the baseline itself, and
+    where an energy is 0.
+    """
 
     row: Row
     per_call_j: Interval
@@ -39,13 +41,17 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[Cost]:
     known = [(row, found) for row in group.rows if (found := seen(row, "energy")) is not None]
     by_backend = {row["backend"]: found for row, found in known}
     named = run["scenario"].get("baseline")
-    baseline = named if isinstance(named, str) and named in by_backend else next(iter(by_backend), None)
+    baseline = (
+        named if isinstance(named, str) and named in by_backend else next(iter(by_backend), None)
+    )
     return [
         Cost(
             row=row,
             per_call_j=found,
             per_token_j=_over(found, row["batch"] * row["seq_len"]),
-            ratio=energy_ratio(found, by_backend[baseline]) if baseline is not None and row["backend"] != baseline else None,
+            ratio=energy_ratio(found, by_backend[baseline])
+            if baseline is not None and row["backend"] != baseline
+            else None,
             is_baseline=row["backend"] == baseline,
         )
         for row, found in known
@@ -53,16 +59,26 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[Cost]:
 
 
 def energy_ratio(numerator: Interval, denominator: Interval) -> Ratio | None:
-    """None where a mean is not above 0. Windows of two backends are not paired: their errors add in squares on the log scale."""
+    """None where a mean is not above 0. Windows of two backends are not paired: their errors add in
+    squares on the log scale.
+    """
     if not (numerator.value > 0 and denominator.value > 0):
         return None
     value = numerator.value / denominator.value
     if not (numerator.low > 0 and denominator.low > 0):
-        return Ratio(value=value, low=float("nan"), high=float("nan"), paired=False, note="too few windows")
+        return Ratio(
+            value=value, low=float("nan"), high=float("nan"), paired=False, note="too few windows"
+        )
     down = hypot(log(numerator.value / numerator.low), log(denominator.high / denominator.value))
     up = hypot(log(numerator.high / numerator.value), log(denominator.value / denominator.low))
     return Ratio(value=value, low=value / exp(down), high=value * exp(up), paired=False, note="")
 
 
 def _over(found: Interval, tokens: int) -> Interval:
-    return Interval(value=found.value / tokens, low=found.low / tokens, high=found.high / tokens, units=found.units, reason=found.reason)
+    return Interval(
+        value=found.value / tokens,
+        low=found.low / tokens,
+        high=found.high / tokens,
+        units=found.units,
+        reason=found.reason,
+    )

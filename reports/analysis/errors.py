@@ -1,10 +1,12 @@
-"""How exact the backends are: their errors against a float64 reference, as shares of what an honest textbook formula errs."""
+"""How exact the backends are: their errors against a float64 reference, as shares of what an honest
+textbook formula errs.
+"""
 
 from dataclasses import dataclass
 
-from .environments import apart
-from .exactness import is_exact
-from .problems import Row, backends
+from ..comparison.environments import apart
+from ..data.exactness import is_exact
+from ..data.row_groups import Row, backends
 
 ALLOWED_RATIO = 2.0  # what the gate lets pass, docs/method.md
 WRONG = "incorrect"
@@ -12,7 +14,9 @@ WRONG = "incorrect"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """Of one backend, over all its cases in an environment: `best` and `worst` are the rows with the smallest and the largest ratio."""
+    """Of one backend, over all its cases in an environment: `best` and `worst` are the rows with
+    the smallest and the largest ratio.
+    """
 
     backend: str
     python: str | None

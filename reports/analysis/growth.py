@@ -1,8 +1,10 @@
-"""How time grows with N: a + b N + c N^2, the local exponent that follows from it, and where N^2 takes over.
+"""How time grows with N: a + b N + c N^2, the local exponent that follows from it, and where N^2
+takes over.
 
-A straight line through logarithms is not used: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6 over N = 128..8192. The formula is
-fitted to relative errors, with no coefficient below 0. Its terms are chosen by AICc (Hurvich and Tsai 1989). The intervals leave all three
-terms free: with four or five lengths the choice is often wrong, and an interval that takes it for granted misses the truth.
+A straight line through logarithms is not used: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
+over N = 128..8192. The formula is fitted to relative errors, with no coefficient below 0. Its terms
+are chosen by AICc (Hurvich and Tsai 1989). The intervals leave all three terms free: with four or
+five lengths the choice is often wrong, and an interval that takes it for granted misses the truth.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...harness.stats import CONFIDENCE, Interval
-from .problems import Group, Row, backends, groups
+from ..data.row_groups import Group, Row, backends, groups
 from .ratio import time_ratio
 
 Numbers = NDArray[np.float64]
@@ -32,12 +34,14 @@ _RIDGE = 1e-14  # of columns scaled to 1: keeps a solution where columns coincid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """One backend on one problem. Coefficients are 0 where the formula does without the term; `reason` says why there is no fit at all.
+    """One backend on one problem. Coefficients are 0 where the formula does without the term;
+    `reason` says why there is no fit at all.
 
-    `exponents` and `slopes` belong to `lengths`: the exponent of the formula there, and the slope that was measured between the lengths
-    before and after it (None at both ends). `worst` is the length at which formula and measurement differ most, and by what ratio;
-    `describes` is false where that is more than 1.15 and more than the latency's interval allows: caches, kernels and clocks change with N,
-    and the formula knows of none.
+    `exponents` and `slopes` belong to `lengths`: the exponent of the formula there, and the slope
+    that was measured between the lengths before and after it (None at both ends). `worst` is the
+    length at which formula and measurement differ most, and by what ratio; `describes` is false
+    where that is more than 1.15 and more than the latency's interval allows: caches, kernels and
+    clocks change with N, and the formula knows of none.
     """
 
     backend: str
@@ -56,18 +60,22 @@ class Growth:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        return tuple(term for term, found in zip(TERMS, self._coefficients, strict=True) if found.value > 0)
+        return tuple(
+            term for term, found in zip(TERMS, self._coefficients, strict=True) if found.value > 0
+        )
 
     @property
     def _coefficients(self) -> tuple[Interval, Interval, Interval]:
         return self.constant_ms, self.per_token_ms, self.per_pair_ms
 
 
-# ---- what is asked ---------------------------------------------------------------------------------------------------------------
+# ---- what is asked -------------------------------------------------------------------------------
 
 
 def growths(rows: Sequence[Row]) -> Iterator[tuple[Group, list[Growth]]]:
-    """Every problem that some backend was timed on at two lengths or more, one after the other: a fit takes a millisecond."""
+    """Every problem that some backend was timed on at two lengths or more, one after the other: a
+    fit takes a millisecond.
+    """
     for group in groups(rows, "seq_len"):
         members = [growth(group.rows, backend) for backend in backends(group.rows)]
         if several := [one for one in members if len(one.lengths) > 1]:
@@ -76,13 +84,23 @@ def growths(rows: Sequence[Row]) -> Iterator[tuple[Group, list[Growth]]]:
 
 def growth(rows: Sequence[Row], backend: str) -> Growth:
     """Of one backend among the rows of one problem over N."""
-    timed = {row["seq_len"]: row for row in rows if row["backend"] == backend and row.get("latency_ms") is not None}
+    timed = {
+        row["seq_len"]: row
+        for row in rows
+        if row["backend"] == backend and row.get("latency_ms") is not None
+    }
     mine = [timed[n] for n in sorted(timed)]
     lengths, times = tuple(row["seq_len"] for row in mine), tuple(row["latency_ms"] for row in mine)
-    slopes = tuple(_slope(mine[i - 1], mine[i + 1]) if 0 < i < len(mine) - 1 else None for i in range(len(mine)))
+    slopes = tuple(
+        _slope(mine[i - 1], mine[i + 1]) if 0 < i < len(mine) - 1 else None
+        for i in range(len(mine))
+    )
     if len(mine) < FEWEST_LENGTHS:
         nothing = Interval(value=nan, low=nan, high=nan, units=0)
-        reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {'is' if len(mine) == 1 else 'are'} {len(mine)}"
+        reason = (
+            f"{FEWEST_LENGTHS} timed lengths are needed, and there"
+            f" {'is' if len(mine) == 1 else 'are'} {len(mine)}"
+        )
         return Growth(
             backend=backend,
             lengths=lengths,
@@ -99,12 +117,17 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
         )
     drawn, note = _drawn(mine)
     solutions = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
-    chosen, draws = _best(*solutions, len(mine), choose=True)[0], _best(*solutions, len(mine), choose=False)[1:]
+    chosen, draws = (
+        _best(*solutions, len(mine), choose=True)[0],
+        _best(*solutions, len(mine), choose=False)[1:],
+    )
     formula = {n: _time(chosen, n) for n in lengths}
     off = {n: exp(abs(log(formula[n] / time))) for n, time in zip(lengths, times, strict=True)}
     worst = max(off, key=lambda n: off[n])
     exponents = _exponents(np.concatenate([chosen[None], draws]), lengths)  # [length, 1 + draw]
-    bounds = _intervals([*chosen, *exponents[:, 0]], np.concatenate([draws.T, exponents[:, 1:]]), note)
+    bounds = _intervals(
+        [*chosen, *exponents[:, 0]], np.concatenate([draws.T, exponents[:, 1:]]), note
+    )
     crossing = chosen[1] / chosen[2] if chosen[1] > 0 and chosen[2] > 0 else None
     return Growth(
         backend=backend,
@@ -115,43 +138,61 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
         per_pair_ms=bounds[2],
         exponents=tuple(bounds[3:]),
         slopes=slopes,
-        crossover=None if crossing is None else _intervals([crossing], _crossing(draws)[None], note)[0],
+        crossover=(
+            None if crossing is None else _intervals([crossing], _crossing(draws)[None], note)[0]
+        ),
         worst=(worst, off[worst]),
-        describes=all(off[row["seq_len"]] <= OFF_RATIO or _within(formula[row["seq_len"]], row) for row in mine),
+        describes=all(
+            off[row["seq_len"]] <= OFF_RATIO or _within(formula[row["seq_len"]], row)
+            for row in mine
+        ),
         draws=draws,
     )
 
 
 def predict(found: Growth, n: int) -> Interval:
-    """The time at another N. NaN with a reason where there is no fit, and beyond 4 times the longest measured N."""
+    """The time at another N. NaN with a reason where there is no fit, and beyond 4 times the
+    longest measured N.
+    """
     longest = max(found.lengths, default=0)
-    reason = found.reason or (f"beyond {FURTHEST} times the longest measured N" if n > FURTHEST * longest else "")
+    reason = found.reason or (
+        f"beyond {FURTHEST} times the longest measured N" if n > FURTHEST * longest else ""
+    )
     if reason:
         return Interval(value=nan, low=nan, high=nan, units=0, reason=reason)
     chosen = np.array([found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value])
-    return _intervals([_time(chosen, n)], (found.draws @ np.array([1.0, n, float(n) * n]))[None], "")[0]
+    return _intervals(
+        [_time(chosen, n)], (found.draws @ np.array([1.0, n, float(n) * n]))[None], ""
+    )[0]
 
 
 def growths_of(rows: Sequence[Row], backend: str) -> list[tuple[Group, Growth]]:
     """The fits of one backend, on every problem that has one."""
-    found = [(group, growth(group.rows, backend)) for group in groups([row for row in rows if row["backend"] == backend], "seq_len")]
+    found = [
+        (group, growth(group.rows, backend))
+        for group in groups([row for row in rows if row["backend"] == backend], "seq_len")
+    ]
     return [(group, one) for group, one in found if not one.reason]
 
 
-# ---- how it is fitted ------------------------------------------------------------------------------------------------------------
+# ---- how it is fitted ----------------------------------------------------------------------------
 
 
 def fit(lengths: Sequence[int], times_ms: Numbers, *, choose: bool) -> Numbers:
-    """Coefficients [series, 3] of times [series, length]: the least relative squares without a negative coefficient.
+    """Coefficients [series, 3] of times [series, length]: the least relative squares without a
+    negative coefficient.
 
-    The best such fit is the plain one on its own terms, so all seven sets of terms are solved and the best one without a negative
-    coefficient is taken: by AICc where `choose`, else by its residuals alone.
+    The best such fit is the plain one on its own terms, so all seven sets of terms are solved and
+    the best one without a negative coefficient is taken: by AICc where `choose`, else by its
+    residuals alone.
     """
     return _best(*_solutions(lengths, times_ms), len(lengths), choose=choose)
 
 
 def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numbers]:
-    """Of each set of terms the coefficients [set, series, 3] and mean squared residuals [set, series], infinite where one is negative."""
+    """Of each set of terms the coefficients [set, series, 3] and mean squared residuals [set,
+    series], infinite where one is negative.
+    """
     n = np.asarray(lengths, dtype=float)
     powers = np.stack([np.ones_like(n), n, n * n], axis=1)  # [length, 3]
     scale = powers.max(axis=0)
@@ -165,7 +206,9 @@ def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numb
     for place, subset in enumerate(_SUBSETS):
         terms = list(subset)
         coefficients[place][:, terms] = _solved(gram[:, terms][:, :, terms], aim[:, terms])
-    residual = np.maximum(len(n) - (coefficients * aim).sum(axis=2), 0) / len(n)  # as what is fitted is orthogonal to what is left
+    residual = np.maximum(len(n) - (coefficients * aim).sum(axis=2), 0) / len(
+        n
+    )  # as what is fitted is orthogonal to what is left
     return coefficients / size / scale, np.where((coefficients >= 0).all(axis=2), residual, inf)
 
 
@@ -178,35 +221,48 @@ def _best(coefficients: Numbers, residual: Numbers, lengths: int, *, choose: boo
     if choose:
         counts = np.array([len(subset) for subset in _SUBSETS])
         freedom = lengths - counts - 1
-        penalty = np.where(freedom > 0, 2 * counts + 2 * counts * (counts + 1) / np.maximum(freedom, 1), inf)
+        penalty = np.where(
+            freedom > 0, 2 * counts + 2 * counts * (counts + 1) / np.maximum(freedom, 1), inf
+        )
         score = lengths * np.log(np.maximum(residual, _NO_RESIDUAL**2)) + penalty[:, None]
     return np.asarray(coefficients[score.argmin(axis=0), np.arange(residual.shape[1])])
 
 
 def _solved(gram: Numbers, aim: Numbers) -> Numbers:
-    """Solutions of systems of one, two or three unknowns [series, unknown], of columns of size 1."""
+    """Solutions of systems of one, two or three unknowns [series, unknown], of columns of
+    size 1.
+    """
     count = gram.shape[-1]
     if count == 1:
         return np.asarray(aim)
     if count == 2:  # numpy's solver takes ten times as long
         cosine = gram[:, 0, 1]
         rest = 1 - cosine**2 + _RIDGE
-        return np.stack([aim[:, 0] - cosine * aim[:, 1], aim[:, 1] - cosine * aim[:, 0]], axis=1) / rest[:, None]
+        return (
+            np.stack([aim[:, 0] - cosine * aim[:, 1], aim[:, 1] - cosine * aim[:, 0]], axis=1)
+            / rest[:, None]
+        )
     return np.asarray(np.linalg.solve(gram + _RIDGE * np.eye(count), aim[:, :, None])[:, :, 0])
 
 
 def _drawn(rows: Sequence[Row]) -> tuple[Numbers, str]:
-    """Times as they might have come out [draw, length]: each length's log moved by a t that reproduces its interval.
+    """Times as they might have come out [draw, length]: each length's log moved by a t that
+    reproduces its interval.
 
-    No draws, and why, where a time has no interval. With 3 to 8 units, drawing the units themselves anew gives intervals that cover the
-    truth in 85 to 93 %, not in 95.
+    No draws, and why, where a time has no interval. With 3 to 8 units, drawing the units themselves
+    anew gives intervals that cover the truth in 85 to 93 %, not in 95.
     """
     half = np.array([_half_width(row) for row in rows])
     if not np.isfinite(half).all():
-        return np.empty((0, len(rows))), f"no interval of the time at N = {rows[int(np.isnan(half).argmax())]['seq_len']}"
+        return (
+            np.empty((0, len(rows))),
+            f"no interval of the time at N = {rows[int(np.isnan(half).argmax())]['seq_len']}",
+        )
     moved = half * _moves(tuple(max(1, _units(row) - 1) for row in rows))
     middle = np.log([row["latency_ms"] for row in rows])
-    notes = dict.fromkeys(part for row in rows for part in (row.get("latency_note") or "").split("; ") if part)
+    notes = dict.fromkeys(
+        part for row in rows for part in (row.get("latency_note") or "").split("; ") if part
+    )
     # Two units can draw times beyond the numbers of a computer.
     return np.exp(np.clip(middle + moved, middle.mean() - 50, middle.mean() + 50)), "; ".join(notes)
 
@@ -227,21 +283,36 @@ def _half_width(row: Row) -> float:
 
 
 def _units(row: Row) -> int:
-    """Processes, or the blocks of one: for the shape of the t alone, since its width is that of the latency's own interval."""
+    """Processes, or the blocks of one: for the shape of the t alone, since its width is that of the
+    latency's own interval.
+    """
     filled = [sum(map(bool, process)) for process in row["block_ms"] if any(process)]
     return len(filled) if len(filled) > 1 else sum(filled)
 
 
 def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Interval]:
-    """Percentiles of the draws [value, draw]; never without the value itself, which the choice of terms may have put outside."""
+    """Percentiles of the draws [value, draw]; never without the value itself, which the choice of
+    terms may have put outside.
+    """
     count = draws.shape[1]
     if not count:
-        return [Interval(value=float(value), low=nan, high=nan, units=0, reason=note) for value in values]
+        return [
+            Interval(value=float(value), low=nan, high=nan, units=0, reason=note)
+            for value in values
+        ]
     outside = int((1 - CONFIDENCE) / 2 * count)
     ordered = np.sort(draws, axis=1)
     return [
-        Interval(value=float(value), low=min(float(low), float(value)), high=max(float(high), float(value)), units=count, reason=note)
-        for value, low, high in zip(values, ordered[:, outside], ordered[:, -1 - outside], strict=True)
+        Interval(
+            value=float(value),
+            low=min(float(low), float(value)),
+            high=max(float(high), float(value)),
+            units=count,
+            reason=note,
+        )
+        for value, low, high in zip(
+            values, ordered[:, outside], ordered[:, -1 - outside], strict=True
+        )
     ]
 
 
@@ -258,20 +329,29 @@ def _exponents(coefficients: Numbers, lengths: Sequence[int]) -> Numbers:
     """[length, series]"""
     n = np.asarray(lengths, dtype=float)[:, None]
     linear, quadratic = coefficients[:, 1] * n, coefficients[:, 2] * n * n
-    return np.asarray((linear + 2 * quadratic) / np.maximum(coefficients[:, 0] + linear + quadratic, 1e-300))
+    return np.asarray(
+        (linear + 2 * quadratic) / np.maximum(coefficients[:, 0] + linear + quadratic, 1e-300)
+    )
 
 
 def _crossing(draws: Numbers) -> Numbers:
     """b / c of every draw; infinite where it has no N^2."""
     linear, quadratic = draws[:, 1], draws[:, 2]
-    return np.asarray(np.divide(linear, quadratic, out=np.full(len(draws), inf), where=quadratic > 0))
+    return np.asarray(
+        np.divide(linear, quadratic, out=np.full(len(draws), inf), where=quadratic > 0)
+    )
 
 
 def _slope(before: Row, after: Row) -> Interval | None:
-    """log T over log N between two lengths, as it was measured; the bounds are NaN where a time has no interval."""
+    """log T over log N between two lengths, as it was measured; the bounds are NaN where a time has
+    no interval.
+    """
     ratio = time_ratio(after, before)
     if ratio is None:
         return None
     step = log(after["seq_len"] / before["seq_len"])
-    low, high = (log(bound) / step if bound > 0 and isfinite(bound) else nan for bound in (ratio.low, ratio.high))
+    low, high = (
+        log(bound) / step if bound > 0 and isfinite(bound) else nan
+        for bound in (ratio.low, ratio.high)
+    )
     return Interval(value=log(ratio.value) / step, low=low, high=high, units=2)

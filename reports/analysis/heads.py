@@ -1,12 +1,14 @@
-"""What h heads cost against one: FLOPs, peak bytes and time, of the same backend on the otherwise equal problem."""
+"""What h heads cost against one: FLOPs, peak bytes and time, of the same backend on the otherwise
+equal problem.
+"""
 
 from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Literal
 
 from ...harness.stats import equivalence
-from ..words import list_text, number_text, times_text
-from .problems import Group, Row, backends, groups
+from ..data.row_groups import Group, Row, backends, groups
+from ..formatting import list_text, number_text, times_text
 from .ratio import Ratio, time_ratio
 
 MARGIN_RATIO = 0.05  # h heads cost one head where they cost as much within this
@@ -27,10 +29,17 @@ class HeadCost:
 
 
 def comparable(rows: list[Row]) -> list[tuple[Group, list[HeadCost]]]:
-    """Every problem for which some backend has one head and more: those with the most backends measured first, then the longest."""
+    """Every problem for which some backend has one head and more: those with the most backends
+    measured first, then the longest.
+    """
     found = [(group, _costs(group)) for group in groups(rows, "heads")]
     known = [(group, costs, len(most_heads(costs))) for group, costs in found if most_heads(costs)]
-    return [(group, costs) for group, costs, _ in sorted(known, key=lambda one: (-one[2], -(one[0].problem["seq_len"] or 0)))]
+    return [
+        (group, costs)
+        for group, costs, _ in sorted(
+            known, key=lambda one: (-one[2], -(one[0].problem["seq_len"] or 0))
+        )
+    ]
 
 
 def _costs(group: Group) -> list[HeadCost]:
@@ -69,16 +78,21 @@ def most_heads(costs: list[HeadCost]) -> list[HeadCost]:
 
 
 def same_time(cost: HeadCost) -> Answer | None:
-    """Whether h heads take the time of one head, within 5 %: by the equivalence test, for a difference that is not seen proves nothing.
+    """Whether h heads take the time of one head, within 5 %: by the equivalence test, for a
+    difference that is not seen proves nothing.
 
-    "no" where the interval of that test lies beyond the margin. Where the two were not measured in the same blocks, the interval of their
-    ratio takes its place, which asks for a little more. None without a ratio.
+    "no" where the interval of that test lies beyond the margin. Where the two were not measured in
+    the same blocks, the interval of their ratio takes its place, which asks for a little more. None
+    without a ratio.
     """
     if cost.time is None:
         return None
     low, high, edge = cost.time.low, cost.time.high, 1 + MARGIN_RATIO
     straddles = low < edge < high or low < 1 / edge < high
-    if cost.time.paired and straddles:  # the interval of the test lies within this one: otherwise it decides alike, and takes its time
+    if (
+        cost.time.paired and straddles
+        # the interval of the test lies within this one: otherwise it decides alike, and takes its time
+    ):
         found = equivalence(cost.row["block_ms"], cost.one["block_ms"], MARGIN_RATIO)
         low, high = found.low, found.high
     if 1 / edge < low and high < edge:
@@ -87,39 +101,75 @@ def same_time(cost: HeadCost) -> Answer | None:
 
 
 def answer(cost: HeadCost) -> str:
-    """`fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time: 1.12 times (1.11 to 1.13)`."""
+    """`fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time:
+    1.12 times (1.11 to 1.13)`.
+    """
     parts = []
     if isfinite(cost.flops):
-        parts.append("as many FLOPs as one head" if cost.flops == 1 else f"{number_text(cost.flops)} times the FLOPs of one head")
+        parts.append(
+            "as many FLOPs as one head"
+            if cost.flops == 1
+            else f"{number_text(cost.flops)} times the FLOPs of one head"
+        )
     if isfinite(cost.peak_bytes):
-        parts.append("the same peak bytes" if cost.peak_bytes == 1 else f"{number_text(cost.peak_bytes)} times the peak bytes")
+        parts.append(
+            "the same peak bytes"
+            if cost.peak_bytes == 1
+            else f"{number_text(cost.peak_bytes)} times the peak bytes"
+        )
     if cost.time is not None:
-        shown = times_text(cost.time.value, cost.time.low, cost.time.high) + ("" if cost.time.paired else ", unpaired")
+        shown = times_text(cost.time.value, cost.time.low, cost.time.high) + (
+            "" if cost.time.paired else ", unpaired"
+        )
         more = "more" if cost.time.value > 1 else "less"
-        known = {"yes": "the same time within 5 %", "no": f"{more} time", "undecided": "a time that may be the same or not"}
+        known = {
+            "yes": "the same time within 5 %",
+            "no": f"{more} time",
+            "undecided": "a time that may be the same or not",
+        }
         parts.append(f"{known[same_time(cost) or 'undecided']}: {shown}")
     return f"{cost.backend}: {cost.heads} heads cost {list_text(parts)}"
 
 
 def finding(cost: HeadCost) -> str:
-    """`fused with 8 heads takes 1.90 times (1.85 to 1.96) the time of one head, with 8.00 times the peak bytes and the same FLOPs`."""
-    rest = [f"{_times(value)} {what}" for value, what in ((cost.peak_bytes, "peak bytes"), (cost.flops, "FLOPs")) if isfinite(value)]
+    """`fused with 8 heads takes 1.90 times (1.85 to 1.96) the time of one head, with 8.00 times the
+    peak bytes and the same FLOPs`.
+    """
+    rest = [
+        f"{_times(value)} {what}"
+        for value, what in ((cost.peak_bytes, "peak bytes"), (cost.flops, "FLOPs"))
+        if isfinite(value)
+    ]
     if cost.time is None:
         return f"{cost.backend} with {cost.heads} heads needs {list_text(rest)} as with one head"
     unpaired = "" if cost.time.paired else " (unpaired)"
-    takes = f"takes {times_text(cost.time.value, cost.time.low, cost.time.high)} the time of one head{unpaired}"
-    return f"{cost.backend} with {cost.heads} heads {takes}{f', with {list_text(rest)}' if rest else ''}"
+    takes = (
+        f"takes {times_text(cost.time.value, cost.time.low, cost.time.high)} the time of one"
+        f" head{unpaired}"
+    )
+    return (
+        f"{cost.backend} with {cost.heads} heads"
+        f" {takes}{f', with {list_text(rest)}' if rest else ''}"
+    )
 
 
 def headline(costs: list[HeadCost]) -> str:
     """The shortest true sentence over all backends: time and bytes at the most heads."""
     said = []
     for cost in most_heads(costs):
-        time = f"{number_text(cost.time.value)} times the time" if cost.time is not None else "no time"
-        size = f"{_times(cost.peak_bytes)} bytes" if isfinite(cost.peak_bytes) else "bytes not measured"
+        time = (
+            f"{number_text(cost.time.value)} times the time" if cost.time is not None else "no time"
+        )
+        size = (
+            f"{_times(cost.peak_bytes)} bytes"
+            if isfinite(cost.peak_bytes)
+            else "bytes not measured"
+        )
         said.append((cost.heads, f"{cost.backend} {time}, {size}"))
     most = max(heads for heads, _ in said)
-    return f"{most} heads against one: " + "; ".join(text if heads == most else f"{text} (h = {heads})" for heads, text in said)
+    return f"{most} heads against one: " + "; ".join(
+        text if heads == most else f"{text} (h = {heads})" for heads, text in said
+    )
 
 
 def _times(value: float) -> str:

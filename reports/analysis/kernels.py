@@ -3,15 +3,21 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..words import list_text, plural
-from .context import Meta
-from .problems import Row
+from ..data.context import Meta
+from ..data.row_groups import Row
+from ..formatting import list_text, plural
 
 KERNELS = ("forward", "grad_q", "grad_kv")
 EXAMPLE_WIDTH = 128  # of a head, in most models of today
 DTYPES = ("bf16", "fp16", "fp32")  # the usual one first
 WHOLE = (
-    *("sm_most_warp_count", "sm_register_count", "sm_shared_bytes", "allocated_register_count", "allocated_shared_bytes"),
+    *(
+        "sm_most_warp_count",
+        "sm_register_count",
+        "sm_shared_bytes",
+        "allocated_register_count",
+        "allocated_shared_bytes",
+    ),
     *("block_warp_count", "thread_register_count", "block_limits", "limited_by"),
 )
 """What a row must have to explain an SM by it, beside a number of blocks, which may be 0."""
@@ -40,7 +46,9 @@ def by_gpu(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
 
 def spills(row: Mapping[str, Any]) -> bool | None:
     """None where nobody could tell."""
-    read = [row.get(name) for name in ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")]
+    read = [
+        row.get(name) for name in ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
+    ]
     known = [value for value in read if value is not None]
     return any(known) if known else None
 
@@ -48,12 +56,18 @@ def spills(row: Mapping[str, Any]) -> bool | None:
 def gpu_text(row: Mapping[str, Any]) -> str:
     """9.0 (Hopper: H100, H200)."""
     architecture = row.get("architecture")
-    return f"{row['compute_capability']} ({architecture})" if architecture else str(row["compute_capability"])
+    return (
+        f"{row['compute_capability']} ({architecture})"
+        if architecture
+        else str(row["compute_capability"])
+    )
 
 
 def short_name(row: Mapping[str, Any]) -> str:
     """9.0 Hopper."""
-    return " ".join(filter(None, (row["compute_capability"], (row.get("architecture") or "").partition(":")[0])))
+    return " ".join(
+        filter(None, (row["compute_capability"], (row.get("architecture") or "").partition(":")[0]))
+    )
 
 
 def finding(rows: Sequence[Row]) -> str:
@@ -66,12 +80,22 @@ def finding(rows: Sequence[Row]) -> str:
     if spilling:
         parts.append(f"{len(spilling)} of {total} spill registers")
     elif len(failed) + len(unread) < len(rows):
-        parts.append("none of the others spills registers" if failed or unread else f"none of {total} spills registers")
+        parts.append(
+            "none of the others spills registers"
+            if failed or unread
+            else f"none of {total} spills registers"
+        )
     if unread:
         parts.append(f"{len(unread)} could not be read")
-    held = [(row["sm_warp_count"], row["sm_most_warp_count"]) for row in rows if row.get("sm_warp_count") and row.get("sm_most_warp_count")]
+    held = [
+        (row["sm_warp_count"], row["sm_most_warp_count"])
+        for row in rows
+        if row.get("sm_warp_count") and row.get("sm_most_warp_count")
+    ]
     if held:
-        parts.append(f"an SM holds {_range([warps for warps, _ in held])} of {held[0][1]} warps of them")
+        parts.append(
+            f"an SM holds {_range([warps for warps, _ in held])} of {held[0][1]} warps of them"
+        )
     if tight := sum(row.get("sm_block_count") == 0 for row in rows):
         parts.append(f"{tight} do not fit and are passed over")
     return f"{gpu_text(rows[0])}: {'; '.join(parts)}"
@@ -83,19 +107,38 @@ def _range(values: Sequence[int]) -> str:
 
 
 def examples(rows: Sequence[Row]) -> list[Row]:
-    """The likeliest configuration of each kernel that has an occupancy: of the usual dtype, for a usual head, causal if there is."""
-    fitted = [row for row in rows if row.get("occupancy_ratio") is not None and row.get("sm_block_count") is not None]
-    known = [row for row in fitted if row.get("sm_warp_count") is not None and all(row.get(name) for name in WHOLE)]
+    """The likeliest configuration of each kernel that has an occupancy: of the usual dtype, for a
+    usual head, causal if there is.
+    """
+    fitted = [
+        row
+        for row in rows
+        if row.get("occupancy_ratio") is not None and row.get("sm_block_count") is not None
+    ]
+    known = [
+        row
+        for row in fitted
+        if row.get("sm_warp_count") is not None and all(row.get(name) for name in WHOLE)
+    ]
     if not known:
         return []
-    dtype = min({row["dtype"] for row in known}, key=lambda name: (DTYPES.index(name) if name in DTYPES else len(DTYPES), name))
+    dtype = min(
+        {row["dtype"] for row in known},
+        key=lambda name: (DTYPES.index(name) if name in DTYPES else len(DTYPES), name),
+    )
     of_dtype = [row for row in known if row["dtype"] == dtype]
-    width = min({row["d_k"] for row in of_dtype}, key=lambda width: (abs(width - EXAMPLE_WIDTH), width))
+    width = min(
+        {row["d_k"] for row in of_dtype}, key=lambda width: (abs(width - EXAMPLE_WIDTH), width)
+    )
     best: dict[str, Row] = {}
     for row in of_dtype:
         if row["d_k"] == width:
-            best[row["kernel"]] = min(best.get(row["kernel"], row), row, key=lambda one: (one["rank"], not one["causal"]))
-    order = [name for name in KERNELS if name in best] + [name for name in best if name not in KERNELS]
+            best[row["kernel"]] = min(
+                best.get(row["kernel"], row), row, key=lambda one: (one["rank"], not one["causal"])
+            )
+    order = [name for name in KERNELS if name in best] + [
+        name for name in best if name not in KERNELS
+    ]
     return [best[name] for name in order]
 
 
@@ -105,7 +148,9 @@ def is_bad(row: Mapping[str, Any]) -> bool:
 
 
 def configuration(config: Mapping[str, Any]) -> str:
-    """`128 x 64, 8 warps, 2 stages`: queries by keys of a tile; and whatever else a configuration has."""
+    """`128 x 64, 8 warps, 2 stages`: queries by keys of a tile; and whatever else a configuration
+    has.
+    """
     known = ("block_q", "block_kv", "warps", "stages")
     if not all(type(config.get(name)) is int for name in known):
         return ", ".join(f"{name} {value}" for name, value in config.items())
@@ -114,8 +159,14 @@ def configuration(config: Mapping[str, Any]) -> str:
         f"{config['warps']} warps",
         plural(config["stages"], "stage"),
     ]
-    rest = {name: value for name, value in config.items() if name not in known and value not in (False, None)}
-    return ", ".join([*said, *(name if value is True else f"{name} {value}" for name, value in rest.items())])
+    rest = {
+        name: value
+        for name, value in config.items()
+        if name not in known and value not in (False, None)
+    }
+    return ", ".join(
+        [*said, *(name if value is True else f"{name} {value}" for name, value in rest.items())]
+    )
 
 
 def limit_text(row: Mapping[str, Any]) -> str:
@@ -124,6 +175,9 @@ def limit_text(row: Mapping[str, Any]) -> str:
 
 def versions(rows: Iterable[Mapping[str, Any]]) -> str:
     """Of the compilers, those that are known: `Triton 3.9.0, ptxas 12.9.86 and 13.4.59`."""
-    known = [(name, list(dict.fromkeys(row[field] for row in rows if row.get(field)))) for name, field in COMPILERS]
+    known = [
+        (name, list(dict.fromkeys(row[field] for row in rows if row.get(field))))
+        for name, field in COMPILERS
+    ]
     said = [f"{name} {list_text(found)}" for name, found in known if found]
     return ", ".join(said) or "compilers unknown"

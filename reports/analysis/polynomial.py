@@ -1,4 +1,6 @@
-"""Counts over N that are a polynomial of second degree: solved exactly, in fractions, and held against every other length."""
+"""Counts over N that are a polynomial of second degree: solved exactly, in fractions, and held
+against every other length.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +13,8 @@ FEWEST = 3  # lengths that three coefficients are solved from
 class Polynomial:
     """constant + linear N + quadratic N^2, through the three longest lengths.
 
-    `agrees` are the other lengths at which nothing is left over, `off` those at which something is, with how much more was counted there.
+    `agrees` are the other lengths at which nothing is left over, `off` those at which something is,
+    with how much more was counted there.
     """
 
     constant: Fraction
@@ -26,7 +29,9 @@ class Polynomial:
 
     @property
     def exact(self) -> bool:
-        """A fourth length, the next shorter one, agrees to the last unit. Shorter ones may not: there the peak can be another moment's."""
+        """A fourth length, the next shorter one, agrees to the last unit. Shorter ones may not:
+        there the peak can be another moment's.
+        """
         return bool(self.agrees) and (not self.off or self.agrees[-1] > self.off[-1][0])
 
     @property
@@ -37,13 +42,16 @@ class Polynomial:
 
 
 def through(counts: Mapping[int, int]) -> Polynomial | None:
-    """The polynomial through the counts at the three longest N; None with fewer than three lengths."""
+    """The polynomial through the counts at the three longest N; None with fewer than three
+    lengths.
+    """
     lengths = sorted(counts)
     if len(lengths) < FEWEST:
         return None
     solved, others = lengths[-FEWEST:], lengths[:-FEWEST]
     (x, y, z), (p, q, r) = solved, [counts[n] for n in solved]
-    # Newton's divided differences, times their common denominator: whole numbers stay whole, and fractions are slow.
+    # Newton's divided differences, times their common denominator: whole numbers stay whole, and
+    # fractions are slow.
     of = (y - x) * (z - y) * (z - x)
     first, second = (q - p) * (z - y) * (z - x), (r - q) * (y - x) * (z - x)
     quadratic = (second - first) // (z - x)  # both are multiples of z - x

@@ -4,13 +4,15 @@ from dataclasses import dataclass
 from math import exp, hypot, isfinite, log, nan
 
 from ...harness.stats import ratio_interval
-from ..words import times_text
-from .problems import Row
+from ..data.row_groups import Row
+from ..formatting import times_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """With its 95 % interval (NaN where there is none). `paired`: measured in the same blocks, so drift cancels."""
+    """With its 95 % interval (NaN where there is none). `paired`: measured in the same blocks, so
+    drift cancels.
+    """
 
     value: float
     low: float
@@ -38,12 +40,20 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
         except ValueError:
             pass  # equal sessions, but one of them was measured again later: no block in common
         else:
-            return Ratio(value=paired.value, low=paired.low, high=paired.high, paired=True, note=paired.reason)
+            return Ratio(
+                value=paired.value,
+                low=paired.low,
+                high=paired.high,
+                paired=True,
+                note=paired.reason,
+            )
     value = numerator["latency_ms"] / denominator["latency_ms"]
     # Independent errors add in squares on the log scale.
     reach = hypot(_reach(numerator), _reach(denominator))
     low, high = (value / exp(reach), value * exp(reach)) if isfinite(reach) else (nan, nan)
-    return Ratio(value=value, low=low, high=high, paired=False, note="not measured in the same blocks")
+    return Ratio(
+        value=value, low=low, high=high, paired=False, note="not measured in the same blocks"
+    )
 
 
 def _reach(row: Row) -> float:

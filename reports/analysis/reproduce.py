@@ -1,15 +1,32 @@
-"""The command that measures one case of a run again: that case, under the same plan and limits, and nothing else."""
+"""The command that measures one case of a run again: that case, under the same plan and limits, and
+nothing else.
+"""
 
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from .problems import Row
+from ..data.row_groups import Row
 
-# What a named plan stands for, so that only differences need to be said; a test holds this against the plans themselves.
-_FIELDS = ("processes", "min_blocks", "max_blocks", "precision_ratio", "budget_s", "windows", "window_s")
-_VALUES = {"quick": (1, 6, 11, 0.05, 2.0, 1, 2.0), "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0), "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0)}
-PLANS: dict[str, dict[str, Any]] = {name: dict(zip(_FIELDS, values, strict=True)) for name, values in _VALUES.items()}
+# What a named plan stands for, so that only differences need to be said; a test holds this against
+# the plans themselves.
+_FIELDS = (
+    "processes",
+    "min_blocks",
+    "max_blocks",
+    "precision_ratio",
+    "budget_s",
+    "windows",
+    "window_s",
+)
+_VALUES = {
+    "quick": (1, 6, 11, 0.05, 2.0, 1, 2.0),
+    "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
+    "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0),
+}
+PLANS: dict[str, dict[str, Any]] = {
+    name: dict(zip(_FIELDS, values, strict=True)) for name, values in _VALUES.items()
+}
 USUAL_ALLOCATOR = "warm_heap"
 USUAL_LIMITS = {"timeout_s": 60.0, "memory_gib": None}
 USUAL_MEASURE = ["latency", "memory"]
@@ -17,7 +34,9 @@ USUAL_PASSES, USUAL_SCOPE = "forward", "core"
 
 
 def command(row: Row, run: Mapping[str, Any]) -> str:
-    """For a shell. `run`: what run.json says. A case of one of several environments is measured by its own interpreter."""
+    """For a shell. `run`: what run.json says. A case of one of several environments is measured by
+    its own interpreter.
+    """
     words = [*_program(row, run), "run", *_axes(row), "--device", row["device"], *_settings(run)]
     if isinstance(seed := run.get("seed"), int) and seed:
         words += ["--seed", str(seed)]
@@ -44,7 +63,11 @@ def _axes(row: Row) -> list[Any]:
     flags += [] if row["passes"] == USUAL_PASSES else ["--passes", row["passes"]]
     flags += [] if row["scope"] == USUAL_SCOPE else ["--scope", row["scope"]]
     sets = {f"grid.{width}": row[width] for width in ("d_k", "d_v") if row[width] * h != d}
-    sets |= {"grid.causal_align": row["causal_align"]} if row["causal"] and row["kv_seq_len"] != n else {}
+    sets |= (
+        {"grid.causal_align": row["causal_align"]}
+        if row["causal"] and row["kv_seq_len"] != n
+        else {}
+    )
     return [*flags, *_sets(sets)]
 
 
@@ -57,9 +80,17 @@ def _settings(run: Mapping[str, Any]) -> list[Any]:
     if isinstance(plan, dict) and (like := plan.get("like")) in PLANS:
         flags += ["--plan", like]
         usual = PLANS[like] | {"allocator": USUAL_ALLOCATOR}
-        sets |= {f"plan.{name}": value for name, value in plan.items() if name in usual and value != usual[name]}
+        sets |= {
+            f"plan.{name}": value
+            for name, value in plan.items()
+            if name in usual and value != usual[name]
+        }
     if isinstance(limits, dict):
-        sets |= {f"limits.{name}": limits[name] for name, usual in USUAL_LIMITS.items() if name in limits and limits[name] != usual}
+        sets |= {
+            f"limits.{name}": limits[name]
+            for name, usual in USUAL_LIMITS.items()
+            if name in limits and limits[name] != usual
+        }
     if isinstance(measure, list) and measure != USUAL_MEASURE:
         sets["measure"] = f"[{', '.join(map(str, measure))}]"
     return [*flags, *_sets(sets)]

@@ -1,7 +1,9 @@
-"""How close each case comes to what the device can reach: the roofline model (Williams et al. 2009), with measured peaks.
+"""How close each case comes to what the device can reach: the roofline model (Williams et al.
+2009), with measured peaks.
 
-Intensity is work_flops / minimal_bytes: every byte crosses to memory once. No backend's own intensity is higher, and one that writes the
-scores moves many more bytes; so "memory" as the limit is certain, and "compute" is the best case.
+Intensity is work_flops / minimal_bytes: every byte crosses to memory once. No backend's own
+intensity is higher, and one that writes the scores moves many more bytes; so "memory" as the limit
+is certain, and "compute" is the best case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,9 +12,9 @@ from math import nan
 from typing import Any
 
 from ...harness.stats import Interval
-from .context import Meta
-from .outcome import number
-from .problems import Row
+from ..data.context import Meta
+from ..data.row_groups import Row
+from .claim_verdict import number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,9 @@ class Peaks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a case stands. `share` of what is attainable at its intensity, with its interval; None without peaks."""
+    """Where a case stands. `share` of what is attainable at its intensity, with its interval; None
+    without peaks.
+    """
 
     row: Row
     intensity: float
@@ -54,7 +58,9 @@ def peaks(run: Mapping[str, Any], dtype: str) -> Peaks | None:
     found = calibration.get("peaks") if isinstance(calibration, dict) else None
     if not isinstance(found, dict):
         return None
-    flops_per_s, bytes_per_s = (number(found, name) for name in (f"gemm_{dtype}_flops_per_s", "copy_bytes_per_s"))
+    flops_per_s, bytes_per_s = (
+        number(found, name) for name in (f"gemm_{dtype}_flops_per_s", "copy_bytes_per_s")
+    )
     if flops_per_s is None or bytes_per_s is None or min(flops_per_s, bytes_per_s) <= 0:
         return None
     return Peaks(flops_per_s=flops_per_s, bytes_per_s=bytes_per_s)
@@ -69,7 +75,15 @@ def places(rows: Sequence[Row], meta: Meta) -> list[Place]:
             known = peaks(meta[row["run"]], row["dtype"])
             achieved = _achieved(row)
             share = _over(achieved, known.attainable(intensity)) if known else None
-            found.append(Place(row=row, intensity=intensity, achieved_flops_per_s=achieved, peaks=known, share=share))
+            found.append(
+                Place(
+                    row=row,
+                    intensity=intensity,
+                    achieved_flops_per_s=achieved,
+                    peaks=known,
+                    share=share,
+                )
+            )
     return found
 
 
@@ -77,8 +91,15 @@ def _achieved(row: Row) -> Interval:
     """The work over the latency and over the bounds of its interval."""
     low, high = row.get("latency_high_ms"), row.get("latency_low_ms")
     bounds = [row["work_flops"] / bound * 1e3 if bound else nan for bound in (low, high)]
-    return Interval(value=row["achieved_flops_per_s"], low=bounds[0], high=bounds[1], units=row.get("processes") or 0)
+    return Interval(
+        value=row["achieved_flops_per_s"],
+        low=bounds[0],
+        high=bounds[1],
+        units=row.get("processes") or 0,
+    )
 
 
 def _over(rate: Interval, limit: float) -> Interval:
-    return Interval(value=rate.value / limit, low=rate.low / limit, high=rate.high / limit, units=rate.units)
+    return Interval(
+        value=rate.value / limit, low=rate.low / limit, high=rate.high / limit, units=rate.units
+    )

@@ -1,16 +1,36 @@
-"""All cases as a table for people: what is equal in all rows is said once, every number has a unit that fits."""
+"""All cases as a table for people: what is equal in all rows is said once, every number has a unit
+that fits.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from ..words import bytes_text, flops_text, number_text, rate_text, time_text
-from .problems import AXES, Row, axis_text, axis_title, problem, value_text
+from ..data.row_groups import AXES, Row, axis_text, axis_title, problem, value_text
+from ..formatting import bytes_text, flops_text, number_text, rate_text, time_text
 
 _NUMBERS: dict[str, Callable[[Any], str]] = {
     **dict.fromkeys(
-        ("latency_ms", "latency_low_ms", "latency_high_ms", "wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), time_text
+        (
+            "latency_ms",
+            "latency_low_ms",
+            "latency_high_ms",
+            "wall_latency_ms",
+            "hot_latency_ms",
+            "graph_latency_ms",
+        ),
+        time_text,
     ),
-    **dict.fromkeys(("input_bytes", "peak_bytes", "predicted_peak_bytes", "output_bytes", "temporary_bytes", "minimal_bytes"), bytes_text),
+    **dict.fromkeys(
+        (
+            "input_bytes",
+            "peak_bytes",
+            "predicted_peak_bytes",
+            "output_bytes",
+            "temporary_bytes",
+            "minimal_bytes",
+        ),
+        bytes_text,
+    ),
     "work_flops": flops_text,
     "achieved_flops_per_s": rate_text,
     "error_ratio": number_text,
@@ -32,10 +52,29 @@ _TITLES = {
     "minimal_bytes": "moves at least",
     "achieved_flops_per_s": "achieved",
 }
-_OUTCOME = ("status", "latency_ms", "latency_low_ms", "latency_high_ms", "peak_bytes", "predicted_peak_bytes", "input_bytes")
+_OUTCOME = (
+    "status",
+    "latency_ms",
+    "latency_low_ms",
+    "latency_high_ms",
+    "peak_bytes",
+    "predicted_peak_bytes",
+    "input_bytes",
+)
 _ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
 _SPLIT = ("output_bytes", "temporary_bytes", "minimal_bytes")
-_COST = ("work_flops", "achieved_flops_per_s", "error_ratio", "kernel", "stop", "processes", "blocks", "samples", "attempt", "reason")
+_COST = (
+    "work_flops",
+    "achieved_flops_per_s",
+    "error_ratio",
+    "kernel",
+    "stop",
+    "processes",
+    "blocks",
+    "samples",
+    "attempt",
+    "reason",
+)
 _KEYS = ("backend", *AXES, *_OUTCOME, *_ON_CUDA, *_SPLIT, *_COST)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 
@@ -46,12 +85,22 @@ def case_key(row: Row) -> str:
 
 
 def readable(rows: list[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
-    """What is equal in all rows, in words; the titles of the columns that differ, and their cells."""
+    """What is equal in all rows, in words; the titles of the columns that differ, and their
+    cells.
+    """
     rows = [row | problem(row) for row in rows]
-    constant = [key for key in _KEYS if key not in _NEVER_CONSTANT and len({row.get(key) for row in rows}) <= 1]
+    constant = [
+        key
+        for key in _KEYS
+        if key not in _NEVER_CONSTANT and len({row.get(key) for row in rows}) <= 1
+    ]
     columns = [key for key in _KEYS if key not in constant]
     same = [text for key in constant if rows and (text := _said(key, rows[0].get(key)))]
-    return same, tuple(map(_title, columns)), [tuple(_cell(key, row.get(key)) for key in columns) for row in rows]
+    return (
+        same,
+        tuple(map(_title, columns)),
+        [tuple(_cell(key, row.get(key)) for key in columns) for row in rows],
+    )
 
 
 def _said(key: str, value: Any) -> str:

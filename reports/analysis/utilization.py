@@ -1,17 +1,21 @@
-"""What a device did while a case ran, from the windows of its row: a value per quantity, with its interval over the windows."""
+"""What a device did while a case ran, from the windows of its row: a value per quantity, with its
+interval over the windows.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 from ...harness.stats import Interval, mean_interval
-from .problems import Row, backends
+from ..data.row_groups import Row, backends
 
 Window = Mapping[str, Any]
 
 
 class Quantity(NamedTuple):
-    """Something that windows tell: its short title, its meaning for a reader, and its value in one window."""
+    """Something that windows tell: its short title, its meaning for a reader, and its value in one
+    window.
+    """
 
     title: str
     meaning: str
@@ -28,21 +32,52 @@ def plainly(name: str) -> Callable[[Window], float | None]:
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "sm_active": Quantity("SMs active", "cycles in which an SM had work, over all cycles of all SMs", plainly("sm_active_ratio")),
-    "sm_occupancy": Quantity("occupancy", "warps resident, over the most that fit", plainly("sm_occupancy_ratio")),
-    "any_tensor": Quantity("tensor cores", "cycles in which a tensor core worked", plainly("any_tensor_ratio")),
-    "dram": Quantity("memory bandwidth", "of the device memory's highest bandwidth", plainly("dram_bandwidth_ratio")),
-    "busy": Quantity("kernels run", "time in which at least one kernel ran, however small", plainly("kernel_busy_ratio")),
-    "host": Quantity("threads busy", "CPU time of the process, over the time of its threads", plainly("host_cpu_ratio")),
+    "sm_active": Quantity(
+        "SMs active",
+        "cycles in which an SM had work, over all cycles of all SMs",
+        plainly("sm_active_ratio"),
+    ),
+    "sm_occupancy": Quantity(
+        "occupancy", "warps resident, over the most that fit", plainly("sm_occupancy_ratio")
+    ),
+    "any_tensor": Quantity(
+        "tensor cores", "cycles in which a tensor core worked", plainly("any_tensor_ratio")
+    ),
+    "dram": Quantity(
+        "memory bandwidth",
+        "of the device memory's highest bandwidth",
+        plainly("dram_bandwidth_ratio"),
+    ),
+    "busy": Quantity(
+        "kernels run",
+        "time in which at least one kernel ran, however small",
+        plainly("kernel_busy_ratio"),
+    ),
+    "host": Quantity(
+        "threads busy",
+        "CPU time of the process, over the time of its threads",
+        plainly("host_cpu_ratio"),
+    ),
     "power": Quantity("power", "mean of the whole board", plainly("power_w"), "W"),
     "energy": Quantity("energy per call", "of the whole board", per_call("energy_j"), "J"),
-    "clock": Quantity("SM clock", "at the end of the windows, under load", plainly("sm_clock_mhz"), "MHz"),
-    "temperature": Quantity("temperature", "at the end of the windows", plainly("temperature_c"), "°C"),
-    "rate": Quantity("calls per second", "in the steady loop", lambda window: window["calls"] / window["window_s"], ""),
+    "clock": Quantity(
+        "SM clock", "at the end of the windows, under load", plainly("sm_clock_mhz"), "MHz"
+    ),
+    "temperature": Quantity(
+        "temperature", "at the end of the windows", plainly("temperature_c"), "°C"
+    ),
+    "rate": Quantity(
+        "calls per second",
+        "in the steady loop",
+        lambda window: window["calls"] / window["window_s"],
+        "",
+    ),
 }
 NAMED = {"gpm": "sm_active", "busy": "busy", "host": "host"}
 """The quantity that a tier is named after; tier derived has none in its windows."""
-STATED_RATIO = 1.2  # of the highest to the lowest share, from which a difference is worth a sentence
+STATED_RATIO = (
+    1.2  # of the highest to the lowest share, from which a difference is worth a sentence
+)
 
 
 def windows(row: Row, way: str = "eager") -> list[Window]:
@@ -76,7 +111,9 @@ def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def finding(rows: list[Row]) -> str:
-    """Who keeps the device busiest, and what a call costs in energy, in a sentence; "" where no two can be compared."""
+    """Who keeps the device busiest, and what a call costs in energy, in a sentence; "" where no two
+    can be compared.
+    """
     parts = []
     tiers = {row.get("utilization_tier") for row in rows}
     name = NAMED.get(next(iter(tiers)) or "") if len(tiers) == 1 else None
@@ -84,10 +121,17 @@ def finding(rows: list[Row]) -> str:
         parts += _extremes(rows, name, "{high} keeps {title} {most}, {low} {least}")
     energy = {row["backend"]: found for row in rows if (found := seen(row, "energy")) is not None}
     if len(backends(rows)) > 1 and len(energy) > 1:
-        high, low = max(energy, key=lambda b: energy[b].value), min(energy, key=lambda b: energy[b].value)
+        high, low = (
+            max(energy, key=lambda b: energy[b].value),
+            min(energy, key=lambda b: energy[b].value),
+        )
         ratio = energy[high].value / energy[low].value
         alike = f"a call takes {energy[low].value:.3g} J or little more with each"
-        parts.append(alike if ratio < STATED_RATIO else f"a call of {high} takes {ratio:.2g} times the energy of one of {low}")
+        parts.append(
+            alike
+            if ratio < STATED_RATIO
+            else f"a call of {high} takes {ratio:.2g} times the energy of one of {low}"
+        )
     return "; ".join(parts)
 
 
@@ -96,11 +140,23 @@ def _extremes(rows: list[Row], name: str, words: str) -> list[str]:
     if len(shares) < 2:
         return []
     high, low = max(shares, key=lambda b: shares[b]), min(shares, key=lambda b: shares[b])
-    title = {"sm_active": "the SMs active for", "busy": "some kernel running for", "host": "the host's threads busy for"}[name]
+    title = {
+        "sm_active": "the SMs active for",
+        "busy": "some kernel running for",
+        "host": "the host's threads busy for",
+    }[name]
     if shares[high] < STATED_RATIO * shares[low]:
         span = list(dict.fromkeys((f"{shares[low]:.0%}", f"{shares[high]:.0%}")))
         return [f"all keep {title} {' to '.join(span)} of the time"]
-    return [words.format(high=high, low=low, title=title, most=f"{shares[high]:.0%} of the time", least=f"{shares[low]:.0%}")]
+    return [
+        words.format(
+            high=high,
+            low=low,
+            title=title,
+            most=f"{shares[high]:.0%} of the time",
+            least=f"{shares[low]:.0%}",
+        )
+    ]
 
 
 def half_width(interval: Interval) -> float:

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
-from ..words import list_text
-from .problems import Group, axis_text, backends
+from ..data.row_groups import Group, axis_text, backends
+from ..formatting import list_text
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """`longest`: the longest N that ran. `first_out`: the shortest N that ran out of memory; `tried` where that was seen, not predicted."""
+    """`longest`: the longest N that ran. `first_out`: the shortest N that ran out of memory;
+    `tried` where that was seen, not predicted.
+    """
 
     backend: str
     longest: int | None
@@ -38,9 +40,16 @@ def _end(group: Group, backend: str) -> End:
 
 def finding(found: list[End]) -> str:
     """One sentence: who hits the wall where, and who goes on."""
-    hit = sorted((end for end in found if end.first_out is not None), key=lambda end: end.first_out or 0)
-    parts = [_hit_text(first, alike, again=place > 0) for place, (first, alike) in enumerate(_alike(hit))]
-    free = sorted((end for end in found if end.first_out is None and end.longest is not None), key=lambda end: -(end.longest or 0))
+    hit = sorted(
+        (end for end in found if end.first_out is not None), key=lambda end: end.first_out or 0
+    )
+    parts = [
+        _hit_text(first, alike, again=place > 0) for place, (first, alike) in enumerate(_alike(hit))
+    ]
+    free = sorted(
+        (end for end in found if end.first_out is None and end.longest is not None),
+        key=lambda end: -(end.longest or 0),
+    )
     for place, (first, alike) in enumerate(_alike(free)):
         one, longest = len(alike) == 1, first.longest or 0
         if place or (hit and longest < (hit[-1].first_out or 0)):
@@ -58,10 +67,15 @@ def _alike(ends: list[End]) -> list[tuple[End, list[str]]]:
     """Backends that end alike are told of together."""
     alike: dict[tuple[int | None, bool, int | None], list[End]] = {}
     for end in ends:
-        alike.setdefault((end.first_out, end.tried, end.longest if end.first_out is None else None), []).append(end)
+        alike.setdefault(
+            (end.first_out, end.tried, end.longest if end.first_out is None else None), []
+        ).append(end)
     return [(members[0], [end.backend for end in members]) for members in alike.values()]
 
 
 def _hit_text(end: End, names: list[str], *, again: bool) -> str:
     verb = "" if again else " runs out of memory" if len(names) == 1 else " run out of memory"
-    return f"{list_text(names)}{verb} at {axis_text('seq_len', end.first_out)}{'' if end.tried else ' (predicted)'}"
+    return (
+        f"{list_text(names)}{verb} at"
+        f" {axis_text('seq_len', end.first_out)}{'' if end.tried else ' (predicted)'}"
+    )

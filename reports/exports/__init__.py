@@ -1,6 +1,8 @@
-"""Runs as files for other programs: every module of this folder whose name does not begin with an underscore is a format.
+"""Runs as files for other programs: every module of this folder whose name does not begin with an
+underscore is a format.
 
-`pytest_benchmark.py` is the format pytest-benchmark. docs/exports.md says what each holds, and where its rows that are not ok are.
+`pytest_benchmark.py` is the format pytest-benchmark. docs/exports.md says what each holds, and
+where its rows that are not ok are.
 """
 
 from collections.abc import Sequence
@@ -10,8 +12,8 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from ..read import Run, read_run
-from ..words import list_text
+from ..data.read import Run, read_run
+from ..formatting import list_text
 
 
 class NotExportable(ValueError):
@@ -41,7 +43,11 @@ class Format(Protocol):
 
 def names() -> list[str]:
     """All formats; nothing of theirs is imported."""
-    return sorted(module.name.replace("_", "-") for module in iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(
+        module.name.replace("_", "-")
+        for module in iter_modules(__path__)
+        if not module.name.startswith("_")
+    )
 
 
 def load(name: str) -> Format:
@@ -56,4 +62,7 @@ def export(run: str | Path | Sequence[str | Path], name: str) -> Exported:
     form = load(name)
     runs = [read_run(path) for path in ([run] if isinstance(run, str | Path) else run)]
     done = form.export(runs)
-    return Exported(content=done.content, notes=(*(f"{one.meta['run']}: {note}" for one in runs for note in one.notes), *done.notes))
+    return Exported(
+        content=done.content,
+        notes=(*(f"{one.meta['run']}: {note}" for one in runs for note in one.notes), *done.notes),
+    )

@@ -1,13 +1,15 @@
-"""What a format takes that holds speeds only: the cases that have one, a name for each that is stable over runs, and who is left out."""
+"""What a format takes that holds speeds only: the cases that have one, a name for each that is
+stable over runs, and who is left out.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..analysis.problems import Row, records
-from ..load import frame
-from ..read import Document, Run
-from ..words import STATUS_WORDS, list_text, plural, visible
+from ..data.load import frame
+from ..data.read import Document, Run
+from ..data.row_groups import Row, records
+from ..formatting import STATUS_WORDS, list_text, plural, visible
 from . import NotExportable
 
 
@@ -32,12 +34,15 @@ class Silent:
 
 
 def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Silent]]:
-    """Every case of the runs, as one or the other. Raises NotExportable where two runs would have the same names, or none has a speed."""
+    """Every case of the runs, as one or the other. Raises NotExportable where two runs would have
+    the same names, or none has a speed.
+    """
     scenarios = [visible(str(run.meta["scenario"].get("name", ""))) for run in runs]
     twice = [name for name, count in Counter(scenarios).items() if count > 1]
     if twice:
         raise NotExportable(
-            f"two runs of the scenario {twice[0]}: their cases would have the same names; export each into a file of its own"
+            f"two runs of the scenario {twice[0]}: their cases would have the same names; export"
+            " each into a file of its own"
         )
     timed: list[Timed] = []
     silent: list[Silent] = []
@@ -48,9 +53,13 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Silent]]:
                 timed.append(Timed(scenario=scenario, case=case, meta=run.meta, row=row))
             else:
                 why = row["reason"] or "latency was not measured"
-                silent.append(Silent(scenario=scenario, case=case, status=row["status"], reason=visible(why)))
+                silent.append(
+                    Silent(scenario=scenario, case=case, status=row["status"], reason=visible(why))
+                )
     if not timed:
-        raise NotExportable(f"no case has a latency; {list_text(list(left_out(silent))) or 'nothing was measured'}")
+        raise NotExportable(
+            f"no case has a latency; {list_text(list(left_out(silent))) or 'nothing was measured'}"
+        )
     return timed, silent
 
 
@@ -59,4 +68,7 @@ def left_out(silent: Sequence[Silent]) -> Iterator[str]:
     if silent:
         counted = Counter(STATUS_WORDS.get(one.status, one.status) for one in silent)
         each = list_text([f"{count} {status}" for status, count in counted.items()])
-        yield f"{plural(len(silent), 'case')} without a latency left out ({each}); csv and json have them, with their reasons"
+        yield (
+            f"{plural(len(silent), 'case')} without a latency left out ({each}); csv and json have"
+            " them, with their reasons"
+        )

@@ -1,11 +1,13 @@
-"""The tidy table that csv, json, md and parquet share: one row per planned case, with status and reason; `run` where there are several."""
+"""The tidy table that csv, json, md and parquet share: one row per planned case, with status and
+reason; `run` where there are several.
+"""
 
 from collections.abc import Sequence
 
 import pandas as pd
 
-from ..load import NESTED_COLUMNS, frame
-from ..read import Run
+from ..data.load import NESTED_COLUMNS, frame
+from ..data.read import Run
 
 
 def tidy(runs: Sequence[Run]) -> pd.DataFrame:

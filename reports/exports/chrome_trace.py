@@ -1,7 +1,7 @@
 """A run over time in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
 
-Each run is a process of the trace. Its threads hold the blocks of one worker each, walls and studies, and what ran under the sampler; its
-counters are what the sampler saw.
+Each run is a process of the trace. Its threads hold the blocks of one worker each, walls and
+studies, and what ran under the sampler; its counters are what the sampler saw.
 """
 
 import json
@@ -11,17 +11,19 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-from ..analysis.context import device_name
-from ..analysis.side import NOT_REACHED
 from ..analysis.timeline import GAP_PERIODS, QUANTITIES
-from ..read import Document, Run
-from ..telemetry import telemetry
-from ..words import plural, visible
+from ..comparison.case_samples import NOT_REACHED
+from ..data.context import device_name
+from ..data.read import Document, Run
+from ..data.telemetry import telemetry
+from ..formatting import plural, visible
 from . import Exported
 
 MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"
 CASES, BESIDE, WINDOWS, FIRST_WORKER = 1, 2, 3, 10
-"""Threads: where cases start, walls and studies, what ran while the device was sampled, blocks of the first worker."""
+"""Threads: where cases start, walls and studies, what ran while the device was sampled, blocks of
+the first worker.
+"""
 US_PER_S = 1e6
 
 Event = dict[str, Any]
@@ -34,7 +36,9 @@ def export(runs: Sequence[Run]) -> Exported:
     events: list[Event] = []
     notes: list[str] = []
     for pid, run, found in parts:
-        events += [{**name, "pid": pid, "ts": 0} for name in _names(run, {event["tid"] for event in found})]
+        events += [
+            {**name, "pid": pid, "ts": 0} for name in _names(run, {event["tid"] for event in found})
+        ]
         moved = [_moved(event, pid, zero_s) for event in found]
         events += sorted(moved, key=lambda event: (event["ts"], -event.get("dur", 0)))
         notes += _not_drawn(run)
@@ -53,10 +57,22 @@ def _moved(event: Event, pid: int, zero_s: float) -> Event:
 
 def _names(run: Run, threads: set[int]) -> Iterator[Event]:
     """Metadata: what the process and its threads are called, and in which order they stand."""
-    known = {CASES: "cases, where each began", BESIDE: "walls and studies", WINDOWS: "while the device was sampled"}
-    yield _metadata("process_name", 0, {"name": f"{visible(str(run.meta['run']))}, {visible(device_name(run.meta))}"})
+    known = {
+        CASES: "cases, where each began",
+        BESIDE: "walls and studies",
+        WINDOWS: "while the device was sampled",
+    }
+    yield _metadata(
+        "process_name",
+        0,
+        {"name": f"{visible(str(run.meta['run']))}, {visible(device_name(run.meta))}"},
+    )
     for tid in sorted(threads - {0}):
-        yield _metadata("thread_name", tid, {"name": known.get(tid) or f"worker {tid - FIRST_WORKER + 1}: blocks"})
+        yield _metadata(
+            "thread_name",
+            tid,
+            {"name": known.get(tid) or f"worker {tid - FIRST_WORKER + 1}: blocks"},
+        )
         yield _metadata("thread_sort_index", tid, {"sort_index": tid})
 
 
@@ -70,20 +86,36 @@ def _events(run: Run) -> Iterator[Event]:
         yield from _case(row)
     for one in (*run.walls, *run.studies):
         if (began_s := _unix_s(one.get("started_utc"))) is not None:
-            yield {**_slice(one, BESIDE, began_s, one.get("spent_s") or 0.0), "cat": one["kind"], "args": _told(one)}
+            yield {
+                **_slice(one, BESIDE, began_s, one.get("spent_s") or 0.0),
+                "cat": one["kind"],
+                "args": _told(one),
+            }
     yield from _sampled(run)
 
 
 def _case(row: Document) -> Iterator[Event]:
-    """Where the case began, as an instant, for its phases took turns with those of its group, untimed; then its blocks."""
+    """Where the case began, as an instant, for its phases took turns with those of its group,
+    untimed; then its blocks.
+    """
     if (began_s := _unix_s(row.get("started_utc"))) is not None:
         args = {**_told(row), "spent_s": row.get("spent_s"), "peak_bytes": row.get("peak_bytes")}
         name = _name(row) if row["status"] == "ok" else f"{row['status']}: {_name(row)}"
-        yield {"name": name, "cat": row["status"], "ph": "i", "s": "t", "ts": began_s, "tid": CASES, "args": args}
+        yield {
+            "name": name,
+            "cat": row["status"],
+            "ph": "i",
+            "s": "t",
+            "ts": began_s,
+            "tid": CASES,
+            "args": args,
+        }
     for process, blocks in enumerate(row.get("conditions") or []):
         for number, block in enumerate(blocks):
             if "started_unix_s" in block and block.get("wall_s", -1) >= 0:
-                event = _slice(row, FIRST_WORKER + process, block["started_unix_s"], block["wall_s"])
+                event = _slice(
+                    row, FIRST_WORKER + process, block["started_unix_s"], block["wall_s"]
+                )
                 yield {**event, "cat": visible(row["backend"]), "args": {"block": number, **block}}
 
 
@@ -93,7 +125,9 @@ def _sampled(run: Run) -> Iterator[Event]:
     if not len(samples):
         return
     table = samples.astype(object).where(samples.notna(), None).to_dict("records")
-    moments = [(began_s, sample) for sample in table if (began_s := _unix_s(sample["utc"])) is not None]
+    moments = [
+        (began_s, sample) for sample in table if (began_s := _unix_s(sample["utc"])) is not None
+    ]
     period_s = samples.attrs["period_s"] or inf
     stretch, last_s = 0, -inf
     numbered = []
@@ -103,10 +137,24 @@ def _sampled(run: Run) -> Iterator[Event]:
         numbered.append(((stretch, sample["what"]), moment_s))
         for quantity in QUANTITIES.get(sample["kind"], ()):
             if (value := sample[quantity.column]) is not None:
-                yield {"name": quantity.column, "ph": "C", "ts": moment_s, "tid": 0, "args": {quantity.column: value}}
+                yield {
+                    "name": quantity.column,
+                    "ph": "C",
+                    "ts": moment_s,
+                    "tid": 0,
+                    "args": {quantity.column: value},
+                }
     for (_, what), group in groupby(numbered, key=lambda pair: pair[0]):
         times = [moment_s for _, moment_s in group]
-        yield {"name": visible(what), "cat": "sampled", "ph": "X", "ts": times[0], "dur": times[-1] - times[0], "tid": WINDOWS, "args": {}}
+        yield {
+            "name": visible(what),
+            "cat": "sampled",
+            "ph": "X",
+            "ts": times[0],
+            "dur": times[-1] - times[0],
+            "tid": WINDOWS,
+            "args": {},
+        }
 
 
 def _slice(one: Document, tid: int, began_s: float, dur_s: float) -> Event:
@@ -119,7 +167,11 @@ def _name(one: Document) -> str:
 
 def _told(one: Document) -> dict[str, Any]:
     """How it ended."""
-    return {"status": one["status"], "reason": visible(one["reason"]), "attempt": one.get("attempt")}
+    return {
+        "status": one["status"],
+        "reason": visible(one["reason"]),
+        "attempt": one.get("attempt"),
+    }
 
 
 def _unix_s(stamp: Any) -> float | None:
@@ -132,14 +184,33 @@ def _unix_s(stamp: Any) -> float | None:
 def _never_started(run: Run) -> list[dict[str, Any]]:
     """Cases without a moment to be drawn at, such as those that are predicted not to fit."""
     found = [row for row in run.rows if _unix_s(row.get("started_utc")) is None]
-    missing = [{"case": case["case"], "status": NOT_REACHED, "reason": "planned; the run ended before it started"} for case in run.missing]
-    return [{"case": row["case"], "status": row["status"], "reason": row["reason"]} for row in found] + missing
+    missing = [
+        {
+            "case": case["case"],
+            "status": NOT_REACHED,
+            "reason": "planned; the run ended before it started",
+        }
+        for case in run.missing
+    ]
+    return [
+        {"case": row["case"], "status": row["status"], "reason": row["reason"]} for row in found
+    ] + missing
 
 
 def _not_drawn(run: Run) -> Iterator[str]:
     if never := len(_never_started(run)):
-        yield f"{run.meta['run']}: {plural(never, 'case')} never started; the trace lists them under otherData, with their reasons"
-    blocks = [block for row in run.rows for process in row.get("conditions") or [] for block in process]
-    timeless = any(row.get("block_ms") for row in run.rows) and not any("started_unix_s" in block for block in blocks)
+        yield (
+            f"{run.meta['run']}: {plural(never, 'case')} never started; the trace lists them under"
+            " otherData, with their reasons"
+        )
+    blocks = [
+        block for row in run.rows for process in row.get("conditions") or [] for block in process
+    ]
+    timeless = any(row.get("block_ms") for row in run.rows) and not any(
+        "started_unix_s" in block for block in blocks
+    )
     if timeless:
-        yield f"{run.meta['run']}: measured before attnbench kept when a block began; no block is in the trace"
+        yield (
+            f"{run.meta['run']}: measured before attnbench kept when a block began; no block is in"
+            " the trace"
+        )

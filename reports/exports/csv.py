@@ -1,4 +1,6 @@
-"""Comma-separated values, for spreadsheets: a cell that would be taken for a formula is made text."""
+"""Comma-separated values, for spreadsheets: a cell that would be taken for a formula is
+made text.
+"""
 
 import csv
 import re
@@ -6,9 +8,9 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
-from ..analysis.problems import records
-from ..read import Run
-from ..words import visible
+from ..data.read import Run
+from ..data.row_groups import records
+from ..formatting import visible
 from . import Exported
 from ._tidy import tidy
 
@@ -30,4 +32,6 @@ def _cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     # A spreadsheet takes a cell that begins so for a formula; a quote in front makes it text.
-    return f"'{visible(value)}" if re.match(r"\s*[=+\-@＝＋－＠]|[\t\r\n]", value) else visible(value)
+    return (
+        f"'{visible(value)}" if re.match(r"\s*[=+\-@＝＋－＠]|[\t\r\n]", value) else visible(value)
+    )

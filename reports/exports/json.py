@@ -3,8 +3,8 @@
 import json
 from collections.abc import Sequence
 
-from ..analysis.problems import records
-from ..read import Run
+from ..data.read import Run
+from ..data.row_groups import records
 from . import Exported
 from ._tidy import tidy
 

@@ -1,12 +1,14 @@
-"""One table in Markdown, short enough for a comment on GitHub; `attnbench report --format md` has the answers too."""
+"""One table in Markdown, short enough for a comment on GitHub; `attnbench report --format md` has
+the answers too.
+"""
 
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ..analysis.problems import records
 from ..analysis.rows import readable
-from ..read import Run
-from ..words import markdown_cell, plural
+from ..data.read import Run
+from ..data.row_groups import records
+from ..formatting import markdown_cell, plural
 from . import Exported
 from ._tidy import tidy
 
@@ -21,9 +23,15 @@ def export(runs: Sequence[Run]) -> Exported:
     lines = [_line(row) for row in cells]
     room = MOST_CHARACTERS - len(said) - sum(map(len, head))
     fitting = sum(size <= room for size in accumulate(len(line) + 1 for line in lines))
-    left_out = f"{plural(len(lines) - fitting, 'more row')} left out: a comment on GitHub holds no more; csv and json have all"
+    left_out = (
+        f"{plural(len(lines) - fitting, 'more row')} left out: a comment on GitHub holds no more;"
+        " csv and json have all"
+    )
     more = f"\n_{left_out}._\n" if fitting < len(lines) else ""
-    return Exported(content=said + "\n".join([*head, *lines[:fitting]]) + "\n" + more, notes=(left_out,) if more else ())
+    return Exported(
+        content=said + "\n".join([*head, *lines[:fitting]]) + "\n" + more,
+        notes=(left_out,) if more else (),
+    )
 
 
 def _line(cells: Sequence[str], *, escape: bool = True) -> str:

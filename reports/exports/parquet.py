@@ -1,4 +1,6 @@
-"""Apache Parquet, for pandas, DuckDB and the like: the tidy table with its types, and the raw samples as nested lists."""
+"""Apache Parquet, for pandas, DuckDB and the like: the tidy table with its types, and the raw
+samples as nested lists.
+"""
 
 import json
 from collections.abc import Sequence
@@ -6,9 +8,9 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-from ..load import frame, told
-from ..read import Run
-from ..row_fields import SAMPLES
+from ..data.load import frame, told
+from ..data.read import Run
+from ..data.row_fields import SAMPLES
 from . import Exported, PackageMissing
 from ._tidy import tidy
 
@@ -19,16 +21,25 @@ METADATA = b"attnbench"
 def export(runs: Sequence[Run]) -> Exported:
     """The file's metadata says under `attnbench` what the runs were, as run.json does."""
     if find_spec("pyarrow") is None:
-        raise PackageMissing("parquet needs pyarrow, which is not installed: pip install 'attnbench[parquet]'")
+        raise PackageMissing(
+            "parquet needs pyarrow, which is not installed: pip install 'attnbench[parquet]'"
+        )
     import pyarrow as pa
     import pyarrow.parquet
 
     table = tidy(runs)
-    arrays = {name: pa.array(map(_encodable, table[name].tolist()), _type(str(table[name].dtype))) for name in map(str, table.columns)}
+    arrays = {
+        name: pa.array(map(_encodable, table[name].tolist()), _type(str(table[name].dtype)))
+        for name in map(str, table.columns)
+    }
     samples = pa.list_(pa.list_(pa.list_(pa.float64())))
-    arrays |= {str(name): pa.array(column.tolist(), samples) for name, column in frame(runs)[list(SAMPLES)].items()}
+    arrays |= {
+        str(name): pa.array(column.tolist(), samples)
+        for name, column in frame(runs)[list(SAMPLES)].items()
+    }
     facts = {
-        name: {key: meta.get(key) for key in ("schema", "started_utc", "scenario", "environment")} for name, meta in told(runs).items()
+        name: {key: meta.get(key) for key in ("schema", "started_utc", "scenario", "environment")}
+        for name, meta in told(runs).items()
     }
     written = pa.table(arrays).replace_schema_metadata({METADATA: json.dumps(facts).encode()})
     file = BytesIO()
@@ -40,11 +51,18 @@ def _type(kind: str) -> Any:
     """The Arrow type of a column of the table; None: by its values, which a probe gave."""
     import pyarrow as pa
 
-    return {"string": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "boolean": pa.bool_()}.get(kind)
+    return {
+        "string": pa.string(),
+        "Int64": pa.int64(),
+        "float64": pa.float64(),
+        "boolean": pa.bool_(),
+    }.get(kind)
 
 
 def _encodable(value: Any) -> Any:
-    """Missing is null; half a surrogate pair, which JSON may hold and UTF-8 may not, is spelled out."""
+    """Missing is null; half a surrogate pair, which JSON may hold and UTF-8 may not, is spelled
+    out.
+    """
     import pandas as pd
 
     if isinstance(value, str):

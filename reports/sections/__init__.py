@@ -1,4 +1,6 @@
-"""The sections of a report: every module of this folder whose name does not begin with an underscore."""
+"""The sections of a report: every module of this folder whose name does not begin with an
+underscore.
+"""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -7,15 +9,16 @@ from typing import Protocol, cast
 
 import pandas as pd
 
-from ..analysis.context import Meta
-from ..blocks import Block
+from ..data.context import Meta
+from ..elements import Block
 
 
 class Section(Protocol):
-    """`NEEDS` are columns without which the section has nothing to say; `ORDER` is its place on the page.
+    """`NEEDS` are columns without which the section has nothing to say; `ORDER` is its place on the
+    page.
 
-    Optional `ABOUT`: what it speaks of, "cases" (with walls and studies, as most do), "kernels" or both; it is left out where the runs
-    have none of that.
+    Optional `ABOUT`: what it speaks of, "cases" (with walls and studies, as most do), "kernels" or
+    both; it is left out where the runs have none of that.
     """
 
     __name__: str

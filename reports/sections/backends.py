@@ -1,15 +1,25 @@
-"""Speed-up of every backend against the scenario's baseline, problem by problem, with intervals; paired where blocks were shared."""
+"""Speed-up of every backend against the scenario's baseline, problem by problem, with intervals;
+paired where blocks were shared.
+"""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.context import Meta, caption
-from ..analysis.problems import Group, axis_title, backends, groups, records, value_text, varying_axes
 from ..analysis.rows import case_key
 from ..analysis.speedup import SpeedUp, baseline, finding, speed_ups
-from ..blocks import Block, Figure, Panel, Series, Table, Text
-from ..words import STATUS_WORDS, count_text, number_text, plural
+from ..data.context import Meta, caption
+from ..data.row_groups import (
+    Group,
+    axis_title,
+    backends,
+    groups,
+    records,
+    value_text,
+    varying_axes,
+)
+from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..formatting import STATUS_WORDS, count_text, number_text, plural
 
 TITLE = "Speed-up"
 ORDER = 38
@@ -21,35 +31,70 @@ MOST_TABLE_ROWS = 200
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     if len(backends(rows)) < 2:
-        yield Text(text="There is one backend, and nothing to compare it with." if rows else "The plan has no case.", kind="note")
+        yield Text(
+            text=(
+                "There is one backend, and nothing to compare it with."
+                if rows
+                else "The plan has no case."
+            ),
+            kind="note",
+        )
         return
-    compared = [(group, base) for group in groups(rows, "seq_len") if (base := baseline(meta[group.problem["run"]], group.rows))]
-    known = [(group, base) for group, base in compared if any(one.ratio is not None for one in speed_ups(group.rows, base))]
+    compared = [
+        (group, base)
+        for group in groups(rows, "seq_len")
+        if (base := baseline(meta[group.problem["run"]], group.rows))
+    ]
+    known = [
+        (group, base)
+        for group, base in compared
+        if any(one.ratio is not None for one in speed_ups(group.rows, base))
+    ]
     if not known:
-        yield Text(text="Nothing can be compared: on no problem do the baseline and another backend have a latency.", kind="note")
+        yield Text(
+            text=(
+                "Nothing can be compared: on no problem do the baseline and another backend have a"
+                " latency."
+            ),
+            kind="note",
+        )
         return
     yield Text(
-        text="Speed-up is the baseline's time over a backend's: above 1 the backend is faster. Both on the same problem; block by block "
-        "where both were measured in the same blocks, else marked as unpaired. Intervals are at 95 %.",
+        text=(
+            "Speed-up is the baseline's time over a backend's: above 1 the backend is faster. Both"
+            " on the same problem; block by block where both were measured in the same blocks, else"
+            " marked as unpaired. Intervals are at 95 %."
+        ),
         kind="note",
     )
-    over_n = [(group, base) for group, base in known if len({row["seq_len"] for row in group.rows}) > 1]
+    over_n = [
+        (group, base) for group, base in known if len({row["seq_len"] for row in group.rows}) > 1
+    ]
     for group, base in over_n[:MOST_FIGURES]:
         yield _figure(group, base, meta)
     if left := over_n[MOST_FIGURES:]:
-        yield Text(text=f"{plural(len(left), 'more problem')} not drawn; the table has them all.", kind="note")
+        yield Text(
+            text=f"{plural(len(left), 'more problem')} not drawn; the table has them all.",
+            kind="note",
+        )
     if len(over_n) != len(known) or left:
         yield from _all(known)
 
 
 def _figure(group: Group, base: str, meta: Meta) -> Figure:
     found = speed_ups(group.rows, base)
-    series = [_series(name, [one for one in found if one.row["backend"] == name]) for name in backends(one.row for one in found)]
+    series = [
+        _series(name, [one for one in found if one.row["backend"] == name])
+        for name in backends(one.row for one in found)
+    ]
     return Figure(
         title=group.said(finding(group, base)),
         caption=f"{caption(group.problem, meta)} · baseline {base}",
-        description=f"Speed-up against {base} over the sequence length N, both logarithmic, one line per backend, with 95 % intervals as "
-        f"bars. The dotted line is {base} itself; points above it are faster. The table below has every number.",
+        description=(
+            f"Speed-up against {base} over the sequence length N, both logarithmic, one line per"
+            f" backend, with 95 % intervals as bars. The dotted line is {base} itself; points above"
+            " it are faster. The table below has every number."
+        ),
         panels=(
             Panel(
                 x_label="sequence length N (1k = 1024)",
@@ -64,7 +109,14 @@ def _figure(group: Group, base: str, meta: Meta) -> Figure:
 
 
 def _series(backend: str, found: list[SpeedUp]) -> Series:
-    known = sorted(((one.row["seq_len"], one.ratio, case_key(one.row)) for one in found if one.ratio is not None), key=lambda one: one[0])
+    known = sorted(
+        (
+            (one.row["seq_len"], one.ratio, case_key(one.row))
+            for one in found
+            if one.ratio is not None
+        ),
+        key=lambda one: one[0],
+    )
     return Series(
         backend=backend,
         kind="measured",
@@ -80,29 +132,57 @@ def _table(group: Group, base: str, found: list[SpeedUp]) -> Table:
     names = backends(one.row for one in found)
     by_place = {(one.row["seq_len"], one.row["backend"]): one for one in found}
     lengths = sorted({one.row["seq_len"] for one in found})
-    lines = [(count_text(n), *(_cell(by_place[n, name]) if (n, name) in by_place else "" for name in names)) for n in lengths]
+    lines = [
+        (
+            count_text(n),
+            *(_cell(by_place[n, name]) if (n, name) in by_place else "" for name in names),
+        )
+        for n in lengths
+    ]
     return Table(title=f"Speed-up against {base}", columns=("N", *names), rows=tuple(lines))
 
 
 def _all(compared: list[tuple[Group, str]]) -> Iterator[Block]:
     """Every problem, whatever is drawn."""
     problems = [
-        (alone, base) for group, base in compared for alone in groups(group.rows, None) if any(row["backend"] == base for row in alone.rows)
+        (alone, base)
+        for group, base in compared
+        for alone in groups(group.rows, None)
+        if any(row["backend"] == base for row in alone.rows)
     ]
     axes = varying_axes([alone.problem for alone, _ in problems]) or ["seq_len"]
     names = backends(row for alone, _ in problems for row in alone.rows)
     lines = []
     for alone, base in problems[:MOST_TABLE_ROWS]:
-        cells = {one.row["backend"]: _cell(one) for one in speed_ups(alone.rows, base)} | {base: "baseline"}
-        lines.append((*(value_text(axis, alone.problem[axis]) for axis in axes), *(cells.get(name, "") for name in names)))
-    yield Table(title="Speed-up per problem", columns=(*map(axis_title, axes), *names), rows=tuple(lines), folded=True)
+        cells = {one.row["backend"]: _cell(one) for one in speed_ups(alone.rows, base)} | {
+            base: "baseline"
+        }
+        lines.append(
+            (
+                *(value_text(axis, alone.problem[axis]) for axis in axes),
+                *(cells.get(name, "") for name in names),
+            )
+        )
+    yield Table(
+        title="Speed-up per problem",
+        columns=(*map(axis_title, axes), *names),
+        rows=tuple(lines),
+        folded=True,
+    )
     if len(problems) > MOST_TABLE_ROWS:
-        yield Text(text=f"{len(problems) - MOST_TABLE_ROWS} more problems are not in this table.", kind="note")
+        yield Text(
+            text=f"{len(problems) - MOST_TABLE_ROWS} more problems are not in this table.",
+            kind="note",
+        )
 
 
 def _cell(one: SpeedUp) -> str:
     if one.ratio is None:
         at_fault = one.row if one.row["status"] != "ok" else one.base
         return STATUS_WORDS[at_fault["status"]] if at_fault["status"] != "ok" else "not timed"
-    between = f" ({number_text(one.ratio.low)} to {number_text(one.ratio.high)})" if number_text(one.ratio.low) else ""
+    between = (
+        f" ({number_text(one.ratio.low)} to {number_text(one.ratio.high)})"
+        if number_text(one.ratio.low)
+        else ""
+    )
     return f"{number_text(one.ratio.value)}{between}{'' if one.ratio.paired else ', unpaired'}"

@@ -6,11 +6,11 @@ from math import isfinite
 import pandas as pd
 
 from ...harness.stats import Interval
-from ..analysis.context import Meta, caption
 from ..analysis.energy import Cost, costs, reasons
-from ..analysis.problems import Group, axis_text, groups, records
-from ..blocks import Block, Table, Text
-from ..words import count_text, number_text, plural
+from ..data.context import Meta, caption
+from ..data.row_groups import Group, axis_text, groups, records
+from ..elements import Block, Table, Text
+from ..formatting import count_text, number_text, plural
 
 TITLE = "Energy"
 ORDER = 47
@@ -23,25 +23,41 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     found = costs(rows, meta)
     if not found:
-        why = "; ".join(reasons(rows)) or "no case was watched; a scenario asks for it with measure: [latency, memory, energy]"
+        why = (
+            "; ".join(reasons(rows))
+            or "no case was watched; a scenario asks for it with measure: [latency, memory, energy]"
+        )
         yield Text(text=f"No energy was measured: {why}.", kind="note")
         return
     yield Text(
-        text="Energy of the whole board during windows of the steady loop, over the calls in them; a token is one position of one "
-        "sequence. Intervals are over windows; one window has none. Ratios are to the scenario's baseline, or to the first backend where "
-        "that has no energy.",
+        text=(
+            "Energy of the whole board during windows of the steady loop, over the calls in them; a"
+            " token is one position of one sequence. Intervals are over windows; one window has"
+            " none. Ratios are to the scenario's baseline, or to the first backend where that has"
+            " no energy."
+        ),
         kind="note",
     )
-    by_case = {(cost.row["run"], cost.row["case"]): cost for _, members in found for cost in members}
+    by_case = {
+        (cost.row["run"], cost.row["case"]): cost for _, members in found for cost in members
+    }
     over_n = groups([cost.row for _, members in found for cost in members], "seq_len")
     for group in over_n[:MOST_TABLES]:
         members = [by_case[row["run"], row["case"]] for row in group.rows]
         yield from _finding(group, members)
         yield _table(group, members, meta)
     if left := over_n[MOST_TABLES:]:
-        yield Text(text=f"{plural(len(left), 'more problem')} not shown: {'; '.join(group.label for group in left)}.", kind="note")
+        yield Text(
+            text=(
+                f"{plural(len(left), 'more problem')} not shown:"
+                f" {'; '.join(group.label for group in left)}."
+            ),
+            kind="note",
+        )
     if without := reasons(rows):
-        yield Text(text=f"Cases that were watched and have no energy: {'; '.join(without)}.", kind="note")
+        yield Text(
+            text=f"Cases that were watched and have no energy: {'; '.join(without)}.", kind="note"
+        )
 
 
 def _finding(group: Group, of: list[Cost]) -> Iterator[Block]:
@@ -52,10 +68,15 @@ def _finding(group: Group, of: list[Cost]) -> Iterator[Block]:
     baseline = next((cost.row["backend"] for cost in members if cost.is_baseline), "")
     if not clear or not baseline:
         return
-    most = max(clear, key=lambda cost: max(cost.ratio.value, 1 / cost.ratio.value) if cost.ratio else 0)
+    most = max(
+        clear, key=lambda cost: max(cost.ratio.value, 1 / cost.ratio.value) if cost.ratio else 0
+    )
     assert most.ratio is not None
     between = f"{number_text(most.ratio.low)} to {number_text(most.ratio.high)}"
-    takes = f"a call of {most.row['backend']} takes {number_text(most.ratio.value)} times the energy of one of {baseline} ({between})"
+    takes = (
+        f"a call of {most.row['backend']} takes {number_text(most.ratio.value)} times the energy of"
+        f" one of {baseline} ({between})"
+    )
     yield Text(text=f"{group.said(takes)} at {axis_text('seq_len', longest)}.")
 
 
@@ -91,7 +112,11 @@ def _ratio_text(cost: Cost) -> str:
 
 
 def joules_text(found: Interval) -> str:
-    """A value with half the width of its interval, in the prefix that fits the value: `3.21 mJ ± 0.05`."""
-    scale, prefix = next(((scale, prefix) for scale, prefix in PREFIXES if found.value >= scale), PREFIXES[-1])
+    """A value with half the width of its interval, in the prefix that fits the value: `3.21 mJ ±
+    0.05`.
+    """
+    scale, prefix = next(
+        ((scale, prefix) for scale, prefix in PREFIXES if found.value >= scale), PREFIXES[-1]
+    )
     half = f" ± {number_text((found.high - found.low) / 2 / scale)}" if isfinite(found.low) else ""
     return f"{number_text(found.value / scale)}{half} {prefix}J"

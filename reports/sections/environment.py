@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..analysis.context import Meta, budget_bytes
-from ..blocks import Block, Table, Text
-from ..words import bytes_text
+from ..data.context import Meta, budget_bytes
+from ..elements import Block, Table, Text
+from ..formatting import bytes_text
 
 TITLE = "Environment"
 ORDER = 60
@@ -15,8 +15,14 @@ NEEDS = ()
 ABOUT = ("cases", "kernels")
 MOST_LINES = 300
 ALLOCATOR_WORDS = {
-    "warm_heap": "warm heap: freed memory is kept while latency is measured, so that calls pay for no page faults",
-    "default": "default: large temporaries go back to the kernel after each call, and calls pay for their page faults",
+    "warm_heap": (
+        "warm heap: freed memory is kept while latency is measured, so that calls pay for no page"
+        " faults"
+    ),
+    "default": (
+        "default: large temporaries go back to the kernel after each call, and calls pay for their"
+        " page faults"
+    ),
 }
 
 
@@ -26,7 +32,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         known = {
             "run": run["run"],
             "started (UTC)": run.get("started_utc"),
-            "command": " ".join(map(str, command)) if isinstance(command := run.get("command"), list) else command,
+            "command": (
+                " ".join(map(str, command))
+                if isinstance(command := run.get("command"), list)
+                else command
+            ),
             "attnbench": run.get("attnbench"),
             "device": run["device"],
             "memory budget": bytes_text(budget) if budget else None,
@@ -38,7 +48,10 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         if machines:
             yield _table(f"Run{title}", list(_flat(known)))
         else:
-            yield _table(f"Machine, versions and settings{title}", [*_flat(known), *_flat(run["environment"])])
+            yield _table(
+                f"Machine, versions and settings{title}",
+                [*_flat(known), *_flat(run["environment"])],
+            )
         for one in machines:
             facts = [("interpreter", one["path"]), *_flat(one["environment"])]
             yield _table(f"Machine, versions and settings in {one['name']}{title}", facts)
@@ -49,7 +62,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 
 def _allocator(run: Mapping[str, Any]) -> str | None:
-    """How the C heap was set, in words; None on a GPU, where it does not matter, and in runs that do not say."""
+    """How the C heap was set, in words; None on a GPU, where it does not matter, and in runs that
+    do not say.
+    """
     plan = run["scenario"].get("plan")
     mode = plan.get("allocator") if isinstance(plan, dict) and run["device"] == "cpu" else None
     return ALLOCATOR_WORDS.get(mode) if isinstance(mode, str) else None
@@ -70,5 +85,9 @@ def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str
 
 def _said(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_said, value)) if all(not isinstance(one, dict | list) for one in value) else str(value)
+        return (
+            ", ".join(map(_said, value))
+            if all(not isinstance(one, dict | list) for one in value)
+            else str(value)
+        )
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

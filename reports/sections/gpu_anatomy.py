@@ -1,14 +1,27 @@
-"""What an SM, a warp and occupancy are, told with the numbers of the kernels that an audit compiled."""
+"""What an SM, a warp and occupancy are, told with the numbers of the kernels that an audit
+compiled.
+"""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.context import Meta
-from ..analysis.kernels import LIMITS, by_gpu, configuration, examples, finding, gpu_text, is_bad, kernels, short_name, versions
-from ..analysis.problems import Row
-from ..blocks import Bar, Bars, Block, Table, Text
-from ..words import list_text, plural
+from ..analysis.kernels import (
+    LIMITS,
+    by_gpu,
+    configuration,
+    examples,
+    finding,
+    gpu_text,
+    is_bad,
+    kernels,
+    short_name,
+    versions,
+)
+from ..data.context import Meta
+from ..data.row_groups import Row
+from ..elements import Bar, Bars, Block, Table, Text
+from ..formatting import list_text, plural
 from . import _anatomy, _kernel_cells
 
 TITLE = "GPU anatomy"
@@ -18,16 +31,21 @@ ABOUT = ("kernels",)
 MOST_ROWS = 1000
 MOST_PARTS = 64  # of a bar: no SM holds as many blocks
 HOW_TO_READ = (
-    "Occupancy is computed, not measured: it is how many warps could be there, and a run can only have fewer. It is no measure of speed. "
-    "Large tiles read keys and values less often but take more registers, and copies and matrix products that run on by themselves keep an "
-    "SM busy with few warps. So a low occupancy is a reason to look, not a fault; a spill is one, and an audit fails for it."
+    "Occupancy is computed, not measured: it is how many warps could be there, and a run can only"
+    " have fewer. It is no measure of speed. Large tiles read keys and values less often but take"
+    " more registers, and copies and matrix products that run on by themselves keep an SM busy with"
+    " few warps. So a low occupancy is a reason to look, not a fault; a spill is one, and an audit"
+    " fails for it."
 )
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = kernels(meta)
     if not rows:
-        yield Text(text="No kernel was audited. attnbench kernels audit compiles and reads them.", kind="note")
+        yield Text(
+            text="No kernel was audited. attnbench kernels audit compiles and reads them.",
+            kind="note",
+        )
         return
     gpus = by_gpu(rows)
     several = len({run for run, _ in gpus}) > 1
@@ -40,14 +58,20 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     for (run, _), members in gpus.items():
         yield _all(members, run if several else "")
         if len(members) > MOST_ROWS:
-            yield Text(text=f"The first {MOST_ROWS} of {len(members)} kernels; rows.jsonl has them all.", kind="note")
+            yield Text(
+                text=f"The first {MOST_ROWS} of {len(members)} kernels; rows.jsonl has them all.",
+                kind="note",
+            )
 
 
 def _explained(shown: list[list[Row]]) -> Iterator[Block]:
     """`shown`: the example kernels of each GPU."""
     first = shown[0][0]
     yield Table(
-        title=f"What the words mean, and what they come to for the likeliest {_kernel_cells.subject(first)}",
+        title=(
+            "What the words mean, and what they come to for the likeliest"
+            f" {_kernel_cells.subject(first)}"
+        ),
         columns=("word", "meaning", *(short_name(members[0]) for members in shown)),
         rows=tuple(_anatomy.lines([members[0] for members in shown])),
     )
@@ -61,18 +85,40 @@ def _figure(rows: list[Row]) -> Bars:
     """One SM of each GPU, and what the blocks that fit take of it."""
     same: dict[str, list[str]] = {}
     for row in rows:
-        same.setdefault(f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps", []).append(row["compute_capability"])
+        same.setdefault(f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps", []).append(
+            row["compute_capability"]
+        )
     held = [f"{warps} on {list_text(gpus)}" for warps, gpus in same.items()]
     return Bars(
         title=f"Of {rows[0]['kernel']} an SM holds {', '.join(held)}",
-        caption=f"{_kernel_cells.subject(rows[0])} · {versions(rows)} · each part is one block; orange and bold: what ends first",
-        description="For each GPU one bar per resource of an SM, as long as there is of it. Each coloured part is what one block takes; "
-        "what ends first is orange and bold. The table below has every number.",
-        groups=tuple((f"{short_name(row)}: {configuration(row['config'])}", tuple(_bars(row))) for row in rows),
+        caption=(
+            f"{_kernel_cells.subject(rows[0])} · {versions(rows)} · each part is one block; orange"
+            " and bold: what ends first"
+        ),
+        description=(
+            "For each GPU one bar per resource of an SM, as long as there is of it. Each coloured"
+            " part is what one block takes; what ends first is orange and bold. The table below has"
+            " every number."
+        ),
+        groups=tuple(
+            (f"{short_name(row)}: {configuration(row['config'])}", tuple(_bars(row)))
+            for row in rows
+        ),
         table=Table(
             title="One SM, and what the blocks that fit take of it",
-            columns=("GPU", "configuration", "resource", "of a block", "of an SM", "room for blocks"),
-            rows=tuple((short_name(row), configuration(row["config"]), *cells) for row in rows for cells in _kernel_cells.budget(row)),
+            columns=(
+                "GPU",
+                "configuration",
+                "resource",
+                "of a block",
+                "of an SM",
+                "room for blocks",
+            ),
+            rows=tuple(
+                (short_name(row), configuration(row["config"]), *cells)
+                for row in rows
+                for cells in _kernel_cells.budget(row)
+            ),
         ),
     )
 
@@ -84,7 +130,12 @@ def _bars(row: Row) -> Iterator[Bar]:
         full = name in row["limited_by"]
         # A block that does not fit is drawn as what it asks for, at most the whole.
         shares = (share,) * min(blocks, MOST_PARTS) if blocks else (min(share, 1.0),)
-        yield Bar(label=LIMITS[name], shares=shares, note=_kernel_cells.note(name, blocks, taken, capacity), full=full)
+        yield Bar(
+            label=LIMITS[name],
+            shares=shares,
+            note=_kernel_cells.note(name, blocks, taken, capacity),
+            full=full,
+        )
 
 
 def _bad(rows: list[Row]) -> Iterator[Block]:
@@ -104,6 +155,8 @@ def _all(rows: list[Row], run: str) -> Table:
         title=f"All {plural(len(rows), 'kernel')} for {gpu_text(rows[0])}{named}: {versions(rows)}",
         columns=_kernel_cells.COLUMNS,
         rows=tuple(_kernel_cells.cells(row) for row in rows[:MOST_ROWS]),
-        failed=frozenset((place, 0) for place, row in enumerate(rows[:MOST_ROWS]) if row["status"] != "ok"),
+        failed=frozenset(
+            (place, 0) for place, row in enumerate(rows[:MOST_ROWS]) if row["status"] != "ok"
+        ),
         folded=True,
     )

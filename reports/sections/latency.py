@@ -1,16 +1,18 @@
-"""Latency over N, one figure per problem, with intervals; what did not run is marked at the upper edge."""
+"""Latency over N, one figure per problem, with intervals; what did not run is marked at the upper
+edge.
+"""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
 from ..analysis import speed, trust
-from ..analysis.absent import absent
-from ..analysis.context import Meta, caption
-from ..analysis.problems import Group, Row, backends, groups, records
+from ..analysis.missing_points import absent
 from ..analysis.rows import case_key
-from ..blocks import Block, Figure, Panel, Series, Table, Text
-from ..words import STATUS_WORDS, count_text, number_text, plural, time_text
+from ..data.context import Meta, caption
+from ..data.row_groups import Group, Row, backends, groups, records
+from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..formatting import STATUS_WORDS, count_text, number_text, plural, time_text
 
 TITLE = "Latency"
 ORDER = 40
@@ -21,24 +23,45 @@ MOST_FIGURES = 8
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     yield from (Text(text=caution, kind="note") for caution in trust.cautions(rows, meta))
-    timed = [group for group in groups(rows, "seq_len") if any(row["latency_ms"] is not None for row in group.rows)]
+    timed = [
+        group
+        for group in groups(rows, "seq_len")
+        if any(row["latency_ms"] is not None for row in group.rows)
+    ]
     drawn = [group for group in timed if len({row["seq_len"] for row in group.rows}) > 1]
     if not drawn:
-        why = "no problem was planned at more than one N; the table of all rows has the latencies" if timed else "no case has a latency"
+        why = (
+            "no problem was planned at more than one N; the table of all rows has the latencies"
+            if timed
+            else "no case has a latency"
+        )
         yield Text(text=f"There is nothing to draw over N: {why}.", kind="note")
         return
     for group in drawn[:MOST_FIGURES]:
         yield _figure(group, meta)
     if left := drawn[MOST_FIGURES:]:
-        yield Text(text=f"{plural(len(left), 'more problem')} not drawn: {'; '.join(group.label for group in left)}.", kind="note")
+        yield Text(
+            text=(
+                f"{plural(len(left), 'more problem')} not drawn:"
+                f" {'; '.join(group.label for group in left)}."
+            ),
+            kind="note",
+        )
 
 
 def _figure(group: Group, meta: Meta) -> Figure:
     series: list[Series] = []
     timed_backends = backends(row for row in group.rows if row["latency_ms"] is not None)
-    shown = [row for row in group.rows if row["backend"] in timed_backends and (row["latency_ms"] is not None or row["status"] != "ok")]
+    shown = [
+        row
+        for row in group.rows
+        if row["backend"] in timed_backends
+        and (row["latency_ms"] is not None or row["status"] != "ok")
+    ]
     for backend in timed_backends:
-        rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
+        rows = sorted(
+            (row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"]
+        )
         lost = [row for row in rows if row["status"] != "ok"]
         series.append(
             Series(
@@ -52,14 +75,30 @@ def _figure(group: Group, meta: Meta) -> Figure:
             )
         )
         failed = tuple(row["seq_len"] for row in lost)
-        series.append(Series(backend=backend, kind="failed", x=failed, y=(None,) * len(lost), cases=tuple(map(case_key, lost))))
+        series.append(
+            Series(
+                backend=backend,
+                kind="failed",
+                x=failed,
+                y=(None,) * len(lost),
+                cases=tuple(map(case_key, lost)),
+            )
+        )
     return Figure(
         title=group.said(speed.finding(group)),
         caption=caption(group.problem, meta) + absent(group.rows, shown),
-        description="Latency over the sequence length N, both logarithmic, one line per backend, with 95 % intervals as bars. A cross at "
-        "the upper edge marks a case that did not run. The table below has every number.",
+        description=(
+            "Latency over the sequence length N, both logarithmic, one line per backend, with 95 %"
+            " intervals as bars. A cross at the upper edge marks a case that did not run. The table"
+            " below has every number."
+        ),
         panels=(
-            Panel(x_label="sequence length N (1k = 1024)", y_label="latency", unit="ms", series=tuple(one for one in series if one.x)),
+            Panel(
+                x_label="sequence length N (1k = 1024)",
+                y_label="latency",
+                unit="ms",
+                series=tuple(one for one in series if one.x),
+            ),
         ),
         table=_table(group),
     )
@@ -73,9 +112,14 @@ def _table(group: Group) -> Table:
         found = speed.race(list(here.values()))
         if found.clear:
             strong.add((place, 1 + names.index(found.ranking[0]["backend"])))
-        lines.append((count_text(n), *(_cell(here[name]) if name in here else "" for name in names)))
+        lines.append(
+            (count_text(n), *(_cell(here[name]) if name in here else "" for name in names))
+        )
     return Table(
-        title="Latency, with half the width of its 95 % interval", columns=("N", *names), rows=tuple(lines), strong=frozenset(strong)
+        title="Latency, with half the width of its 95 % interval",
+        columns=("N", *names),
+        rows=tuple(lines),
+        strong=frozenset(strong),
     )
 
 

@@ -1,13 +1,15 @@
-"""Numbers behind attention: what 1/sqrt(d_k) does to scores, how large errors are per dtype; and every study's findings as a table."""
+"""Numbers behind attention: what 1/sqrt(d_k) does to scores, how large errors are per dtype; and
+every study's findings as a table.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ..analysis.context import Meta, device_name, scenario_name
-from ..blocks import Block, Figure, Panel, Series, Table, Text
-from ..words import list_text, number_text
+from ..data.context import Meta, device_name, scenario_name
+from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..formatting import list_text, number_text
 
 TITLE = "What was looked at without timing"
 ORDER = 51
@@ -25,7 +27,12 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         for one in run.get("studies", []):
             if isinstance(one.get("study"), str) and one["study"] not in DRAWN_ELSEWHERE:
                 by_study.setdefault(one["study"], []).append(one)
-        told = " · ".join(filter(None, (device_name(run), f"scenario {scenario_name(run)}", name if len(meta) > 1 else "")))
+        told = " · ".join(
+            filter(
+                None,
+                (device_name(run), f"scenario {scenario_name(run)}", name if len(meta) > 1 else ""),
+            )
+        )
         yield from _scale(by_study.get(SCALE, []), told)
         timed = [str(backend) for backend in frame.loc[frame["run"] == name, "backend"].unique()]
         yield from _precision(by_study.get(PRECISION, []), told, timed)
@@ -35,56 +42,118 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
                 yield _table(study, found, f" ({name})" if len(meta) > 1 else "")
         drawn = drawn or bool(by_study)
     if not drawn:
-        yield Text(text="No study was asked for. A scenario asks with studies: [...]; attnbench list studies names them.", kind="note")
+        yield Text(
+            text=(
+                "No study was asked for. A scenario asks with studies: [...]; attnbench list"
+                " studies names them."
+            ),
+            kind="note",
+        )
 
 
 def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
     """Entropy of the softmax over d_k, with and without the factor."""
-    known = [one for one in found if _are_numbers(one, "d_k", "entropy_ratio", "score_variance") and type(one.get("scaled")) is bool]
+    known = [
+        one
+        for one in found
+        if _are_numbers(one, "d_k", "entropy_ratio", "score_variance")
+        and type(one.get("scaled")) is bool
+    ]
     panels = []
     for scaled, words in ((True, "with"), (False, "without")):
-        points = sorted((one["d_k"], one["entropy_ratio"]) for one in known if one["scaled"] is scaled)
+        points = sorted(
+            (one["d_k"], one["entropy_ratio"]) for one in known if one["scaled"] is scaled
+        )
         if points:
-            series = Series(backend=words, kind="measured", x=tuple(x for x, _ in points), y=tuple(y for _, y in points))
+            series = Series(
+                backend=words,
+                kind="measured",
+                x=tuple(x for x, _ in points),
+                y=tuple(y for _, y in points),
+            )
             label = f"entropy, {words} 1/sqrt(d_k)"
-            panels.append(Panel(x_label="width of a head d_k", y_label=label, unit="share", series=(series,), y_scale="linear"))
+            panels.append(
+                Panel(
+                    x_label="width of a head d_k",
+                    y_label=label,
+                    unit="share",
+                    series=(series,),
+                    y_scale="linear",
+                )
+            )
     if not panels:
         return
     widest = max(one["d_k"] for one in known)
-    at_widest = [one["entropy_ratio"] for one in known if one["d_k"] == widest and not one["scaled"]]
-    end = f": {at_widest[0]:.0%} of the highest possible entropy is left at d_k = {widest}" if at_widest else ""
+    at_widest = [
+        one["entropy_ratio"] for one in known if one["d_k"] == widest and not one["scaled"]
+    ]
+    end = (
+        f": {at_widest[0]:.0%} of the highest possible entropy is left at d_k = {widest}"
+        if at_widest
+        else ""
+    )
     yield Figure(
         title=f"Without 1/sqrt(d_k) the softmax decides for one key{end}",
         caption=f"{caption} · random queries and keys of variance 1",
-        description="Entropy of the rows of the softmax, as a share of the highest possible one, over the width of a head: one panel with "
-        "the factor 1/sqrt(d_k), one without. The table has every number.",
+        description=(
+            "Entropy of the rows of the softmax, as a share of the highest possible one, over the"
+            " width of a head: one panel with the factor 1/sqrt(d_k), one without. The table has"
+            " every number."
+        ),
         panels=tuple(panels),
         table=_table(SCALE, known, ""),
     )
 
 
 def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
-    """Relative error over N, a panel per dtype, drawn for the backends of the run; the table has all."""
-    known = [one for one in found if _are_numbers(one, "seq_len", "error_l2_ratio") and one["error_l2_ratio"] > 0]
+    """Relative error over N, a panel per dtype, drawn for the backends of the run; the table has
+    all.
+    """
+    known = [
+        one
+        for one in found
+        if _are_numbers(one, "seq_len", "error_l2_ratio") and one["error_l2_ratio"] > 0
+    ]
     panels, largest = [], []
     for dtype in dict.fromkeys(str(one.get("dtype")) for one in known):
         alike = [one for one in known if one.get("dtype") == dtype]
         largest.append(f"{number_text(max(one['error_l2_ratio'] for one in alike))} in {dtype}")
         series = []
         for backend in timed:
-            points = sorted((one["seq_len"], one["error_l2_ratio"]) for one in alike if one.get("backend") == backend)
+            points = sorted(
+                (one["seq_len"], one["error_l2_ratio"])
+                for one in alike
+                if one.get("backend") == backend
+            )
             if points:
-                series.append(Series(backend=backend, kind="measured", x=tuple(x for x, _ in points), y=tuple(y for _, y in points)))
+                series.append(
+                    Series(
+                        backend=backend,
+                        kind="measured",
+                        x=tuple(x for x, _ in points),
+                        y=tuple(y for _, y in points),
+                    )
+                )
         if series:
-            panels.append(Panel(x_label="sequence length N", y_label=f"relative error, {dtype}", unit="plain", series=tuple(series)))
+            panels.append(
+                Panel(
+                    x_label="sequence length N",
+                    y_label=f"relative error, {dtype}",
+                    unit="plain",
+                    series=tuple(series),
+                )
+            )
     if not panels:
         yield from [_table(PRECISION, known, "")] if known else []
         return
     yield Figure(
         title=f"Relative errors are at most {list_text(largest)}",
         caption=f"{caption} · forward and gradients, the worse of the two, against float64",
-        description="The relative L2 error of output and gradients against the exact result, over the sequence length N, both "
-        "logarithmic: one panel per dtype, one line per backend of the run. The table has every number, and every backend that runs here.",
+        description=(
+            "The relative L2 error of output and gradients against the exact result, over the"
+            " sequence length N, both logarithmic: one panel per dtype, one line per backend of the"
+            " run. The table has every number, and every backend that runs here."
+        ),
         panels=tuple(panels),
         table=_table(PRECISION, known, ""),
         same_y=False,

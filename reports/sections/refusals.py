@@ -1,13 +1,15 @@
-"""What did not run and why, grouped by status and reason, with the end of the log where something died."""
+"""What did not run and why, grouped by status and reason, with the end of the log where something
+died.
+"""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.context import Meta
-from ..analysis.problems import Row, backends, records
-from ..blocks import Block, Table, Text
-from ..words import STATUS_WORDS, count_text, list_text, plural
+from ..data.context import Meta
+from ..data.row_groups import Row, backends, records
+from ..elements import Block, Table, Text
+from ..formatting import STATUS_WORDS, count_text, list_text, plural
 
 TITLE = "What did not run"
 ORDER = 50
@@ -20,17 +22,33 @@ MOST_GROUPS = 100
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     failed = [row for row in records(frame) if row["status"] != "ok"]
     if not failed:
-        yield Text(text="Every planned case was measured." if len(frame) else "The plan has no case.", kind="note")
+        yield Text(
+            text="Every planned case was measured." if len(frame) else "The plan has no case.",
+            kind="note",
+        )
         return
     alike: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in failed:
-        alike.setdefault((row["status"], row["reason"] or "", row.get("phase") or "", row.get("python") or ""), []).append(row)
+        alike.setdefault(
+            (row["status"], row["reason"] or "", row.get("phase") or "", row.get("python") or ""),
+            [],
+        ).append(row)
     several = any(python for *_, python in alike)
     order = list(STATUS_WORDS)
     ranked = sorted(alike.items(), key=lambda item: order.index(item[0][0]))
     yield Table(
-        title=f"{plural(len(failed), 'case')} of {len(frame)} without a result, by status and reason",
-        columns=("status", "reason", "phase", *(["python"] if several else []), "cases", "backends", "N"),
+        title=(
+            f"{plural(len(failed), 'case')} of {len(frame)} without a result, by status and reason"
+        ),
+        columns=(
+            "status",
+            "reason",
+            "phase",
+            *(["python"] if several else []),
+            "cases",
+            "backends",
+            "N",
+        ),
         rows=tuple(
             (
                 *(STATUS_WORDS[status], reason, phase),
@@ -41,13 +59,22 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         ),
     )
     if len(ranked) > MOST_GROUPS:
-        yield Text(text=f"{len(ranked) - MOST_GROUPS} more reasons stand in the table of all rows.", kind="note")
+        yield Text(
+            text=f"{len(ranked) - MOST_GROUPS} more reasons stand in the table of all rows.",
+            kind="note",
+        )
     logs = [row for row in failed if row.get("log_tail")]
     for row in logs[:MOST_LOGS]:
         tail = "\n".join(row["log_tail"].strip("\n").split("\n")[-LOG_LINES:])
-        yield Text(text=f"{row['case']} ({STATUS_WORDS[row['status']]}), the end of its log:\n{tail}", kind="log")
+        yield Text(
+            text=f"{row['case']} ({STATUS_WORDS[row['status']]}), the end of its log:\n{tail}",
+            kind="log",
+        )
     if len(logs) > MOST_LOGS:
-        yield Text(text=f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.", kind="note")
+        yield Text(
+            text=f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.",
+            kind="note",
+        )
 
 
 def _lengths(rows: list[Row]) -> str:

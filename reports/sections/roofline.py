@@ -1,4 +1,6 @@
-"""The roofline: what each case achieves beside what the device can reach at its arithmetic intensity, by measured peaks."""
+"""The roofline: what each case achieves beside what the device can reach at its arithmetic
+intensity, by measured peaks.
+"""
 
 from collections.abc import Iterator
 from math import isfinite
@@ -6,11 +8,20 @@ from math import isfinite
 import pandas as pd
 
 from ...harness.stats import Interval
-from ..analysis.context import Meta, caption, device_name
-from ..analysis.problems import Group, axis_text, backends, groups, label, problem, records, varying_axes
 from ..analysis.roofline import Peaks, Place, peaks, places
-from ..blocks import Block, Figure, Panel, Series, Table, Text
-from ..words import bytes_text, number_text, plural, rate_text
+from ..data.context import Meta, caption, device_name
+from ..data.row_groups import (
+    Group,
+    axis_text,
+    backends,
+    groups,
+    label,
+    problem,
+    records,
+    varying_axes,
+)
+from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..formatting import bytes_text, number_text, plural, rate_text
 
 TITLE = "Roofline"
 ORDER = 46
@@ -20,12 +31,12 @@ MOST_ROWS = 200
 ROOF = "attainable"
 BEYOND = 1.05
 WHY_BEYOND = (
-    "More than 100 % means that the data came from a cache, which the bandwidth of a large copy knows nothing of, or that the clock was "
-    "higher than when the peaks were measured."
+    "More than 100 % means that the data came from a cache, which the bandwidth of a large copy"
+    " knows nothing of, or that the clock was higher than when the peaks were measured."
 )
 NO_PEAKS = (
-    "No peaks were measured on this device for this dtype, so there is no share of a peak: attnbench doctor --calibrate measures them, "
-    "and runs made after that have them."
+    "No peaks were measured on this device for this dtype, so there is no share of a peak:"
+    " attnbench doctor --calibrate measures them, and runs made after that have them."
 )
 
 
@@ -35,8 +46,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield Text(text="No timed case says how many bytes it moves at least.", kind="note")
         return
     yield Text(
-        text="Intensity is the work over the bytes that any backend must move. It is the highest possible: one that writes its scores "
-        'moves many more bytes, so its true place is further left. "memory" as the limit is therefore certain, "compute" the best case.',
+        text=(
+            "Intensity is the work over the bytes that any backend must move. It is the highest"
+            " possible: one that writes its scores moves many more bytes, so its true place is"
+            ' further left. "memory" as the limit is therefore certain, "compute" the best case.'
+        ),
         kind="note",
     )
     yield from _peaks(found, meta)
@@ -53,9 +67,16 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     for group, members, known in drawn[:MOST_FIGURES]:
         yield _figure(group, members, known, meta)
     if left := drawn[MOST_FIGURES:]:
-        yield Text(text=f"{plural(len(left), 'further problem')} not drawn; the table has them.", kind="note")
+        yield Text(
+            text=f"{plural(len(left), 'further problem')} not drawn; the table has them.",
+            kind="note",
+        )
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
-    title = "Every timed case beside its roof" if any(place.peaks for place in found) else "What every timed case achieved"
+    title = (
+        "Every timed case beside its roof"
+        if any(place.peaks for place in found)
+        else "What every timed case achieved"
+    )
     yield _table(found[:MOST_ROWS], axes, title, folded=True)
     if len(found) > MOST_ROWS:
         yield Text(text=f"The first {MOST_ROWS} of {len(found)} timed cases.", kind="note")
@@ -63,12 +84,17 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
     """One sentence for each device and dtype of which peaks are known."""
-    for run, device, dtype in dict.fromkeys((place.row["run"], place.row["device"], place.row["dtype"]) for place in found):
+    for run, device, dtype in dict.fromkeys(
+        (place.row["run"], place.row["device"], place.row["dtype"]) for place in found
+    ):
         known = peaks(meta[run], dtype)
         if known is not None:
             yield Text(
-                text=f"{device_name(meta[run], device)}, {dtype}: measured peaks of {rate_text(known.flops_per_s)} and "
-                f"{bytes_text(known.bytes_per_s)}/s; below {number_text(known.ridge)} FLOP per byte memory is the limit.",
+                text=(
+                    f"{device_name(meta[run], device)}, {dtype}: measured peaks of"
+                    f" {rate_text(known.flops_per_s)} and {bytes_text(known.bytes_per_s)}/s; below"
+                    f" {number_text(known.ridge)} FLOP per byte memory is the limit."
+                ),
                 kind="note",
             )
 
@@ -77,9 +103,16 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
     xs = sorted({place.intensity for place in members})
     # Beyond both ends, so that the two parts of the roof and the ridge are seen.
     roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
-    series = [Series(backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof))]
+    series = [
+        Series(
+            backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof)
+        )
+    ]
     for backend in backends([place.row for place in members]):
-        mine = sorted((place for place in members if place.row["backend"] == backend), key=lambda place: place.intensity)
+        mine = sorted(
+            (place for place in members if place.row["backend"] == backend),
+            key=lambda place: place.intensity,
+        )
         rates = [place.achieved_flops_per_s for place in mine]
         series.append(
             Series(
@@ -94,9 +127,19 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
     return Figure(
         title=group.said(_finding(members)),
         caption=caption(group.problem, meta),
-        description="Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend. The dotted line is the roof: "
-        "bandwidth times intensity up to the ridge, then the peak of matrix products, both as measured. The table below has every number.",
-        panels=(Panel(x_label="highest possible intensity, FLOP per byte", y_label="achieved", unit="flops_per_s", series=tuple(series)),),
+        description=(
+            "Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend."
+            " The dotted line is the roof: bandwidth times intensity up to the ridge, then the peak"
+            " of matrix products, both as measured. The table below has every number."
+        ),
+        panels=(
+            Panel(
+                x_label="highest possible intensity, FLOP per byte",
+                y_label="achieved",
+                unit="flops_per_s",
+                series=tuple(series),
+            ),
+        ),
         table=_table(members, ["seq_len"], "Achieved beside attainable"),
     )
 
@@ -107,7 +150,10 @@ def _finding(members: list[Place]) -> str:
     for place in members:
         by_n.setdefault(place.row["seq_len"], []).append(place)
     n = max(by_n, key=lambda n: (len(by_n[n]), n))
-    shares = sorted(((place.share.value, place.row["backend"]) for place in by_n[n] if place.share is not None), reverse=True)
+    shares = sorted(
+        ((place.share.value, place.row["backend"]) for place in by_n[n] if place.share is not None),
+        reverse=True,
+    )
     (high, best), (low, worst) = shares[0], shares[-1]
     where = f"at {axis_text('seq_len', n)}, where {by_n[n][0].bound} is the limit at best"
     rest = f", {worst} {_percent(low)}" if len(shares) > 1 else ""
@@ -117,7 +163,12 @@ def _finding(members: list[Place]) -> str:
 def _table(members: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
     columns: tuple[str, ...] = ("problem", "backend", "achieved", "FLOP per byte, at most")
     rows = [
-        (label(problem(place.row), axes), place.row["backend"], rate_text(place.achieved_flops_per_s.value), number_text(place.intensity))
+        (
+            label(problem(place.row), axes),
+            place.row["backend"],
+            rate_text(place.achieved_flops_per_s.value),
+            number_text(place.intensity),
+        )
         for place in members
     ]
     if any(place.peaks for place in members):

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.context import Meta
-from ..analysis.problems import records
 from ..analysis.reproduce import command
 from ..analysis.rows import case_key, readable
-from ..blocks import Block, Table, Text
+from ..data.context import Meta
+from ..data.row_groups import records
+from ..elements import Block, Table, Text
 
 TITLE = "All rows"
 ORDER = 70
@@ -29,15 +29,25 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         columns=columns,
         rows=tuple(rows),
         cases={(place, 0): case_key(row) for place, row in enumerate(known)},
-        failed=frozenset((place, columns.index("status")) for place, row in enumerate(known) if row["status"] != "ok"),
+        failed=frozenset(
+            (place, columns.index("status"))
+            for place, row in enumerate(known)
+            if row["status"] != "ok"
+        ),
         tools=True,
     )
     yield Table(
         title="The command that measures each case again: it alone, under the same plan and limits",
         columns=("case", *(["run"] if len(meta) > 1 else []), "command"),
-        rows=tuple((row["case"], *([row["run"]] if len(meta) > 1 else []), command(row, meta[row["run"]])) for row in known),
+        rows=tuple(
+            (row["case"], *([row["run"]] if len(meta) > 1 else []), command(row, meta[row["run"]]))
+            for row in known
+        ),
         cases={(place, 0): case_key(row) for place, row in enumerate(known)},
         folded=True,
     )
     if len(frame) > MOST_ROWS:
-        yield Text(text=f"The first {MOST_ROWS} of {len(frame)} cases; the command export gives them all.", kind="note")
+        yield Text(
+            text=f"The first {MOST_ROWS} of {len(frame)} cases; the command export gives them all.",
+            kind="note",
+        )

@@ -1,20 +1,44 @@
-"""The answers: who is fastest, where memory ends, what heads cost; how far to trust them, and who wins where."""
+"""The answers: who is fastest, where memory ends, what heads cost; how far to trust them, and who
+wins where.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis import approximate, environments, heads, longest, memory, recurrence, speed, trust, wall
+from ..analysis import (
+    approximate,
+    heads,
+    memory,
+    recurrence,
+    speed,
+    trust,
+    wall,
+)
+from ..analysis import (
+    max_seq_len as longest,
+)
 from ..analysis.badges import badges
-from ..analysis.context import Meta, question
-from ..analysis.exactness import is_exact, meanings, note
 from ..analysis.kernels import by_gpu, kernels
 from ..analysis.kernels import finding as kernels_finding
-from ..analysis.problems import Group, Row, axis_text, axis_title, backends, groups, records, value_text, varying_axes
 from ..analysis.rows import case_key
-from ..blocks import Badges, Block, Table, Text
-from ..words import STATUS_WORDS, number_text, plural, time_text
+from ..comparison import environments
+from ..data.context import Meta, question
+from ..data.exactness import is_exact, meanings, note
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_text,
+    axis_title,
+    backends,
+    groups,
+    records,
+    value_text,
+    varying_axes,
+)
+from ..elements import Badges, Block, Table, Text
+from ..formatting import STATUS_WORDS, number_text, plural, time_text
 
 TITLE = "Summary"
 ORDER = 10
@@ -32,11 +56,17 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     for between in filter(lambda found: found.findings, environments.compared(rows, meta)):
         yield Text(text=f"{environments.finding(between)}.")
-        yield from (Text(text=f"{said[0].upper()}{said[1:]}.") for said in environments.exceptions(between))
+        yield from (
+            Text(text=f"{said[0].upper()}{said[1:]}.") for said in environments.exceptions(between)
+        )
     walls = longest.wall_groups(meta)
-    yield from _sentences([f"{group.said(longest.finding(group.rows))}." for group in walls], "Memory wall")
+    yield from _sentences(
+        [f"{group.said(longest.finding(group.rows))}." for group in walls], "Memory wall"
+    )
     audited = by_gpu(kernels(meta))
-    yield from _sentences([f"{kernels_finding(members)}." for members in audited.values()], "GPU anatomy")
+    yield from _sentences(
+        [f"{kernels_finding(members)}." for members in audited.values()], "GPU anatomy"
+    )
     if not rows:
         if not walls and not audited:
             yield Text(text="The plan has no case.")
@@ -46,22 +76,48 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         raced = [group for group in over_n if speed.longest_race(group)]
         if len(raced) > MOST_PROBLEMS:
             yield Text(text=f"At the longest N of each problem: {speed.tally(raced)}.")
-        yield from _sentences([f"{group.said(speed.finding(group))}." for group in raced], "Latency")
+        yield from _sentences(
+            [f"{group.said(speed.finding(group))}." for group in raced], "Latency"
+        )
     else:
         yield Text(text="No case has a latency.")
     yield from _sentences(
-        [f"{group.said(approximate.finding(group))}." for group in approximate.approximating(rows)], "Approximate attention"
+        [f"{group.said(approximate.finding(group))}." for group in approximate.approximating(rows)],
+        "Approximate attention",
     )
-    yield from _sentences([f"{group.said(recurrence.finding(group))}." for group in recurrence.recurring(rows)], "Recurrence")
+    yield from _sentences(
+        [f"{group.said(recurrence.finding(group))}." for group in recurrence.recurring(rows)],
+        "Recurrence",
+    )
     if any(row["status"] in wall.OUT_OF_MEMORY for row in rows):
-        yield from _sentences([f"{group.said(wall.finding(wall.ends(group)))}." for group in over_n if _ran_out(group)], "Memory wall")
+        yield from _sentences(
+            [
+                f"{group.said(wall.finding(wall.ends(group)))}."
+                for group in over_n
+                if _ran_out(group)
+            ],
+            "Memory wall",
+        )
     else:
         yield Text(text="Nothing ran out of memory.")
     if differing := sum(bool(memory.disagreement(row)) for row in rows):
-        yield Text(text=f"The ways of counting peak bytes disagree on {plural(differing, 'case')}: see Memory of a call in the report.")
-    compared = [(group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)]
-    for python, backend in dict.fromkeys((group.problem["python"], cost.backend) for group, cost in compared):
-        mine = [(group, cost) for group, cost in compared if (group.problem["python"], cost.backend) == (python, backend)]
+        yield Text(
+            text=(
+                f"The ways of counting peak bytes disagree on {plural(differing, 'case')}: see"
+                " Memory of a call in the report."
+            )
+        )
+    compared = [
+        (group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)
+    ]
+    for python, backend in dict.fromkeys(
+        (group.problem["python"], cost.backend) for group, cost in compared
+    ):
+        mine = [
+            (group, cost)
+            for group, cost in compared
+            if (group.problem["python"], cost.backend) == (python, backend)
+        ]
         group, cost = max(mine, key=lambda pair: pair[0].problem["seq_len"] or 0)
         yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
     yield from (Text(text=warning) for warning in trust.warnings(rows))
@@ -84,20 +140,27 @@ def _ran_out(group: Group) -> bool:
 def _at(group: Group) -> str:
     """The label, and N even where it does not vary."""
     n = axis_text("seq_len", group.problem["seq_len"])
-    return group.label if n in group.label.split(", ") else ", ".join(filter(None, (n, group.label)))
+    return (
+        group.label if n in group.label.split(", ") else ", ".join(filter(None, (n, group.label)))
+    )
 
 
 def _tally(rows: list[Row]) -> str:
     counts = Counter(row["status"] for row in rows)
     said = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
     # A note may hold several; each is said once, whatever it stands beside.
-    notes = sorted({note for row in rows for note in (row.get("latency_note") or "").split("; ") if note}, reverse=True)
+    notes = sorted(
+        {note for row in rows for note in (row.get("latency_note") or "").split("; ") if note},
+        reverse=True,
+    )
     limits = f" Intervals are at 95 % ({'; '.join(notes)})." if notes else " Intervals are at 95 %."
     return f"{plural(len(rows), 'case')}: {'; '.join(said)}.{limits}"
 
 
 def _map(rows: list[Row]) -> Iterator[Block]:
-    """The winner map: every problem against every backend, a latency with its multiple of the fastest, or why there is none."""
+    """The winner map: every problem against every backend, a latency with its multiple of the
+    fastest, or why there is none.
+    """
     problems = groups(rows, None)
     axes = varying_axes([group.problem for group in problems]) or ["seq_len"]
     names = backends(rows)
@@ -116,7 +179,10 @@ def _map(rows: list[Row]) -> Iterator[Block]:
         lines.append((*(value_text(axis, group.problem[axis]) for axis in axes), *cells))
     inexact = [row for row in rows if not is_exact(row)]
     yield Table(
-        title="Who wins where: latency, and how many times as long as the fastest; bold: faster by more than noise"
+        title=(
+            "Who wins where: latency, and how many times as long as the fastest; bold: faster by"
+            " more than noise"
+        )
         + (" than every other exact backend" if inexact else ""),
         columns=(*(axis_title(axis) for axis in axes), *names),
         rows=tuple(lines),
@@ -127,7 +193,10 @@ def _map(rows: list[Row]) -> Iterator[Block]:
     if inexact:
         yield Text(text=f"Not ranked: {'; '.join(meanings(inexact))}.", kind="note")
     if len(problems) > MOST_TABLE_ROWS:
-        yield Text(text=f"{len(problems) - MOST_TABLE_ROWS} more problems stand in the table of all rows.", kind="note")
+        yield Text(
+            text=f"{len(problems) - MOST_TABLE_ROWS} more problems stand in the table of all rows.",
+            kind="note",
+        )
 
 
 def cell(row: Row, ranking: speed.Race) -> str:
@@ -137,7 +206,11 @@ def cell(row: Row, ranking: speed.Race) -> str:
         return "not timed"
     said = time_text(row["latency_ms"])
     if not is_exact(row):
-        times = f" · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×" if ranking.ranking else ""
+        times = (
+            f" · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×"
+            if ranking.ranking
+            else ""
+        )
         return f"{said}{times} · {note(row)}"
     if not ranking.margins:
         return f"{said} · the only {'exact ' if ranking.inexact else ''}one"

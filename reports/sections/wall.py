@@ -1,19 +1,21 @@
-"""The memory wall: the longest N that fits, and peak bytes over N, measured and by formula, with every case that did not fit."""
+"""The memory wall: the longest N that fits, and peak bytes over N, measured and by formula, with
+every case that did not fit.
+"""
 
 from collections.abc import Iterator
 from typing import Literal
 
 import pandas as pd
 
-from ..analysis.absent import absent
-from ..analysis.context import Meta, budget_bytes, caption
-from ..analysis.longest import LIMITS, note, off_ratio, wall_groups
-from ..analysis.longest import finding as longest_finding
-from ..analysis.problems import Group, Row, backends, groups, records
+from ..analysis.max_seq_len import LIMITS, note, off_ratio, wall_groups
+from ..analysis.max_seq_len import finding as longest_finding
+from ..analysis.missing_points import absent
 from ..analysis.rows import case_key
 from ..analysis.wall import OUT_OF_MEMORY, ends, finding
-from ..blocks import Block, Figure, Panel, Series, Table, Text
-from ..words import STATUS_WORDS, bytes_text, count_text, plural
+from ..data.context import Meta, budget_bytes, caption
+from ..data.row_groups import Group, Row, backends, groups, records
+from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..formatting import STATUS_WORDS, bytes_text, count_text, plural
 
 TITLE = "Memory wall"
 ORDER = 20
@@ -23,23 +25,39 @@ MOST_FIGURES = 8
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
-    over_n = [group for group in groups(rows, "seq_len") if len({row["seq_len"] for row in group.rows}) > 1]
+    over_n = [
+        group
+        for group in groups(rows, "seq_len")
+        if len({row["seq_len"] for row in group.rows}) > 1
+    ]
     drawn = [group for group in over_n if any(_height(row, None) is not None for row in group.rows)]
     yield from _found(meta)
     if not drawn and not (frame.empty and wall_groups(meta)):
-        why = "no bytes were measured or predicted" if over_n else "no problem was planned at more than one N"
+        why = (
+            "no bytes were measured or predicted"
+            if over_n
+            else "no problem was planned at more than one N"
+        )
         yield Text(text=f"There is nothing to draw over N: {why}.", kind="note")
     if not drawn:
         return
     yield Text(
-        text="Peak bytes are what a call needs beyond its inputs and weights, output included. Inputs count against the budget too, "
-        "so a case can fail a little below the line.",
+        text=(
+            "Peak bytes are what a call needs beyond its inputs and weights, output included."
+            " Inputs count against the budget too, so a case can fail a little below the line."
+        ),
         kind="note",
     )
     for group in drawn[:MOST_FIGURES]:
         yield _figure(group, meta)
     if left := drawn[MOST_FIGURES:]:
-        yield Text(text=f"{plural(len(left), 'more problem')} not drawn: {'; '.join(group.label for group in left)}.", kind="note")
+        yield Text(
+            text=(
+                f"{plural(len(left), 'more problem')} not drawn:"
+                f" {'; '.join(group.label for group in left)}."
+            ),
+            kind="note",
+        )
 
 
 def _found(meta: Meta) -> Iterator[Block]:
@@ -49,8 +67,20 @@ def _found(meta: Meta) -> Iterator[Block]:
         yield Text(text=f"{group.said(longest_finding(group.rows))}.")
     if found:
         yield Table(
-            title="The longest N that fits: every probe up to it did; none did from the next column on",
-            columns=("backend", "problem", "predicted N", "fits up to", "fails from", "prediction is off by", "ended by", "note"),
+            title=(
+                "The longest N that fits: every probe up to it did; none did from the next"
+                " column on"
+            ),
+            columns=(
+                "backend",
+                "problem",
+                "predicted N",
+                "fits up to",
+                "fails from",
+                "prediction is off by",
+                "ended by",
+                "note",
+            ),
             rows=tuple(_found_cells(group, row) for group in found for row in group.rows),
         )
 
@@ -60,7 +90,14 @@ def _found_cells(group: Group, row: Row) -> tuple[str, ...]:
     off, limit = off_ratio(row), row.get("limited_by")
     off_text = "" if off is None else f"{100 * off:+.2f} %"
     ended_by = "" if limit is None else LIMITS.get(limit, limit)
-    return row["backend"], group.label, *("" if n is None else str(n) for n in lengths), off_text, ended_by, note(row)
+    return (
+        row["backend"],
+        group.label,
+        *("" if n is None else str(n) for n in lengths),
+        off_text,
+        ended_by,
+        note(row),
+    )
 
 
 def _height(row: Row, budget: float | None) -> float | None:
@@ -73,25 +110,46 @@ def _height(row: Row, budget: float | None) -> float | None:
 def _figure(group: Group, meta: Meta) -> Figure:
     budget = budget_bytes(meta[group.problem["run"]])
     series: list[Series] = []
-    shown = [row for row in group.rows if row["status"] in OUT_OF_MEMORY or _height(row, budget) is not None]
+    shown = [
+        row
+        for row in group.rows
+        if row["status"] in OUT_OF_MEMORY or _height(row, budget) is not None
+    ]
     for backend in backends(shown):
-        rows = sorted((row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"])
+        rows = sorted(
+            (row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"]
+        )
         series += [
-            _series(backend, "formula", [(row, row.get("predicted_peak_bytes") or None) for row in rows]),
-            _series(backend, "measured", [(row, _height(row, budget) if row["status"] == "ok" else None) for row in rows]),
-            _series(backend, "failed", [(row, _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY]),
+            _series(
+                backend, "formula", [(row, row.get("predicted_peak_bytes") or None) for row in rows]
+            ),
+            _series(
+                backend,
+                "measured",
+                [(row, _height(row, budget) if row["status"] == "ok" else None) for row in rows],
+            ),
+            _series(
+                backend,
+                "failed",
+                [(row, _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY],
+            ),
         ]
     return Figure(
         title=group.said(finding(ends(group))),
         caption=caption(group.problem, meta) + absent(group.rows, shown),
-        description="Peak bytes over the sequence length N, both logarithmic, one line per backend. A cross marks a case out of memory, "
-        "at the height that the formula predicts, or at the budget where there is no prediction. The table below has every number.",
+        description=(
+            "Peak bytes over the sequence length N, both logarithmic, one line per backend. A cross"
+            " marks a case out of memory, at the height that the formula predicts, or at the budget"
+            " where there is no prediction. The table below has every number."
+        ),
         panels=(
             Panel(
                 x_label="sequence length N (1k = 1024)",
                 y_label="peak bytes of a call",
                 unit="bytes",
-                series=tuple(one for one in series if (one.x if one.kind == "failed" else any(one.y))),
+                series=tuple(
+                    one for one in series if (one.x if one.kind == "failed" else any(one.y))
+                ),
                 line=(budget, f"budget {bytes_text(budget)}, inputs included") if budget else None,
             ),
         ),
@@ -99,7 +157,11 @@ def _figure(group: Group, meta: Meta) -> Figure:
     )
 
 
-def _series(backend: str, kind: Literal["measured", "formula", "failed"], points: list[tuple[Row, float | None]]) -> Series:
+def _series(
+    backend: str,
+    kind: Literal["measured", "formula", "failed"],
+    points: list[tuple[Row, float | None]],
+) -> Series:
     return Series(
         backend=backend,
         kind=kind,
@@ -114,13 +176,32 @@ def _table(group: Group) -> Table:
     lines = []
     for n in sorted({row["seq_len"] for row in group.rows}):
         here = {row["backend"]: row for row in group.rows if row["seq_len"] == n}
-        inputs = next((row["input_bytes"] for row in here.values() if row.get("input_bytes") is not None), None)
-        lines.append((count_text(n), bytes_text(inputs), *(_cell(here[name]) if name in here else "" for name in names)))
-    return Table(title="Peak bytes (predicted ones in brackets)", columns=("N", "inputs", *names), rows=tuple(lines))
+        inputs = next(
+            (row["input_bytes"] for row in here.values() if row.get("input_bytes") is not None),
+            None,
+        )
+        lines.append(
+            (
+                count_text(n),
+                bytes_text(inputs),
+                *(_cell(here[name]) if name in here else "" for name in names),
+            )
+        )
+    return Table(
+        title="Peak bytes (predicted ones in brackets)",
+        columns=("N", "inputs", *names),
+        rows=tuple(lines),
+    )
 
 
 def _cell(row: Row) -> str:
-    predicted = f" ({bytes_text(row['predicted_peak_bytes'])})" if row.get("predicted_peak_bytes") is not None else ""
+    predicted = (
+        f" ({bytes_text(row['predicted_peak_bytes'])})"
+        if row.get("predicted_peak_bytes") is not None
+        else ""
+    )
     if row["status"] == "ok":
-        return (bytes_text(row["peak_bytes"]) if row.get("peak_bytes") is not None else "not measured") + predicted
+        return (
+            bytes_text(row["peak_bytes"]) if row.get("peak_bytes") is not None else "not measured"
+        ) + predicted
     return STATUS_WORDS[row["status"]] + predicted

@@ -1,4 +1,6 @@
-"""How long loading and analysing many rows takes, and how much memory, against the targets. `make bench` runs these."""
+"""How long loading and analysing many rows takes, and how much memory, against the targets. `make
+bench` runs these.
+"""
 
 import json
 import subprocess
@@ -9,15 +11,26 @@ from tests.conftest import environment
 from tests.reports.fake_runs import case, problem, row, write_run
 
 ROWS = 20_000
-BACKENDS = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash", "sdpa:efficient", "sdpa:cudnn", "triton", "sparse_local", "linformer")
+BACKENDS = (
+    "naive",
+    "fused",
+    "sdpa",
+    "sdpa:math",
+    "sdpa:flash",
+    "sdpa:efficient",
+    "sdpa:cudnn",
+    "triton",
+    "sparse_local",
+    "linformer",
+)
 MOST_S = 10.0
 MOST_BYTES = 1 << 30
 ANALYSE = """
 import json, resource, sys, time
 start = time.process_time()  # of the processor: what else runs on the machine is not ours
 from attnbench.reports.analysis import claims, crossover, energy, growth, heads, roofline
-from attnbench.reports.analysis.problems import records
-from attnbench.reports.load import frame, read_run, told
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.load import frame, read_run, told
 laps = {}
 def lap(name):
     laps[name] = time.process_time() - start - sum(laps.values())

@@ -1,4 +1,6 @@
-"""What the harness itself costs, against its targets. `make bench` runs these; timed tests have no place in the suite."""
+"""What the harness itself costs, against its targets. `make bench` runs these; timed tests have no
+place in the suite.
+"""
 
 import subprocess
 import sys
@@ -7,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.case import group_cases
-from attnbench.harness.run.spawn import Worker
+from attnbench.harness.cases import group_cases
+from attnbench.harness.process.worker_process import Worker
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.store import Store
 from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("list", "scenarios"), ("validate", "quickstart")], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("list", "scenarios"), ("validate", "quickstart")], ids=" ".join
+)
 def test_light_commands_answer_in_300_ms(benchmark, arguments):
     def call():
         subprocess.run(command_line(*arguments), env=environment(), capture_output=True, check=True)
@@ -25,7 +29,12 @@ def test_light_commands_answer_in_300_ms(benchmark, arguments):
 
 
 def test_10_000_cases_are_expanded_within_a_second(benchmark):
-    grid = {"batch": list(range(1, 11)), "seq_len": list(range(64, 114)), "d_model": [64, 128], "heads": [1, 2, 4, 8, 16]}
+    grid = {
+        "batch": list(range(1, 11)),
+        "seq_len": list(range(64, 114)),
+        "d_model": [64, 128],
+        "heads": [1, 2, 4, 8, 16],
+    }
     data = {"name": "large", "question": "?", "backends": ["fused", "sdpa"], "grid": grid}
 
     def expand():
@@ -50,8 +59,21 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
     start = time.perf_counter()
     Worker("cpu").close()
     worker_start_s = time.perf_counter() - start
-    flags = ("--backends", "naive,fused,sdpa", "--batch", "1", "--seq-len", "256,512,1k,2k", "--d-model", "512", "--heads", "1,8")
-    rows = benchmark.pedantic(rows_of, args=("run", *flags, "--plan", "quick"), kwargs={"out": tmp_path}, rounds=1)
+    flags = (
+        "--backends",
+        "naive,fused,sdpa",
+        "--batch",
+        "1",
+        "--seq-len",
+        "256,512,1k,2k",
+        "--d-model",
+        "512",
+        "--heads",
+        "1,8",
+    )
+    rows = benchmark.pedantic(
+        rows_of, args=("run", *flags, "--plan", "quick"), kwargs={"out": tmp_path}, rounds=1
+    )
     measured_s = sum(row["spent_s"] for row in rows)
     ratio = benchmark.stats.stats.median / (measured_s + worker_start_s)
     benchmark.extra_info.update(measured_s=measured_s, worker_start_s=worker_start_s, ratio=ratio)
@@ -59,7 +81,9 @@ def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchm
 
 
 def parent_peak_bytes(cases: int, out: Path) -> int:
-    """Peak resident bytes of `attnbench run` over so many cases, none of which can run (a missing package): the parent's own cost."""
+    """Peak resident bytes of `attnbench run` over so many cases, none of which can run (a missing
+    package): the parent's own cost.
+    """
     code = (
         "import resource, sys, runpy\n"
         "sys.argv = ['attnbench', *sys.argv[1:]]\n"
@@ -68,7 +92,20 @@ def parent_peak_bytes(cases: int, out: Path) -> int:
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
     )
     lengths = ",".join(map(str, range(64, 64 + cases)))
-    flags = ("--backends", "needs_package", "--batch", "1", "--seq-len", lengths, "--d-model", "64", "--heads", "2", "--device", "cpu")
+    flags = (
+        "--backends",
+        "needs_package",
+        "--batch",
+        "1",
+        "--seq-len",
+        lengths,
+        "--d-model",
+        "64",
+        "--heads",
+        "2",
+        "--device",
+        "cpu",
+    )
     command = [sys.executable, "-c", code, "run", *flags, "--out", str(out), "--quiet"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     return int(done.stdout.splitlines()[-1]) * 1024
@@ -79,5 +116,6 @@ def test_the_parents_memory_is_flat_in_the_number_of_cases(benchmark, tmp_path):
     many = benchmark.pedantic(parent_peak_bytes, args=(10_000, tmp_path), rounds=1)
     per_case = (many - few) / 9_900
     benchmark.extra_info.update(few_bytes=few, many_bytes=many, bytes_per_case=per_case)
-    # The plan of a case (its problem, and its place in run.json) stays; rows and samples do not. A row with samples has 1 to 50 KB.
+    # The plan of a case (its problem, and its place in run.json) stays; rows and samples do not. A
+    # row with samples has 1 to 50 KB.
     assert per_case <= 5_000

@@ -1,6 +1,8 @@
-"""Whether latencies repeat, agree with another instrument, and hold nothing of ours, against their targets. About 6 minutes.
+"""Whether latencies repeat, agree with another instrument, and hold nothing of ours, against their
+targets. About 6 minutes.
 
-That three runs agree needs a machine whose own speed stays the same for some minutes: docs/method.md, "What an interval cannot hold".
+That three runs agree needs a machine whose own speed stays the same for some minutes:
+docs/method.md, "What an interval cannot hold".
 """
 
 import time
@@ -11,10 +13,10 @@ import torch
 from torch.utils.benchmark import Timer
 
 from attnbench import impls
-from attnbench.harness.clock import HostClock
-from attnbench.harness.memory.heap import WarmHeap
+from attnbench.harness.measure.clock import HostClock
+from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.harness.stats import latency_interval
-from attnbench.harness.worker.subject import make_subject, make_tensors
 from attnbench.impls.problem import Problem
 from tests.bench.conftest import rows_of
 
@@ -26,7 +28,18 @@ LENGTHS = (512, 1024, 2048)
 def repeated(tmp_path_factory):
     """Three fresh standard runs, one after the other: the row of each cell."""
     out = tmp_path_factory.mktemp("repeated")
-    flags = ("--backends", ",".join(BACKENDS), "--batch", "1", "--seq-len", "512,1k,2k", "--d-model", "512", "--heads", "8")
+    flags = (
+        "--backends",
+        ",".join(BACKENDS),
+        "--batch",
+        "1",
+        "--seq-len",
+        "512,1k,2k",
+        "--d-model",
+        "512",
+        "--heads",
+        "8",
+    )
     runs = [rows_of("run", *flags, "--plan", "standard", out=out) for _ in range(3)]
     return [{(row["backend"], row["seq_len"]): row for row in rows} for rows in runs]
 
@@ -44,14 +57,18 @@ def test_three_standard_runs_agree(benchmark, repeated, backend, seq_len):
         stops=[row["stop"] for row in rows],
         contended=[row["contended_blocks"] for row in rows],
     )
-    assert max(interval.low for interval in intervals) <= min(interval.high for interval in intervals)
+    assert max(interval.low for interval in intervals) <= min(
+        interval.high for interval in intervals
+    )
     assert max(values) / min(values) <= (1.05 if backend == "sdpa" else 1.08)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, backend):
     problem = Problem(batch=1, seq_len=1024, d_model=512, heads=8)
-    subject = make_subject(problem, impls.load(backend), make_tensors(problem, torch.device("cpu"), 0), None)
+    subject = make_subject(
+        problem, impls.load(backend), make_tensors(problem, torch.device("cpu"), 0), None
+    )
     heap = WarmHeap()
     heap.keep()
     ours: list[float] = []
@@ -59,7 +76,9 @@ def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, b
     try:
         with subject.in_force():
             timer = HostClock().timer(subject.call, 0.0)
-            oracle = Timer("call()", globals={"call": subject.call}, num_threads=torch.get_num_threads())
+            oracle = Timer(
+                "call()", globals={"call": subject.call}, num_threads=torch.get_num_threads()
+            )
             timer.sample(10)
 
             def interleave():
@@ -70,7 +89,9 @@ def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, b
             benchmark.pedantic(interleave, rounds=1)
     finally:
         heap.give_back()
-    benchmark.extra_info.update(ours_ms=median(ours), theirs_ms=median(theirs), ratio=median(ours) / median(theirs))
+    benchmark.extra_info.update(
+        ours_ms=median(ours), theirs_ms=median(theirs), ratio=median(ours) / median(theirs)
+    )
     assert abs(median(ours) / median(theirs) - 1) <= 0.015
 
 

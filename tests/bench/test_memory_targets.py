@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from attnbench.harness.memory.meta import meta_peak_bytes
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, load
-from tests.harness.memory.test_memory import weighed
+from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
 LENGTHS = (512, 1024, 2048)
@@ -24,7 +24,10 @@ def problem(seq_len, passes):
 def test_plain_backends_peak_where_formula_and_meta_device_say(benchmark, name, seq_len, passes):
     shape = problem(seq_len, passes)
     measured = benchmark.pedantic(weighed, args=(name, shape), rounds=1).peak_bytes
-    formula, (meta, _) = load(name).peak_bytes(shape, CPU, torch.get_num_threads()), meta_peak_bytes(shape, load(name), CPU)
+    formula, (meta, _) = (
+        load(name).peak_bytes(shape, CPU, torch.get_num_threads()),
+        meta_peak_bytes(shape, load(name), CPU),
+    )
     benchmark.extra_info.update(measured_bytes=measured, formula_bytes=formula, meta_bytes=meta)
     allowed = TRAINING_BYTES if shape.backward else FORWARD_BYTES
     assert abs(measured - formula) <= allowed

@@ -1,4 +1,6 @@
-"""The page of 500 cases with samples: its size, how long it takes to write, and when a browser has it ready. `make bench` runs these."""
+"""The page of 500 cases with samples: its size, how long it takes to write, and when a browser has
+it ready. `make bench` runs these.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +8,7 @@ from random import Random
 
 import pytest
 
-from attnbench.reports.html import render
+from attnbench.reports.pages.html import render
 from tests.reports.fake_runs import case, problem, row, write_run
 
 MOST_BYTES, MOST_BUILD_S, MOST_READY_MS = 1_500_000, 5.0, 200
@@ -19,15 +21,33 @@ READY = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    cases = [case(b, problem(n, h, batch=batch)) for batch in (1, 4) for h in (1, 2, 4, 8, 16) for n in LENGTHS for b in BACKENDS]
+    cases = [
+        case(b, problem(n, h, batch=batch))
+        for batch in (1, 4)
+        for h in (1, 2, 4, 8, 16)
+        for n in LENGTHS
+        for b in BACKENDS
+    ]
     assert len(cases) == 500
     rows = []
     for one in cases:
-        made = row(one, "ok" if one["seq_len"] <= 4096 or one["backend"].startswith("sdpa") else "predicted_oom")
+        made = row(
+            one,
+            "ok"
+            if one["seq_len"] <= 4096 or one["backend"].startswith("sdpa")
+            else "predicted_oom",
+        )
         if made["block_ms"]:
             noise, typical_ms = Random(one["case"]), made["block_ms"][0][0][0]
-            made["block_ms"] = [[[typical_ms * noise.lognormvariate(0, 0.03) for _ in range(CALLS)] for _ in range(BLOCKS)]]
-            made["conditions"] = [[{"calls": CALLS, "wall_s": 0.01, "minor_faults": 6} for _ in range(BLOCKS)]]
+            made["block_ms"] = [
+                [
+                    [typical_ms * noise.lognormvariate(0, 0.03) for _ in range(CALLS)]
+                    for _ in range(BLOCKS)
+                ]
+            ]
+            made["conditions"] = [
+                [{"calls": CALLS, "wall_s": 0.01, "minor_faults": 6} for _ in range(BLOCKS)]
+            ]
         rows.append(made)
     return write_run(tmp_path_factory.mktemp("page"), cases, rows)
 
@@ -39,8 +59,12 @@ def test_the_page_of_500_cases_is_small_and_soon_written(benchmark, run: Path) -
     assert benchmark.stats.stats.min <= MOST_BUILD_S
 
 
-def test_a_browser_has_it_ready_at_once(benchmark, run: Path, require: Callable[[str], str], tmp_path: Path) -> None:
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+def test_a_browser_has_it_ready_at_once(
+    benchmark, run: Path, require: Callable[[str], str], tmp_path: Path
+) -> None:
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: pip install playwright"
+    )
     page_file = tmp_path / "page.html"
     page_file.write_text(render([run]))
     with playwright.sync_playwright() as player:

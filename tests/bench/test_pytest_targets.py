@@ -8,7 +8,14 @@ from pathlib import Path
 from statistics import median
 
 from tests.conftest import command_line
-from tests.harness.pytest_plugin.child_pytest import PLUGIN, child, child_environment, collected, command, scenario
+from tests.harness.pytest_plugin.child_pytest import (
+    PLUGIN,
+    child,
+    child_environment,
+    collected,
+    command,
+    scenario,
+)
 
 MOST_LOAD_MS, MOST_COLLECT_S, MOST_RATIO = 20.0, 2.0, 1.05
 LARGE = """\
@@ -29,11 +36,20 @@ plan: quick
 
 
 def test_the_plugin_loads_in_20_ms(benchmark):
-    code = f"import pytest, time; start = time.perf_counter(); import {PLUGIN}; print((time.perf_counter() - start) * 1e3)"
+    code = (
+        f"import pytest, time; start = time.perf_counter(); import {PLUGIN};"
+        " print((time.perf_counter() - start) * 1e3)"
+    )
     times_ms = []
 
     def load():
-        done = subprocess.run([sys.executable, "-c", code], env=child_environment(), capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=child_environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         times_ms.append(float(done.stdout))
 
     benchmark.pedantic(load, rounds=7)
@@ -66,7 +82,12 @@ def test_a_session_takes_at_most_5_percent_longer_than_the_command(benchmark, tm
         return time.perf_counter() - start
 
     def pair():  # in turns, so that a machine that slows down slows both
-        pairs_s.append((wall_s(command_line("run", "same.yaml"), tmp_path), wall_s(command("same.yaml", "--benchmark-only"), tmp_path)))
+        pairs_s.append(
+            (
+                wall_s(command_line("run", "same.yaml"), tmp_path),
+                wall_s(command("same.yaml", "--benchmark-only"), tmp_path),
+            )
+        )
 
     benchmark.pedantic(pair, rounds=3)
     benchmark.extra_info["command_and_pytest_s"] = pairs_s

@@ -1,6 +1,8 @@
-"""Time and bytes of sparse and linear attention over N on the CPU, against their targets: linear in N, and no slower than fused at N = 8k.
+"""Time and bytes of sparse and linear attention over N on the CPU, against their targets: linear in
+N, and no slower than fused at N = 8k.
 
-About 2 minutes. `make bench` runs these. Bytes are exact; an exponent of time means something on an idle machine only.
+About 2 minutes. `make bench` runs these. Bytes are exact; an exponent of time means something on an
+idle machine only.
 """
 
 from functools import cache
@@ -12,10 +14,10 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.harness.memory.heap import WarmHeap
-from attnbench.harness.worker.subject import make_subject, make_tensors
+from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls.problem import Problem
-from tests.harness.memory.test_memory import weighed
+from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
 LENGTHS = (2048, 4096, 8192, 16384)
@@ -28,7 +30,9 @@ CALLS = 5
 
 
 def problem(backend: str, n: int, mask: str | None = None) -> Problem:
-    return Problem(batch=1, seq_len=n, d_model=256, heads=4, mask=mask or MASKS.get(backend, "none"))  # type: ignore[arg-type]
+    return Problem(
+        batch=1, seq_len=n, d_model=256, heads=4, mask=mask or MASKS.get(backend, "none")
+    )  # type: ignore[arg-type]
 
 
 @cache
@@ -55,19 +59,25 @@ def exponent(values: list[float]) -> float:
     """The slope of a straight line through the logarithms, over LENGTHS."""
     xs, ys = [log(n) for n in LENGTHS], [log(value) for value in values]
     middle_x, middle_y = sum(xs) / len(xs), sum(ys) / len(ys)
-    return sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True)) / sum((x - middle_x) ** 2 for x in xs)
+    return sum((x - middle_x) * (y - middle_y) for x, y in zip(xs, ys, strict=True)) / sum(
+        (x - middle_x) ** 2 for x in xs
+    )
 
 
 @pytest.mark.parametrize("backend", [*LINEAR, "sparse_strided"])
 def test_time_grows_with_n(benchmark, backend):
     times = benchmark.pedantic(lambda: [time_ms(backend, n) for n in LENGTHS], rounds=1)
     benchmark.extra_info.update(times_ms=times, exponent=exponent(times))
-    assert exponent(times) <= (MOST_STRIDED_EXPONENT if backend == "sparse_strided" else MOST_EXPONENT)
+    assert exponent(times) <= (
+        MOST_STRIDED_EXPONENT if backend == "sparse_strided" else MOST_EXPONENT
+    )
 
 
 @pytest.mark.parametrize("backend", [*LINEAR, "sparse_strided"])
 def test_bytes_grow_with_n(benchmark, backend):
-    peaks = benchmark.pedantic(lambda: [weighed(backend, problem(backend, n)).peak_bytes for n in LENGTHS], rounds=1)
+    peaks = benchmark.pedantic(
+        lambda: [weighed(backend, problem(backend, n)).peak_bytes for n in LENGTHS], rounds=1
+    )
     benchmark.extra_info.update(peaks_bytes=peaks, exponent=exponent(peaks))
     assert exponent(peaks) <= (1.5 if backend == "sparse_strided" else 1.01)
 
@@ -75,6 +85,8 @@ def test_bytes_grow_with_n(benchmark, backend):
 @pytest.mark.parametrize("backend", [*LINEAR, "sparse_strided"])
 def test_none_is_slower_than_fused_on_the_same_problem_at_8k(benchmark, backend):
     mask = MASKS.get(backend, "none")
-    ours, theirs = benchmark.pedantic(lambda: (time_ms(backend, AT), time_ms("fused", AT, mask)), rounds=1)
+    ours, theirs = benchmark.pedantic(
+        lambda: (time_ms(backend, AT), time_ms("fused", AT, mask)), rounds=1
+    )
     benchmark.extra_info.update(ours_ms=ours, fused_ms=theirs, ratio=ours / theirs)
     assert ours <= theirs

@@ -1,4 +1,6 @@
-"""What the sampler of telemetry costs, against its target: at most 1 % of one core while it samples, and nothing while it is quiet."""
+"""What the sampler of telemetry costs, against its target: at most 1 % of one core while it
+samples, and nothing while it is quiet.
+"""
 
 import time
 from pathlib import Path

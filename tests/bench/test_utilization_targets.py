@@ -1,4 +1,6 @@
-"""Whether watching disturbs what is timed: latencies of runs with all probes and without, taken alternately. About a minute."""
+"""Whether watching disturbs what is timed: latencies of runs with all probes and without, taken
+alternately. About a minute.
+"""
 
 import pytest
 
@@ -6,7 +8,20 @@ from attnbench.harness.stats import latency_interval, ratio_interval
 from tests.bench.conftest import rows_of
 
 ROUNDS = 4
-SHAPE = ("--backends", "sdpa", "--batch", "1", "--seq-len", "256", "--d-model", "256", "--heads", "4", "--plan", "quick")
+SHAPE = (
+    "--backends",
+    "sdpa",
+    "--batch",
+    "1",
+    "--seq-len",
+    "256",
+    "--d-model",
+    "256",
+    "--heads",
+    "4",
+    "--plan",
+    "quick",
+)
 WATCHED = "measure=[latency,utilization,energy,kernels]"
 
 
@@ -24,7 +39,12 @@ def alternately(tmp_path_factory):
 
 def test_probes_leave_the_latency_as_it_is(benchmark, alternately):
     without, with_probes = alternately.values()
-    typical = [[[latency_interval([run]).value]] for run in without], [[[latency_interval([run]).value]] for run in with_probes]
+    typical = (
+        [[[latency_interval([run]).value]] for run in without],
+        [[[latency_interval([run]).value]] for run in with_probes],
+    )
     interval = benchmark.pedantic(lambda: ratio_interval(typical[1], typical[0]))
-    benchmark.extra_info.update(ratio=interval.value, low=interval.low, high=interval.high, runs=ROUNDS)
+    benchmark.extra_info.update(
+        ratio=interval.value, low=interval.low, high=interval.high, runs=ROUNDS
+    )
     assert interval.low <= 1 <= interval.high

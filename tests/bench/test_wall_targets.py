@@ -1,12 +1,30 @@
-"""How good the predicted walls are, and how long finding them takes, against their targets. `make bench` runs these."""
+"""How good the predicted walls are, and how long finding them takes, against their targets. `make
+bench` runs these.
+"""
 
 from tests.bench.conftest import rows_of
 
 
-def test_walls_under_1_gib_are_predicted_within_2_percent_and_found_within_10_minutes(benchmark, tmp_path):
-    shape = ("--batch", "1", "--d-model", "512", "--heads", "8", "--dtype", "fp32", "--memory-gib", "1")
+def test_walls_under_1_gib_are_predicted_within_2_percent_and_found_within_10_minutes(
+    benchmark, tmp_path
+):
+    shape = (
+        "--batch",
+        "1",
+        "--d-model",
+        "512",
+        "--heads",
+        "8",
+        "--dtype",
+        "fp32",
+        "--memory-gib",
+        "1",
+    )
     arguments = ("wall", "--backends", "naive,fused,sdpa", *shape)
-    rows = {row["backend"]: row for row in benchmark.pedantic(rows_of, args=arguments, kwargs={"out": tmp_path}, rounds=1)}
+    rows = {
+        row["backend"]: row
+        for row in benchmark.pedantic(rows_of, args=arguments, kwargs={"out": tmp_path}, rounds=1)
+    }
     for backend in ("naive", "fused"):
         row = rows[backend]
         off_ratio = row["predicted_seq_len"] / row["seq_len_low"] - 1

@@ -1,6 +1,8 @@
-"""A child of an audit with kernels of its own: one is well, one surely spills, one does not compile, one takes its process with it.
+"""A child of an audit with kernels of its own: one is well, one surely spills, one does not
+compile, one takes its process with it.
 
-AUDIT_CANARY=slow: all of them are well, and take their time. AUDIT_CANARY=blind: Triton came without nvdisasm.
+AUDIT_CANARY=slow: all of them are well, and take their time. AUDIT_CANARY=blind: Triton came
+without nvdisasm.
 """
 
 import os
@@ -9,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from attnbench.harness.audit import child, examine, tools
-from attnbench.impls._triton_configs import Config
-from attnbench.impls._triton_jobs import Job
+from attnbench.impls._triton.configs import Config
+from attnbench.impls._triton.jobs import Job
 
 WELL = Config(32, 32, 4, 1)
 SPILLS = Config(128, 64, 4, 1)  # with heads of 256: an accumulator of 256 registers per thread
@@ -26,7 +28,15 @@ def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
         configs = [WELL, SPILLS]
     for config in configs:
         width = 256 if config == SPILLS else 32
-        yield Job(kernel="forward", config=config, capability=capability, dtype=dtypes[0], d_k=width, d_v=width, causal=False)
+        yield Job(
+            kernel="forward",
+            config=config,
+            capability=capability,
+            dtype=dtypes[0],
+            d_k=width,
+            d_v=width,
+            causal=False,
+        )
 
 
 def facts(job: Job) -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""The action's own steps, run as GitHub runs them, outside GitHub: what they measure, judge, write and exit with."""
+"""The action's own steps, run as GitHub runs them, outside GitHub: what they measure, judge, write
+and exit with.
+"""
 
 import json
 import re
@@ -17,10 +19,19 @@ from tests.reports.fake_runs import case, problem
 
 pytestmark = pytest.mark.long
 
-FAST = "def prepare(problem, inputs, weights):\n    from attnbench.impls.layer import as_call\n\n    def attend(q, k, v):\n"
-COMPUTE = "        return (q @ k.mT * problem.scale).softmax(-1) @ v\n\n    return as_call(problem, inputs, weights, attend)\n"
+FAST = (
+    "def prepare(problem, inputs, weights):\n    from attnbench.impls.layer import as_call\n\n   "
+    " def attend(q, k, v):\n"
+)
+COMPUTE = (
+    "        return (q @ k.mT * problem.scale).softmax(-1) @ v\n\n    return as_call(problem,"
+    " inputs, weights, attend)\n"
+)
 SLOW = f"import time\n\n\n{FAST}        time.sleep(0.05)\n{COMPUTE}"
-REFUSES = "def why_not(problem, device):\n    return 'not for causal problems' if problem.causal else None\n\n\n"
+REFUSES = (
+    "def why_not(problem, device):\n    return 'not for causal problems' if problem.causal else"
+    " None\n\n\n"
+)
 SCENARIO = """
 name: mine
 question: Did my backend become slower?
@@ -43,9 +54,14 @@ def written_out(text: Any, inputs: dict[str, str], outputs: dict[str, dict[str, 
 
 
 def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, str]]]:
-    """Its steps in order, each in a shell of its own: the exit code of the first that fails, and what the steps put out."""
+    """Its steps in order, each in a shell of its own: the exit code of the first that fails, and
+    what the steps put out.
+    """
     document = action()
-    inputs = {name: given.get(name.replace("-", "_"), of.get("default", "")) for name, of in document["inputs"].items()}
+    inputs = {
+        name: given.get(name.replace("-", "_"), of.get("default", ""))
+        for name, of in document["inputs"].items()
+    }
     outputs: dict[str, dict[str, str]] = {}
     code = 0
     for step in document["runs"]["steps"]:
@@ -61,8 +77,12 @@ def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, 
             "GITHUB_OUTPUT": str(put_out),
         }
         command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
-        code = subprocess.run(command, cwd=workspace, env=environment(ours), check=False, capture_output=True).returncode
-        outputs[step.get("id", "")] = dict(line.split("=", 1) for line in put_out.read_text().splitlines())
+        code = subprocess.run(
+            command, cwd=workspace, env=environment(ours), check=False, capture_output=True
+        ).returncode
+        outputs[step.get("id", "")] = dict(
+            line.split("=", 1) for line in put_out.read_text().splitlines()
+        )
         if code:
             break
     return code, outputs
@@ -71,13 +91,26 @@ def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, 
 def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_path: Path) -> None:
     for checkout, code in (("base", FAST + COMPUTE), ("head", SLOW)):
         (tmp_path / checkout / "attention").mkdir(parents=True)
-        (tmp_path / checkout / "attention" / "mine.py").write_text(REFUSES + code if checkout == "base" else code)
+        (tmp_path / checkout / "attention" / "mine.py").write_text(
+            REFUSES + code if checkout == "base" else code
+        )
     (tmp_path / "mine.yaml").write_text(SCENARIO)
-    given = {"scenario": "mine.yaml", "head": "head", "base": "base", "backends": "attention", "turns": "3", "python": sys.executable}
+    given = {
+        "scenario": "mine.yaml",
+        "head": "head",
+        "base": "base",
+        "backends": "attention",
+        "turns": "3",
+        "python": sys.executable,
+    }
     code, outputs = run_action(tmp_path, **given, gate="latency: 20%", artifact="")
     assert code == 3
     results = tmp_path / "attnbench-results"
-    assert outputs["judge"] == {"code": "3", "verdict": "failed", "report": "attnbench-results/report.html"}
+    assert outputs["judge"] == {
+        "code": "3",
+        "verdict": "failed",
+        "report": "attnbench-results/report.html",
+    }
     found = json.loads((results / "compare.json").read_text())
     (latency,) = (one for one in found["cases"] if one["metric"] == "latency")
     assert (found["turns"], latency["verdict"]) == (3, "slower")
@@ -88,29 +121,57 @@ def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_pa
     assert "# attnbench: " in summary  # the report of head
     assert (results / "report.html").read_text().startswith("<!DOCTYPE html>")
     # In turns: base, head, head, base, base, head; each side's folder has its runs in that order.
-    runs = sorted((path.name, side) for side in ("base", "head") for path in (results / side).glob("2*"))
+    runs = sorted(
+        (path.name, side) for side in ("base", "head") for path in (results / side).glob("2*")
+    )
     assert [side for _, side in runs] == ["base", "head", "head", "base", "base", "head"]
 
 
-# ---- judging, of runs that are made up --------------------------------------------------------------------------------------------
+# ---- judging, of runs that are made up -----------------------------------------------------------
 
 
-def results(folder: Path, base: float | None, head: float = 1.0, turns: int = 4, planned: list[dict] | None = None, code: int = 0) -> Path:
+def results(
+    folder: Path,
+    base: float | None,
+    head: float = 1.0,
+    turns: int = 4,
+    planned: list[dict] | None = None,
+    code: int = 0,
+) -> Path:
     """What measure.sh would have left."""
     for side, ratio, seed in (("base", base, 1), ("head", head, 11)):
         for turn in range(turns if ratio else 0):
-            newest = fake_run(folder / side, seed + turn, ratio or 1.0, planned, processes=1, blocks=6)
+            newest = fake_run(
+                folder / side, seed + turn, ratio or 1.0, planned, processes=1, blocks=6
+            )
             (folder / side / "latest").unlink(missing_ok=True)
             (folder / side / "latest").symlink_to(newest.name)
     (folder / "head.code").write_text(f"{code}\n")
     return folder
 
 
-def judged(out: Path, *, on_github: bool = True, **settings: str) -> subprocess.CompletedProcess[str]:
-    files = {name: str(out / name) for name in JOB_FILES} | {"GITHUB_ACTIONS": "true"} if on_github else {}
+def judged(
+    out: Path, *, on_github: bool = True, **settings: str
+) -> subprocess.CompletedProcess[str]:
+    files = (
+        {name: str(out / name) for name in JOB_FILES} | {"GITHUB_ACTIONS": "true"}
+        if on_github
+        else {}
+    )
     ours = {"OUT": str(out), "PYTHON": sys.executable, **files, **settings}
-    clean = {name: value for name, value in environment(ours).items() if on_github or not name.startswith("GITHUB_")}
-    return subprocess.run([ACTION.parent / "judge.sh"], cwd=out.parent, env=clean, check=False, capture_output=True, text=True)
+    clean = {
+        name: value
+        for name, value in environment(ours).items()
+        if on_github or not name.startswith("GITHUB_")
+    }
+    return subprocess.run(
+        [ACTION.parent / "judge.sh"],
+        cwd=out.parent,
+        env=clean,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_equals_pass(tmp_path: Path) -> None:
@@ -136,10 +197,14 @@ def test_an_undecided_comparison_fails_where_that_is_asked_for(tmp_path: Path) -
     assert "verdict=failed\n" in (out / "GITHUB_OUTPUT").read_text()
 
 
-def test_without_anything_to_compare_with_failed_cases_fail_the_job_and_long_reports_stay_out_of_the_summary(tmp_path: Path) -> None:
+def test_without_anything_to_compare_with_failed_cases_fail_the_job_and_long_reports_stay_out_of_the_summary(
+    tmp_path: Path,
+) -> None:
     out = results(tmp_path / "alone", base=None, turns=1, code=1)
     assert judged(out, MOST_BYTES="2000").returncode == 1
-    assert (out / "GITHUB_STEP_SUMMARY").read_text() == "\nThe report is too long for a summary; the page has it.\n"
+    assert (
+        out / "GITHUB_STEP_SUMMARY"
+    ).read_text() == "\nThe report is too long for a summary; the page has it.\n"
     assert len((out / "report.md").read_bytes()) > 2000
     assert not (out / "compare.json").exists()
 
@@ -164,7 +229,9 @@ def test_runs_that_cannot_be_compared_are_bad_input(tmp_path: Path) -> None:
 
 
 def test_the_summary_of_a_large_run_stays_below_what_github_takes(tmp_path: Path) -> None:
-    planned = [case(backend, problem(64 + 8 * n)) for n in range(150) for backend in ("fused", "sdpa")]
+    planned = [
+        case(backend, problem(64 + 8 * n)) for n in range(150) for backend in ("fused", "sdpa")
+    ]
     out = results(tmp_path / "large", base=1.0, turns=1, planned=planned)
     assert judged(out).returncode == 0
     summary = (out / "GITHUB_STEP_SUMMARY").read_text()
@@ -178,7 +245,12 @@ def test_measuring_refuses_a_folder_that_has_runs_and_passes_on_bad_input(tmp_pa
 
     def measured() -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [ACTION.parent / "measure.sh"], cwd=tmp_path, env=environment(settings), check=False, capture_output=True, text=True
+            [ACTION.parent / "measure.sh"],
+            cwd=tmp_path,
+            env=environment(settings),
+            check=False,
+            capture_output=True,
+            text=True,
         )
 
     done = measured()

@@ -28,7 +28,19 @@ JOB = {
     "outputs",
     "defaults",
 }
-STEP = {"name", "id", "if", "uses", "with", "run", "shell", "env", "working-directory", "continue-on-error", "timeout-minutes"}
+STEP = {
+    "name",
+    "id",
+    "if",
+    "uses",
+    "with",
+    "run",
+    "shell",
+    "env",
+    "working-directory",
+    "continue-on-error",
+    "timeout-minutes",
+}
 
 
 def inputs_of(document: Any) -> dict[str, Any]:
@@ -40,7 +52,11 @@ def inputs_of(document: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_workflow_has_what_github_wants_and_may_only_read(name: str) -> None:
     document = WORKFLOWS[name]
-    assert {"on", "jobs"} <= set(document) <= {"name", "on", "permissions", "concurrency", "env", "defaults", "jobs"}
+    assert (
+        {"on", "jobs"}
+        <= set(document)
+        <= {"name", "on", "permissions", "concurrency", "env", "defaults", "jobs"}
+    )
     assert document["on"]
     assert document["permissions"] == {"contents": "read"}
     for job in document["jobs"].values():
@@ -53,7 +69,10 @@ def test_the_action_is_a_composite_whose_every_script_names_its_shell() -> None:
     assert {"name", "description", "runs"} <= set(document)
     assert document["runs"]["using"] == "composite"
     assert all(step["shell"] == "bash" for step in steps(document) if "run" in step)
-    assert all(one["description"] and ("default" in one) != one.get("required", False) for one in document["inputs"].values())
+    assert all(
+        one["description"] and ("default" in one) != one.get("required", False)
+        for one in document["inputs"].values()
+    )
     assert all(isinstance(one.get("default", ""), str) for one in document["inputs"].values())
 
 
@@ -75,8 +94,14 @@ def test_scripts_are_bash_and_take_what_others_wrote_as_variables_only(name: str
         # An expression would be pasted into the script before bash sees it, whatever is in it.
         assert "${{" not in step["run"]
         subprocess.run(["bash", "-n"], input=step["run"], text=True, check=True)
-        wanted = {name for name in re.findall(r"\$\{?([A-Z_]+)", step["run"]) if not name.startswith("GITHUB_")}
-        assert wanted <= set(step.get("env", {})) | set(re.findall(r"\b([A-Z_]+)=", step["run"])), step
+        wanted = {
+            name
+            for name in re.findall(r"\$\{?([A-Z_]+)", step["run"])
+            if not name.startswith("GITHUB_")
+        }
+        assert wanted <= set(step.get("env", {})) | set(re.findall(r"\b([A-Z_]+)=", step["run"])), (
+            step
+        )
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -98,7 +123,8 @@ def test_what_is_used_exists_and_gets_inputs_that_it_has(name: str) -> None:
             continue
         given = set(user.get("with", {}))
         ours = re.fullmatch(
-            r"(?:\.|OWNER/attnbench)/(?:attnbench/)?(\.github/(?:actions/attnbench|workflows/attnbench\.yml))(?:@REF)?", path
+            r"(?:\.|OWNER/attnbench)/(?:attnbench/)?(\.github/(?:actions/attnbench|workflows/attnbench\.yml))(?:@REF)?",
+            path,
         )
         if ours is None:
             assert re.fullmatch(r"actions/[a-z-]+@v\d+", path), path

@@ -17,9 +17,14 @@ def parsed(text: str) -> Any:
 
 
 def workflows() -> dict[str, Any]:
-    files = {path.name: parsed(path.read_text()) for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))}
+    files = {
+        path.name: parsed(path.read_text())
+        for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+    }
     shown = re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    return files | {f"docs/ci.md, {number}": parsed(text) for number, text in enumerate(shown, start=1)}
+    return files | {
+        f"docs/ci.md, {number}": parsed(text) for number, text in enumerate(shown, start=1)
+    }
 
 
 def action() -> Any:

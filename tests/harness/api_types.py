@@ -1,4 +1,5 @@
-"""What a type checker makes of a user's code: `make check` runs mypy over this file, strictly. Nobody runs it.
+"""What a type checker makes of a user's code: `make check` runs mypy over this file, strictly.
+Nobody runs it.
 
 An `ignore` that is not needed is an error too, so the lines that must be refused are refused.
 """
@@ -10,7 +11,9 @@ import pandas as pd
 
 import attnbench
 
-run = attnbench.run("quickstart", plan="quick", device="cpu", changes={"limits.memory_gib": 2}, only=["sdpa"])
+run = attnbench.run(
+    "quickstart", plan="quick", device="cpu", changes={"limits.memory_gib": 2}, only=["sdpa"]
+)
 assert_type(run, attnbench.Run)
 assert_type(run.path, Path)
 assert_type(run.ok, bool)

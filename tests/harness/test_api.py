@@ -1,4 +1,6 @@
-"""attnbench from Python: the same runs and refusals as on the command line, quiet, and a guest in the caller's process."""
+"""attnbench from Python: the same runs and refusals as on the command line, quiet, and a guest in
+the caller's process.
+"""
 
 import json
 import re
@@ -12,31 +14,51 @@ from pathlib import Path
 import pytest
 
 import attnbench
-from attnbench.harness.run.signals import Signals
+from attnbench.harness.process.signals import Signals
 from tests.conftest import ROOT, environment
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
-TINY = {"name": "tiny", "question": "?", "backends": ["fused"], "grid": {"seq_len": 32, "d_model": 16, "heads": 2}}
+TINY = {
+    "name": "tiny",
+    "question": "?",
+    "backends": ["fused"],
+    "grid": {"seq_len": 32, "d_model": 16, "heads": 2},
+}
 
 
 def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], cwd=folder, env=environment(changes), capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=environment(changes),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
-def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(tmp_path: Path) -> None:
+def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(
+    tmp_path: Path,
+) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
     assert len(blocks) >= 6
     done = python("\n".join(blocks), tmp_path)
     assert done.returncode == 0, done.stderr
-    assert re.fullmatch(rf"<attnbench.Run {tmp_path}/results/\d{{8}}T\d{{6}}Z-two_backends-[0-9a-f]{{8}}: 4 ok>\n", done.stdout)
+    assert re.fullmatch(
+        rf"<attnbench.Run {tmp_path}/results/\d{{8}}T\d{{6}}Z-two_backends-[0-9a-f]{{8}}: 4 ok>\n",
+        done.stdout,
+    )
     assert done.stderr == ""
 
 
 def test_importing_and_listing_names_loads_nothing_heavy() -> None:
     code = "import sys, attnbench; dir(attnbench); attnbench.BadInput; attnbench.Run; attnbench.run"
-    code += "; print([name for name in ('torch', 'pandas', 'pydantic', 'numpy') if name in sys.modules])"
+    code += (
+        "; print([name for name in ('torch', 'pandas', 'pydantic', 'numpy') if name in"
+        " sys.modules])"
+    )
     done = python(code, ROOT)
     assert (done.stdout, done.stderr) == ("[]\n", "")
 
@@ -55,12 +77,17 @@ def test_every_public_name_is_there_and_documented() -> None:
     [
         ("quickstrat", "did you mean quickstart?"),
         ("absent.yaml", "absent.yaml: no such file"),
-        ({**TINY, "backend": ["fused"]}, "scenario: backend: not a field of a scenario; did you mean backends?"),
+        (
+            {**TINY, "backend": ["fused"]},
+            "scenario: backend: not a field of a scenario; did you mean backends?",
+        ),
         ({}, "scenario: "),
         ("name: tiny\nquestion: ?\nbackends: [fused]\ngrid: {seq_len: x}\n", "scenario:"),
     ],
 )
-def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(scenario: object, said: str, tmp_path: Path) -> None:
+def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(
+    scenario: object, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match=re.escape(said)) as caught:
         attnbench.run(scenario, out=tmp_path)  # type: ignore[arg-type]
     assert isinstance(caught.value, attnbench.BadInput)
@@ -68,7 +95,12 @@ def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(sc
 
 
 def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> None:
-    for arguments in ({"plan": "fast"}, {"device": "gpu"}, {"changes": {"limits.memory": 2}}, {"changes": {"plan.budget_s": "long"}}):
+    for arguments in (
+        {"plan": "fast"},
+        {"device": "gpu"},
+        {"changes": {"limits.memory": 2}},
+        {"changes": {"plan.budget_s": "long"}},
+    ):
         with pytest.raises(attnbench.BadInput) as caught:
             attnbench.run(TINY, out=tmp_path, **arguments)
         assert str(caught.value).count("\n") == 0
@@ -81,7 +113,16 @@ def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> Non
 def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> None:
     run = attnbench.Run(quickstart(tmp_path))
     assert (
-        run.statuses == {"ok": 36, "oom": 4, "predicted_oom": 6, "unsupported": 16, "unavailable": 15, "crashed": 1, "not reached": 2}
+        run.statuses
+        == {
+            "ok": 36,
+            "oom": 4,
+            "predicted_oom": 6,
+            "unsupported": 16,
+            "unavailable": 15,
+            "crashed": 1,
+            "not reached": 2,
+        }
         or run.statuses
     )
     assert sum(run.statuses.values()) == len(run.frame()) == 80
@@ -107,7 +148,9 @@ def test_runs_are_opened_by_path_name_and_latest(tmp_path: Path) -> None:
         attnbench.open_run("absent", out=tmp_path)
 
 
-def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path: Path, attnbench: object) -> None:
+def test_a_comparison_has_the_verdicts_of_the_command_line(
+    tmp_path: Path, attnbench: object
+) -> None:
     import attnbench as package
 
     base, new = fake_run(tmp_path, 1), fake_run(tmp_path, 2, ratio=1.3)
@@ -118,7 +161,7 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(tmp_path: Path, attnb
     assert package.Run(new).compare(str(base)).equals(found)
 
 
-# ---- signals --------------------------------------------------------------------------------------------------------------------
+# ---- signals -------------------------------------------------------------------------------------
 
 INTERRUPTED = """
 import json, signal, sys, attnbench
@@ -136,7 +179,9 @@ print(json.dumps(run.statuses))
 
 
 def started(folder: Path, code: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=folder, env=environment(), stdout=-1, stderr=-1, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=folder, env=environment(), stdout=-1, stderr=-1, text=True
+    )
     deadline = time.monotonic() + 120
     while not list(folder.glob("results/2*/logs/worker-1.log")) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -151,7 +196,11 @@ def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_p
         process.send_signal(signal.SIGINT)
         said, complaints = process.communicate(timeout=120)
     assert process.returncode == 0, complaints
-    assert re.match(r"KeyboardInterrupt /\S+-hang-\S+ has what was measured; attnbench.open_run\('/\S+'\).resume\(\) goes on\n", said)
+    assert re.match(
+        r"KeyboardInterrupt /\S+-hang-\S+ has what was measured;"
+        r" attnbench.open_run\('/\S+'\).resume\(\) goes on\n",
+        said,
+    )
     statuses = json.loads(said.splitlines()[-1])
     assert sum(statuses.values()) == 2
     assert statuses["interrupted"] >= 1

@@ -9,9 +9,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from attnbench import impls
 from attnbench.harness.costs import input_bytes, minimal_bytes, work_exps, work_flops
-from attnbench.harness.gate import leaves, output_shape
-from attnbench.harness.worker.subject import make_subject, make_tensors
-from attnbench.impls import masks
+from attnbench.harness.measure.correctness import leaves, output_shape
+from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.impls.masks.tensors import tensors as masks
 from attnbench.impls.problem import Problem
 
 SHAPES = [
@@ -34,9 +34,13 @@ def test_masked_pairs_are_no_work(scope, passes):
     assert work_flops(replace(whole, causal=True)) == work_flops(whole) - saved
 
 
-@pytest.mark.parametrize(("shape", "scope", "passes"), list(product(SHAPES, ("core", "layer"), ("forward", "backward"))))
+@pytest.mark.parametrize(
+    ("shape", "scope", "passes"), list(product(SHAPES, ("core", "layer"), ("forward", "backward")))
+)
 def test_input_bytes_are_the_tensors_bytes(shape, scope, passes):
-    problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape}, scope=scope, passes=passes)
+    problem = Problem(
+        **{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape}, scope=scope, passes=passes
+    )
     tensors = make_tensors(problem, torch.device("cpu"), 0)
     expected = sum(tensor.nbytes for tensor in leaves(*tensors))
     if passes == "backward":
@@ -51,7 +55,15 @@ def test_a_mask_that_is_given_is_an_input():
 
 
 def test_heads_do_not_change_the_work_at_fixed_width():
-    assert len({work_flops(Problem(batch=1, seq_len=128, d_model=64, heads=h, scope="layer")) for h in (1, 2, 8, 64)}) == 1
+    assert (
+        len(
+            {
+                work_flops(Problem(batch=1, seq_len=128, d_model=64, heads=h, scope="layer"))
+                for h in (1, 2, 8, 64)
+            }
+        )
+        == 1
+    )
 
 
 MASKS = [
@@ -62,10 +74,25 @@ MASKS = [
     {"mask": "random", "causal": True},
     {"mask": "local", "window": 1},
     {"mask": "strided", "window": 2, "causal": True},
-    {"mask": "strided", "window": 2, "causal": True, "causal_align": "bottom_right", "kv_seq_len": 9},
-    *({"causal": True, "causal_align": align, "kv_seq_len": n} for align in ("top_left", "bottom_right") for n in (1, 4, 9)),
+    {
+        "mask": "strided",
+        "window": 2,
+        "causal": True,
+        "causal_align": "bottom_right",
+        "kv_seq_len": 9,
+    },
+    *(
+        {"causal": True, "causal_align": align, "kv_seq_len": n}
+        for align in ("top_left", "bottom_right")
+        for n in (1, 4, 9)
+    ),
 ]
-WIDTHS = [{}, {"heads": 4, "kv_heads": 2}, {"d_k": 3, "d_v": 5}, {"kv_heads": 1, "d_k": 6, "d_v": 2}]
+WIDTHS = [
+    {},
+    {"heads": 4, "kv_heads": 2},
+    {"d_k": 3, "d_v": 5},
+    {"kv_heads": 1, "d_k": 6, "d_v": 2},
+]
 
 
 def kept(problem: Problem) -> torch.Tensor:
@@ -75,22 +102,39 @@ def kept(problem: Problem) -> torch.Tensor:
     ones = torch.ones(problem.seq_len, problem.kv_seq_len, dtype=torch.bool)
     if not problem.causal:
         return ones
-    return ones.tril(problem.kv_seq_len - problem.seq_len if problem.causal_align == "bottom_right" else 0)
+    return ones.tril(
+        problem.kv_seq_len - problem.seq_len if problem.causal_align == "bottom_right" else 0
+    )
 
 
-def used_and_made(problem: Problem) -> tuple[list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Each input with the part of it that matters; the output; the part of its gradient that matters; the bias that no gradient needs."""
+def used_and_made(
+    problem: Problem,
+) -> tuple[
+    list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor, torch.Tensor, torch.Tensor | None
+]:
+    """Each input with the part of it that matters; the output; the part of its gradient that
+    matters; the bias that no gradient needs.
+    """
     tensors = make_tensors(problem, torch.device("cpu"), 0)
     mask = kept(problem)
     queries, keys = mask.any(1), mask.any(0)
     if problem.scope == "core":
         q, k, v = tensors.inputs
         output = torch.zeros(problem.batch, problem.heads, problem.seq_len, problem.d_v)
-        return [(q, q[:, :, queries]), (k, k[:, :, keys]), (v, v[:, :, keys])], output, output[:, :, queries], None
+        return (
+            [(q, q[:, :, queries]), (k, k[:, :, keys]), (v, v[:, :, keys])],
+            output,
+            output[:, :, queries],
+            None,
+        )
     x, source, _ = tensors.inputs
     weights = tensors.weights
     output = torch.zeros(problem.batch, problem.seq_len, problem.d_model)
-    parts = [(x, x[:, queries | keys])] if source is x else [(x, x[:, queries]), (source, source[:, keys])]
+    parts = (
+        [(x, x[:, queries | keys])]
+        if source is x
+        else [(x, x[:, queries]), (source, source[:, keys])]
+    )
     return [*parts, *((w, w) for w in weights.tensors())], output, output, weights.b_o
 
 
@@ -98,22 +142,36 @@ def used_and_made(problem: Problem) -> tuple[list[tuple[torch.Tensor, torch.Tens
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_bytes_and_exponentials_are_those_of_the_mask_written_out(scope, passes):
     for mask, width in product(MASKS, WIDTHS):
-        problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **mask, **width}, scope=scope, passes=passes)
+        problem = Problem(
+            **{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **mask, **width},
+            scope=scope,
+            passes=passes,
+        )
         inputs, output, output_gradient, unread = used_and_made(problem)
-        read, gradients = sum(part.nbytes for _, part in inputs), sum(whole.nbytes for whole, _ in inputs)
+        read, gradients = (
+            sum(part.nbytes for _, part in inputs),
+            sum(whole.nbytes for whole, _ in inputs),
+        )
         expected = {
             "forward": read + output.nbytes,
-            "backward": read - (0 if unread is None else unread.nbytes) + output_gradient.nbytes + gradients,
+            "backward": read
+            - (0 if unread is None else unread.nbytes)
+            + output_gradient.nbytes
+            + gradients,
             "forward+backward": read + output_gradient.nbytes + output.nbytes + gradients,
         }
         assert minimal_bytes(problem) == expected[passes], problem
-        exps = 0 if passes == "backward" else problem.batch * problem.heads * int(kept(problem).sum())
+        exps = (
+            0 if passes == "backward" else problem.batch * problem.heads * int(kept(problem).sum())
+        )
         assert work_exps(problem) == exps, problem
 
 
 @pytest.mark.parametrize(("align", "n_q", "n_kv"), [("top_left", 4, 9), ("bottom_right", 9, 4)])
 def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
-    """Keys that no query sees, and queries that see no key, have no say in output and gradients, and gradients of zero."""
+    """Keys that no query sees, and queries that see no key, have no say in output and gradients,
+    and gradients of zero.
+    """
     sizes = {"batch": 1, "seq_len": n_q, "kv_seq_len": n_kv, "d_model": 8, "heads": 2}
     problem = Problem(**sizes, causal=True, causal_align=align, passes="forward+backward")
     mask = kept(problem)
@@ -127,8 +185,12 @@ def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
             tensor.detach()[:, :, part] = 7.0
         output_again, gradients_again = subject.result()
     assert torch.equal(output, output_again)
-    assert all(torch.equal(one, other) for one, other in zip(gradients, gradients_again, strict=True))
-    assert all(not gradient[:, :, part].any() for gradient, part in zip(gradients, unused, strict=True))
+    assert all(
+        torch.equal(one, other) for one, other in zip(gradients, gradients_again, strict=True)
+    )
+    assert all(
+        not gradient[:, :, part].any() for gradient, part in zip(gradients, unused, strict=True)
+    )
 
 
 def test_the_highest_intensity_grows_with_n():
@@ -145,7 +207,11 @@ def test_flops_of_plain_backends_are_what_torch_counts(name, scope, passes):
     for shape in SHAPES:
         if "causal" in shape or "mask" in shape:
             continue  # these backends multiply all pairs
-        problem = Problem(**{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape}, scope=scope, passes=passes)
+        problem = Problem(
+            **{"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, **shape},
+            scope=scope,
+            passes=passes,
+        )
         assert counted_by_torch(name, problem) == work_flops(problem), shape
 
 

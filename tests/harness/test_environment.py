@@ -22,7 +22,9 @@ from tests.conftest import environment as command_environment
         ({"cpu.max": "garbage\n"}, None),
     ],
 )
-def test_the_cpu_quota_is_read_from_both_kinds_of_control_group(tmp_path, monkeypatch, files, cores):
+def test_the_cpu_quota_is_read_from_both_kinds_of_control_group(
+    tmp_path, monkeypatch, files, cores
+):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -38,7 +40,11 @@ def threads_under(quota, **environment):
     )
     clean = {key: value for key, value in command_environment().items() if key != "OMP_NUM_THREADS"}
     env = {**clean, **environment}
-    return int(subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout)
+    return int(
+        subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        ).stdout
+    )
 
 
 def test_threads_keep_to_the_quota_and_to_what_the_user_says():

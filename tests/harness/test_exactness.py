@@ -1,4 +1,6 @@
-"""From the command line to the rows: each backend is asked for what it claims, and the row says what that is."""
+"""From the command line to the rows: each backend is asked for what it claims, and the row says
+what that is.
+"""
 
 import json
 from pathlib import Path
@@ -22,7 +24,10 @@ FLAGS = (
 
 
 def rows_of(done):
-    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
+    ]
     return {(row["backend"], row.get("mask", "none")): row for row in rows}
 
 
@@ -38,11 +43,27 @@ def run(attnbench):
 
 def test_approximations_and_recurrence_are_measured_in_training_and_not_judged_as_exact(run):
     backends = "fused,linformer,linformer:64,performer,rnn,needs_package"
-    rows, told = run("--backends", backends, "--seq-len", "64", "--scope", "layer", "--passes", "forward+backward")
+    rows, told = run(
+        "--backends",
+        backends,
+        "--seq-len",
+        "64",
+        "--scope",
+        "layer",
+        "--passes",
+        "forward+backward",
+    )
     found = {backend: row for (backend, _), row in rows.items()}
-    assert {name: row["status"] for name, row in found.items() if row["status"] != "ok"} == {"needs_package": "unavailable"}
+    assert {name: row["status"] for name, row in found.items() if row["status"] != "ok"} == {
+        "needs_package": "unavailable"
+    }
     near = dict.fromkeys(("linformer", "linformer:64", "performer"), "approximate")
-    assert {name: row["exactness"] for name, row in found.items()} == {"fused": "exact", "needs_package": "exact", "rnn": "other", **near}
+    assert {name: row["exactness"] for name, row in found.items()} == {
+        "fused": "exact",
+        "needs_package": "exact",
+        "rnn": "other",
+        **near,
+    }
     assert found["fused"]["error_l2_ratio"] < 1e-5
     assert all(found[name]["error_l2_ratio"] > 0.01 for name in near)
     assert found["linformer"]["error_l2_ratio"] != found["linformer:64"]["error_l2_ratio"]
@@ -52,7 +73,9 @@ def test_approximations_and_recurrence_are_measured_in_training_and_not_judged_a
     assert configurations["linformer:64"] == {"rank": 64}
     assert configurations["performer"] == {"features": 256}
     assert configurations["rnn"] == {"cell": "GRU"}
-    assert all(row["peak_bytes"] and row["block_ms"] for row in found.values() if row["status"] == "ok")
+    assert all(
+        row["peak_bytes"] and row["block_ms"] for row in found.values() if row["status"] == "ok"
+    )
     assert f"approximate, error {found['performer']['error_l2_ratio']:.1%}" in told
     assert "fused takes" in told  # the only exact one, whatever is faster
 
@@ -76,4 +99,8 @@ def test_sparse_backends_are_exact_under_their_masks_and_say_which_they_want(run
             assert row["error_ratio"] <= 2
             assert row["peak_bytes"] - row["predicted_peak_bytes"] <= 16
         else:
-            assert row["reason"] == f"computes mask {own[backend]} only, and the mask is {mask}; set mask: {own[backend]}"
+            assert (
+                row["reason"]
+                == f"computes mask {own[backend]} only, and the mask is {mask}; set mask:"
+                f" {own[backend]}"
+            )

@@ -47,7 +47,15 @@ def child(fake, code, preamble=STARTED):
     program = preamble + textwrap.dedent(code)
     env = environment(fake.environment)
     command = [sys.executable, "-c", program]
-    return subprocess.run(command, env=env, cwd=fake.script.parent, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command,
+        env=env,
+        cwd=fake.script.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def ask(fake, code, preamble=STARTED):
@@ -73,7 +81,16 @@ def test_devices_are_found_by_place_and_by_uuid(fake_nvml):
     say([n.nvmlDeviceGetCount(), n.nvmlDeviceGetUUID(h), n.nvmlDeviceGetName(h), n.nvmlDeviceGetIndex(h), n.nvmlDeviceGetName(second),
          n.nvmlDeviceGetIndex(second), error(n.nvmlDeviceGetHandleByUUID, "GPU-c"), error(n.nvmlDeviceGetHandleByIndex, 2)])
     """
-    assert ask(fake_nvml, code) == [2, UUID, "NVIDIA H100 80GB HBM3", 0, "A 100", 1, "NotFound", "InvalidArgument"]
+    assert ask(fake_nvml, code) == [
+        2,
+        UUID,
+        "NVIDIA H100 80GB HBM3",
+        0,
+        "A 100",
+        1,
+        "NotFound",
+        "InvalidArgument",
+    ]
 
 
 NUMBERS = {
@@ -118,8 +135,16 @@ def test_every_number_of_the_script_is_answered(fake_nvml):
 
 def test_what_the_script_does_not_give_is_not_supported(fake_nvml):
     fake_nvml.write("gpu GPU-a\n")
-    calls = [*NUMBERS, "n.nvmlDeviceGetTotalEnergyConsumption(h)", "n.nvmlDeviceGetSamples(h, 1, 0)", "n.nvmlDeviceGetMemoryInfo(h)"]
-    calls += ["n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)", "n.nvmlGpmSampleGet(h, n.nvmlGpmSampleAlloc())"]
+    calls = [
+        *NUMBERS,
+        "n.nvmlDeviceGetTotalEnergyConsumption(h)",
+        "n.nvmlDeviceGetSamples(h, 1, 0)",
+        "n.nvmlDeviceGetMemoryInfo(h)",
+    ]
+    calls += [
+        "n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)",
+        "n.nvmlGpmSampleGet(h, n.nvmlGpmSampleAlloc())",
+    ]
     answers = ask(fake_nvml, f"say([{', '.join(f'error(lambda: {call})' for call in calls)}])")
     assert dict(zip(calls, answers, strict=True)) == dict.fromkeys(calls, "NotSupported")
 
@@ -139,7 +164,15 @@ def test_only_the_first_memory_struct_counts_what_the_driver_reserves(fake_nvml)
     one, two = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)
     say([one.total, one.used, one.free, two.total, two.used, two.reserved, two.free])
     """
-    assert ask(fake_nvml, code) == [1000 * MIB, 150 * MIB, 850 * MIB, 1000 * MIB, 100 * MIB, 50 * MIB, 850 * MIB]
+    assert ask(fake_nvml, code) == [
+        1000 * MIB,
+        150 * MIB,
+        850 * MIB,
+        1000 * MIB,
+        100 * MIB,
+        50 * MIB,
+        850 * MIB,
+    ]
 
 
 def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
@@ -153,7 +186,13 @@ def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
          n.nvmlLib.nvmlDeviceGetTemperatureV(h, byref(temperature)), n.nvmlLib.nvmlGpmQueryDeviceSupport(h, byref(support)),
          n.nvmlLib.nvmlDeviceGetProcessesUtilizationInfo(h, byref(processes))])
     """
-    assert ask(fake_nvml, code) == ["ArgumentVersionMismatch", "ArgumentVersionMismatch", 25, 25, 25]
+    assert ask(fake_nvml, code) == [
+        "ArgumentVersionMismatch",
+        "ArgumentVersionMismatch",
+        25,
+        25,
+        25,
+    ]
 
 
 def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
@@ -194,7 +233,9 @@ def test_counters_go_on_over_processes_and_over_scripts(fake_nvml):
 
 
 def test_fields_are_answered_one_by_one(fake_nvml):
-    fake_nvml.write(H100 + "power_w 350\npower_throttle_share 0.25\nsync_boost_share 0\nenergy_step_ms 0\n")
+    fake_nvml.write(
+        H100 + "power_w 350\npower_throttle_share 0.25\nsync_boost_share 0\nenergy_step_ms 0\n"
+    )
     code = """
     def read():
         return [(f.fieldId, f.nvmlReturn, f.valueType, f.value.uiVal if f.valueType == 1 else f.value.ullVal, f.timestamp)
@@ -206,7 +247,15 @@ def test_fields_are_answered_one_by_one(fake_nvml):
     say([start * 1e6, one, two])
     """
     start_us, one, two = ask(fake_nvml, code)
-    assert [field[:2] for field in one] == [[74, 0], [75, 3], [76, 0], [83, 0], [185, 0], [186, 0], [269, 3]]
+    assert [field[:2] for field in one] == [
+        [74, 0],
+        [75, 3],
+        [76, 0],
+        [83, 0],
+        [185, 0],
+        [186, 0],
+        [269, 3],
+    ]
     assert [field[2] for field in one if not field[1]] == [3, 3, 3, 1, 1]
     elapsed_us = [later[4] - earlier[4] for earlier, later in zip(one, two, strict=True)]
     assert start_us <= one[0][4] < start_us + 1e6
@@ -223,7 +272,10 @@ say([kind, [(s.timeStamp, s.sampleValue.uiVal) for s in samples], before * 1e6])
 """
 
 
-@pytest.mark.parametrize(("kind", "value"), [("n.NVML_GPU_UTILIZATION_SAMPLES", 97), ("n.NVML_MEMORY_UTILIZATION_SAMPLES", 40)])
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("n.NVML_GPU_UTILIZATION_SAMPLES", 97), ("n.NVML_MEMORY_UTILIZATION_SAMPLES", 40)],
+)
 def test_the_ring_gives_a_sample_per_period(fake_nvml, kind, value):
     fake_nvml.write(H100 + "busy_percent 97\nmemory_busy_percent 40\n")
     value_type, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=kind, last_seen=0))
@@ -261,7 +313,10 @@ def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
     _, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
     assert len(samples) == 120
     assert before_us - 600e6 - 60e6 < samples[-1][0] < before_us - 600e6
-    assert ask(fake_nvml, "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))") == "NotFound"
+    assert (
+        ask(fake_nvml, "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))")
+        == "NotFound"
+    )
 
 
 def test_a_ring_of_garbage_has_impossible_values(fake_nvml):
@@ -285,7 +340,9 @@ def metrics(one, two, *ids):
 
 
 def test_hardware_counters_come_from_two_samples(fake_nvml):
-    fake_nvml.write(H100 + "gpm_metric 2 10\ngpm_metric 2 87.5\ngpm_metric 5 nan\ngpm_metric 10 3\n")
+    fake_nvml.write(
+        H100 + "gpm_metric 2 10\ngpm_metric 2 87.5\ngpm_metric 5 nan\ngpm_metric 10 3\n"
+    )
     code = """
     supported = n.nvmlGpmQueryDeviceSupport(h).isSupportedDevice
     one = sample()
@@ -295,7 +352,10 @@ def test_hardware_counters_come_from_two_samples(fake_nvml):
     n.nvmlGpmSampleFree(one), n.nvmlGpmSampleFree(two)
     say([supported, got])
     """
-    assert ask(fake_nvml, code, STARTED + GPM) == [1, [[2, 0, 87.5], [3, 3, 0.0], [5, 0, "nan"], [10, 0, 3.0]]]
+    assert ask(fake_nvml, code, STARTED + GPM) == [
+        1,
+        [[2, 0, 87.5], [3, 3, 0.0], [5, 0, "nan"], [10, 0, 3.0]],
+    ]
 
 
 def test_two_samples_that_make_no_window_are_refused(fake_nvml):
@@ -335,7 +395,10 @@ def test_a_gpu_without_processes_has_an_empty_list(fake_nvml):
 
 def test_each_process_has_the_utilization_of_the_gpu(fake_nvml):
     fake_nvml.write(H100 + "process 11 1\nprocess 12 1\nbusy_percent 60\nmemory_busy_percent 20\n")
-    code = "say([(u.pid, u.smUtil, u.memUtil, u.timeStamp > 1e15) for u in n.nvmlDeviceGetProcessesUtilizationInfo(h, 0)])"
+    code = (
+        "say([(u.pid, u.smUtil, u.memUtil, u.timeStamp > 1e15) for u in"
+        " n.nvmlDeviceGetProcessesUtilizationInfo(h, 0)])"
+    )
     assert ask(fake_nvml, code) == [[11, 60, 20, True], [12, 60, 20, True]]
     fake_nvml.write(H100)
     assert ask(fake_nvml, "say(error(n.nvmlDeviceGetProcessesUtilizationInfo, h, 0))") == "NotFound"
@@ -365,7 +428,23 @@ def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
          error(n.nvmlDeviceGetMigDeviceHandleByIndex, h, 2), error(n.nvmlDeviceGetGpuInstanceId, h)])
     """
     assert ask(fake_nvml, code) == [
-        *(1, [1, 1], 7, "MIG-bbbb", UUID, 1, 0, 3, 1, 20480 * MIB, 200 * MIB, [7], [7, 8], "NotFound", "InvalidArgument")
+        *(
+            1,
+            [1, 1],
+            7,
+            "MIG-bbbb",
+            UUID,
+            1,
+            0,
+            3,
+            1,
+            20480 * MIB,
+            200 * MIB,
+            [7],
+            [7, 8],
+            "NotFound",
+            "InvalidArgument",
+        )
     ]
 
 
@@ -381,7 +460,14 @@ def test_a_mig_device_knows_hardware_counters_and_nothing_of_the_board(fake_nvml
          error(n.nvmlDeviceGetSamples, m, 1, 0), error(n.nvmlDeviceGetClockInfo, m, 1), error(n.nvmlDeviceGetUtilizationRates, h),
          [f.nvmlReturn for f in n.nvmlDeviceGetFieldValues(m, [74, 83, 186])]])
     """
-    answer = [1, [[[2, 0, 60.0]]] * 2, "InvalidArgument", ["NotSupported"] * 3, *["NotSupported"] * 3, [3, 3, 3]]
+    answer = [
+        1,
+        [[[2, 0, 60.0]]] * 2,
+        "InvalidArgument",
+        ["NotSupported"] * 3,
+        *["NotSupported"] * 3,
+        [3, 3, 3],
+    ]
     assert ask(fake_nvml, code, STARTED + GPM) == answer
 
 
@@ -422,14 +508,27 @@ def test_a_lost_gpu_answers_nothing(fake_nvml):
         answers.append([error(n.nvmlDeviceGetName, h), error(n.nvmlDeviceGetHandleByUUID, {UUID!r})])
     say(answers)
     """
-    assert ask(fake_nvml, code) == [["GpuIsLost", "GpuIsLost"], ["GpuIsLost", "NotFound"], [None, None]]
+    assert ask(fake_nvml, code) == [
+        ["GpuIsLost", "GpuIsLost"],
+        ["GpuIsLost", "NotFound"],
+        [None, None],
+    ]
 
 
 def test_the_calls_are_written_down_in_order(fake_nvml, tmp_path):
     fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\nrefuse nvmlDeviceGetName UNKNOWN\n")
-    ask(fake_nvml, "say([error(n.nvmlDeviceGetName, h), n.nvmlDeviceGetSamples(h, 1, 0)[0], n.nvmlShutdown()])")
+    ask(
+        fake_nvml,
+        "say([error(n.nvmlDeviceGetName, h), n.nvmlDeviceGetSamples(h, 1, 0)[0],"
+        " n.nvmlShutdown()])",
+    )
     assert (tmp_path / "calls").read_text().split() == [
-        *("nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetName"),
+        *(
+            "nvmlInitWithFlags",
+            "nvmlDeviceGetCount_v2",
+            "nvmlDeviceGetHandleByIndex_v2",
+            "nvmlDeviceGetName",
+        ),
         *("nvmlDeviceGetSamples", "nvmlDeviceGetSamples", "nvmlShutdown"),
     ]
 
@@ -441,7 +540,12 @@ def test_nothing_is_answered_before_the_start_and_after_the_end(fake_nvml):
     started = [n.nvmlInit(), n.nvmlLib.nvmlInit_v2(), n.nvmlShutdown(), error(n.nvmlDeviceGetCount)]
     say([before, started, n.nvmlShutdown(), error(n.nvmlDeviceGetCount)])
     """
-    assert ask(fake_nvml, code, UNSTARTED) == [["Uninitialized"] * 2, [None, 0, None, None], None, "Uninitialized"]
+    assert ask(fake_nvml, code, UNSTARTED) == [
+        ["Uninitialized"] * 2,
+        [None, 0, None, None],
+        None,
+        "Uninitialized",
+    ]
 
 
 def test_a_driver_that_is_not_loaded_refuses_to_start(fake_nvml):
@@ -481,7 +585,9 @@ def test_a_script_that_makes_no_sense_ends_the_process(fake_nvml, line, message)
     fake_nvml.write(f"{H100}{line}\n")
     done = child(fake_nvml, "say(0)")
     assert done.returncode == -signal.SIGABRT
-    assert done.stderr == f"fake driver: {fake_nvml.script}:{len(H100.splitlines()) + 1}: {message}\n"
+    assert (
+        done.stderr == f"fake driver: {fake_nvml.script}:{len(H100.splitlines()) + 1}: {message}\n"
+    )
 
 
 def test_a_number_needs_a_gpu_before_it(fake_nvml):

@@ -1,7 +1,9 @@
-"""Whether the instrument can be convicted: simulated streams whose truth is known, through the whole way from calls to a verdict.
+"""Whether the instrument can be convicted: simulated streams whose truth is known, through the
+whole way from calls to a verdict.
 
-The streams have what real ones have: processes that differ, blocks that drift, calls that resemble the one before (AR(1)), and spikes.
-They go through the same Sampler that decides how long a real group is measured, so that early stopping is part of what is tested.
+The streams have what real ones have: processes that differ, blocks that drift, calls that resemble
+the one before (AR(1)), and spikes. They go through the same Sampler that decides how long a real
+group is measured, so that early stopping is part of what is tested.
 """
 
 import math
@@ -10,7 +12,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from attnbench.harness.blocks import Sampler
+from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
 from attnbench.harness.stats import latency_interval, ratio_interval
 
@@ -21,22 +23,48 @@ CALLS = 5
 class Machine:
     """Latencies in ms of members whose true values are known."""
 
-    def __init__(self, seed, truths, *, process_sd=0.04, block_sd=0.01, drift_sd=0.0, call_sd=0.03, rho=0.6, spike_share=0.02):
+    def __init__(
+        self,
+        seed,
+        truths,
+        *,
+        process_sd=0.04,
+        block_sd=0.01,
+        drift_sd=0.0,
+        call_sd=0.03,
+        rho=0.6,
+        spike_share=0.02,
+    ):
         self.rng = np.random.default_rng(seed)
         self.truths = truths
-        self.block_sd, self.drift_sd, self.call_sd, self.rho, self.spike_share = block_sd, drift_sd, call_sd, rho, spike_share
-        self.process = {(name, p): self.rng.normal(0, process_sd) for name in truths for p in range(64)}
+        self.block_sd, self.drift_sd, self.call_sd, self.rho, self.spike_share = (
+            block_sd,
+            drift_sd,
+            call_sd,
+            rho,
+            spike_share,
+        )
+        self.process = {
+            (name, p): self.rng.normal(0, process_sd) for name in truths for p in range(64)
+        }
         self.drift = {}
 
     def block(self, name, process, number):
         common = self.drift.setdefault((process, number), self.rng.normal(0, self.drift_sd))
-        level = math.log(self.truths[name]) + self.process[name, process] + common + self.rng.normal(0, self.block_sd)
+        level = (
+            math.log(self.truths[name])
+            + self.process[name, process]
+            + common
+            + self.rng.normal(0, self.block_sd)
+        )
         noise = np.empty(CALLS)
         state = self.rng.normal()
         for call in range(CALLS):
             state = self.rho * state + math.sqrt(1 - self.rho**2) * self.rng.normal()
             noise[call] = self.call_sd * state
-        spikes = np.where(self.rng.random(CALLS) < self.spike_share, self.rng.uniform(1.2, 3.0, CALLS), 1.0)
+        spikes = np.where(
+            self.rng.random(CALLS) < self.spike_share, self.rng.uniform(1.2, 3.0, CALLS), 1.0
+        )
         return list(np.exp(level + noise) * spikes)
 
 
@@ -93,7 +121,9 @@ def test_a_paired_ratio_of_one_process_covers_the_truth_under_drift():
 @pytest.mark.parametrize("plan", ["quick", "standard"])
 def test_equal_members_are_told_apart_in_at_most_5_percent_of_runs(plan):
     alarms = 0
-    process_sd = 0.0 if plan == "quick" else 0.04  # one process cannot know that processes differ, and says so
+    process_sd = (
+        0.0 if plan == "quick" else 0.04
+    )  # one process cannot know that processes differ, and says so
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 2.0, "b": 2.0}, process_sd=process_sd, drift_sd=0.05)
         samples = measured(machine, Plan.model_validate(plan), (("a", "b"),))
@@ -107,7 +137,14 @@ def test_treating_calls_as_independent_would_not_cover_the_truth():
     hits = 0
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 3.0})
-        calls = np.log([call for process in measured(machine, Plan.model_validate("standard"))["a"] for block in process for call in block])
+        calls = np.log(
+            [
+                call
+                for process in measured(machine, Plan.model_validate("standard"))["a"]
+                for block in process
+                for call in block
+            ]
+        )
         reach = 1.96 * calls.std(ddof=1) / math.sqrt(len(calls))
         hits += abs(calls.mean() - math.log(3.0)) <= reach
     assert hits / SEEDS < 0.7

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.case import Case
+from attnbench.harness.cases import Case
 from attnbench.harness.cli.selfcheck_table import sentences
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.record import Record, Status
@@ -17,14 +17,20 @@ def records(shift):
     """Twins whose log-latency differs by shift(backend, process)."""
     made = []
     for case in twins("cpu"):
-        levels = [0.01 * process + (shift(case.backend, process) if case.twin else 0.0) for process in range(5)]
+        levels = [
+            0.01 * process + (shift(case.backend, process) if case.twin else 0.0)
+            for process in range(5)
+        ]
         made.append(
             Record(
                 case=case,
                 device="cpu",
                 attempt=1,
                 status=Status.OK,
-                block_ms=[[[math.exp(level + wobble)] for wobble in (-0.001, 0.0, 0.001)] for level in levels],
+                block_ms=[
+                    [[math.exp(level + wobble)] for wobble in (-0.001, 0.0, 0.001)]
+                    for level in levels
+                ],
                 contended_blocks=1,
             )
         )
@@ -42,7 +48,8 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     verdict = judge("cpu", "now", records(lambda backend, process: 0.02 * (-1) ** process))
     assert verdict.false_alarms == 0
     assert verdict.exit_code == 0
-    # Every log-ratio is 0.02 either way; 95 % of normal ones of that size lie within 1.96 times as much.
+    # Every log-ratio is 0.02 either way; 95 % of normal ones of that size lie within 1.96 times as
+    # much.
     assert verdict.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
     assert verdict.run_noise_ratio > 0.03
     assert (verdict.blocks, verdict.contended_blocks) == (90, 6)
@@ -50,15 +57,29 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
 
 
 def test_one_pair_told_apart_may_be_chance_and_two_convict_the_instrument():
-    one = judge("cpu", "now", records(lambda backend, process: (0.05 if backend == "sdpa" else 0.0) + 0.002 * (-1) ** process))
+    one = judge(
+        "cpu",
+        "now",
+        records(
+            lambda backend, process: (0.05 if backend == "sdpa" else 0.0) + 0.002 * (-1) ** process
+        ),
+    )
     assert (one.false_alarms, one.exit_code) == (1, 0)
-    two = judge("cpu", "now", records(lambda backend, process: (0.05 if backend != "sdpa" else 0.0) + 0.002 * (-1) ** process))
+    two = judge(
+        "cpu",
+        "now",
+        records(
+            lambda backend, process: (0.05 if backend != "sdpa" else 0.0) + 0.002 * (-1) ** process
+        ),
+    )
     assert (two.false_alarms, two.exit_code) == (2, 1)
 
 
 def test_a_case_that_did_not_end_well_gives_no_verdict():
     failed = [
-        Record(case=record.case, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV") if number == 1 else record
+        Record(case=record.case, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV")
+        if number == 1
+        else record
         for number, record in enumerate(records(lambda backend, process: 0.0))
     ]
     with pytest.raises(EnvironmentUnmet, match="crashed: SIGSEGV"):

@@ -1,4 +1,6 @@
-"""Intervals and tests: right on small examples, and in agreement with scipy where that has the same thing."""
+"""Intervals and tests: right on small examples, and in agreement with scipy where that has the same
+thing.
+"""
 
 import math
 
@@ -38,7 +40,9 @@ def test_the_interval_is_students_t_on_logarithms():
     values = [1.0, 1.1, 0.9, 1.05]
     interval = latency_interval([[[value] for value in values]])
     oracle = scipy_stats.ttest_1samp(np.log(values), 0).confidence_interval(CONFIDENCE)
-    assert (math.log(interval.low), math.log(interval.high)) == pytest.approx((oracle.low, oracle.high))
+    assert (math.log(interval.low), math.log(interval.high)) == pytest.approx(
+        (oracle.low, oracle.high)
+    )
 
 
 def test_one_block_has_a_value_and_no_interval():
@@ -76,7 +80,7 @@ def test_ratio_uses_only_common_blocks():
     assert ratio_interval([[[2.0], [2.0], [50.0]]], [[[1.0], [1.0]]]).value == pytest.approx(2.0)
 
 
-# ---- equivalence ----------------------------------------------------------------------------------------------------------------
+# ---- equivalence ---------------------------------------------------------------------------------
 
 
 def blocks_of(logs):
@@ -119,7 +123,7 @@ def test_a_margin_must_be_positive(margin):
         equivalence(blocks_of([0.0]), blocks_of([0.0]), margin_ratio=margin)
 
 
-# ---- correlation, trend, outliers -----------------------------------------------------------------------------------------------
+# ---- correlation, trend, outliers ----------------------------------------------------------------
 
 
 def test_lag_1_correlation_finds_drift_and_not_noise():
@@ -156,7 +160,7 @@ def test_outliers_are_counted_by_tukeys_fences():
     assert outliers([]).severe_high == 0
 
 
-# ---- warm-up --------------------------------------------------------------------------------------------------------------------
+# ---- warm-up -------------------------------------------------------------------------------------
 
 
 def test_a_short_warm_up_cannot_tell():
@@ -187,22 +191,34 @@ def test_an_unpaired_contrast_is_welchs_t_on_logarithms():
     contrast = unpaired_contrast([[[x]] for x in above], [[[x]] for x in below])
     oracle = scipy_stats.ttest_ind(np.log(above), np.log(below), equal_var=False)
     interval, wanted = contrast.interval(), oracle.confidence_interval(CONFIDENCE)
-    assert (math.log(interval.low), math.log(interval.high)) == pytest.approx((wanted.low, wanted.high))
+    assert (math.log(interval.low), math.log(interval.high)) == pytest.approx(
+        (wanted.low, wanted.high)
+    )
     assert contrast.p_beyond(0.0) == pytest.approx(oracle.pvalue)
 
 
 def test_an_interval_beyond_the_margin_and_a_small_p_value_are_one_fact():
     rng = np.random.default_rng(5)
     for ratio in np.linspace(1.0, 1.2, 60):
-        sides = [[[[float(x)]] for x in np.exp(rng.normal(np.log(level), 0.02, 5))] for level in (ratio, 1.0)]
+        sides = [
+            [[[float(x)]] for x in np.exp(rng.normal(np.log(level), 0.02, 5))]
+            for level in (ratio, 1.0)
+        ]
         contrast = unpaired_contrast(*sides)
-        assert (contrast.interval().low > 1.03) == (contrast.log_ratio > 0 and contrast.p_beyond(0.03) < 1 - CONFIDENCE)
+        assert (contrast.interval().low > 1.03) == (
+            contrast.log_ratio > 0 and contrast.p_beyond(0.03) < 1 - CONFIDENCE
+        )
 
 
 def test_a_paired_contrast_has_the_interval_of_the_ratio():
-    one, other = ([[[level * (1 + wobble)] for wobble in (0.0, 0.01, 0.02)] for level in levels] for levels in ((1, 2, 3), (2, 4.1, 6)))
+    one, other = (
+        [[[level * (1 + wobble)] for wobble in (0.0, 0.01, 0.02)] for level in levels]
+        for levels in ((1, 2, 3), (2, 4.1, 6))
+    )
     found, wanted = paired_contrast(one, other).interval(), ratio_interval(one, other)
-    assert (found.value, found.low, found.high) == pytest.approx((wanted.value, wanted.low, wanted.high))
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (wanted.value, wanted.low, wanted.high)
+    )
     assert (found.units, found.reason) == (wanted.units, wanted.reason)
 
 
@@ -224,10 +240,15 @@ def test_an_interval_too_wide_for_numbers_is_infinite():
 
 
 def test_pooled_contrasts_average_unit_by_unit():
-    contrasts = [paired_contrast([[[r]] for r in ratios], [[[1.0]]] * 3) for ratios in ((1.1, 1.2, 1.3), (1.3, 1.2, 1.1))]
+    contrasts = [
+        paired_contrast([[[r]] for r in ratios], [[[1.0]]] * 3)
+        for ratios in ((1.1, 1.2, 1.3), (1.3, 1.2, 1.1))
+    ]
     shared = pooled(contrasts)
     assert shared is not None
-    assert shared.numerator == pytest.approx([math.log(1.1 * 1.3) / 2, math.log(1.2), math.log(1.1 * 1.3) / 2])
+    assert shared.numerator == pytest.approx(
+        [math.log(1.1 * 1.3) / 2, math.log(1.2), math.log(1.1 * 1.3) / 2]
+    )
     assert pooled([contrasts[0], paired_contrast([[[1.0]]] * 2, [[[1.0]]] * 2)]) is None
     assert pooled([]) is None
 

@@ -34,7 +34,10 @@ def test_second_writer_is_refused_and_a_dead_ones_lock_is_free(tmp_path):
     with pytest.raises(EnvironmentUnmet, match="another process"):
         Store(store.path)
     store.close()
-    code = f"from attnbench.harness.store import Store; from pathlib import Path; import os; Store(Path({str(store.path)!r})); os._exit(9)"
+    code = (
+        "from attnbench.harness.store import Store; from pathlib import Path; import os;"
+        f" Store(Path({str(store.path)!r})); os._exit(9)"
+    )
     subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
     Store(store.path).close()
 
@@ -52,7 +55,9 @@ def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
         again.close()
         assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1", "new"]
         torn = whole[start_of_last:cut]
-        kept = [path.read_bytes() for path in (store.path / "quarantine").glob("*")] if torn else [b""]
+        kept = (
+            [path.read_bytes() for path in (store.path / "quarantine").glob("*")] if torn else [b""]
+        )
         assert torn in kept
         for path in (store.path / "quarantine").glob("*"):
             path.unlink()
@@ -83,7 +88,9 @@ def test_full_disk_keeps_earlier_rows_and_hands_back_the_new_one(tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
     try:
-        with pytest.raises(StoreError, match=r"rows.jsonl: File too large after \d+ bytes") as caught:
+        with pytest.raises(
+            StoreError, match=r"rows.jsonl: File too large after \d+ bytes"
+        ) as caught:
             store.append([{"case": "long", "reason": "x" * 5000}])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -126,7 +133,11 @@ def test_runs_are_found_by_path_name_and_latest(tmp_path):
     store = make(tmp_path)
     store.close()
     name = store.path.name
-    assert find_run(str(store.path), tmp_path) == find_run(name, tmp_path) == find_run("latest", tmp_path)
+    assert (
+        find_run(str(store.path), tmp_path)
+        == find_run(name, tmp_path)
+        == find_run("latest", tmp_path)
+    )
     with pytest.raises(BadInput, match="no such run"):
         find_run("nothing", tmp_path)
     with pytest.raises(BadInput, match="a folder without"):

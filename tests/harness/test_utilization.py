@@ -1,4 +1,6 @@
-"""Windows of a run, through real workers and the driver's real binding: what a row then says of utilization, and of what is missing."""
+"""Windows of a run, through real workers and the driver's real binding: what a row then says of
+utilization, and of what is missing.
+"""
 
 import json
 from collections import Counter
@@ -7,28 +9,45 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness import scenario
-from attnbench.harness.run.begin import Manner, start_run
-from attnbench.harness.run.choice import Choice
-from attnbench.harness.show import QuietProgress
-from attnbench.harness.tier import MEANING, tier_of
+from attnbench.harness.measure.utilization_tier import MEANING, tier_of
+from attnbench.harness.run.start import Manner, start_run
+from attnbench.harness.selection import Choice
+from attnbench.harness.terminal import QuietProgress
 from tests.fakes.nvml.driver import H100
 
 pytestmark = pytest.mark.long
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
-COUNTERS = "gpm_metric 2 80\ngpm_metric 3 40\ngpm_metric 10 30\nbusy_percent 99\nmemory_busy_percent 20\nsample_period_ms 20\npower_w 400\n"
+COUNTERS = (
+    "gpm_metric 2 80\ngpm_metric 3 40\ngpm_metric 10 30\nbusy_percent 99\nmemory_busy_percent"
+    " 20\nsample_period_ms 20\npower_w 400\n"
+)
 PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 2, window_s: 0.25}"
 
 
 @pytest.fixture
 def rows(tmp_path, monkeypatch, fake_nvml):
-    """The rows of a small run on the CPU, whose watched device is the fake driver's where `gpu_uuid` says so."""
+    """The rows of a small run on the CPU, whose watched device is the fake driver's where
+    `gpu_uuid` says so.
+    """
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
 
-    def measured(measure="[latency, utilization, energy]", gpu_uuid=UUID, script=COUNTERS, backends="fused,sdpa", **more):
+    def measured(
+        measure="[latency, utilization, energy]",
+        gpu_uuid=UUID,
+        script=COUNTERS,
+        backends="fused,sdpa",
+        **more,
+    ):
         fake_nvml.write(H100 + script)
-        flags = {"backends": backends, "batch": "1", "seq_len": "64,128", "d_model": "32", "heads": "2"}
+        flags = {
+            "backends": backends,
+            "batch": "1",
+            "seq_len": "64,128",
+            "d_model": "32",
+            "heads": "2",
+        }
         changes = [
             f"plan={PLAN}",
             f"measure={measure}",
@@ -36,7 +55,13 @@ def rows(tmp_path, monkeypatch, fake_nvml):
             *(f"{key.replace('__', '.')}={value}" for key, value in more.items()),
         ]
         planned = scenario.from_axes(flags, changes)
-        outcome = start_run(planned, tmp_path, 0, Choice(), Manner(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid))
+        outcome = start_run(
+            planned,
+            tmp_path,
+            0,
+            Choice(),
+            Manner(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid),
+        )
         return [json.loads(line) for line in (outcome.path / "rows.jsonl").read_text().splitlines()]
 
     return measured
@@ -102,10 +127,15 @@ def test_kernels_alone_have_tables_and_no_windows(rows):
         assert "aten::_softmax" in {one["name"] for one in row["tables"]["kernel_table"]}
 
 
-def test_a_backend_that_breaks_under_the_counters_takes_nothing_from_the_others(rows, monkeypatch, tmp_path):
+def test_a_backend_that_breaks_under_the_counters_takes_nothing_from_the_others(
+    rows, monkeypatch, tmp_path
+):
     folder = Path(__file__).parent.parent / "fakes" / "backends"
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))
-    found = {(row["backend"], row["seq_len"]): row for row in rows(backends="fused,dies_when_watched,sdpa")}
+    found = {
+        (row["backend"], row["seq_len"]): row
+        for row in rows(backends="fused,dies_when_watched,sdpa")
+    }
     for (backend, _), row in found.items():
         if backend == "dies_when_watched":
             assert (row["status"], row["phase"]) == ("crashed", "utilization")

@@ -1,8 +1,10 @@
-"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype and both scopes: those that say they are
-exact against the reference, the others for what can be asked of them.
+"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype
+and both scopes: those that say they are exact against the reference, the others for what can be
+asked of them.
 
-A backend that compiles takes seconds for each of these 90 cases. It is tried here on the problems in TURNS, each with one dtype and
-scope, so that every pair of them comes up; `make slow` tries it on all.
+A backend that compiles takes seconds for each of these 90 cases. It is tried here on the problems
+in TURNS, each with one dtype and scope, so that every pair of them comes up; `make slow` tries it
+on all.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,25 +14,38 @@ from itertools import product
 import pytest
 import torch
 
-from attnbench.harness.gate import output_shape
-from attnbench.harness.worker.subject import Tensors, make_subject
+from attnbench.harness.measure.correctness import output_shape
+from attnbench.harness.measure.prepared_call import Tensors, make_subject
 from attnbench.impls import Problem, exactness, load, missing, names
-from attnbench.impls.masks import blind_rows
+from attnbench.impls.masks.tensors.tensors import blind_rows
 from tests.impls.conftest import MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0
 EVERY = tuple(product(("fp32", "bf16", "fp16"), ("core", "layer")))
-TURNS = ("odd", "wide_values", "multi_query", "causal", "top_left_wide", "bottom_right_grouped", "decode", "empty_rows")
+TURNS = (
+    "odd",
+    "wide_values",
+    "multi_query",
+    "causal",
+    "top_left_wide",
+    "bottom_right_grouped",
+    "decode",
+    "empty_rows",
+)
 EXACT = [name for name in names() if exactness(name) == "exact"]
 INEXACT = [name for name in names() if exactness(name) != "exact"]
 COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
 MASKED_TURNS = ("padded_causal", "random", "local_causal")
-MASKED_CASES = [(name, problem) for name in EXACT for problem in (MASKED_TURNS if name in COMPILE else MASKED)]
+MASKED_CASES = [
+    (name, problem) for name in EXACT for problem in (MASKED_TURNS if name in COMPILE else MASKED)
+]
 CASES = [(name, problem) for name in EXACT for problem in (TURNS if name in COMPILE else PROBLEMS)]
 
 
 @pytest.mark.parametrize(("name", "problem"), CASES)
-def test_backend_is_as_close_as_an_honest_implementation(name: str, problem: str, make_case: Callable, require: Callable) -> None:
+def test_backend_is_as_close_as_an_honest_implementation(
+    name: str, problem: str, make_case: Callable, require: Callable
+) -> None:
     if name in COMPILE and load(name).unavailable(torch.device("cpu")):
         require("g++")
     judge(name, PROBLEMS[problem], make_case, "cpu", variations(name, problem))
@@ -38,7 +53,9 @@ def test_backend_is_as_close_as_an_honest_implementation(name: str, problem: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPILE)
-def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(name: str, shape: Problem, make_case: Callable) -> None:
+def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     judge(name, shape, make_case, "cpu", EVERY)
 
 
@@ -55,7 +72,9 @@ def test_backend_is_as_close_on_cuda(name: str, problem: str, make_case: Callabl
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
-def test_backend_is_as_close_under_masks_on_cuda(name: str, problem: str, make_case: Callable) -> None:
+def test_backend_is_as_close_under_masks_on_cuda(
+    name: str, problem: str, make_case: Callable
+) -> None:
     judge(name, MASKED[problem], make_case, "cuda", EVERY[:1] if name in COMPILE else EVERY)
 
 
@@ -63,8 +82,12 @@ def variations(name: str, problem: str) -> Iterable[tuple[str, str]]:
     return [EVERY[TURNS.index(problem) % len(EVERY)]] if name in COMPILE else EVERY
 
 
-def judge(name: str, shape: Problem, make_case: Callable, device: str, kinds: Iterable[tuple[str, str]]) -> None:
-    """In these dtypes and scopes, forward alone where there are no gradients; skips, with the reasons, if all of them are refused."""
+def judge(
+    name: str, shape: Problem, make_case: Callable, device: str, kinds: Iterable[tuple[str, str]]
+) -> None:
+    """In these dtypes and scopes, forward alone where there are no gradients; skips, with the
+    reasons, if all of them are refused.
+    """
     ran, reasons, too_far = 0, set(), {}
     for dtype, scope in kinds:
         case = make_case(shape, dtype=dtype, scope=scope, device=device)
@@ -85,23 +108,31 @@ def judge(name: str, shape: Problem, make_case: Callable, device: str, kinds: It
 
 
 @pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(name: str, shape: Problem, make_case: Callable) -> None:
+def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     look_at(name, shape, make_case, "cpu")
 
 
 @pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_them_under_masks(name: str, masked_shape: Problem, make_case: Callable) -> None:
+def test_backend_that_is_not_exact_gives_them_under_masks(
+    name: str, masked_shape: Problem, make_case: Callable
+) -> None:
     look_at(name, masked_shape, make_case, "cpu")
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", INEXACT)
-def test_backend_that_is_not_exact_gives_them_on_cuda(name: str, shape: Problem, make_case: Callable) -> None:
+def test_backend_that_is_not_exact_gives_them_on_cuda(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     look_at(name, shape, make_case, "cuda")
 
 
 def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None:
-    """Output and gradients, and zeros where an attention's query sees no key; skips as `judge` does."""
+    """Output and gradients, and zeros where an attention's query sees no key; skips as `judge`
+    does.
+    """
     ran, reasons = 0, set()
     for dtype, scope in product(("fp32", "bf16", "fp16"), ("core", "layer")):
         case = make_case(shape, dtype=dtype, scope=scope, device=device)
@@ -115,7 +146,9 @@ def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None
         with subject.in_force():
             output, gradients = subject.result()
         assert output.shape == output_shape(p)
-        for result, like in zip((output, *gradients), (case.gradient, *subject.targets), strict=True):
+        for result, like in zip(
+            (output, *gradients), (case.gradient, *subject.targets), strict=True
+        ):
             assert (result.shape, result.dtype) == (like.shape, case.inputs.query.dtype)
             assert bool(torch.isfinite(result).all())
         if p.scope == "core":
@@ -127,7 +160,15 @@ def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math"])
 def test_queries_without_keys_give_zeros_and_zero_gradients(name: str, make_case: Callable) -> None:
-    shape = Problem(batch=1, seq_len=6, kv_seq_len=4, d_model=8, heads=2, causal=True, causal_align="bottom_right")
+    shape = Problem(
+        batch=1,
+        seq_len=6,
+        kv_seq_len=4,
+        d_model=8,
+        heads=2,
+        causal=True,
+        causal_align="bottom_right",
+    )
     case = make_case(shape)
     output, q_gradient, *_ = case.backend(name)
     assert not output[:, :, :2].any()
@@ -136,9 +177,13 @@ def test_queries_without_keys_give_zeros_and_zero_gradients(name: str, make_case
 
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash"])
-def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(name: str, make_case: Callable) -> None:
+def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(
+    name: str, make_case: Callable
+) -> None:
     for causal in (False, True):
-        case = make_case(Problem(batch=2, seq_len=40, d_model=8, heads=2, mask="random", causal=causal))
+        case = make_case(
+            Problem(batch=2, seq_len=40, d_model=8, heads=2, mask="random", causal=causal)
+        )
         output, q_gradient, *_ = case.backend(name)
         blind = blind_rows(case.problem, case.rows)
         assert blind is not None

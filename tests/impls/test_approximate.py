@@ -1,4 +1,6 @@
-"""Approximate backends compute what their papers say, pair by pair; how far that is from attention is measured, not judged."""
+"""Approximate backends compute what their papers say, pair by pair; how far that is from attention
+is measured, not judged.
+"""
 
 from math import log2
 from typing import Any
@@ -7,11 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.memory.meta import meta_peak_bytes
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
-from attnbench.impls.masks import kept
+from attnbench.impls.masks.tensors.tensors import kept
 from attnbench.impls.reference import reference
-from tests.harness.memory.test_memory import weighed
+from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 3, "seq_len": 37, "d_model": 32, "heads": 4}
@@ -22,16 +24,29 @@ SHAPES: dict[str, dict[str, Any]] = {
     "padded": {"mask": "padding"},
     "causal": {"causal": True, "seq_len": 300, "kv_heads": 1},
     "causal_padded": {"causal": True, "mask": "padding"},
-    "decode": {"causal": True, "seq_len": 3, "kv_seq_len": 200, "causal_align": "bottom_right", "kv_heads": 2},
+    "decode": {
+        "causal": True,
+        "seq_len": 3,
+        "kv_seq_len": 200,
+        "causal_align": "bottom_right",
+        "kv_heads": 2,
+    },
     "top_left": {"causal": True, "kv_seq_len": 20, "causal_align": "top_left"},
     "tall": {"causal": True, "kv_seq_len": 20, "causal_align": "bottom_right"},
 }
 
 
 def as_written(problem: Problem, q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
-    """FAVOR+ as a matrix of weights, of every pair that counts (Choromanski et al. 2021, equation 5); float64."""
+    """FAVOR+ as a matrix of weights, of every pair that counts (Choromanski et al. 2021, equation
+    5); float64.
+    """
     group = problem.heads // problem.kv_heads
-    q, k, v, w = q.double(), k.double().repeat_interleave(group, 1), v.double().repeat_interleave(group, 1), w.double()
+    q, k, v, w = (
+        q.double(),
+        k.double().repeat_interleave(group, 1),
+        v.double().repeat_interleave(group, 1),
+        w.double(),
+    )
     left, right = (x @ w.mT - x.square().sum(-1, keepdim=True) * problem.scale / 2 for x in (q, k))
     weights = left.exp() @ right.exp().mT
     seen = kept(problem, torch.arange(problem.seq_len))
@@ -50,7 +65,9 @@ def test_performer_is_the_product_of_its_features(shape: dict[str, Any]) -> None
     gradient = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2))
     torch.testing.assert_close(ours.double(), wanted, rtol=1e-4, atol=1e-4)
     for mine, exact in zip(
-        torch.autograd.grad(ours, inputs, gradient), torch.autograd.grad(wanted, inputs, gradient.double()), strict=True
+        torch.autograd.grad(ours, inputs, gradient),
+        torch.autograd.grad(wanted, inputs, gradient.double()),
+        strict=True,
     ):
         torch.testing.assert_close(mine, exact, rtol=1e-3, atol=1e-3)
 
@@ -59,8 +76,12 @@ def test_features_of_a_block_are_orthogonal_and_their_mean_is_the_softmax_kernel
     w = performer.features(1 << 14, 8, CPU).double()
     blocks = (w * 8**0.25).view(-1, 8, 8)
     products = blocks @ blocks.mT
-    assert float((products - torch.diag_embed(products.diagonal(dim1=1, dim2=2))).abs().max()) < 1e-4
-    assert float(products.diagonal(dim1=1, dim2=2).mean()) == pytest.approx(8, rel=0.02)  # chi-squared with 8 degrees
+    assert (
+        float((products - torch.diag_embed(products.diagonal(dim1=1, dim2=2))).abs().max()) < 1e-4
+    )
+    assert float(products.diagonal(dim1=1, dim2=2).mean()) == pytest.approx(
+        8, rel=0.02
+    )  # chi-squared with 8 degrees
     x, y = torch.randn(2, 8, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     found = ((w @ (x + y)) - (x.square().sum() + y.square().sum()) / 8**0.5 / 2).exp()
     error = float(found.std()) / len(found) ** 0.5
@@ -72,20 +93,30 @@ def error_of(name: str, problem: Problem, seed: int, times: float = 1.0) -> floa
     given = make_inputs(problem, CPU, seed)
     inputs = given._replace(query=given.query * times, key=given.key * times)
     exact = reference(problem, inputs, None, torch.arange(problem.seq_len))
-    return float((load(name).prepare(problem, inputs, None)().double() - exact).norm() / exact.norm())
+    return float(
+        (load(name).prepare(problem, inputs, None)().double() - exact).norm() / exact.norm()
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_error_of_performer_falls_with_the_features_on_average(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over draws of the features, by their logarithms; of short queries and keys, since the variance of the kernel grows with exp of
-    their squares: among long ones a few pairs decide, and more features help little."""
+def test_the_error_of_performer_falls_with_the_features_on_average(
+    causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over draws of the features, by their logarithms; of short queries and keys, since the
+    variance of the kernel grows with exp of their squares: among long ones a few pairs decide, and
+    more features help little."""
     problem = Problem(batch=1, seq_len=64, d_model=32, heads=4, causal=causal)
     logs = dict.fromkeys(("performer:64", "performer", "performer:512"), 0.0)
     for draw in range(12):
         monkeypatch.setattr(performer, "SEED", draw)
-        logs = {name: log + log2(error_of(name, problem, 0, times=0.5)) / 12 for name, log in logs.items()}
+        logs = {
+            name: log + log2(error_of(name, problem, 0, times=0.5)) / 12
+            for name, log in logs.items()
+        }
     assert logs["performer:64"] > logs["performer"] > logs["performer:512"]
-    assert logs["performer:64"] - logs["performer:512"] == pytest.approx(1.5, abs=0.4)  # 1 / sqrt(features)
+    assert logs["performer:64"] - logs["performer:512"] == pytest.approx(
+        1.5, abs=0.4
+    )  # 1 / sqrt(features)
 
 
 def test_the_error_of_linformer_is_large_where_nobody_trained_it() -> None:
@@ -99,12 +130,23 @@ def test_the_error_of_linformer_is_large_where_nobody_trained_it() -> None:
 @pytest.mark.parametrize("times", [1e-3, 10.0, 60.0])
 def test_performer_stays_finite_where_weights_vanish(name: str, times: float) -> None:
     for dtype in ("fp32", "fp16"):
-        problem = Problem(batch=1, seq_len=300, d_model=64, heads=1, causal=True, dtype=dtype, passes="forward+backward")  # type: ignore[arg-type]
+        problem = Problem(
+            batch=1,
+            seq_len=300,
+            d_model=64,
+            heads=1,
+            causal=True,
+            dtype=dtype,
+            passes="forward+backward",
+        )  # type: ignore[arg-type]
         inputs = make_inputs(problem, CPU, 0)
         scaled = type(inputs)(*((x.detach() * times).requires_grad_() for x in inputs))
         output = load(name).prepare(problem, scaled, None)()
         assert bool(torch.isfinite(output).all())
-        assert all(bool(torch.isfinite(g).all()) for g in torch.autograd.grad(output.float().mean(), scaled))
+        assert all(
+            bool(torch.isfinite(g).all())
+            for g in torch.autograd.grad(output.float().mean(), scaled)
+        )
 
 
 def test_linformer_projects_keys_and_values_along_n() -> None:
@@ -116,7 +158,9 @@ def test_linformer_projects_keys_and_values_along_n() -> None:
     assert float(e.var()) == pytest.approx(1 / 64, rel=0.05)
     k, v = (x.repeat_interleave(2, 1) for x in (e @ inputs.key, f @ inputs.value))
     wanted = (inputs.query @ k.mT * problem.scale).softmax(-1) @ v
-    torch.testing.assert_close(load("linformer:64").prepare(problem, inputs, None)(), wanted, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        load("linformer:64").prepare(problem, inputs, None)(), wanted, rtol=1e-4, atol=1e-4
+    )
 
 
 def test_linformer_refuses_what_mixes_keys_that_must_stay_apart() -> None:
@@ -124,9 +168,13 @@ def test_linformer_refuses_what_mixes_keys_that_must_stay_apart() -> None:
         "not for causal problems: a projected key is a mixture of all keys, later ones too"
     )
     assert (
-        load("linformer:64").why_not(Problem(**SHAPE, mask="padding"), CPU) == "not under a mask: a projected key is a mixture of all keys"
+        load("linformer:64").why_not(Problem(**SHAPE, mask="padding"), CPU)
+        == "not under a mask: a projected key is a mixture of all keys"
     )
-    assert load("performer").why_not(Problem(**SHAPE, mask="local"), CPU) == "does not compute the mask local"
+    assert (
+        load("performer").why_not(Problem(**SHAPE, mask="local"), CPU)
+        == "does not compute the mask local"
+    )
 
 
 @pytest.mark.parametrize("name", ["linformer", "linformer:64", "performer", "performer:512"])
@@ -134,11 +182,15 @@ def test_the_row_is_told_what_was_chosen(name: str) -> None:
     problem = Problem(**SHAPE)
     call: Any = load(name).prepare(problem, make_inputs(problem, CPU, 0), None)
     wanted = int(name.partition(":")[2] or 256)
-    assert call.facts == ({"rank": wanted} if name.startswith("linformer") else {"features": wanted})
+    assert call.facts == (
+        {"rank": wanted} if name.startswith("linformer") else {"features": wanted}
+    )
 
 
 @pytest.mark.parametrize("name", ["linformer:64", "performer:64"])
-@pytest.mark.parametrize(("passes", "scope"), [("forward", "core"), ("forward+backward", "core"), ("forward", "layer")])
+@pytest.mark.parametrize(
+    ("passes", "scope"), [("forward", "core"), ("forward+backward", "core"), ("forward", "layer")]
+)
 def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope: Any) -> None:
     shapes: list[dict[str, Any]] = [{}, {"kv_heads": 2}]
     if name.startswith("performer"):
@@ -148,7 +200,9 @@ def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope
         predicted, reason = meta_peak_bytes(problem, load(name), CPU)
         assert reason == ""
         assert predicted is not None
-        assert abs(weighed(name, problem).peak_bytes - predicted) <= (64 if problem.backward else 16), problem
+        assert abs(weighed(name, problem).peak_bytes - predicted) <= (
+            64 if problem.backward else 16
+        ), problem
 
 
 @pytest.mark.parametrize("name", ["linformer", "performer"])
@@ -156,7 +210,10 @@ def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope
 def test_bytes_grow_with_n(name: str, passes: Any) -> None:
     shapes: list[dict[str, Any]] = [{}] + ([{"causal": True}] if name == "performer" else [])
     for shape in shapes:
-        peaks = [meta_peak_bytes(_long(n, passes, shape), load(name), CPU)[0] or 0 for n in (1 << 14, 1 << 15, 1 << 16)]
+        peaks = [
+            meta_peak_bytes(_long(n, passes, shape), load(name), CPU)[0] or 0
+            for n in (1 << 14, 1 << 15, 1 << 16)
+        ]
         assert peaks[2] - peaks[1] == 2 * (peaks[1] - peaks[0]) > 0
 
 

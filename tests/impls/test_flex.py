@@ -6,7 +6,14 @@ from attnbench.impls import Problem, load
 from attnbench.impls.flex import block_mask
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-PARTS = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices", "q_num_blocks", "q_indices")
+PARTS = (
+    "kv_num_blocks",
+    "kv_indices",
+    "full_kv_num_blocks",
+    "full_kv_indices",
+    "q_num_blocks",
+    "q_indices",
+)
 LENGTHS = [
     (300, 300, ""),
     (256, 256, ""),
@@ -20,15 +27,27 @@ LENGTHS = [
 
 
 def causal(seq_len: int, kv_seq_len: int, align: str) -> Problem:
-    return Problem(batch=1, seq_len=seq_len, kv_seq_len=kv_seq_len, d_model=16, heads=1, causal=True, causal_align=align)
+    return Problem(
+        batch=1,
+        seq_len=seq_len,
+        kv_seq_len=kv_seq_len,
+        d_model=16,
+        heads=1,
+        causal=True,
+        causal_align=align,
+    )
 
 
 @pytest.mark.parametrize(("seq_len", "kv_seq_len", "align"), LENGTHS)
-def test_the_block_mask_is_the_one_that_torch_works_out_from_all_pairs(seq_len: int, kv_seq_len: int, align: str) -> None:
+def test_the_block_mask_is_the_one_that_torch_works_out_from_all_pairs(
+    seq_len: int, kv_seq_len: int, align: str
+) -> None:
     problem = causal(seq_len, kv_seq_len, align)
     offset, n_q = max(problem.causal_offset, 0), seq_len - problem.empty_rows
     ours = block_mask(problem, CPU)
-    theirs = create_block_mask(lambda b, h, q, kv: kv <= q + offset, None, None, n_q, kv_seq_len, device="cpu")
+    theirs = create_block_mask(
+        lambda b, h, q, kv: kv <= q + offset, None, None, n_q, kv_seq_len, device="cpu"
+    )
     assert ours is not None
     assert (ours.seq_lengths, ours.BLOCK_SIZE) == (theirs.seq_lengths, theirs.BLOCK_SIZE)
     for part in (*PARTS, "full_q_num_blocks", "full_q_indices"):
@@ -52,5 +71,8 @@ def test_what_flex_attention_cannot_do_is_said_in_words() -> None:
     shape = Problem(batch=1, seq_len=9, d_model=16, heads=1, passes="forward+backward")
     assert load("flex").why_not(shape, CPU) == "flex_attention has no backward pass on a CPU"
     narrow = Problem(batch=1, seq_len=9, d_model=64, heads=2, d_v=8)
-    assert load("flex").module.why_not(narrow, CUDA) == "heads are 8 wide; flex_attention on a GPU needs 16 or more"
+    assert (
+        load("flex").module.why_not(narrow, CUDA)
+        == "heads are 8 wide; flex_attention on a GPU needs 16 or more"
+    )
     assert load("flex").module.why_not(narrow, CPU) is None

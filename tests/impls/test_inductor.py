@@ -1,4 +1,6 @@
-"""What compiled backends rely on; torch's own back ends without a C++ compiler stand for the real one, which test_agreement.py uses."""
+"""What compiled backends rely on; torch's own back ends without a C++ compiler stand for the real
+one, which test_agreement.py uses.
+"""
 
 import sysconfig
 from functools import partial
@@ -23,11 +25,15 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         graphs.append(graph)
         return make_boxed_func(graph.forward)
 
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=aot_autograd(fw_compiler=keep)))
+    monkeypatch.setattr(
+        torch, "compile", partial(torch.compile, backend=aot_autograd(fw_compiler=keep))
+    )
     return graphs
 
 
-def test_each_call_keeps_its_own_code_however_many_shapes_there_are(compilations: list[object]) -> None:
+def test_each_call_keeps_its_own_code_however_many_shapes_there_are(
+    compilations: list[object],
+) -> None:
     def doubled(x: torch.Tensor) -> torch.Tensor:
         return 2 * x
 
@@ -44,9 +50,16 @@ def test_each_call_keeps_its_own_code_however_many_shapes_there_are(compilations
 
 @pytest.mark.parametrize("scope", ["core", "layer"])
 @pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
-def test_all_is_compiled_before_the_call_is_timed(passes: str, scope: str, compilations: list[object]) -> None:
-    problem = Problem(batch=1, seq_len=8, d_model=16, heads=2, causal=True, passes=passes, scope=scope)
-    inputs, weights = make_inputs(problem, CPU, 0), make_weights(problem, CPU, 0) if scope == "layer" else None
+def test_all_is_compiled_before_the_call_is_timed(
+    passes: str, scope: str, compilations: list[object]
+) -> None:
+    problem = Problem(
+        batch=1, seq_len=8, d_model=16, heads=2, causal=True, passes=passes, scope=scope
+    )
+    inputs, weights = (
+        make_inputs(problem, CPU, 0),
+        make_weights(problem, CPU, 0) if scope == "layer" else None,
+    )
     backend = load("compiled")
     call = backend.prepare(problem, inputs, weights)
     compiled = len(compilations)
@@ -55,8 +68,12 @@ def test_all_is_compiled_before_the_call_is_timed(passes: str, scope: str, compi
         output = call()
         for _ in range(2):
             if problem.backward:
-                targets = list({id(x): x for x in (*inputs, *(weights.tensors() if weights else ()))}.values())
-                torch.autograd.grad(output, targets, torch.randn_like(output), retain_graph=passes == "backward")
+                targets = list(
+                    {id(x): x for x in (*inputs, *(weights.tensors() if weights else ()))}.values()
+                )
+                torch.autograd.grad(
+                    output, targets, torch.randn_like(output), retain_graph=passes == "backward"
+                )
                 output = output if passes == "backward" else call()
     assert len(compilations) == compiled
 
@@ -78,17 +95,32 @@ def test_it_is_compiled_by_one_process_and_in_the_mode_of_the_timed_calls() -> N
     assert seen == [(1, False), (1, True)]
 
 
-def test_what_torch_compile_lacks_is_said_with_the_command_that_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_torch_compile_lacks_is_said_with_the_command_that_helps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     for name in ("compiled", "flex"):
         reason = load(name).unavailable(CPU)
-        assert reason == "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get install g++, or name one in CXX"
+        assert (
+            reason
+            == "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get"
+            " install g++, or name one in CXX"
+        )
     monkeypatch.setenv("CXX", "python3")  # stands for a compiler
     monkeypatch.setattr(sysconfig, "get_path", lambda name: "/no/include")
-    headers = "torch.compile needs Python's C headers, and there is no Python.h in /no/include: apt-get install python3-dev"
+    headers = (
+        "torch.compile needs Python's C headers, and there is no Python.h in /no/include: apt-get"
+        " install python3-dev"
+    )
     assert _inductor.lacking(CPU) == headers
     monkeypatch.setattr(_inductor, "find_spec", lambda name: None)
-    assert _inductor.lacking(CUDA) == "torch.compile needs triton, which is not installed: pip install triton"
+    assert (
+        _inductor.lacking(CUDA)
+        == "torch.compile needs triton, which is not installed: pip install triton"
+    )
     monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
-    assert _inductor.lacking(CUDA) == "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
+    assert (
+        _inductor.lacking(CUDA)
+        == "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
+    )

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from attnbench.impls import MultiHeadAttention, Problem, load, make_inputs, make_weights
-from attnbench.impls.mask_counts import kept_pairs
+from attnbench.impls.masks.tensors.counts import kept_pairs
 
 CPU = torch.device("cpu")
 SHAPE = Problem(batch=2, seq_len=12, d_model=24, heads=3, kv_heads=3, d_k=6, d_v=10, scope="layer")
@@ -22,14 +22,18 @@ def test_weights_are_equal_for_equal_seeds_and_within_xaviers_bound() -> None:
 
 
 @pytest.mark.parametrize("name", ["naive", "sdpa", "sdpa:math"])
-def test_one_projection_for_all_heads_gives_what_one_per_head_gives(name: str, shape: Problem, make_case: Callable) -> None:
+def test_one_projection_for_all_heads_gives_what_one_per_head_gives(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     case = make_case(shape, scope="layer")
     for ours, fused in zip(case.backend(name), case.backend("fused"), strict=True):
         assert torch.allclose(ours, fused, rtol=1e-4, atol=2e-5)
 
 
 def test_head_i_owns_its_contiguous_block_of_columns() -> None:
-    """With all but head 1's rows of W_V cleared, only its block of the merged heads, and so of W_O's columns, matters."""
+    """With all but head 1's rows of W_V cleared, only its block of the merged heads, and so of
+    W_O's columns, matters.
+    """
     weights = make_weights(SHAPE, CPU, 0)
     inputs = make_inputs(SHAPE, CPU, 0)
     head = slice(SHAPE.d_v, 2 * SHAPE.d_v)
@@ -38,7 +42,9 @@ def test_head_i_owns_its_contiguous_block_of_columns() -> None:
     for name in ("naive", "fused", "sdpa"):
         backend = load(name)
         by_values = backend.prepare(SHAPE, inputs, replace(weights, w_v=w_v))()
-        assert torch.allclose(by_values, backend.prepare(SHAPE, inputs, replace(weights, w_o=w_o))(), atol=1e-6)
+        assert torch.allclose(
+            by_values, backend.prepare(SHAPE, inputs, replace(weights, w_o=w_o))(), atol=1e-6
+        )
         assert by_values.any()
 
 
@@ -82,13 +88,17 @@ def test_layer_returns_weights_when_asked(name: str) -> None:
 
 def test_layer_refuses_weights_that_the_backend_does_not_have() -> None:
     x = torch.randn(1, 4, 24)
-    with pytest.raises(ValueError, match=r"^sdpa:flash cannot return attention weights; these can: fused, naive$"):
+    with pytest.raises(
+        ValueError, match=r"^sdpa:flash cannot return attention weights; these can: fused, naive$"
+    ):
         MultiHeadAttention(replace(SHAPE, d_v=6), backend="sdpa:flash")(x, x, x, need_weights=True)
 
 
 def test_layer_refuses_what_its_backend_cannot_compute() -> None:
     x = torch.randn(1, 4, 24)
-    with pytest.raises(ValueError, match=r"sdpa:flash: torch refuses the flash kernel: .*same last dimension"):
+    with pytest.raises(
+        ValueError, match=r"sdpa:flash: torch refuses the flash kernel: .*same last dimension"
+    ):
         MultiHeadAttention(SHAPE, backend="sdpa:flash")(x, x, x)
 
 

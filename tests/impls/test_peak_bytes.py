@@ -9,9 +9,11 @@ import torch
 
 from attnbench.impls import Inputs, Problem, load
 from attnbench.impls.problem import Scope
-from tests.harness.memory.test_memory import weighed
+from tests.harness.measure.test_peak_memory import weighed
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler warns of what it cannot see without a GPU
+pytestmark = pytest.mark.filterwarnings(
+    "ignore"
+)  # the profiler warns of what it cannot see without a GPU
 
 FORWARD_BYTES, TRAINING_BYTES = 16, 64  # scalars that torch wraps as tensors for a moment
 NAMES = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash")
@@ -21,9 +23,14 @@ LONGER = Problem(batch=1, seq_len=800, d_model=8, heads=1)  # and the largest on
 
 
 def peak(run: Callable[[], object]) -> int:
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    with torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+    ) as profile:
         result = run()
-    events = sorted((e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"), key=lambda e: e.start_ns())
+    events = sorted(
+        (e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"),
+        key=lambda e: e.start_ns(),
+    )
     del result
     alive = highest = 0
     for event in events:
@@ -46,7 +53,12 @@ def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -
         stack.enter_context(backend.context(problem))
         call = backend.prepare(problem, case.inputs, case.weights)
         if problem.backward:
-            tensors = list({id(t): t for t in (*case.inputs, *(case.weights.tensors() if case.weights else ()))}.values())
+            tensors = list(
+                {
+                    id(t): t
+                    for t in (*case.inputs, *(case.weights.tensors() if case.weights else ()))
+                }.values()
+            )
 
             def run() -> object:
                 output = call()
@@ -61,14 +73,18 @@ def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_forward_peak_is_as_predicted_in_both_scopes(name: str, shape: Problem, make_case: Callable) -> None:
+def test_forward_peak_is_as_predicted_in_both_scopes(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
     predicted = [compare(name, shape, make_case, scope=scope) for scope in ("core", "layer")]
     assert all(predicted) or name.startswith("sdpa")
 
 
 @pytest.mark.parametrize("shape", [LONG, LONGER, replace(LONG, causal=True)])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_flash_peak_follows_the_tiles_and_the_threads(shape: Problem, threads: int, make_case: Callable) -> None:
+def test_flash_peak_follows_the_tiles_and_the_threads(
+    shape: Problem, threads: int, make_case: Callable
+) -> None:
     torch.set_num_threads(threads)
     assert compare("sdpa:flash", shape, make_case)
     assert compare("sdpa", shape, make_case, scope="layer")
@@ -82,16 +98,22 @@ def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Cal
     compare("sdpa:flash", shape, make_case, passes="forward+backward")
 
 
-def test_training_peak_of_a_layer_is_as_predicted_where_scores_dominate(make_case: Callable) -> None:
+def test_training_peak_of_a_layer_is_as_predicted_where_scores_dominate(
+    make_case: Callable,
+) -> None:
     for causal in (False, True):
-        assert compare("fused", LONG, make_case, passes="forward+backward", scope="layer", causal=causal)
+        assert compare(
+            "fused", LONG, make_case, passes="forward+backward", scope="layer", causal=causal
+        )
 
 
 def test_formulas_are_the_textbooks() -> None:
     p = Problem(batch=2, seq_len=1024, d_model=256, heads=8)
     s, t = 2 * 8 * 1024 * 1024 * 4, 2 * 8 * 1024 * 32 * 4
     assert load("fused").peak_bytes(p, CPU, 2) == 2 * s
-    assert load("fused").peak_bytes(replace(p, passes="forward+backward"), CPU, 2) == 3 * s + 2 * t + 8
+    assert (
+        load("fused").peak_bytes(replace(p, passes="forward+backward"), CPU, 2) == 3 * s + 2 * t + 8
+    )
     assert load("naive").peak_bytes(p, CPU, 2) == 2 * s // 8 + t * 7 // 8
 
 
@@ -114,9 +136,17 @@ def test_no_formula_is_claimed_where_none_was_checked() -> None:
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
-def test_peak_of_the_backward_pass_alone_is_as_predicted(name: str, scope: Scope, shape: Problem) -> None:
-    """The graph is there before the call and stays for the next one, so nothing of it is given back."""
-    for changes in ({}, {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3}, {"heads": 1, "kv_heads": 1}):
+def test_peak_of_the_backward_pass_alone_is_as_predicted(
+    name: str, scope: Scope, shape: Problem
+) -> None:
+    """The graph is there before the call and stays for the next one, so nothing of it is given
+    back.
+    """
+    for changes in (
+        {},
+        {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3},
+        {"heads": 1, "kv_heads": 1},
+    ):
         problem = replace(shape, **changes, passes="backward", scope=scope)
         predicted = load(name).peak_bytes(problem, CPU, torch.get_num_threads())
         if predicted is not None:

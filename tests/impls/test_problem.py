@@ -14,24 +14,47 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
         ({"batch": 0}, "batch is 0; wanted 1 or more"),
         ({"seq_len": -1}, "seq_len is -1; wanted 1 or more"),
         ({"d_k": -2}, "d_k is -2; wanted 1 or more, or nothing for the usual value"),
-        ({"heads": 3}, "d_model (16) is not a multiple of heads (3); choose other sizes, or give d_k and d_v"),
+        (
+            {"heads": 3},
+            "d_model (16) is not a multiple of heads (3); choose other sizes, or give d_k and d_v",
+        ),
         ({"kv_heads": 3}, "heads (4) must be a multiple of kv_heads (3)"),
-        ({"causal_align": "top_left"}, "causal_align without causal; set causal: true, or leave causal_align out"),
+        (
+            {"causal_align": "top_left"},
+            "causal_align without causal; set causal: true, or leave causal_align out",
+        ),
         (
             {"causal": True, "kv_seq_len": 9},
-            "causal with kv_seq_len (9) != seq_len (8) has two readings; set causal_align to top_left or bottom_right",
+            (
+                "causal with kv_seq_len (9) != seq_len (8) has two readings; set causal_align to"
+                " top_left or bottom_right"
+            ),
         ),
         ({"dtype": "fp64"}, "dtype is 'fp64'; wanted one of: fp32, bf16, fp16"),
-        ({"passes": "both"}, "passes is 'both'; wanted one of: forward, backward, forward+backward"),
+        (
+            {"passes": "both"},
+            "passes is 'both'; wanted one of: forward, backward, forward+backward",
+        ),
         ({"scope": "head"}, "scope is 'head'; wanted one of: core, layer"),
-        ({"mask": "holes"}, "mask is 'holes'; wanted one of: none, padding, random, local, strided, blocks"),
-        ({"window": 4}, "window (4) with mask none, which has none; set mask to local, strided or blocks"),
+        (
+            {"mask": "holes"},
+            "mask is 'holes'; wanted one of: none, padding, random, local, strided, blocks",
+        ),
+        (
+            {"window": 4},
+            "window (4) with mask none, which has none; set mask to local, strided or blocks",
+        ),
         (
             {"mask": "local", "kv_seq_len": 9},
-            "mask local places each query at a key, but seq_len is 8 and kv_seq_len 9; "
-            "make them equal, or set causal with causal_align beside a longer kv_seq_len",
+            (
+                "mask local places each query at a key, but seq_len is 8 and kv_seq_len 9; "
+                "make them equal, or set causal with causal_align beside a longer kv_seq_len"
+            ),
         ),
-        ({"causal": True, "causal_align": "left"}, "causal_align is 'left'; wanted one of: top_left, bottom_right"),
+        (
+            {"causal": True, "causal_align": "left"},
+            "causal_align is 'left'; wanted one of: top_left, bottom_right",
+        ),
     ],
 )
 def test_a_value_that_describes_no_problem_is_refused(values: dict[str, Any], message: str) -> None:

@@ -1,4 +1,6 @@
-"""What holds for every input, on shapes and numbers that hypothesis draws: of the weights, of outputs, and of the order of tokens."""
+"""What holds for every input, on shapes and numbers that hypothesis draws: of the weights, of
+outputs, and of the order of tokens.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -10,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, load, make_inputs, make_weights
-from attnbench.impls.mask_counts import kept_pairs
-from attnbench.impls.masks import kept
+from attnbench.impls.masks.tensors.counts import kept_pairs
+from attnbench.impls.masks.tensors.tensors import kept
 from attnbench.impls.problem import MASKS
 
 CPU = torch.device("cpu")
@@ -55,7 +57,9 @@ def seen(problem: Problem) -> Tensor:
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
 @few
 @given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from((0.01, 1.0, 30.0)))
-def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(name: str, problem: Problem, seed: int, size: float) -> None:
+def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(
+    name: str, problem: Problem, seed: int, size: float
+) -> None:
     weights = load(name).attention_weights(problem, drawn(problem, seed, size), None)
     mask = seen(problem)
     sums = torch.where(mask.any(-1), 1.0, 0.0)
@@ -68,16 +72,22 @@ def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(name: str, probl
 @pytest.mark.parametrize("name", EXACT)
 @few
 @given(problem=problems(), seed=st.integers(0, 99), size=st.sampled_from((0.01, 1.0, 30.0)))
-def test_outputs_lie_between_the_values_that_are_seen(name: str, problem: Problem, seed: int, size: float) -> None:
+def test_outputs_lie_between_the_values_that_are_seen(
+    name: str, problem: Problem, seed: int, size: float
+) -> None:
     inputs = drawn(problem, seed, size)
     output = load(name).prepare(problem, inputs, None)()
-    values = inputs.value.repeat_interleave(problem.heads // problem.kv_heads, 1)[:, :, None]  # [batch, heads, 1, key, d_v]
+    values = inputs.value.repeat_interleave(problem.heads // problem.kv_heads, 1)[
+        :, :, None
+    ]  # [batch, heads, 1, key, d_v]
     mask = seen(problem)[..., None]
     low = values.masked_fill(~mask, torch.inf).amin(3)
     high = values.masked_fill(~mask, -torch.inf).amax(3)
     sees = seen(problem).any(-1, keepdim=True)
     margin = 1e-5 * size
-    assert bool(torch.where(sees, (output >= low - margin) & (output <= high + margin), output == 0).all())
+    assert bool(
+        torch.where(sees, (output >= low - margin) & (output <= high + margin), output == 0).all()
+    )
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -96,13 +106,20 @@ def test_permuting_the_tokens_permutes_the_outputs(name: str, problem: Problem, 
 @given(problem=problems(), seed=st.integers(0, 99), scope=st.sampled_from(("core", "layer")))
 def test_the_fused_layer_is_the_loop_to_rounding(problem: Problem, seed: int, scope: Any) -> None:
     p = replace(problem, scope=scope)
-    inputs, weights = make_inputs(p, CPU, seed), make_weights(p, CPU, seed) if scope == "layer" else None
+    inputs, weights = (
+        make_inputs(p, CPU, seed),
+        make_weights(p, CPU, seed) if scope == "layer" else None,
+    )
     loop, fused = (load(name).prepare(p, inputs, weights)() for name in ("naive", "fused"))
     assert torch.allclose(loop, fused, atol=2e-5)
 
 
 def test_scaling_the_inputs_changes_the_weights() -> None:
-    """Folklore says otherwise: scores grow with the square of the factor, and weights become one-hot."""
+    """Folklore says otherwise: scores grow with the square of the factor, and weights become
+    one-hot.
+    """
     p = Problem(batch=1, seq_len=12, d_model=8, heads=1)
-    plain, scaled = (load("fused").attention_weights(p, drawn(p, 0, size), None) for size in (1.0, 10.0))
+    plain, scaled = (
+        load("fused").attention_weights(p, drawn(p, 0, size), None) for size in (1.0, 10.0)
+    )
     assert float(scaled.amax(-1).mean()) > 0.9 > float(plain.amax(-1).mean()) + 0.2

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.worker.subject import make_subject, make_tensors
+from attnbench.harness.measure.prepared_call import make_subject, make_tensors
 from attnbench.impls import Problem, load, make_inputs, rnn
 
 CPU = torch.device("cpu")
@@ -17,7 +17,10 @@ def test_a_token_depends_on_the_past_alone_and_on_all_of_it() -> None:
     x = make_inputs(problem, CPU, 0).query
     changed = x.clone()
     changed[:, 5] += 1
-    before, after = (load("rnn").prepare(problem, make_inputs(problem, CPU, 0)._replace(query=given), None)() for given in (x, changed))
+    before, after = (
+        load("rnn").prepare(problem, make_inputs(problem, CPU, 0)._replace(query=given), None)()
+        for given in (x, changed)
+    )
     assert torch.equal(before[:, :5], after[:, :5])
     assert (before[:, 5:] != after[:, 5:]).any(-1).all()
 
@@ -29,18 +32,26 @@ def test_it_is_a_gated_recurrent_unit() -> None:
     w_i, w_h, b_i, b_h = rnn.recurrent(problem, CPU).parameters()
     state, found = torch.zeros(2, 16), []
     for token in x.unbind(1):
-        (i_r, i_z, i_n), (h_r, h_z, h_n) = ((given @ w.mT + b).chunk(3, -1) for given, w, b in ((token, w_i, b_i), (state, w_h, b_h)))
+        (i_r, i_z, i_n), (h_r, h_z, h_n) = (
+            (given @ w.mT + b).chunk(3, -1)
+            for given, w, b in ((token, w_i, b_i), (state, w_h, b_h))
+        )
         reset, keep = torch.sigmoid(i_r + h_r), torch.sigmoid(i_z + h_z)
         state = (1 - keep) * torch.tanh(i_n + reset * h_n) + keep * state
         found.append(state)
-    torch.testing.assert_close(load("rnn").prepare(problem, make_inputs(problem, CPU, 0), None)(), torch.stack(found, 1))
+    torch.testing.assert_close(
+        load("rnn").prepare(problem, make_inputs(problem, CPU, 0), None)(), torch.stack(found, 1)
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
         ({"scope": "core"}, "a recurrent layer has no queries, keys and values; set scope: layer"),
-        ({"kv_seq_len": 20}, "a recurrent layer reads one sequence, and kv_seq_len (20) is not seq_len (12)"),
+        (
+            {"kv_seq_len": 20},
+            "a recurrent layer reads one sequence, and kv_seq_len (20) is not seq_len (12)",
+        ),
         ({"mask": "padding"}, "a recurrent layer carries every token on, and has no mask padding"),
     ],
 )
@@ -59,7 +70,13 @@ def test_gradients_are_those_of_its_own_weights() -> None:
     with subject.in_force():
         output, gradients = subject.result()
     assert output.requires_grad
-    assert [tuple(gradient.shape) for gradient in gradients] == [(2, 12, 16), (48, 16), (48, 16), (48,), (48,)]
+    assert [tuple(gradient.shape) for gradient in gradients] == [
+        (2, 12, 16),
+        (48, 16),
+        (48, 16),
+        (48,),
+        (48,),
+    ]
     assert all(gradient.any() for gradient in gradients)
 
 
@@ -73,6 +90,8 @@ def test_weights_are_the_same_in_every_dtype_but_for_rounding() -> None:
 def test_cudnn_rounds_as_matmul_does_while_the_call_runs() -> None:
     before = torch.backends.cudnn.allow_tf32
     with load("rnn").context(Problem(**SHAPE)):
-        assert torch.backends.cudnn.allow_tf32 is (torch.get_float32_matmul_precision() != "highest")
+        assert torch.backends.cudnn.allow_tf32 is (
+            torch.get_float32_matmul_precision() != "highest"
+        )
         assert torch.backends.cudnn.enabled
     assert torch.backends.cudnn.allow_tf32 is before

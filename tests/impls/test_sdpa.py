@@ -9,14 +9,20 @@ SHAPE = Problem(batch=1, seq_len=8, d_model=16, heads=2)
 
 @pytest.mark.parametrize("kernel", ["efficient", "cudnn"])
 def test_cuda_kernels_are_refused_on_the_cpu_in_words(kernel: str) -> None:
-    assert load(f"sdpa:{kernel}").why_not(SHAPE, CPU) == f"torch has the {kernel} kernel for CUDA only, not for cpu"
+    assert (
+        load(f"sdpa:{kernel}").why_not(SHAPE, CPU)
+        == f"torch has the {kernel} kernel for CUDA only, not for cpu"
+    )
 
 
 def test_a_refusal_carries_torchs_own_reason() -> None:
     wide = Problem(batch=1, seq_len=8, d_model=16, heads=2, d_v=24)
     reason = load("sdpa:flash").why_not(wide, CPU)
     assert reason is not None
-    assert reason.startswith("torch refuses the flash kernel: Flash attention requires q,k,v to have the same last dimension")
+    assert reason.startswith(
+        "torch refuses the flash kernel: Flash attention requires q,k,v to have the same last"
+        " dimension"
+    )
 
 
 def test_a_pinned_kernel_that_cannot_run_raises_instead_of_falling_back() -> None:
@@ -32,7 +38,9 @@ def test_a_pinned_kernel_that_cannot_run_raises_instead_of_falling_back() -> Non
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("kernel", "operator"), [("flash", "flash"), ("efficient", "efficient"), ("cudnn", "cudnn")])
+@pytest.mark.parametrize(
+    ("kernel", "operator"), [("flash", "flash"), ("efficient", "efficient"), ("cudnn", "cudnn")]
+)
 def test_the_pinned_kernel_is_the_one_that_runs(kernel: str, operator: str) -> None:
     shape = Problem(batch=2, seq_len=128, d_model=128, heads=2, dtype="bf16")
     backend, cuda = load(f"sdpa:{kernel}"), torch.device("cuda")
@@ -40,7 +48,10 @@ def test_the_pinned_kernel_is_the_one_that_runs(kernel: str, operator: str) -> N
     if refusal:
         pytest.skip(refusal)
     call = backend.prepare(shape, make_inputs(shape, cuda, 0), None)
-    with backend.context(shape), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    with (
+        backend.context(shape),
+        torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile,
+    ):
         call()
     seen = {event.key for event in profile.key_averages()}
     assert f"aten::_scaled_dot_product_{operator}_attention" in seen

@@ -1,4 +1,6 @@
-"""Sparse backends against dense ones under the same mask: at the edges of blocks, in bytes that grow with N, and in what they refuse."""
+"""Sparse backends against dense ones under the same mask: at the edges of blocks, in bytes that
+grow with N, and in what they refuse.
+"""
 
 from itertools import product
 from typing import Any
@@ -6,18 +8,25 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.memory.meta import meta_peak_bytes
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, load, make_inputs
-from tests.harness.memory.test_memory import weighed
+from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
 BACKENDS = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}
 SHAPE: dict[str, Any] = {"batch": 2, "d_model": 8, "heads": 2}
-LENGTHS = [(n, n) for n in (1, 2, 5, 63, 64, 65, 130, 200)] + [(1, 130), (5, 70), (60, 200), (70, 150)]
+LENGTHS = [(n, n) for n in (1, 2, 5, 63, 64, 65, 130, 200)] + [
+    (1, 130),
+    (5, 70),
+    (60, 200),
+    (70, 150),
+]
 
 
 def edges(mask: str) -> list[Problem]:
-    """Lengths about the multiples of a block, windows below, at and above them; causal ones also with more keys than queries."""
+    """Lengths about the multiples of a block, windows below, at and above them; causal ones also
+    with more keys than queries.
+    """
     found = []
     for (n_q, n_kv), causal, window in product(LENGTHS, (False, True), (1, 3, 64, 70, 250)):
         for align in ("top_left", "bottom_right") if causal and n_q < n_kv else ("",):
@@ -47,35 +56,58 @@ def test_the_pairs_are_those_of_the_mask_wherever_blocks_end(name: str, mask: st
         gradient = torch.randn(outputs[0].shape, generator=torch.Generator().manual_seed(2))
         results = [[output, *torch.autograd.grad(output, inputs, gradient)] for output in outputs]
         for ours, dense in zip(*results, strict=True):
-            torch.testing.assert_close(ours, dense, rtol=1e-4, atol=1e-5, msg=lambda text, problem=problem: f"{problem}: {text}")
+            torch.testing.assert_close(
+                ours,
+                dense,
+                rtol=1e-4,
+                atol=1e-5,
+                msg=lambda text, problem=problem: f"{problem}: {text}",
+            )
 
 
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize(
-    ("passes", "scope"), [("forward", "core"), ("forward+backward", "core"), ("forward", "layer"), ("backward", "layer")]
+    ("passes", "scope"),
+    [
+        ("forward", "core"),
+        ("forward+backward", "core"),
+        ("forward", "layer"),
+        ("backward", "layer"),
+    ],
 )
 def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope: Any) -> None:
-    for shape in ({"seq_len": 150}, {"seq_len": 128, "kv_heads": 1, "causal": True}, {"seq_len": 33, "kv_seq_len": 100, "causal": True}):
+    for shape in (
+        {"seq_len": 150},
+        {"seq_len": 128, "kv_heads": 1, "causal": True},
+        {"seq_len": 33, "kv_seq_len": 100, "causal": True},
+    ):
         align = {"causal_align": "bottom_right"} if "kv_seq_len" in shape else {}
         given: dict[str, Any] = {"batch": 2, "d_model": 64, "heads": 4, **shape, **align}
         problem = Problem(**given, mask=BACKENDS[name], window=3, passes=passes, scope=scope)  # type: ignore[arg-type]
         predicted, reason = meta_peak_bytes(problem, load(name), CPU)
         assert reason == ""
         assert predicted is not None
-        assert 0 <= weighed(name, problem).peak_bytes - predicted <= (64 if problem.backward else 16), problem
+        assert (
+            0 <= weighed(name, problem).peak_bytes - predicted <= (64 if problem.backward else 16)
+        ), problem
 
 
 @pytest.mark.parametrize(("name", "mask"), BACKENDS.items())
 def test_other_masks_are_refused_with_the_one_that_is_computed(name: str, mask: str) -> None:
     for other in ("none", "padding", "random", *(set(BACKENDS.values()) - {mask})):
         problem = Problem(**SHAPE, seq_len=16, mask=other)
-        assert load(name).why_not(problem, CPU) == f"computes mask {mask} only, and the mask is {other}; set mask: {mask}"
+        assert (
+            load(name).why_not(problem, CPU)
+            == f"computes mask {mask} only, and the mask is {other}; set mask: {mask}"
+        )
     assert load(name).why_not(Problem(**SHAPE, seq_len=16, mask=mask), CPU) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("name", "mask"), BACKENDS.items())
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
-def test_bytes_grow_with_the_pairs_and_not_with_n_squared(name: str, mask: Any, passes: Any) -> None:
+def test_bytes_grow_with_the_pairs_and_not_with_n_squared(
+    name: str, mask: Any, passes: Any
+) -> None:
     def peak(n: int) -> int:
         problem = Problem(batch=1, seq_len=n, d_model=256, heads=4, mask=mask, passes=passes)
         found, reason = meta_peak_bytes(problem, load(name), CPU)
@@ -91,7 +123,16 @@ def test_bytes_grow_with_the_pairs_and_not_with_n_squared(name: str, mask: Any, 
 
 @pytest.mark.parametrize(("name", "mask"), [("sparse_local", "local"), ("sparse_random", "blocks")])
 def test_a_decoding_query_copies_its_own_keys_alone(name: str, mask: Any) -> None:
-    problem = Problem(batch=1, seq_len=1, kv_seq_len=1 << 16, d_model=64, heads=1, causal=True, causal_align="bottom_right", mask=mask)
+    problem = Problem(
+        batch=1,
+        seq_len=1,
+        kv_seq_len=1 << 16,
+        d_model=64,
+        heads=1,
+        causal=True,
+        causal_align="bottom_right",
+        mask=mask,
+    )
     predicted, _ = meta_peak_bytes(problem, load(name), CPU)
     assert predicted is not None
     assert predicted < (1 << 16) * 64 * 4 / 8  # an eighth of the keys

@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.html import write
+from attnbench.reports.pages.html import write
 
 from .fake_runs import quickstart
 
-LENGTHS = (512, 2048, 8192)  # every kind of ending that a quickstart has, and few enough cases for axe to be quick
+LENGTHS = (
+    512,
+    2048,
+    8192,
+)  # every kind of ending that a quickstart has, and few enough cases for axe to be quick
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +26,9 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def chromium(require: Callable[[str], str]) -> Iterator[Any]:
     program = require("chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: pip install playwright"
+    )
     with playwright.sync_playwright() as player:
         browser = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
@@ -31,16 +37,27 @@ def chromium(require: Callable[[str], str]) -> Iterator[Any]:
 
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page; at the end wants no request but for the page itself, and nothing on the console."""
+    """Opens a page; at the end wants no request but for the page itself, and nothing on the
+    console.
+    """
     complaints: list[str] = []
     contexts = []
 
     def go(file: Path, width: int = 1280, state: str = "", **options: Any) -> Any:
-        context = chromium.new_context(viewport={"width": width, "height": 900}, offline=True, **options)
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, offline=True, **options
+        )
         contexts.append(context)
         page = context.new_page()
         address = file.as_uri()
-        page.on("request", lambda sent: None if sent.url.split("#")[0] in (address, f"blob:{address}") else complaints.append(sent.url))
+        page.on(
+            "request",
+            lambda sent: (
+                None
+                if sent.url.split("#")[0] in (address, f"blob:{address}")
+                else complaints.append(sent.url)
+            ),
+        )
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(address + state)

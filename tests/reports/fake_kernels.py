@@ -1,4 +1,6 @@
-"""Writes the folder of an audit of kernels with made-up numbers, in the rows that the harness itself makes of them."""
+"""Writes the folder of an audit of kernels with made-up numbers, in the rows that the harness
+itself makes of them.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -25,34 +27,89 @@ MATRIX = {"8.0": "HMMA", "9.0": "HGMMA", "10.0": "UTCHMMA"}
 
 
 def plan(capability: str, kernel: str = "forward", rank: int = 1, **changes: Any) -> dict[str, Any]:
-    config = {"block_q": 128 // rank, "block_kv": 64, "warps": 8, "stages": 2, "descriptors": rank == 2, "specialize": False}
-    kind = {"kernel": kernel, "dtype": "bf16", "d_k": 128, "d_v": 128, "causal": True, "masked": False, "tf32": False, **changes}
+    config = {
+        "block_q": 128 // rank,
+        "block_kv": 64,
+        "warps": 8,
+        "stages": 2,
+        "descriptors": rank == 2,
+        "specialize": False,
+    }
+    kind = {
+        "kernel": kernel,
+        "dtype": "bf16",
+        "d_k": 128,
+        "d_v": 128,
+        "causal": True,
+        "masked": False,
+        "tf32": False,
+        **changes,
+    }
     name = f"kernel-sm{capability.replace('.', '')}-{kernel}-{kind['dtype']}-d_k{kind['d_k']}-{rank}{'-causal' if kind['causal'] else ''}"
     return {"case": name, "compute_capability": capability, **kind, "config": config, "rank": rank}
 
 
 def found(capability: str, **changes: Any) -> dict[str, Any]:
     mix = MIX | {"HMMA": 0} | {MATRIX.get(capability, "HMMA"): 256}
-    facts = {"triton": "3.9.0", "ptxas": "13.4.59", "block_warp_count": 8, "thread_register_count": 205, "thread_stack_bytes": 0}
-    facts |= {"spill_store_bytes": 0, "spill_load_bytes": 0, "block_shared_bytes": 80 << 10, "instructions": mix}
-    facts |= {"tensor_memory_column_count": 256 if capability == "10.0" else 0, "instruction_count": sum(mix.values()), "missing": {}}
+    facts = {
+        "triton": "3.9.0",
+        "ptxas": "13.4.59",
+        "block_warp_count": 8,
+        "thread_register_count": 205,
+        "thread_stack_bytes": 0,
+    }
+    facts |= {
+        "spill_store_bytes": 0,
+        "spill_load_bytes": 0,
+        "block_shared_bytes": 80 << 10,
+        "instructions": mix,
+    }
+    facts |= {
+        "tensor_memory_column_count": 256 if capability == "10.0" else 0,
+        "instruction_count": sum(mix.values()),
+        "missing": {},
+    }
     return facts | changes
 
 
-def row(planned: dict[str, Any], status: Status = Status.OK, reason: str = "", **changes: Any) -> dict[str, Any]:
+def row(
+    planned: dict[str, Any], status: Status = Status.OK, reason: str = "", **changes: Any
+) -> dict[str, Any]:
     facts = found(planned["compute_capability"], **changes) if status is Status.OK else {}
-    return KernelRecord(planned=planned, status=status, reason=reason, found=facts, spent_s=1.5).row()
+    return KernelRecord(
+        planned=planned, status=status, reason=reason, found=facts, spent_s=1.5
+    ).row()
 
 
-def write_audit(parent: Path, plans: list[dict[str, Any]], rows: list[dict[str, Any]], **meta: Any) -> Path:
+def write_audit(
+    parent: Path, plans: list[dict[str, Any]], rows: list[dict[str, Any]], **meta: Any
+) -> Path:
     question = "What did the compilers make of the tuned Triton kernels?"
-    meta = {"kernels": plans, "scenario": {"name": "kernels", "question": question}, "memory_bytes": None, "seed": None} | meta
+    meta = {
+        "kernels": plans,
+        "scenario": {"name": "kernels", "question": question},
+        "memory_bytes": None,
+        "seed": None,
+    } | meta
     return write_run(parent, [], rows, name="kernels", **meta)
 
 
 def three_gpus(parent: Path) -> Path:
-    """Two configurations of three kernels for three GPUs; one spills on 8.0, and all is well elsewhere."""
-    plans = [plan(gpu, kernel, rank) for gpu in MATRIX for kernel in ("forward", "grad_q", "grad_kv") for rank in (1, 2)]
+    """Two configurations of three kernels for three GPUs; one spills on 8.0, and all is well
+    elsewhere.
+    """
+    plans = [
+        plan(gpu, kernel, rank)
+        for gpu in MATRIX
+        for kernel in ("forward", "grad_q", "grad_kv")
+        for rank in (1, 2)
+    ]
     rows = [row(one) for one in plans]
-    rows[5] = row(plans[5], thread_stack_bytes=8, spill_store_bytes=12, spill_load_bytes=8, thread_register_count=255)
+    rows[5] = row(
+        plans[5],
+        thread_stack_bytes=8,
+        spill_store_bytes=12,
+        spill_load_bytes=8,
+        thread_register_count=255,
+    )
     return write_audit(parent, plans, rows)

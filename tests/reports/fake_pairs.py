@@ -1,4 +1,6 @@
-"""Rows with a known true latency, measured by several processes: what two runs of the same or of changed code look like."""
+"""Rows with a known true latency, measured by several processes: what two runs of the same or of
+changed code look like.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import exp
@@ -12,16 +14,46 @@ PROCESS_SD, BLOCK_SD = 0.02, 0.01
 PLANNED = [case(backend, problem(n)) for n in (256, 512) for backend in ("naive", "fused", "sdpa")]
 
 
-def timed(planned: dict[str, Any], truth_ms: float, random: Random, processes: int = 5, blocks: int = 4, **changes: Any) -> dict[str, Any]:
-    """A row that is ok; every process has a level of its own, every block noise, and the row a session of its own."""
+def timed(
+    planned: dict[str, Any],
+    truth_ms: float,
+    random: Random,
+    processes: int = 5,
+    blocks: int = 4,
+    **changes: Any,
+) -> dict[str, Any]:
+    """A row that is ok; every process has a level of its own, every block noise, and the row a
+    session of its own.
+    """
     levels = [truth_ms * exp(random.gauss(0, PROCESS_SD)) for _ in range(processes)]
-    block_ms = [[[level * exp(random.gauss(0, BLOCK_SD)) for _ in range(3)] for _ in range(blocks)] for level in levels]
+    block_ms = [
+        [[level * exp(random.gauss(0, BLOCK_SD)) for _ in range(3)] for _ in range(blocks)]
+        for level in levels
+    ]
     session = f"{random.getrandbits(48):012x}"
-    return row(planned, "ok", **{"block_ms": block_ms, "processes": processes, "session": session, "conditions": None, **changes})
+    return row(
+        planned,
+        "ok",
+        **{
+            "block_ms": block_ms,
+            "processes": processes,
+            "session": session,
+            "conditions": None,
+            **changes,
+        },
+    )
 
 
-def fake_run(folder: Path, seed: int, ratio: float = 1.0, planned: list[dict[str, Any]] | None = None, **changes: Any) -> Path:
-    """A run of `planned` whose true latencies are `ratio` times 10 ms; every seed is another run of the same code."""
+def fake_run(
+    folder: Path,
+    seed: int,
+    ratio: float = 1.0,
+    planned: list[dict[str, Any]] | None = None,
+    **changes: Any,
+) -> Path:
+    """A run of `planned` whose true latencies are `ratio` times 10 ms; every seed is another run of
+    the same code.
+    """
     random = Random(seed)
     cases = PLANNED if planned is None else planned
     rows = [timed(one, 10.0 * ratio, random, **changes) for one in cases]
@@ -29,22 +61,54 @@ def fake_run(folder: Path, seed: int, ratio: float = 1.0, planned: list[dict[str
 
 
 def two_environments(
-    folder: Path, ratios: Mapping[str, float], planned: Sequence[Mapping[str, Any]] = PLANNED, names: Sequence[str] = ("old", "new")
+    folder: Path,
+    ratios: Mapping[str, float],
+    planned: Sequence[Mapping[str, Any]] = PLANNED,
+    names: Sequence[str] = ("old", "new"),
 ) -> Path:
-    """A run in which the environments but the first take `ratios` times the first one's 10 ms, by backend; all share drift and blocks."""
+    """A run in which the environments but the first take `ratios` times the first one's 10 ms, by
+    backend; all share drift and blocks.
+    """
     random = Random(7)
     cases, rows = [], []
     for one in planned:
         levels = [10.0 * exp(random.gauss(0, PROCESS_SD)) for _ in range(5)]
-        drift_ms = [[level * exp(random.gauss(0, 10 * BLOCK_SD)) for _ in range(4)] for level in levels]
+        drift_ms = [
+            [level * exp(random.gauss(0, 10 * BLOCK_SD)) for _ in range(4)] for level in levels
+        ]
         for name in names:
             ratio = 1.0 if name == names[0] else ratios.get(one["backend"], 1.0)
-            block_ms = [[[ms * ratio * exp(random.gauss(0, BLOCK_SD / 10)) for _ in range(3)] for ms in process] for process in drift_ms]
+            block_ms = [
+                [
+                    [ms * ratio * exp(random.gauss(0, BLOCK_SD / 10)) for _ in range(3)]
+                    for ms in process
+                ]
+                for process in drift_ms
+            ]
             cases.append({**one, "case": f"{one['case']}-{name}", "python": name})
-            rows.append(row(cases[-1], "ok", block_ms=block_ms, processes=5, session=f"{one['group']}-s", conditions=None))
-    known = {"cpu": "Imaginary CPU 9000", "python": "3.11.7", "torch": "2.11.0", "triton": None, "cores": 2}
+            rows.append(
+                row(
+                    cases[-1],
+                    "ok",
+                    block_ms=block_ms,
+                    processes=5,
+                    session=f"{one['group']}-s",
+                    conditions=None,
+                )
+            )
+    known = {
+        "cpu": "Imaginary CPU 9000",
+        "python": "3.11.7",
+        "torch": "2.11.0",
+        "triton": None,
+        "cores": 2,
+    }
     environments = [
-        {"name": name, "path": f"/venvs/{name}/bin/python", "environment": {**known, **({} if name == names[0] else {"torch": "2.13.0"})}}
+        {
+            "name": name,
+            "path": f"/venvs/{name}/bin/python",
+            "environment": {**known, **({} if name == names[0] else {"torch": "2.13.0"})},
+        }
         for name in names
     ]
     return write_run(folder, cases, rows, name="upgrade", environments=environments)

@@ -1,4 +1,6 @@
-"""Writes run folders as docs/format.md defines them, with made-up numbers that behave like real ones."""
+"""Writes run folders as docs/format.md defines them, with made-up numbers that behave like real
+ones.
+"""
 
 import json
 from pathlib import Path
@@ -8,7 +10,9 @@ from typing import Any
 GIB = 1 << 30
 REASONS = {
     "oom": "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4294967296 bytes",
-    "predicted_oom": "inputs and peak need more than the budget of 2 GiB; raise limits.memory_gib to try",
+    "predicted_oom": (
+        "inputs and peak need more than the budget of 2 GiB; raise limits.memory_gib to try"
+    ),
     "unsupported": "flash has no float32 kernel; use bf16 or fp16",
     "unavailable": "needs a CUDA device, and there is none",
     "crashed": "the worker died of signal 11 (SIGSEGV)",
@@ -42,7 +46,12 @@ def problem(seq_len: int, heads: int = 8, **changes: Any) -> dict[str, Any]:
 def case(backend: str, of: dict[str, Any]) -> dict[str, Any]:
     name = f"{backend}-b{of['batch']}-n{of['seq_len']}-d{of['d_model']}-h{of['heads']}-{of['dtype']}-{of['passes']}-{of['scope']}"
     group = f"b{of['batch']}-n{of['seq_len']}-d{of['d_model']}-{of['dtype']}-{of['passes']}-{of['scope']}"
-    return {"case": name + ("-causal" if of["causal"] else ""), "group": group, "backend": backend, **of}
+    return {
+        "case": name + ("-causal" if of["causal"] else ""),
+        "group": group,
+        "backend": backend,
+        **of,
+    }
 
 
 def peak_bytes(backend: str, of: dict[str, Any]) -> int:
@@ -53,7 +62,9 @@ def peak_bytes(backend: str, of: dict[str, Any]) -> int:
 
 
 def row(planned: dict[str, Any], status: str = "ok", **changes: Any) -> dict[str, Any]:
-    """A row of a planned case; blocks of one group drift together, so that pairing has something to cancel."""
+    """A row of a planned case; blocks of one group drift together, so that pairing has something to
+    cancel.
+    """
     backend, n, heads = planned["backend"], planned["seq_len"], planned["heads"]
     started = status in ("ok", "crashed", "oom")
     drift, own = Random(ascii(planned["group"])), Random(ascii(planned["case"]))
@@ -77,7 +88,11 @@ def row(planned: dict[str, Any], status: str = "ok", **changes: Any) -> dict[str
         "hot_block_ms": None,
         "graph_block_ms": None,
         "graph_reason": None,
-        "conditions": [[{"calls": 3, "wall_s": 0.01, "minor_faults": 6} for _ in blocks]] if status == "ok" else None,
+        "conditions": (
+            [[{"calls": 3, "wall_s": 0.01, "minor_faults": 6} for _ in blocks]]
+            if status == "ok"
+            else None
+        ),
         "contended_blocks": 0 if status == "ok" else None,
         "throttled_blocks": 0 if status == "ok" else None,
         "warmup_stationary": True if status == "ok" else None,
@@ -93,7 +108,9 @@ def row(planned: dict[str, Any], status: str = "ok", **changes: Any) -> dict[str
         "predicted_source": "formula",
         "predicted_reason": "",
         "meta_peak_bytes": None if backend.startswith("sdpa") else predicted,
-        "meta_reason": f"{backend} is not made of plain operations only" if backend.startswith("sdpa") else "",
+        "meta_reason": (
+            f"{backend} is not made of plain operations only" if backend.startswith("sdpa") else ""
+        ),
         "work_flops": 4 * planned["batch"] * n * n * planned["d_model"],
         "work_exps": planned["batch"] * heads * n * n,
         "minimal_bytes": 4 * planned["batch"] * n * planned["d_model"] * 4,
@@ -110,12 +127,32 @@ def row(planned: dict[str, Any], status: str = "ok", **changes: Any) -> dict[str
     }
 
 
-def write_run(parent: Path, cases: list[dict[str, Any]], rows: list[dict[str, Any]], name: str = "quickstart", **meta: Any) -> Path:
+def write_run(
+    parent: Path,
+    cases: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    name: str = "quickstart",
+    **meta: Any,
+) -> Path:
     folder = parent / f"20261121T093000Z-{name}-1a2b3c4d"
     folder.mkdir(parents=True)
-    scenario = {"name": name, "question": "How does the N x N score matrix hit the memory wall, and what do 8 heads cost against one?"}
-    scenario |= {"backends": list(dict.fromkeys(one["backend"] for one in cases)), "baseline": "fused", "contrast": ["heads"]}
-    scenario |= {"plan": {"name": "quick", "allocator": "warm_heap"}, "limits": {"memory_gib": 2}, "source": f"scenarios/{name}.yaml"}
+    scenario = {
+        "name": name,
+        "question": (
+            "How does the N x N score matrix hit the memory wall, and what do 8 heads cost against"
+            " one?"
+        ),
+    }
+    scenario |= {
+        "backends": list(dict.fromkeys(one["backend"] for one in cases)),
+        "baseline": "fused",
+        "contrast": ["heads"],
+    }
+    scenario |= {
+        "plan": {"name": "quick", "allocator": "warm_heap"},
+        "limits": {"memory_gib": 2},
+        "source": f"scenarios/{name}.yaml",
+    }
     environment = {
         "cpu": "Imaginary CPU 9000",
         "cores": 2,
@@ -123,8 +160,19 @@ def write_run(parent: Path, cases: list[dict[str, Any]], rows: list[dict[str, An
         "python": "3.11.7",
         "threads": {"intra": 2, "inter": 1},
     }
-    document = {"schema": 1, "attnbench": "0.1.0", "run": folder.name, "started_utc": "2026-11-21T09:30:00Z"}
-    document |= {"command": ["attnbench", "run", name], "scenario": scenario, "device": "cpu", "memory_bytes": 2 * GIB, "seed": 0}
+    document = {
+        "schema": 1,
+        "attnbench": "0.1.0",
+        "run": folder.name,
+        "started_utc": "2026-11-21T09:30:00Z",
+    }
+    document |= {
+        "command": ["attnbench", "run", name],
+        "scenario": scenario,
+        "device": "cpu",
+        "memory_bytes": 2 * GIB,
+        "seed": 0,
+    }
     document |= {"cases": cases, "environment": environment, **meta}
     (folder / "run.json").write_text(json.dumps(document))
     (folder / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
@@ -142,20 +190,37 @@ def outcome(planned: dict[str, Any]) -> str:
     return "ok" if fits else "oom" if backend == "fused" and n == 8192 else "predicted_oom"
 
 
-def quickstart(parent: Path, lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)) -> Path:
-    """naive, fused and sdpa over N with one head and eight; every kind of ending but a few, and two cases not reached."""
+def quickstart(
+    parent: Path, lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+) -> Path:
+    """naive, fused and sdpa over N with one head and eight; every kind of ending but a few, and two
+    cases not reached.
+    """
     names = ("naive", "fused", "sdpa", "sdpa:flash", "sdpa:cudnn")
-    cases = [case(backend, problem(n, heads)) for n in lengths for heads in (1, 8) for backend in names]
+    cases = [
+        case(backend, problem(n, heads)) for n in lengths for heads in (1, 8) for backend in names
+    ]
     rows = [row(planned, outcome(planned)) for planned in cases[:-2]]
     tail = 'Fatal Python error: Segmentation fault\n  File "impls/naive.py", line 31 in <lambda>\n'
-    return write_run(parent, cases, [one | {"log_tail": tail} if one["status"] == "crashed" else one for one in rows])
+    return write_run(
+        parent,
+        cases,
+        [one | {"log_tail": tail} if one["status"] == "crashed" else one for one in rows],
+    )
 
 
 def head_sweep(parent: Path) -> Path:
     """h = 1 to 64 at one N."""
-    cases = [case(backend, problem(2048, heads)) for heads in (1, 2, 4, 8, 16, 32, 64) for backend in ("naive", "fused", "sdpa")]
+    cases = [
+        case(backend, problem(2048, heads))
+        for heads in (1, 2, 4, 8, 16, 32, 64)
+        for backend in ("naive", "fused", "sdpa")
+    ]
     return write_run(
-        parent, cases, [row(planned, outcome(planned) if planned["heads"] > 1 else "ok") for planned in cases], name="head_cost"
+        parent,
+        cases,
+        [row(planned, outcome(planned) if planned["heads"] > 1 else "ok") for planned in cases],
+        name="head_cost",
     )
 
 
@@ -168,5 +233,10 @@ def many_problems(parent: Path) -> Path:
         for t in ("fp32", "bf16")
         for p, s in (("forward", "core"), ("forward+backward", "layer"))
     ]
-    cases = [case(backend, problem(n, 8, **of)) for of in sizes for n in (128, 1024) for backend in ("fused", "sdpa")]
+    cases = [
+        case(backend, problem(n, 8, **of))
+        for of in sizes
+        for n in (128, 1024)
+        for backend in ("fused", "sdpa")
+    ]
     return write_run(parent, cases, [row(planned) for planned in cases], name="backends")

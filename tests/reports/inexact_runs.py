@@ -1,4 +1,6 @@
-"""A run with backends that approximate attention and one that is none, faster than exact ones from some N on."""
+"""A run with backends that approximate attention and one that is none, faster than exact ones from
+some N on.
+"""
 
 from pathlib import Path
 from random import Random
@@ -7,8 +9,18 @@ from typing import Any
 from .fake_runs import case, problem, row, write_run
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
-KINDS = {"linformer": "approximate", "linformer:64": "approximate", "performer": "approximate", "rnn": "other"}
-CONFIGURATIONS = {"linformer": {"rank": 256}, "linformer:64": {"rank": 64}, "performer": {"features": 256}, "rnn": {"cell": "GRU"}}
+KINDS = {
+    "linformer": "approximate",
+    "linformer:64": "approximate",
+    "performer": "approximate",
+    "rnn": "other",
+}
+CONFIGURATIONS = {
+    "linformer": {"rank": 256},
+    "linformer:64": {"rank": 64},
+    "performer": {"features": 256},
+    "rnn": {"cell": "GRU"},
+}
 ERRORS = {"linformer": 0.12, "linformer:64": 0.34, "performer": 0.05}
 BACKENDS = ("fused", "sdpa", *KINDS)
 
@@ -31,7 +43,12 @@ def layer(n: int, d_model: int = 512, **changes: Any) -> dict[str, Any]:
 
 
 def made(backend: str, of: dict[str, Any], **changes: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    planned, kind, n, d = case(backend, of), KINDS.get(backend, "exact"), of["seq_len"], of["d_model"]
+    planned, kind, n, d = (
+        case(backend, of),
+        KINDS.get(backend, "exact"),
+        of["seq_len"],
+        of["d_model"],
+    )
     own = Random(ascii(planned["case"]))
     given: dict[str, Any] = {
         "exactness": kind,
@@ -46,6 +63,13 @@ def made(backend: str, of: dict[str, Any], **changes: Any) -> tuple[dict[str, An
     return planned, row(planned, **given | changes)
 
 
-def inexact(parent: Path, backends: tuple[str, ...] = BACKENDS, lengths: tuple[int, ...] = LENGTHS, **meta: Any) -> Path:
+def inexact(
+    parent: Path,
+    backends: tuple[str, ...] = BACKENDS,
+    lengths: tuple[int, ...] = LENGTHS,
+    **meta: Any,
+) -> Path:
     pairs = [made(backend, layer(n)) for n in lengths for backend in backends]
-    return write_run(parent, [planned for planned, _ in pairs], [one for _, one in pairs], name="linear", **meta)
+    return write_run(
+        parent, [planned for planned, _ in pairs], [one for _, one in pairs], name="linear", **meta
+    )

@@ -1,4 +1,6 @@
-"""Audited kernels in a report: read, told, explained with their own numbers, drawn, and absent where there are none."""
+"""Audited kernels in a report: read, told, explained with their own numbers, drawn, and absent
+where there are none.
+"""
 
 import json
 import re
@@ -11,19 +13,19 @@ from rich.console import Console
 
 from attnbench.harness.record import Status
 from attnbench.reports.analysis.kernels import WHOLE
-from attnbench.reports.closing import closing
+from attnbench.reports.data.load import load
+from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.exports import export
-from attnbench.reports.figures import write_figures
-from attnbench.reports.html import render, write
-from attnbench.reports.load import load
-from attnbench.reports.markdown import markdown
-from attnbench.reports.read import BadRun, read_run
-from attnbench.reports.terminal import USUAL, shown
+from attnbench.reports.pages.figures import write_figures
+from attnbench.reports.pages.html import render, write
+from attnbench.reports.pages.markdown import markdown
+from attnbench.reports.pages.terminal import USUAL, shown
+from attnbench.reports.pages.terminal_summary import closing
 
 from .fake_kernels import plan, row, three_gpus, write_audit
 from .fake_runs import quickstart
-from .test_hostile import HOSTILE
-from .test_html import text
+from .pages.test_hostile import HOSTILE
+from .pages.test_html import text
 
 NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
 
@@ -38,14 +40,23 @@ def cells(page: str, title: str) -> list[list[str]]:
     """Of the table whose caption begins so."""
     after = page[page.index(f">{title}") :]
     rows = re.findall(r"<tr.*?</tr>", after[: after.index("</table>")], flags=re.DOTALL)
-    return [[text(f"<body>{cell}").strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]] for one in rows]
+    return [
+        [text(f"<body>{cell}").strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]]
+        for one in rows
+    ]
 
 
 def test_each_gpu_has_its_verdict_first(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     page = text(render([run]))
-    assert "8.0 (Ampere: A100, A30): 1 of 6 kernels spill registers; an SM holds 8 of 64 warps of them." in page
-    assert "9.0 (Hopper: H100, H200, GH200): none of 6 kernels spills registers; an SM holds 8 of 64 warps of them." in page
+    assert (
+        "8.0 (Ampere: A100, A30): 1 of 6 kernels spill registers; an SM holds 8 of 64 warps of"
+        " them." in page
+    )
+    assert (
+        "9.0 (Hopper: H100, H200, GH200): none of 6 kernels spills registers; an SM holds 8 of 64"
+        " warps of them." in page
+    )
     assert closing(run)[0].startswith("8.0 (Ampere")
     assert "The plan has no case" not in page
 
@@ -59,8 +70,13 @@ def test_words_are_explained_with_the_numbers_of_the_likeliest_kernel(tmp_path: 
     assert told["block"][0] == "128 × 64, 8 warps, 2 stages"
     assert told["warp"][0] == "8 in a block of 256 threads"
     assert told["registers of a thread"][0] == "205 of 255"
-    assert told["registers of a block"][0] == "53,248 of 65,536: 1 block"  # 205 x 32 = 6560, as 6656, of 8 warps
-    assert told["shared memory"] == ["81 KiB of 164 KiB: 2 blocks", *["81 KiB of 228 KiB: 2 blocks"] * 2]
+    assert (
+        told["registers of a block"][0] == "53,248 of 65,536: 1 block"
+    )  # 205 x 32 = 6560, as 6656, of 8 warps
+    assert told["shared memory"] == [
+        "81 KiB of 164 KiB: 2 blocks",
+        *["81 KiB of 228 KiB: 2 blocks"] * 2,
+    ]
     assert told["tensor memory"] == ["none", "none", "256 of 512 columns: 2 blocks"]
     assert told["occupancy"][0] == "8 of 64 warps: 12.5 %"
     assert told["limited by"][0] == "registers"
@@ -71,26 +87,42 @@ def test_words_are_explained_with_the_numbers_of_the_likeliest_kernel(tmp_path: 
     assert "It is no measure of speed" in text(page)
 
 
-def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_those_who_cannot_see(tmp_path: Path) -> None:
+def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_those_who_cannot_see(
+    tmp_path: Path,
+) -> None:
     run = three_gpus(tmp_path)
     page = render([run])
     assert section(page).count("<figure") == 3
     assert "Of forward an SM holds 8 of 64 warps on 8.0, 9.0 and 10.0" in text(page)
-    assert "forward kernel (bf16, heads 128 wide, causal) · Triton 3.9.0, ptxas 13.4.59 · each part is one block" in text(page)
+    assert (
+        "forward kernel (bf16, heads 128 wide, causal) · Triton 3.9.0, ptxas 13.4.59 · each part is"
+        " one block" in text(page)
+    )
     assert page.count("one bar per resource of an SM") == 3
     lines = cells(section(page), "One SM, and what the blocks that fit take of it")
-    assert ["8.0 Ampere", "128 × 64, 8 warps, 2 stages", "shared memory", "81 KiB", "164 KiB", "2"] in lines
+    assert [
+        "8.0 Ampere",
+        "128 × 64, 8 warps, 2 stages",
+        "shared memory",
+        "81 KiB",
+        "164 KiB",
+        "2",
+    ] in lines
     assert len(lines) == 1 + 3 + 3 + 4
     drawn = re.findall(r">(\d+ × [^<]*)</text>", section(page))
     assert drawn[:3] == ["1 × 53,248 of 65,536", "1 × 81 KiB of 164 KiB", "1 × 8 of 64"]
     assert page == render([run])
     files = write_figures([run], tmp_path / "figures")
-    assert {path.name for path in files} == {f"gpu-anatomy-{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")}
+    assert {path.name for path in files} == {
+        f"gpu-anatomy-{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")
+    }
 
 
 def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
     page = render([three_gpus(tmp_path)])
-    head, *lines = cells(page, "All 6 kernels for 8.0 (Ampere: A100, A30): Triton 3.9.0, ptxas 13.4.59")
+    head, *lines = cells(
+        page, "All 6 kernels for 8.0 (Ampere: A100, A30): Triton 3.9.0, ptxas 13.4.59"
+    )
     assert len(lines) == 6
     assert dict(zip(head, lines[5], strict=True)) == {
         "kernel": "grad_kv",
@@ -116,10 +148,18 @@ def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
 def test_what_fails_an_audit_stands_in_a_table_of_its_own(tmp_path: Path) -> None:
     page = render([three_gpus(tmp_path / "spills")])
     _, *lines = cells(page, "Kernels that spill, did not compile or could not be read")
-    kernel = ("grad_kv kernel (bf16, heads 128 wide, causal)", "64 × 64, 8 warps, 2 stages, descriptors", "255")
-    assert [tuple(line) for line in lines] == [("8.0 Ampere", *kernel, "spills: 12 B stored, 8 B loaded")]
+    kernel = (
+        "grad_kv kernel (bf16, heads 128 wide, causal)",
+        "64 × 64, 8 warps, 2 stages, descriptors",
+        "255",
+    )
+    assert [tuple(line) for line in lines] == [
+        ("8.0 Ampere", *kernel, "spills: 12 B stored, 8 B loaded")
+    ]
     plans = [plan("9.0")]
-    assert "could not be read" not in render([write_audit(tmp_path / "well", plans, [row(one) for one in plans])])
+    assert "could not be read" not in render(
+        [write_audit(tmp_path / "well", plans, [row(one) for one in plans])]
+    )
 
 
 def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
@@ -138,7 +178,10 @@ def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
 
 
 def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path) -> None:
-    cases, audit = quickstart(tmp_path / "cases", lengths=(128, 256)), three_gpus(tmp_path / "audit")
+    cases, audit = (
+        quickstart(tmp_path / "cases", lengths=(128, 256)),
+        three_gpus(tmp_path / "audit"),
+    )
     assert "GPU anatomy" not in render([cases])
     page = render([audit])
     assert re.findall(r'<section id="([^"]*)"', page) == ["summary", "gpu_anatomy", "environment"]
@@ -170,7 +213,10 @@ def test_what_failed_and_what_was_not_reached_is_told(tmp_path: Path) -> None:
     plans = [plan("9.0", rank=rank) for rank in (1, 2, 4)]
     rows = [row(plans[0], Status.ERROR, "CompilationError: a bug"), row(plans[1])]
     page = render([write_audit(tmp_path, plans, rows)])
-    assert "9.0 (Hopper: H100, H200, GH200): 2 of 3 kernels did not compile; none of the others spills registers" in text(page)
+    assert (
+        "9.0 (Hopper: H100, H200, GH200): 2 of 3 kernels did not compile; none of the others spills"
+        " registers" in text(page)
+    )
     assert "error: CompilationError: a bug" in text(page)
     assert "not reached: planned" in text(page)
     assert not re.search(NO_VALUE, text(page))
@@ -179,15 +225,28 @@ def test_what_failed_and_what_was_not_reached_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"instructions": None, "instruction_count": None, "spill_store_bytes": None, "spill_load_bytes": None},
-        {"instructions": None, "instruction_count": None, "spill_store_bytes": None, "spill_load_bytes": None, "thread_stack_bytes": 64},
+        {
+            "instructions": None,
+            "instruction_count": None,
+            "spill_store_bytes": None,
+            "spill_load_bytes": None,
+        },
+        {
+            "instructions": None,
+            "instruction_count": None,
+            "spill_store_bytes": None,
+            "spill_load_bytes": None,
+            "thread_stack_bytes": 64,
+        },
         {"thread_register_count": None, "block_shared_bytes": None, "thread_stack_bytes": None},
         {"triton": None, "ptxas": None},
         {"block_shared_bytes": 300 << 10},
         {"instructions": {}},
     ],
 )
-def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     plans = [plan("10.0"), plan("10.0", rank=2)]
     page = text(render([write_audit(tmp_path, plans, [row(one, **changes) for one in plans])]))
     assert not re.search(NO_VALUE, page)
@@ -200,8 +259,25 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(tmp_path: Path,
 @pytest.mark.parametrize(
     "changes",
     [
-        *({name: None} for name in (*WHOLE, "sm_block_count", "sm_warp_count", "instructions", "sm_tensor_memory_column_count")),
-        *({name: 0} for name in ("sm_most_warp_count", "sm_shared_bytes", "sm_register_count", "sm_tensor_memory_column_count")),
+        *(
+            {name: None}
+            for name in (
+                *WHOLE,
+                "sm_block_count",
+                "sm_warp_count",
+                "instructions",
+                "sm_tensor_memory_column_count",
+            )
+        ),
+        *(
+            {name: 0}
+            for name in (
+                "sm_most_warp_count",
+                "sm_shared_bytes",
+                "sm_register_count",
+                "sm_tensor_memory_column_count",
+            )
+        ),
         {"sm_block_count": 1 << 40},
         {"block_limits": {}},
         {"limited_by": []},
@@ -228,7 +304,15 @@ def test_a_gpu_that_is_not_known_has_no_occupancy(tmp_path: Path) -> None:
 def test_hostile_names_are_text(tmp_path: Path) -> None:
     plans = [plan("9.0", kernel=HOSTILE, dtype=HOSTILE)]
     plans[0]["config"] |= {HOSTILE: HOSTILE}
-    rows = [row(plans[0]) | {"architecture": HOSTILE, "triton": HOSTILE, "limited_by": [HOSTILE], "instructions": {HOSTILE: 3}}]
+    rows = [
+        row(plans[0])
+        | {
+            "architecture": HOSTILE,
+            "triton": HOSTILE,
+            "limited_by": [HOSTILE],
+            "instructions": {HOSTILE: 3},
+        }
+    ]
     run = write_audit(tmp_path, plans, rows)
     page = render([run])
     assert "<img" not in page
@@ -263,17 +347,26 @@ def test_a_broken_plan_is_named(tmp_path: Path, planned: Any) -> None:
 
 def test_the_last_row_of_a_kernel_counts(tmp_path: Path) -> None:
     plans = [plan("9.0")]
-    run = write_audit(tmp_path, plans, [row(plans[0], Status.CRASHED, "SIGSEGV"), row(plans[0]) | {"attempt": 2}])
+    run = write_audit(
+        tmp_path, plans, [row(plans[0], Status.CRASHED, "SIGSEGV"), row(plans[0]) | {"attempt": 2}]
+    )
     assert [one["status"] for one in read_run(run).kernels] == ["ok"]
     assert json.loads((run / "run.json").read_text())["kernels"] == plans
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 320)])
-def test_its_page_is_accessible_and_fits_a_telephone(visit: Any, tmp_path: Path, scheme: str, width: int) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe: pip install axe-playwright-python")
+def test_its_page_is_accessible_and_fits_a_telephone(
+    visit: Any, tmp_path: Path, scheme: str, width: int
+) -> None:
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright",
+        reason="needs axe: pip install axe-playwright-python",
+    )
     page = visit(write(three_gpus(tmp_path)), width, color_scheme=scheme, bypass_csp=True)
     page.add_style_tag(content="section { content-visibility: visible !important }")
-    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+    page.evaluate(
+        "document.querySelectorAll('details').forEach(details => { details.open = true })"
+    )
     assert page.evaluate("document.documentElement.scrollWidth") == width
     found = axe.Axe().run(page)
     assert found.violations_count == 0, found.generate_report()

@@ -1,4 +1,6 @@
-"""A run of two environments, wherever it is shown: no row is dropped, averaged with another, or taken for one of the other environment."""
+"""A run of two environments, wherever it is shown: no row is dropped, averaged with another, or
+taken for one of the other environment.
+"""
 
 import csv
 import io
@@ -13,26 +15,28 @@ from rich.console import Console
 
 from attnbench.reports.analysis.errors import by_backend
 from attnbench.reports.analysis.heads import comparable, most_heads
-from attnbench.reports.analysis.problems import groups, records
 from attnbench.reports.analysis.reproduce import command
-from attnbench.reports.blocks import Block, Figure, Table, Text
-from attnbench.reports.closing import closing
-from attnbench.reports.compare import compare_backends
+from attnbench.reports.comparison.compare import compare_backends
+from attnbench.reports.data.load import frame, load, read_run, told
+from attnbench.reports.data.read import BadRun
+from attnbench.reports.data.row_groups import groups, records
+from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
-from attnbench.reports.html import render
-from attnbench.reports.load import frame, load, read_run, told
-from attnbench.reports.markdown import markdown
-from attnbench.reports.read import BadRun
+from attnbench.reports.pages.html import render
+from attnbench.reports.pages.markdown import markdown
+from attnbench.reports.pages.terminal import shown
+from attnbench.reports.pages.terminal_summary import closing
 from attnbench.reports.sections import sections
-from attnbench.reports.terminal import shown
 
 from .fake_pairs import two_environments
 from .fake_runs import case, problem
-from .test_hostile import HOSTILE, Tags
+from .pages.test_hostile import HOSTILE, Tags
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (256, 512, 1024, 2048)
-PLANNED = [case(backend, problem(n, heads)) for n in LENGTHS for heads in (1, 8) for backend in BACKENDS]
+PLANNED = [
+    case(backend, problem(n, heads)) for n in LENGTHS for heads in (1, 8) for backend in BACKENDS
+]
 PROBLEMS = len(LENGTHS) * 2
 
 
@@ -48,15 +52,28 @@ def rendered(run: Path, name: str) -> list[Block]:
 
 
 def tables(run: Path, name: str) -> list[Table]:
-    return [block.table if isinstance(block, Figure) else block for block in rendered(run, name) if isinstance(block, Table | Figure)]
+    return [
+        block.table if isinstance(block, Figure) else block
+        for block in rendered(run, name)
+        if isinstance(block, Table | Figure)
+    ]
 
 
 @pytest.mark.parametrize("over", ["seq_len", "heads", None])
-def test_no_group_holds_a_backend_twice_at_the_same_place(run: Path, over: Literal["seq_len", "heads"] | None) -> None:
+def test_no_group_holds_a_backend_twice_at_the_same_place(
+    run: Path, over: Literal["seq_len", "heads"] | None
+) -> None:
     rows = records(frame([read_run(run)]))
     found = groups(rows, over)
     for group in found:
-        assert max(Counter((row["backend"], row["seq_len"], row["heads"]) for row in group.rows).values()) == 1
+        assert (
+            max(
+                Counter(
+                    (row["backend"], row["seq_len"], row["heads"]) for row in group.rows
+                ).values()
+            )
+            == 1
+        )
         assert len({row["python"] for row in group.rows}) == 1
         assert f"python {group.problem['python']}" in group.label
     assert sum(len(group.rows) for group in found) == len(rows) == 2 * len(PLANNED)
@@ -78,7 +95,10 @@ def test_the_winner_map_has_a_line_per_problem_and_environment(run: Path) -> Non
 
 def test_the_answer_stands_first_in_the_closing_lines_and_on_the_page(run: Path) -> None:
     said = closing(run)
-    assert said[0].startswith(f"new against old: slower in {PROBLEMS}, faster in 0, same in {2 * PROBLEMS} and undecided in 0 of 24 cases")
+    assert said[0].startswith(
+        f"new against old: slower in {PROBLEMS}, faster in 0, same in {2 * PROBLEMS} and undecided"
+        " in 0 of 24 cases"
+    )
     assert said[1].startswith("Slower in new: naive at N")
     assert any(line.startswith("For python old") for line in said)
     assert any(line.startswith("For python new") for line in said)
@@ -91,18 +111,28 @@ def test_the_table_of_ratios_has_every_case_the_slower_ones_first(run: Path) -> 
     assert [line[-1] for line in ratios.rows] == ["slower"] * PROBLEMS + ["same"] * 2 * PROBLEMS
     assert {ratios.rows[line][column] for line, column in ratios.failed} == {"slower"}
     assert ratios.strong == frozenset()
-    assert {key.rpartition("-")[2] for (_, column), key in ratios.cases.items() if column == 1} == {"old"}
-    assert {key.rpartition("-")[2] for (_, column), key in ratios.cases.items() if column == 2} == {"new"}
+    assert {key.rpartition("-")[2] for (_, column), key in ratios.cases.items() if column == 1} == {
+        "old"
+    }
+    assert {key.rpartition("-")[2] for (_, column), key in ratios.cases.items() if column == 2} == {
+        "new"
+    }
     assert differing.rows == (("torch", "2.11.0", "2.13.0"),)
 
 
 def test_where_more_than_time_changed_the_table_says_of_what_a_line_is(run: Path) -> None:
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
-    more = [one | ({"peak_bytes": one["peak_bytes"] + 1} if one["case"].endswith("-new") else {}) for one in rows]
+    more = [
+        one | ({"peak_bytes": one["peak_bytes"] + 1} if one["case"].endswith("-new") else {})
+        for one in rows
+    ]
     (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in more))
     ratios = tables(run, "environments")[0]
     assert ratios.columns == ("case", "of", "old", "new", "ratio", "verdict")
-    assert Counter(line[1] for line in ratios.rows) == {"latency": len(PLANNED), "peak bytes": len(PLANNED)}
+    assert Counter(line[1] for line in ratios.rows) == {
+        "latency": len(PLANNED),
+        "peak bytes": len(PLANNED),
+    }
     assert {ratios.rows[line][column] for line, column in ratios.failed} == {"slower", "more"}
 
 
@@ -115,31 +145,51 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
     assert all(cost.row["python"] == cost.one["python"] for cost in costs)
     said = " ".join(closing(run)).replace("\u00a0", " ")
     heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads takes", said)
-    assert sorted(heads) == sorted((python, backend) for python in ("old", "new") for backend in BACKENDS)
+    assert sorted(heads) == sorted(
+        (python, backend) for python in ("old", "new") for backend in BACKENDS
+    )
     found = compare_backends(run, "fused", None)
-    assert all(one.base and one.new and one.base.problem["python"] == one.new.problem["python"] for one in found.findings)
+    assert all(
+        one.base and one.new and one.base.problem["python"] == one.new.problem["python"]
+        for one in found.findings
+    )
     assert len([one for one in found.findings if one.metric == "latency"]) == 2 * 2 * PROBLEMS
 
 
 def test_claims_and_errors_are_told_apart(run: Path) -> None:
-    texts = [block.text for block in rendered(run, "claims") if isinstance(block, Text) and block.kind == "finding"]
+    texts = [
+        block.text
+        for block in rendered(run, "claims")
+        if isinstance(block, Text) and block.kind == "finding"
+    ]
     assert [text.rpartition(" in ")[2] for text in texts] == ["old.", "new."]
     rows = records(frame([read_run(run)]))
     assert [(one.python, one.backend, len(one.judged)) for one in by_backend(rows)] == [
         (python, backend, PROBLEMS) for python in ("old", "new") for backend in BACKENDS
     ]
-    (errors, *_) = tables(run, "correctness")
+    errors, *_ = tables(run, "correctness")
     assert errors.columns[:2] == ("backend", "python")
     assert len(errors.rows) == 2 * len(BACKENDS)
 
 
 def test_what_failed_in_one_environment_is_not_told_of_the_other(run: Path) -> None:
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
-    gone = {"status": "crashed", "reason": "SIGSEGV", "block_ms": None, "session": None, "peak_bytes": None}
-    lost = [one | (gone if one["backend"] == "sdpa" and one["case"].endswith("-new") else {}) for one in rows]
+    gone = {
+        "status": "crashed",
+        "reason": "SIGSEGV",
+        "block_ms": None,
+        "session": None,
+        "peak_bytes": None,
+    }
+    lost = [
+        one | (gone if one["backend"] == "sdpa" and one["case"].endswith("-new") else {})
+        for one in rows
+    ]
     (run / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lost))
     (failed,) = tables(run, "refusals")
-    assert failed.rows == (("crashed", "SIGSEGV", "", "new", str(PROBLEMS), "sdpa", "256, 512, 1k, 2k"),)
+    assert failed.rows == (
+        ("crashed", "SIGSEGV", "", "new", str(PROBLEMS), "sdpa", "256, 512, 1k, 2k"),
+    )
     assert any(line.startswith("Broken in new: sdpa at N") for line in closing(run))
 
 
@@ -150,7 +200,9 @@ def test_every_section_of_the_page_has_both_environments_and_no_row_is_lost(run:
     assert "Between environments" in page
     assert "Machine, versions and settings in new" in page
     assert "/venvs/old/bin/python" in page
-    assert not re.search(r"\b(nan|None|NaN|<NA>)\b", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
+    assert not re.search(
+        r"\b(nan|None|NaN|<NA>)\b", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    )
 
 
 def test_exports_have_every_case_once(run: Path) -> None:
@@ -177,7 +229,9 @@ def test_markdown_and_terminal_give_the_answer(run: Path) -> None:
 def test_the_command_that_repeats_a_case_uses_its_interpreter(run: Path) -> None:
     read = read_run(run)
     row = read.rows[-1]
-    assert command(row, read.meta).startswith("/venvs/new/bin/python -m attnbench run --backends sdpa")
+    assert command(row, read.meta).startswith(
+        "/venvs/new/bin/python -m attnbench run --backends sdpa"
+    )
     assert command({**row, "python": None}, read.meta).startswith("attnbench run --backends sdpa")
 
 
@@ -196,11 +250,19 @@ def test_names_and_facts_of_strangers_are_inert(tmp_path: Path) -> None:
     [
         ({"environments": 3}, "environments: wanted a list"),
         ({"environments": [3]}, r"environments\[0\]: wanted an object"),
-        ({"environments": [{"name": 1, "path": "", "environment": {}}]}, r"environments\[0\]: name: found 1, wanted str"),
-        ({"environments": [{"name": "a", "path": "", "environment": []}]}, r"environments\[0\]: environment: found"),
+        (
+            {"environments": [{"name": 1, "path": "", "environment": {}}]},
+            r"environments\[0\]: name: found 1, wanted str",
+        ),
+        (
+            {"environments": [{"name": "a", "path": "", "environment": []}]},
+            r"environments\[0\]: environment: found",
+        ),
     ],
 )
-def test_environments_that_are_none_are_one_line(run: Path, change: dict[str, Any], said: str) -> None:
+def test_environments_that_are_none_are_one_line(
+    run: Path, change: dict[str, Any], said: str
+) -> None:
     meta = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(meta | change))
     with pytest.raises(BadRun, match=said):

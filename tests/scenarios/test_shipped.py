@@ -20,7 +20,11 @@ def test_a_shipped_scenario_expands_for_every_device_kind(name: str) -> None:
     for device in ("cpu", "cuda"):
         groups, duplicates = scenario.problem_groups(device)
         assert duplicates == 0
-        assert scenario.count(device) == len(scenario.backends) * sum(len(group) for group in groups) > 0
+        assert (
+            scenario.count(device)
+            == len(scenario.backends) * sum(len(group) for group in groups)
+            > 0
+        )
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -63,28 +67,48 @@ def test_the_schema_documents_every_field_and_alias() -> None:
 
 @pytest.mark.parametrize("model", [Scenario, Grid, Axes, ExtraCase, Plan, Limits])
 def test_the_readme_documents_every_field(model: type[Scenario]) -> None:
-    words = set(re.findall(r"[A-Za-z_]+", " ".join(re.findall(r"`([^`\n]+)`", (FOLDER / "README.md").read_text(encoding="utf-8")))))
+    words = set(
+        re.findall(
+            r"[A-Za-z_]+",
+            " ".join(
+                re.findall(r"`([^`\n]+)`", (FOLDER / "README.md").read_text(encoding="utf-8"))
+            ),
+        )
+    )
     assert set(model.model_fields) | (set(ALIASES) if model is Grid else set()) <= words
 
 
 def test_the_examples_of_the_readme_are_scenarios() -> None:
-    examples = re.findall(r"```yaml\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    examples = re.findall(
+        r"```yaml\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
     assert len(examples) >= 4
     head = {"name": "example", "question": "What?", "backends": ["naive"]}
     for text in examples:
         from attnbench.harness.scenario.yaml_text import parse_yaml
 
-        data = {**head, "grid": {"seq_len": 1, "d_model": 1, "heads": 1}, **parse_yaml(text, "README.md").data}
+        data = {
+            **head,
+            "grid": {"seq_len": 1, "d_model": 1, "heads": 1},
+            **parse_yaml(text, "README.md").data,
+        }
         assert from_mapping(data, "README.md").count("cuda") > 0
 
 
 def test_summaries_name_every_scenario_with_its_question() -> None:
-    assert [(name, question) for name, _, question in summaries()] == [(name, load(name).question) for name in shipped()]
+    assert [(name, question) for name, _, question in summaries()] == [
+        (name, load(name).question) for name in shipped()
+    ]
 
 
 def test_ten_thousand_cases_expand_within_a_second() -> None:
     sizes = list(range(64, 64 + 100))
-    data = {"name": "a", "question": "a?", "backends": ["naive"], "grid": {"batch": sizes, "seq_len": sizes, "d_model": 512, "heads": 8}}
+    data = {
+        "name": "a",
+        "question": "a?",
+        "backends": ["naive"],
+        "grid": {"batch": sizes, "seq_len": sizes, "d_model": 512, "heads": 8},
+    }
     scenario = from_mapping(data, "here")
     start = perf_counter()
     groups, _ = scenario.problem_groups("cpu")
@@ -94,9 +118,17 @@ def test_ten_thousand_cases_expand_within_a_second() -> None:
 
 def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:
     code = (
-        "import sys; from attnbench.harness.scenario import load, schema, summaries; load('quickstart'); schema(); summaries();"
-        "print([name for name in ('torch', 'pandas', 'scipy', 'numpy', 'matplotlib') if name in sys.modules])"
+        "import sys; from attnbench.harness.scenario import load, schema, summaries;"
+        " load('quickstart'); schema(); summaries();print([name for name in ('torch', 'pandas',"
+        " 'scipy', 'numpy', 'matplotlib') if name in sys.modules])"
     )
     path = str(FOLDER.parent.parent)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PYTHONPATH": path}, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": path},
+        check=True,
+    )
     assert done.stdout == "[]\n"

@@ -1,4 +1,5 @@
-"""Attention over one chunk of keys after the other, with a running softmax: the scores of one chunk are alive at a time.
+"""Attention over one chunk of keys after the other, with a running softmax: the scores of one chunk
+are alive at a time.
 
 The bare name takes 256 keys at a time; `chunked:64` and `chunked:512` say how many.
 """
@@ -25,7 +26,9 @@ def prepare(problem, inputs, weights, *, variant):
         largest = q.new_full((*q.shape[:3], 1), -inf, dtype=torch.float32)
         total = output = 0.0
         for first in range(0, k.shape[2], size):
-            s = (q @ k[:, :, first : first + size].mT).float() * problem.scale  # [batch, heads, n_q, size]
+            s = (
+                q @ k[:, :, first : first + size].mT
+            ).float() * problem.scale  # [batch, heads, n_q, size]
             if problem.causal:
                 keys = torch.arange(first, first + s.shape[3], device=q.device)
                 s = s.masked_fill(keys > last_seen, -inf)

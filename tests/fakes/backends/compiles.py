@@ -1,4 +1,6 @@
-"""A correct backend whose `prepare` loads 1 GiB of code, as compilers do, and can take its time about it."""
+"""A correct backend whose `prepare` loads 1 GiB of code, as compilers do, and can take its time
+about it.
+"""
 
 import mmap
 import os

@@ -1,4 +1,6 @@
-"""A correct backend that takes as long as the package attnbench_test_pace of its environment says; None there makes it crash."""
+"""A correct backend that takes as long as the package attnbench_test_pace of its environment says;
+None there makes it crash.
+"""
 
 import os
 import signal

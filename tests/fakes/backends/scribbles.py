@@ -1,4 +1,6 @@
-"""A backend that writes nonsense on every open file descriptor, the harness's own pipe among them."""
+"""A backend that writes nonsense on every open file descriptor, the harness's own pipe
+among them.
+"""
 
 import os
 from contextlib import suppress

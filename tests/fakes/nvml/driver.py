@@ -1,4 +1,6 @@
-"""Builds the fake NVIDIA driver library and says how a child process comes to load it. README.md has the script's lines."""
+"""Builds the fake NVIDIA driver library and says how a child process comes to load it. README.md
+has the script's lines.
+"""
 
 import os
 import subprocess
@@ -7,7 +9,16 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent
 LIBRARY = "libnvidia-ml.so.1"
-FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra", "-Werror")
+FLAGS = (
+    "-std=c11",
+    "-D_GNU_SOURCE",
+    "-O1",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+)
 
 # One idle GPU that supports everything but MIG.
 H100 = """\
@@ -60,16 +71,23 @@ class FakeDriver:
 
 
 def build(folder: Path, *, old: bool = False) -> Path:
-    """Compile into `folder`, which is then what LD_LIBRARY_PATH needs; an old driver lacks the newer functions."""
+    """Compile into `folder`, which is then what LD_LIBRARY_PATH needs; an old driver lacks the
+    newer functions.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     output = ["-shared", f"-Wl,-soname,{LIBRARY}", "-o", str(folder / LIBRARY)]
     options = ["-DOLD_DRIVER"] if old else []
     sources = [str(path) for path in sorted(SOURCES.glob("*.c"))]
-    subprocess.run(["gcc", *FLAGS, *options, *output, *sources, "-lm", "-lpthread", "-ldl"], check=True)
+    subprocess.run(
+        ["gcc", *FLAGS, *options, *output, *sources, "-lm", "-lpthread", "-ldl"], check=True
+    )
     return folder
 
 
 def environment(library_dir: Path, script_path: Path) -> dict[str, str]:
     """What a process needs from its start on: the loader reads LD_LIBRARY_PATH only then."""
     others = os.environ.get("LD_LIBRARY_PATH")
-    return {"LD_LIBRARY_PATH": f"{library_dir}:{others}" if others else str(library_dir), "FAKE_NVML": str(script_path)}
+    return {
+        "LD_LIBRARY_PATH": f"{library_dir}:{others}" if others else str(library_dir),
+        "FAKE_NVML": str(script_path),
+    }

@@ -1,7 +1,8 @@
-"""Compiles kernels that spill and prints as JSON what ptxas says of them beside what an audit reads from their cubins:
-`python -m tests.harness.audit.spilling`.
+"""Compiles kernels that spill and prints as JSON what ptxas says of them beside what an audit reads
+from their cubins: `python -m tests.harness.audit.spilling`.
 
-A process of its own, so that no other test meets triton; its cache must be empty, because ptxas speaks only while it compiles.
+A process of its own, so that no other test meets triton; its cache must be empty, because ptxas
+speaks only while it compiles.
 """
 
 import io
@@ -13,8 +14,8 @@ import torch
 from triton import knobs
 
 from attnbench.harness.audit.examine import facts
-from attnbench.impls._triton_configs import Config, Kernel
-from attnbench.impls._triton_jobs import Job
+from attnbench.impls._triton.configs import Config, Kernel
+from attnbench.impls._triton.jobs import Job
 
 SPILLING: tuple[tuple[tuple[int, int], Kernel, Config], ...] = (
     ((8, 0), "grad_kv", Config(64, 128, 4, 1)),  # spills half words too
@@ -24,16 +25,30 @@ SPILLING: tuple[tuple[tuple[int, int], Kernel, Config], ...] = (
 
 
 def both(capability: tuple[int, int], kernel: Kernel, config: Config) -> dict[str, list[int]]:
-    job = Job(kernel=kernel, config=config, capability=capability, dtype="bf16", d_k=128, d_v=128, causal=True)
+    job = Job(
+        kernel=kernel,
+        config=config,
+        capability=capability,
+        dtype="bf16",
+        d_k=128,
+        d_v=128,
+        causal=True,
+    )
     log = io.StringIO()
     with redirect_stdout(log):
         found = facts(job)
     said = re.search(
-        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+) registers", log.getvalue(), re.S
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+)"
+        r" registers",
+        log.getvalue(),
+        re.S,
     )
     assert said is not None, log.getvalue()
     names = ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes", "thread_register_count")
-    return {"ptxas": [int(number) for number in said.groups()], "audit": [found[name] for name in names]}
+    return {
+        "ptxas": [int(number) for number in said.groups()],
+        "audit": [found[name] for name in names],
+    }
 
 
 if __name__ == "__main__":

@@ -8,9 +8,16 @@ from attnbench.harness.errors import BadInput
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
-    [("80,90,100", ((8, 0), (9, 0), (10, 0))), ("8.6", ((8, 6),)), (" sm_89 , 12.0,120", ((8, 9), (12, 0))), ("9.0,8.0", ((9, 0), (8, 0)))],
+    [
+        ("80,90,100", ((8, 0), (9, 0), (10, 0))),
+        ("8.6", ((8, 6),)),
+        (" sm_89 , 12.0,120", ((8, 9), (12, 0))),
+        ("9.0,8.0", ((9, 0), (8, 0))),
+    ],
 )
-def test_every_way_of_writing_is_understood_and_each_counts_once(text: str, wanted: tuple[tuple[int, int], ...]) -> None:
+def test_every_way_of_writing_is_understood_and_each_counts_once(
+    text: str, wanted: tuple[tuple[int, int], ...]
+) -> None:
     assert capabilities(text) == wanted
 
 

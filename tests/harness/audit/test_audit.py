@@ -1,4 +1,6 @@
-"""An audit as a user starts it: real cubins where triton is, and one row per kernel whatever happens to the children that compile."""
+"""An audit as a user starts it: real cubins where triton is, and one row per kernel whatever
+happens to the children that compile.
+"""
 
 import json
 import os
@@ -17,12 +19,14 @@ from attnbench.harness.audit.architecture import ARCHITECTURES
 from attnbench.harness.audit.pool import Selection
 from attnbench.harness.audit.run import audit
 from attnbench.harness.errors import EnvironmentUnmet
-from attnbench.harness.show import QuietProgress
+from attnbench.harness.terminal import QuietProgress
 from tests.conftest import ROOT, environment
 
 pytestmark = pytest.mark.long
 
-needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs triton: pip install triton")
+needs_triton = pytest.mark.skipif(
+    find_spec("triton") is None, reason="needs triton: pip install triton"
+)
 Run = Callable[..., subprocess.CompletedProcess[str]]
 CANARIES = """
 import sys
@@ -45,17 +49,24 @@ def rows_of(path: str | Path) -> list[dict[str, Any]]:
 def with_canaries(folder: Path, *arguments: str, **variables: str) -> list[Any]:
     """Arguments of subprocess for an audit of the kernels in tests/fakes/audit_child.py."""
     extra = {"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]), **variables}
-    return [[sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder), *arguments], environment(extra)]
+    return [
+        [sys.executable, "-c", CANARIES, *SMALL, "--out", str(folder), *arguments],
+        environment(extra),
+    ]
 
 
 @pytest.fixture(scope="module")
 def canaries(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
     command, variables = with_canaries(tmp_path_factory.mktemp("canaries"))
-    return subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        command, env=variables, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 @needs_triton
-def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(canaries: subprocess.CompletedProcess[str]) -> None:
+def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(
+    canaries: subprocess.CompletedProcess[str],
+) -> None:
     assert canaries.returncode == 1, canaries.stderr
     path = Path(canaries.stdout.splitlines()[-1])
     planned = [one["case"] for one in json.loads((path / "run.json").read_text())["kernels"]]
@@ -63,8 +74,17 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(canaries: su
     assert sorted(rows) == sorted(planned)
     assert len(rows_of(path)) == len(planned) == 4  # the fifth is listed twice, and audited once
     well, spilling, broken, dead = (rows[name] for name in planned)
-    assert (well["status"], spilling["status"], broken["status"], dead["status"]) == ("ok", "ok", "error", "crashed")
-    assert (well["thread_stack_bytes"], well["spill_store_bytes"], well["spill_load_bytes"]) == (0, 0, 0)
+    assert (well["status"], spilling["status"], broken["status"], dead["status"]) == (
+        "ok",
+        "ok",
+        "error",
+        "crashed",
+    )
+    assert (well["thread_stack_bytes"], well["spill_store_bytes"], well["spill_load_bytes"]) == (
+        0,
+        0,
+        0,
+    )
     assert spilling["spill_store_bytes"] > 100 < spilling["spill_load_bytes"]
     assert spilling["thread_stack_bytes"] > 100
     assert spilling["instructions"]["local"] > 50
@@ -77,25 +97,43 @@ def test_every_kernel_ends_as_one_row_and_a_bad_one_fails_the_audit(canaries: su
 
 
 @needs_triton
-def test_the_terminal_names_what_fails_and_the_versions(canaries: subprocess.CompletedProcess[str]) -> None:
+def test_the_terminal_names_what_fails_and_the_versions(
+    canaries: subprocess.CompletedProcess[str],
+) -> None:
     table, verdict = canaries.stdout.splitlines()[:-2], canaries.stdout.splitlines()[-2]
     assert "ptxas" in table[0]
     assert "Triton" in table[0]
     assert any(line.startswith("forward") and "crashed: SIGABRT" in line for line in table)
-    assert verdict.startswith("9.0 (Hopper: H100, H200, GH200): FAILED, 2 of 4 kernels did not compile (")
+    assert verdict.startswith(
+        "9.0 (Hopper: H100, H200, GH200): FAILED, 2 of 4 kernels did not compile ("
+    )
     assert "1 of 4 kernels spill (kernel-sm90-forward-bf16-d_k256" in verdict
     assert "spills: " in canaries.stderr
     assert "Traceback" not in canaries.stderr
 
 
 @needs_triton
-def test_without_a_disassembler_the_stack_tells_spills_and_the_rest_is_missing_with_its_reason(tmp_path: Path) -> None:
+def test_without_a_disassembler_the_stack_tells_spills_and_the_rest_is_missing_with_its_reason(
+    tmp_path: Path,
+) -> None:
     command, variables = with_canaries(tmp_path, AUDIT_CANARY="blind")
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=variables, capture_output=True, text=True, timeout=300, check=False
+    )
     well, spilling = sorted(rows_of(done.stdout.splitlines()[-1]), key=lambda row: row["d_k"])
     for row in (well, spilling):
-        assert row["instructions"] is row["spill_store_bytes"] is row["spill_load_bytes"] is row["instruction_count"] is None
-        assert row["missing"]["instructions"] == row["missing"]["spill_store_bytes"] == "Triton has no nvdisasm here, which would read it"
+        assert (
+            row["instructions"]
+            is row["spill_store_bytes"]
+            is row["spill_load_bytes"]
+            is row["instruction_count"]
+            is None
+        )
+        assert (
+            row["missing"]["instructions"]
+            == row["missing"]["spill_store_bytes"]
+            == "Triton has no nvdisasm here, which would read it"
+        )
         assert row["occupancy_ratio"] > 0
     assert (well["thread_stack_bytes"] == 0) < spilling["thread_stack_bytes"]
     assert done.returncode == 1
@@ -106,7 +144,14 @@ def test_without_a_disassembler_the_stack_tells_spills_and_the_rest_is_missing_w
 @needs_triton
 def test_ctrl_c_ends_it_in_order(tmp_path: Path) -> None:
     command, variables = with_canaries(tmp_path, AUDIT_CANARY="slow")
-    process = subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("*-kernels-*/rows.jsonl")):
         assert time.monotonic() < deadline
@@ -124,11 +169,23 @@ def test_ctrl_c_ends_it_in_order(tmp_path: Path) -> None:
 
 @needs_triton
 def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) -> None:
-    done = attnbench("kernels", "audit", "--arch", "12.0", "--dtype", "fp32", "--kernel", "grad_kv", timeout=600)
+    done = attnbench(
+        "kernels", "audit", "--arch", "12.0", "--dtype", "fp32", "--kernel", "grad_kv", timeout=600
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     path = Path(done.stdout.splitlines()[-1])
-    text = (ROOT / "docs" / "format.md").read_text().split("## Rows of kind kernel")[1].split("\n## ")[0]
-    documented = {name.strip("`") for line in text.splitlines() if line.startswith("| `") for name in line.split("|")[1].split()}
+    text = (
+        (ROOT / "docs" / "format.md")
+        .read_text()
+        .split("## Rows of kind kernel")[1]
+        .split("\n## ")[0]
+    )
+    documented = {
+        name.strip("`")
+        for line in text.splitlines()
+        if line.startswith("| `")
+        for name in line.split("|")[1].split()
+    }
     rows = rows_of(path)
     assert len(rows) > 8
     assert {row["compute_capability"] for row in rows} == {"12.0"}
@@ -136,26 +193,55 @@ def test_real_kernels_are_read_and_follow_the_documented_format(attnbench: Run) 
         assert set(row) == documented
         assert row["status"] == "ok"
         assert row["missing"] == {}
-        assert not [name for name, value in row.items() if value is None and not name.endswith(("column_count", "log_tail"))]
+        assert not [
+            name
+            for name, value in row.items()
+            if value is None and not name.endswith(("column_count", "log_tail"))
+        ]
         assert 16 < row["thread_register_count"] <= 255
         assert row["block_warp_count"] == row["config"]["warps"]
         assert 0 < row["block_shared_bytes"] < ARCHITECTURES[12, 0].shared_bytes
         assert row["instructions"]["FFMA"] > 1000
-        assert row["instructions"]["HMMA"] == row["instructions"]["HGMMA"] == row["instructions"]["UTCHMMA"] == 0
+        assert (
+            row["instructions"]["HMMA"]
+            == row["instructions"]["HGMMA"]
+            == row["instructions"]["UTCHMMA"]
+            == 0
+        )
         assert row["instructions"]["MUFU.EX2"] > 0
         assert row["instruction_count"] == sum(row["instructions"].values())
         assert row["sm_warp_count"] == row["sm_block_count"] * row["block_warp_count"] > 0
     assert {row["rank"] for row in rows if row["d_k"] == 64} == {1, 2}
     verdict = done.stdout.splitlines()[-2]
-    assert verdict.startswith(f"12.0 (Blackwell: RTX 50, RTX PRO 6000): ok, {len(rows)} kernels, none spills; ")
-    assert max(len(line) for line in done.stdout.splitlines() if line.startswith(("kernel ", "grad_kv "))) <= 100
+    assert verdict.startswith(
+        f"12.0 (Blackwell: RTX 50, RTX PRO 6000): ok, {len(rows)} kernels, none spills; "
+    )
+    assert (
+        max(
+            len(line)
+            for line in done.stdout.splitlines()
+            if line.startswith(("kernel ", "grad_kv "))
+        )
+        <= 100
+    )
 
 
 @needs_triton
 def test_spills_are_the_bytes_that_ptxas_itself_reports(tmp_path: Path) -> None:
-    extra = {"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]), "TRITON_CACHE_DIR": str(tmp_path)}
+    extra = {
+        "PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]),
+        "TRITON_CACHE_DIR": str(tmp_path),
+    }
     command = [sys.executable, "-m", "tests.harness.audit.spilling"]
-    done = subprocess.run(command, env=environment(extra), cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        env=environment(extra),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == 3
@@ -167,15 +253,23 @@ def test_spills_are_the_bytes_that_ptxas_itself_reports(tmp_path: Path) -> None:
 @needs_triton
 def test_json_is_one_object_per_line(tmp_path: Path) -> None:
     command, variables = with_canaries(tmp_path, "--json", AUDIT_CANARY="blind")
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=variables, capture_output=True, text=True, timeout=300, check=False
+    )
     messages = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [message["row"]["kind"] for message in messages if message["reason"] == "finished"] == ["kernel"] * 2
+    assert [message["row"]["kind"] for message in messages if message["reason"] == "finished"] == [
+        "kernel"
+    ] * 2
     assert messages[-1]["reason"] == "end"
-    assert rows_of(messages[-1]["run"]) == [message["row"] for message in messages if message["reason"] == "finished"]
+    assert rows_of(messages[-1]["run"]) == [
+        message["row"] for message in messages if message["reason"] == "finished"
+    ]
     assert done.returncode == 1
 
 
-def test_without_triton_it_is_exit_code_4_with_the_pip_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_triton_it_is_exit_code_4_with_the_pip_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
     selection = Selection(capabilities=((9, 0),), dtypes=("bf16",), kernels=("forward",))
     with pytest.raises(EnvironmentUnmet, match=r"pip install 'attnbench\[triton\]'") as found:
@@ -190,10 +284,14 @@ def test_without_triton_it_is_exit_code_4_with_the_pip_command(monkeypatch: pyte
         (("--arch", "hopper"), "--arch: 'hopper' is no compute capability"),
         (("--dtype", "int8"), "--dtype: no 'int8'; there are: "),
         (("--kernel", "backward"), "--kernel: no 'backward'; there are: forward, grad_q, grad_kv"),
-        pytest.param(("--arch", "95"), "makes no code for 9.5; it does for 80, ", marks=needs_triton),
+        pytest.param(
+            ("--arch", "95"), "makes no code for 9.5; it does for 80, ", marks=needs_triton
+        ),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(attnbench: Run, tmp_path: Path, flags: tuple[str, ...], complaint: str) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(
+    attnbench: Run, tmp_path: Path, flags: tuple[str, ...], complaint: str
+) -> None:
     done = attnbench("kernels", "audit", *flags)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert complaint in done.stderr
@@ -201,7 +299,9 @@ def test_bad_input_is_one_line_and_exit_code_2(attnbench: Run, tmp_path: Path, f
 
 
 @needs_triton
-def test_an_audit_is_listed_and_not_resumed(canaries: subprocess.CompletedProcess[str], attnbench: Run) -> None:
+def test_an_audit_is_listed_and_not_resumed(
+    canaries: subprocess.CompletedProcess[str], attnbench: Run
+) -> None:
     path = Path(canaries.stdout.splitlines()[-1])
     listed = attnbench("list", "runs", "--out", path.parent)
     assert "2 ok, 1 crashed, 1 error" in listed.stdout

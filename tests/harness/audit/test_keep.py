@@ -1,4 +1,6 @@
-"""`attnbench kernels keep`: from the rows of a run on a GPU, which is made up here, to the table that ships."""
+"""`attnbench kernels keep`: from the rows of a run on a GPU, which is made up here, to the table
+that ships.
+"""
 
 import json
 from dataclasses import asdict
@@ -10,22 +12,43 @@ import pytest
 from attnbench.harness.audit.keep import choices
 from attnbench.harness.cli import app
 from attnbench.harness.errors import BadInput
-from attnbench.impls import _triton_tuned as table
-from attnbench.impls._triton_configs import KERNELS, candidates
+from attnbench.impls._triton import tuned as table
+from attnbench.impls._triton.configs import KERNELS, candidates
 from tests.reports.fake_runs import case, problem, row, write_run
 
 
 def facts(number: int = 0, source: str = "timed") -> dict[str, Any]:
-    listed = {k: candidates(k, capability=(9, 0), item_bytes=2, width=64, n_q=1024, causal=False)[number] for k in KERNELS}
-    return {"configuration": {k: asdict(config) for k, config in listed.items()}, "configuration_source": source}
+    listed = {
+        k: candidates(k, capability=(9, 0), item_bytes=2, width=64, n_q=1024, causal=False)[number]
+        for k in KERNELS
+    }
+    return {
+        "configuration": {k: asdict(config) for k, config in listed.items()},
+        "configuration_source": source,
+    }
 
 
 def written(folder: Path, rows: list[tuple[int, dict[str, Any]]], **environment: Any) -> Path:
     """A run of one problem per seq_len and configuration."""
-    planned = [case("triton", problem(n, d_model=512, device="cuda", dtype="bf16", passes="forward+backward")) for n, _ in rows]
-    run = write_run(folder, planned, [row(one, configuration=found) for one, (_, found) in zip(planned, rows, strict=True)])
+    planned = [
+        case(
+            "triton",
+            problem(n, d_model=512, device="cuda", dtype="bf16", passes="forward+backward"),
+        )
+        for n, _ in rows
+    ]
+    run = write_run(
+        folder,
+        planned,
+        [row(one, configuration=found) for one, (_, found) in zip(planned, rows, strict=True)],
+    )
     meta = json.loads((run / "run.json").read_text())
-    meta["environment"] |= {"compute_capability": "9.0", "device_name": "NVIDIA H100", "triton": "3.6.0", "tf32": False} | environment
+    meta["environment"] |= {
+        "compute_capability": "9.0",
+        "device_name": "NVIDIA H100",
+        "triton": "3.6.0",
+        "tf32": False,
+    } | environment
     (run / "run.json").write_text(json.dumps(meta))
     return run
 
@@ -36,18 +59,31 @@ def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) ->
     assert notes == []
     assert [kind.queries for kind in found] == [1024, 2048]  # 1000 and 1024 are of one kind
     first = next(iter(found.values()))
-    assert first.configs == {k: table.Config(**numbers) for k, numbers in facts(1)["configuration"].items()}
-    assert (first.run, first.gpu, first.triton, first.kind.capability) == (run.name, "NVIDIA H100", "3.6.0", "9.0")
+    assert first.configs == {
+        k: table.Config(**numbers) for k, numbers in facts(1)["configuration"].items()
+    }
+    assert (first.run, first.gpu, first.triton, first.kind.capability) == (
+        run.name,
+        "NVIDIA H100",
+        "3.6.0",
+        "9.0",
+    )
 
 
 def test_what_was_not_timed_is_no_news(tmp_path: Path) -> None:
-    assert choices(written(tmp_path, [(1024, facts(source="table")), (2048, facts(source="only"))])) == ({}, [])
+    assert choices(
+        written(tmp_path, [(1024, facts(source="table")), (2048, facts(source="only"))])
+    ) == ({}, [])
 
 
 @pytest.mark.parametrize(
     ("found", "environment", "said"),
     [
-        ({"configuration": {"forward": {"block_q": 1}}, "configuration_source": "timed"}, {}, "left out: "),
+        (
+            {"configuration": {"forward": {"block_q": 1}}, "configuration_source": "timed"},
+            {},
+            "left out: ",
+        ),
         (facts(), {"compute_capability": "7.5"}, "is not listed for"),
         (facts(), {"triton": None}, "triton is None"),
         (facts(), {"compute_capability": None}, "does not know the GPU's compute capability"),
@@ -75,5 +111,7 @@ def test_the_command_fills_the_table_and_says_where_it_is(
 
 def test_a_run_that_chose_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
     run = written(tmp_path, [(1024, facts(source="table"))])
-    with pytest.raises(BadInput, match=r"nothing was timed to choose by; run `attnbench run kernel_sweep"):
+    with pytest.raises(
+        BadInput, match=r"nothing was timed to choose by; run `attnbench run kernel_sweep"
+    ):
         app.app(["kernels", "keep", str(run)], standalone_mode=False)

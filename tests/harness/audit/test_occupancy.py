@@ -1,4 +1,6 @@
-"""harness/audit/occupancy.py against values worked out by hand, NVIDIA's published examples, and NVIDIA's own calculator in C."""
+"""harness/audit/occupancy.py against values worked out by hand, NVIDIA's published examples, and
+NVIDIA's own calculator in C.
+"""
 
 import ctypes
 import subprocess
@@ -36,28 +38,58 @@ int blocks(int major, int minor, int sm_threads, size_t sm_shared, int threads, 
     return result.activeBlocksPerMultiprocessor;
 }
 """
-LIMITING: dict[Limit, int] = {"warps": 1, "registers": 2, "shared_memory": 4, "blocks": 8}  # OCC_LIMIT_* of the header
+LIMITING: dict[Limit, int] = {
+    "warps": 1,
+    "registers": 2,
+    "shared_memory": 4,
+    "blocks": 8,
+}  # OCC_LIMIT_* of the header
 
 
-def held(capability: Capability, warps: int, registers: int, shared_bytes: int = 0, tensor_columns: int = 0) -> Occupancy:
-    block = Block(warp_count=warps, thread_register_count=registers, shared_bytes=shared_bytes, tensor_memory_column_count=tensor_columns)
+def held(
+    capability: Capability,
+    warps: int,
+    registers: int,
+    shared_bytes: int = 0,
+    tensor_columns: int = 0,
+) -> Occupancy:
+    block = Block(
+        warp_count=warps,
+        thread_register_count=registers,
+        shared_bytes=shared_bytes,
+        tensor_memory_column_count=tensor_columns,
+    )
     return occupancy(block, ARCHITECTURES[capability])
 
 
 @pytest.mark.parametrize(
     ("warps", "blocks", "ratio"),
-    [(4, 12, 0.75), (10, 4, 0.625)],  # CUDA C++ Best Practices Guide, Calculating Occupancy: blocks of 128 and of 320 threads
+    [
+        (4, 12, 0.75),
+        (10, 4, 0.625),
+    ],  # CUDA C++ Best Practices Guide, Calculating Occupancy: blocks of 128 and of 320 threads
 )
 def test_nvidias_published_examples_of_37_registers(warps: int, blocks: int, ratio: float) -> None:
     found = held((8, 0), warps, 37)
-    assert (found.sm_block_count, found.occupancy_ratio, found.limited_by) == (blocks, ratio, ("registers",))
+    assert (found.sm_block_count, found.occupancy_ratio, found.limited_by) == (
+        blocks,
+        ratio,
+        ("registers",),
+    )
     assert found.allocated_register_count == warps * 1280  # 37 x 32 = 1184, in steps of 256
 
 
 @pytest.mark.parametrize(
     ("capability", "warps", "registers", "shared_kib", "blocks", "limited_by"),
     [
-        ((8, 0), 8, 205, 80, 1, {"registers"}),  # 6656 a warp: 2 in each of 4 parts, so 8 warps; 81 of 164 KiB would leave room for two
+        (
+            (8, 0),
+            8,
+            205,
+            80,
+            1,
+            {"registers"},
+        ),  # 6656 a warp: 2 in each of 4 parts, so 8 warps; 81 of 164 KiB would leave room for two
         ((8, 0), 4, 32, 40, 4, {"shared_memory"}),  # 41 of 164 KiB: exactly four
         ((8, 0), 4, 32, 40.125, 3, {"shared_memory"}),  # and one step of 128 bytes more: three
         ((8, 0), 1, 16, 0, 32, {"blocks"}),
@@ -65,7 +97,14 @@ def test_nvidias_published_examples_of_37_registers(warps: int, blocks: int, rat
         ((8, 7), 4, 32, 163, 1, {"shared_memory"}),
         ((8, 9), 1, 16, 0, 24, {"blocks"}),
         ((8, 9), 32, 32, 0, 1, {"warps"}),  # 1024 threads of the 1536 that it holds
-        ((9, 0), 4, 128, 56, 4, {"registers", "shared_memory"}),  # 4096 a warp: 4 in each part, 16 warps; 57 of 228 KiB
+        (
+            (9, 0),
+            4,
+            128,
+            56,
+            4,
+            {"registers", "shared_memory"},
+        ),  # 4096 a warp: 4 in each part, 16 warps; 57 of 228 KiB
         ((9, 0), 8, 229, 160, 1, {"registers", "shared_memory"}),
         ((9, 0), 4, 64, 227, 1, {"shared_memory"}),
         ((10, 0), 16, 32, 0, 4, {"registers", "warps"}),
@@ -73,7 +112,14 @@ def test_nvidias_published_examples_of_37_registers(warps: int, blocks: int, rat
         ((12, 0), 12, 40, 0, 4, {"registers", "warps"}),  # 1280 a warp: 12 in each part
     ],
 )
-def test_by_hand(capability: Capability, warps: int, registers: int, shared_kib: float, blocks: int, limited_by: set[Limit]) -> None:
+def test_by_hand(
+    capability: Capability,
+    warps: int,
+    registers: int,
+    shared_kib: float,
+    blocks: int,
+    limited_by: set[Limit],
+) -> None:
     found = held(capability, warps, registers, int(shared_kib * KIB))
     assert found.sm_block_count == blocks
     assert set(found.limited_by) == limited_by
@@ -93,7 +139,9 @@ def test_by_hand(capability: Capability, warps: int, registers: int, shared_kib:
         ((9, 0), 1, 257, 0),
     ],
 )
-def test_what_does_not_fit_has_no_block_and_a_reason(capability: Capability, warps: int, registers: int, shared_kib: float) -> None:
+def test_what_does_not_fit_has_no_block_and_a_reason(
+    capability: Capability, warps: int, registers: int, shared_kib: float
+) -> None:
     found = held(capability, warps, registers, int(shared_kib * KIB))
     assert (found.sm_block_count, found.occupancy_ratio) == (0, 0)
     assert found.limited_by
@@ -107,18 +155,40 @@ def test_tensor_memory_is_a_limit_where_there_is_some() -> None:
 
 
 @pytest.fixture(scope="module")
-def calculator(require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+def calculator(
+    require: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> ctypes.CDLL:
     """NVIDIA's header, which comes with triton, made into a library."""
     found = find_spec("triton")
-    header = Path(found.origin).parent / "backends" / "nvidia" / "include" / "cuda_occupancy.h" if found and found.origin else None
+    header = (
+        Path(found.origin).parent / "backends" / "nvidia" / "include" / "cuda_occupancy.h"
+        if found and found.origin
+        else None
+    )
     if header is None or not header.is_file():
         pytest.skip("needs cuda_occupancy.h, which comes with triton: pip install triton")
     folder = tmp_path_factory.mktemp("calculator")
     (folder / "calculator.c").write_text(CALCULATOR)
-    command = [require("gcc"), "-shared", "-fPIC", "-O1", f"-I{header.parent}", "-o", folder / "calculator.so", folder / "calculator.c"]
+    command = [
+        require("gcc"),
+        "-shared",
+        "-fPIC",
+        "-O1",
+        f"-I{header.parent}",
+        "-o",
+        folder / "calculator.so",
+        folder / "calculator.c",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     library = ctypes.CDLL(str(folder / "calculator.so"))
-    library.blocks.argtypes = [*[ctypes.c_int] * 3, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p]
+    library.blocks.argtypes = [
+        *[ctypes.c_int] * 3,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_size_t,
+        ctypes.c_void_p,
+    ]
     return library
 
 
@@ -127,12 +197,20 @@ def test_nvidias_calculator_agrees(calculator: ctypes.CDLL, capability: Capabili
     sm = ARCHITECTURES[capability]
     shared = [kib * KIB for kib in (0, 1, 7, 48, 49, 75, 99, 113, 163, 227, 228)]
     shared += [1, 127, 6784, 20_096, 54_912]  # where the unit of allocation decides
-    asked = list(product((1, 2, 3, 4, 7, 8, 12, 16, 31, 32), (16, 33, 37, 40, 65, 72, 97, 128, 161, 200, 233, 255), shared))
+    asked = list(
+        product(
+            (1, 2, 3, 4, 7, 8, 12, 16, 31, 32),
+            (16, 33, 37, 40, 65, 72, 97, 128, 161, 200, 233, 255),
+            shared,
+        )
+    )
     assert len(asked) == 1920
     for warps, registers, shared_bytes in asked:
         limiting = ctypes.c_int()
         where = (*capability, sm.most_warp_count * 32, sm.shared_bytes)
-        blocks = calculator.blocks(*where, warps * 32, registers, shared_bytes, ctypes.byref(limiting))
+        blocks = calculator.blocks(
+            *where, warps * 32, registers, shared_bytes, ctypes.byref(limiting)
+        )
         found = held(capability, warps, registers, shared_bytes)
         assert found.sm_block_count == blocks, (warps, registers, shared_bytes)
         if blocks:

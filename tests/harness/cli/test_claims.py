@@ -14,8 +14,24 @@ from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long
 
-QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
-AXES = ("--backends", "fused", "--batch", "1", "--seq-len", "32,48,64,96", "--d-model", "32", "--heads", "2")
+QUICK = (
+    "--set",
+    "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}",
+    "--device",
+    "cpu",
+)
+AXES = (
+    "--backends",
+    "fused",
+    "--batch",
+    "1",
+    "--seq-len",
+    "32,48,64,96",
+    "--d-model",
+    "32",
+    "--heads",
+    "2",
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,16 +41,29 @@ def measured(tmp_path_factory) -> list[Path]:
 
     def run(*more: str) -> Path:
         command = command_line("run", *AXES, *QUICK, "--out", out, *more)
-        return Path(subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=240, check=True).stdout.strip())
+        return Path(
+            subprocess.run(
+                command, env=environment(), capture_output=True, text=True, timeout=240, check=True
+            ).stdout.strip()
+        )
 
     return [run(), run("--set", "studies=[head_copies, layer_properties]")]
 
 
 def test_runs_are_judged_together(attnbench, measured):
-    done = attnbench("claims", *(part for run in measured for part in ("--run", str(run))), "--json")
+    done = attnbench(
+        "claims", *(part for run in measured for part in ("--run", str(run))), "--json"
+    )
     assert done.returncode == 0, done.stderr
     found = {claim["id"]: claim for claim in json.loads(done.stdout)["claims"]}
-    assert list(found) == ["C1", "C2", "C3a", "C3b", "C3c", *(f"C{number}" for number in range(4, 17))]
+    assert list(found) == [
+        "C1",
+        "C2",
+        "C3a",
+        "C3b",
+        "C3c",
+        *(f"C{number}" for number in range(4, 17)),
+    ]
     assert found["C1"]["verdict"] == "supported"
     assert len(found["C1"]["parts"]) == 2
     assert {name: found[name]["verdict"] for name in ("C6", "C7", "C8", "C9")} == {
@@ -52,14 +81,28 @@ def test_the_ledger_is_a_table_for_people(attnbench, measured):
 def test_what_contradicts_itself_is_refused(attnbench, measured):
     done = attnbench("claims", "--run", str(measured[0]), "--plan", "quick")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "--run judges what was measured; leave out --device, --plan and --timeout\n"
+    assert (
+        done.stderr == "--run judges what was measured; leave out --device, --plan and --timeout\n"
+    )
 
 
 def test_the_scenarios_of_claims_hold_what_the_claims_need():
     scenarios = {name: load(name) for name in shipped() if name.startswith(PREFIX)}
     assert {name for scenario in scenarios.values() for name in scenario.studies} == set(studies())
-    backends = {name.partition(":")[0] for scenario in scenarios.values() for name in scenario.backends}
-    assert {"naive", "fused", "sdpa", "sparse_local", "sparse_strided", "sparse_random", "linformer", "performer", "rnn"} <= backends
+    backends = {
+        name.partition(":")[0] for scenario in scenarios.values() for name in scenario.backends
+    }
+    assert {
+        "naive",
+        "fused",
+        "sdpa",
+        "sparse_local",
+        "sparse_strided",
+        "sparse_random",
+        "linformer",
+        "performer",
+        "rnn",
+    } <= backends
     for name, scenario in scenarios.items():
         for device in ("cpu", "cuda"):
             load(name, [f"device={device}"])  # as `attnbench claims --device` asks for it

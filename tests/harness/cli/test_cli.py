@@ -9,23 +9,53 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.impls.source import EXACTNESS
+from attnbench.impls.discovery.source import EXACTNESS
 from tests.conftest import ROOT, command_line, environment
 
-SMALL = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu", "--plan", "quick")
+SMALL = (
+    "--batch",
+    "1",
+    "--seq-len",
+    "64",
+    "--d-model",
+    "32",
+    "--heads",
+    "2",
+    "--device",
+    "cpu",
+    "--plan",
+    "quick",
+)
 
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory) -> Path:
     """A small run with two backends and two head counts."""
     folder = tmp_path_factory.mktemp("run")
-    flags = ["--backends", "naive,fused", "--batch", "1", "--seq-len", "64,128", "--d-model", "32", "--heads", "1,2", "--device", "cpu"]
+    flags = [
+        "--backends",
+        "naive,fused",
+        "--batch",
+        "1",
+        "--seq-len",
+        "64,128",
+        "--d-model",
+        "32",
+        "--heads",
+        "1,2",
+        "--device",
+        "cpu",
+    ]
     done = subprocess.run(
         command_line("run", *flags, "--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"),
         cwd=folder, env=environment(), capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.count("\n") == 1
-    return Path(done.stdout.strip()) if Path(done.stdout.strip()).is_absolute() else folder / done.stdout.strip()
+    return (
+        Path(done.stdout.strip())
+        if Path(done.stdout.strip()).is_absolute()
+        else folder / done.stdout.strip()
+    )
 
 
 def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench, tmp_path):
@@ -52,13 +82,21 @@ def test_json_progress_is_one_object_per_line(attnbench):
     assert messages[0]["reason"] == "begin"
     assert messages[-1]["reason"] == "end"
     assert messages[-1]["statuses"] == {"ok": 1}
-    assert [message["row"]["status"] for message in messages if message["reason"] == "finished"] == ["ok"]
+    assert [
+        message["row"]["status"] for message in messages if message["reason"] == "finished"
+    ] == ["ok"]
 
 
 def test_rows_follow_the_documented_format(finished_run):
     documented = {
         name.strip("`")
-        for line in (ROOT / "docs" / "format.md").read_text().split("## rows.jsonl")[1].split("## run.json")[0].splitlines()
+        for line in (
+            (ROOT / "docs" / "format.md")
+            .read_text()
+            .split("## rows.jsonl")[1]
+            .split("## run.json")[0]
+            .splitlines()
+        )
         if line.startswith("| `")
         for name in line.split("|")[1].replace(",", " ").split()
     }
@@ -94,7 +132,19 @@ def test_dry_run_shows_predicted_bytes_and_writes_nothing(attnbench, tmp_path):
 
 
 def test_only_and_skip_choose_cases(attnbench):
-    done = attnbench("run", "--backends", "naive,fused,sdpa", *SMALL, "--only", "fused", "--only", "sdpa", "--skip", "sd*", "--dry-run")
+    done = attnbench(
+        "run",
+        "--backends",
+        "naive,fused,sdpa",
+        *SMALL,
+        "--only",
+        "fused",
+        "--only",
+        "sdpa",
+        "--skip",
+        "sd*",
+        "--dry-run",
+    )
     assert "fused-b1" in done.stdout
     assert "sdpa-b1" not in done.stdout
     assert "naive-b1" not in done.stdout
@@ -121,7 +171,22 @@ BAD = [
     (["run", "no_such_scenario"], "no_such_scenario"),
     (["run", "--backends", "fussed", *SMALL], "did you mean fused"),
     (["run", "--backends", "fused", "--seq-len", "0"], "seq_len"),
-    (["run", "--backends", "fused", "--seq-len", "64", "--d-model", "30", "--heads", "4", "--batch", "1"], "multiple of heads"),
+    (
+        [
+            "run",
+            "--backends",
+            "fused",
+            "--seq-len",
+            "64",
+            "--d-model",
+            "30",
+            "--heads",
+            "4",
+            "--batch",
+            "1",
+        ],
+        "multiple of heads",
+    ),
     (["run", "quickstart", "--set", "grid.head=[1]"], "grid.head"),
     (["run", "quickstart", "--set", "plan"], "="),
     (["run", "quickstart", "--timeout", "-1"], "timeout_s"),
@@ -138,8 +203,14 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "words"), BAD, ids=lambda value: " ".join(value[:4]) if isinstance(value, list) else "")
-def test_bad_input_is_exit_code_2_in_words_and_leaves_nothing(attnbench, tmp_path, arguments, words):
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    BAD,
+    ids=lambda value: " ".join(value[:4]) if isinstance(value, list) else "",
+)
+def test_bad_input_is_exit_code_2_in_words_and_leaves_nothing(
+    attnbench, tmp_path, arguments, words
+):
     done = attnbench(*arguments)
     assert done.returncode == 2, done.stderr
     assert words in done.stderr
@@ -149,12 +220,19 @@ def test_bad_input_is_exit_code_2_in_words_and_leaves_nothing(attnbench, tmp_pat
 
 
 def test_a_misspelt_key_is_one_line_with_its_place(attnbench, tmp_path):
-    text = (ROOT / "scenarios" / "quickstart.yaml").read_text().replace("\nbackends:", "\nbackend:", 1)
+    text = (
+        (ROOT / "scenarios" / "quickstart.yaml").read_text().replace("\nbackends:", "\nbackend:", 1)
+    )
     (tmp_path / "mine.yaml").write_text(text)
     done = attnbench("run", "mine.yaml")
-    line = 1 + text.splitlines().index(next(line for line in text.splitlines() if line.startswith("backend:")))
+    line = 1 + text.splitlines().index(
+        next(line for line in text.splitlines() if line.startswith("backend:"))
+    )
     assert done.returncode == 2
-    assert done.stderr == f"mine.yaml:{line}:1: backend: not a field of a scenario; did you mean backends?\n"
+    assert (
+        done.stderr
+        == f"mine.yaml:{line}:1: backend: not a field of a scenario; did you mean backends?\n"
+    )
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine.yaml"]
 
 
@@ -173,18 +251,30 @@ def test_listing_and_help_do_not_import_torch(attnbench, finished_run):
         ["list", "runs", "--out", str(finished_run.parent)],
         ["validate", "quickstart"],
     ):
-        done = subprocess.run([sys.executable, "-c", code, *arguments], env=environment(), capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code, *arguments],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
 
 
 def test_lists_show_what_there_is(attnbench, finished_run):
     scenarios = attnbench("list", "scenarios").stdout
-    assert all(name in scenarios for name in ("quickstart", "memory_wall", "head_cost", "backends", "training"))
+    assert all(
+        name in scenarios
+        for name in ("quickstart", "memory_wall", "head_cost", "backends", "training")
+    )
     backends = attnbench("list", "backends", "--device", "cpu").stdout
     assert "sdpa:cudnn" in backends
     assert "torch has the cudnn kernel for CUDA only" in backends
     assert "no_such_package_for_attnbench" in backends
-    results = {line.split()[0]: next(word for word in line.split() if word in EXACTNESS) for line in backends.splitlines()[1:]}
+    results = {
+        line.split()[0]: next(word for word in line.split() if word in EXACTNESS)
+        for line in backends.splitlines()[1:]
+    }
     assert {name: results[name] for name in ("fused", "linformer:64", "rnn", "needs_package")} == {
         "fused": "exact",
         "linformer:64": "approximate",
@@ -197,9 +287,18 @@ def test_lists_show_what_there_is(attnbench, finished_run):
 
 
 def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
-    code = "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False); print(*sys.modules)"
+    code = (
+        "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False);"
+        " print(*sys.modules)"
+    )
     command = [sys.executable, "-c", code, "list", "backends", "--device", "cpu"]
-    done = subprocess.run(command, env=environment({"ATTNBENCH_BACKENDS": ""}), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command,
+        env=environment({"ATTNBENCH_BACKENDS": ""}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     *listed, modules = done.stdout.splitlines()
     assert any(line.startswith("torch_mha") and "in scope layer only" in line for line in listed)
     assert any(line.split()[:2] == ["fused", "eager"] for line in listed)
@@ -214,14 +313,40 @@ def test_the_parent_of_a_run_leaves_torch_to_its_workers(tmp_path):
         "except SystemExit as end: assert end.code == 0\n"
         "assert 'torch' not in sys.modules"
     )
-    flags = ["--batch", "1", "--seq-len", "32", "--d-model", "16", "--heads", "2", "--device", "cpu", "--plan", "quick"]
-    command = [sys.executable, "-c", code, "run", "--backends", "fused", *flags, "--out", str(tmp_path), "--quiet"]
+    flags = [
+        "--batch",
+        "1",
+        "--seq-len",
+        "32",
+        "--d-model",
+        "16",
+        "--heads",
+        "2",
+        "--device",
+        "cpu",
+        "--plan",
+        "quick",
+    ]
+    command = [
+        sys.executable,
+        "-c",
+        code,
+        "run",
+        "--backends",
+        "fused",
+        *flags,
+        "--out",
+        str(tmp_path),
+        "--quiet",
+    ]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_schema_is_the_committed_one(attnbench):
-    assert json.loads(attnbench("schema").stdout) == json.loads((ROOT / "scenarios" / "schema.json").read_text())
+    assert json.loads(attnbench("schema").stdout) == json.loads(
+        (ROOT / "scenarios" / "schema.json").read_text()
+    )
 
 
 def test_doctor_says_what_this_machine_can_measure(attnbench):
@@ -229,7 +354,9 @@ def test_doctor_says_what_this_machine_can_measure(attnbench):
     facts = json.loads(done.stdout)
     assert facts["environment"]["torch"]
     assert {finding["about"] for finding in facts["findings"]} >= {"gpu", "cpu", "memory"}
-    assert done.returncode == (4 if any(finding["grade"] == "bad" for finding in facts["findings"]) else 0)
+    assert done.returncode == (
+        4 if any(finding["grade"] == "bad" for finding in facts["findings"]) else 0
+    )
     assert "memory" in attnbench("doctor").stdout
 
 
@@ -263,15 +390,18 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
         "assert len(frame) == 8 and frame.latency_ms.gt(0).all()\n"
         "assert 'torch' not in sys.modules"
     )
-    done = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
 
 
 def test_several_scenarios_are_several_runs(attnbench, tmp_path):
     for name in ("one", "two"):
         (tmp_path / f"{name}.yaml").write_text(
-            f"name: {name}\nquestion: which?\nbackends: [sdpa]\ngrid: {{batch: 1, seq_len: 32, d_model: 16, heads: 1}}\n"
-            "plan: {processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}\n"
+            f"name: {name}\nquestion: which?\nbackends: [sdpa]\ngrid: {{batch: 1, seq_len: 32,"
+            " d_model: 16, heads: 1}\nplan: {processes: 1, min_blocks: 2, max_blocks: 2,"
+            " budget_s: 0.1}\n"
         )
     done = attnbench("run", "one.yaml", "two.yaml", "--device", "cpu")
     assert done.returncode == 0, done.stderr
@@ -287,7 +417,18 @@ def test_latency_can_be_left_out(attnbench, tmp_path):
 
 
 def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
-    flags = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "1,2,4", "--device", "cpu")
+    flags = (
+        "--batch",
+        "1",
+        "--seq-len",
+        "64",
+        "--d-model",
+        "32",
+        "--heads",
+        "1,2,4",
+        "--device",
+        "cpu",
+    )
     done = attnbench(
         "run",
         "--backends",
@@ -298,7 +439,10 @@ def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
         "--set",
         "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}",
     )
-    rows = [json.loads(line) for line in (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()
+    ]
     assert len(rows) == 6
     assert len({row["session"] for row in rows}) == 1
     assert {len(row["block_ms"]) for row in rows} == {2}
@@ -307,7 +451,9 @@ def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
 
 
 def test_an_interrupted_pipe_ends_quietly():
-    process = subprocess.Popen(command_line("schema"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command_line("schema"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     assert process.stdout is not None
     process.stdout.close()
     time.sleep(0.1)

@@ -1,4 +1,6 @@
-"""`attnbench compare` and `attnbench baseline` as a user meets them: what is printed, and with which exit code."""
+"""`attnbench compare` and `attnbench baseline` as a user meets them: what is printed, and with
+which exit code.
+"""
 
 import json
 import os
@@ -12,14 +14,20 @@ from attnbench.harness import baselines
 from attnbench.harness.baselines import find_run
 from attnbench.harness.cli.margins import read_margins
 from attnbench.harness.errors import BadInput
-from attnbench.harness.run.first_workers import FINGERPRINT
-from attnbench.reports import compare_text
-from attnbench.reports.compare import FACTS, DifferentDevices, NotComparable, compare_backends, compare_runs
-from attnbench.reports.floor import newest_floor
-from attnbench.reports.read import BadRun
+from attnbench.harness.run.environments import FINGERPRINT
+from attnbench.reports.comparison import text as compare_text
+from attnbench.reports.comparison.compare import (
+    FACTS,
+    DifferentDevices,
+    NotComparable,
+    compare_backends,
+    compare_runs,
+)
+from attnbench.reports.data.noise_floor import newest_floor
+from attnbench.reports.data.read import BadRun
 from tests.reports.fake_pairs import PLANNED, fake_run, two_environments
 from tests.reports.fake_runs import case, problem, row, write_run
-from tests.reports.test_hostile import HOSTILE
+from tests.reports.pages.test_hostile import HOSTILE
 
 CPU = {"device": "cpu", "cpu": "Imaginary CPU 9000"}
 
@@ -39,7 +47,9 @@ def changed(run, name, change):
 
 
 def slower(one):
-    return one | {"block_ms": [[[x * 1.2 for x in block] for block in process] for process in one["block_ms"]]}
+    return one | {
+        "block_ms": [[[x * 1.2 for x in block] for block in process] for process in one["block_ms"]]
+    }
 
 
 def retold(run, **facts):
@@ -52,13 +62,18 @@ def retold(run, **facts):
 
 
 def floor_file(folder, **changes):
-    line = {"schema": 1, "device": "cpu", "started_utc": "2026-11-20T10:00:00+00:00", "environment": {"cpu": "Imaginary CPU 9000"}}
+    line = {
+        "schema": 1,
+        "device": "cpu",
+        "started_utc": "2026-11-20T10:00:00+00:00",
+        "environment": {"cpu": "Imaginary CPU 9000"},
+    }
     line |= {"paired_noise_ratio": 0.02, "run_noise_ratio": 0.06, **changes}
     with (folder / "selfcheck.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
 
 
-# ---- through the command line -----------------------------------------------------------------------------------------------------
+# ---- through the command line --------------------------------------------------------------------
 
 
 def test_a_run_is_the_same_as_itself(attnbench, run):
@@ -81,13 +96,23 @@ def test_a_slower_copy_is_a_regression_under_a_gate_and_told_without_one(attnben
 
 def test_a_second_run_of_the_same_code_passes(attnbench, run):
     other = fake_run(run.parent, 2)
-    done = attnbench("compare", run.name, other.name, "--gate", "latency: 5%, peak_bytes: 0%", "--out", run.parent)
+    done = attnbench(
+        "compare",
+        run.name,
+        other.name,
+        "--gate",
+        "latency: 5%, peak_bytes: 0%",
+        "--out",
+        run.parent,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "slower in 0, faster in 0" in done.stdout
 
 
 def test_json_is_one_object_that_says_it_all(attnbench, run):
-    done = attnbench("compare", run, changed(run, "copy", slower), "--gate", "latency: 5%", "--format", "json")
+    done = attnbench(
+        "compare", run, changed(run, "copy", slower), "--gate", "latency: 5%", "--format", "json"
+    )
     found = json.loads(done.stdout)
     assert done.returncode == 3
     assert len([one for one in found["cases"] if one["metric"] == "latency"]) == 6
@@ -142,7 +167,13 @@ def test_broken_runs_are_one_line_and_exit_code_2(attnbench, run):
     nan = changed(run, "nan", lambda one: one | {"block_ms": [[[float("nan")]]]})
     absurd = changed(run, "absurd", lambda one: one | {"block_ms": [[[1e300]]]})
     huge = changed(run, "huge", lambda one: one | {"block_ms": [[[10**400, 10**401]]]})
-    for bad, said in ((newer, "newer than format"), (broken, "block_ms"), (nan, "NaN"), (absurd, "no time"), (huge, "")):
+    for bad, said in (
+        (newer, "newer than format"),
+        (broken, "block_ms"),
+        (nan, "NaN"),
+        (absurd, "no time"),
+        (huge, ""),
+    ):
         done = attnbench("compare", run, bad)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert said in done.stderr
@@ -154,20 +185,40 @@ def upgrade(tmp_path):
 
 
 def test_an_upgrade_is_gated_by_the_environments_of_one_run(attnbench, upgrade):
-    done = attnbench("compare", f"{upgrade}@old", f"{upgrade.name}@new", "--out", upgrade.parent, "--gate", "latency: 5%")
+    done = attnbench(
+        "compare",
+        f"{upgrade}@old",
+        f"{upgrade.name}@new",
+        "--out",
+        upgrade.parent,
+        "--gate",
+        "latency: 5%",
+    )
     assert done.returncode == 3, done.stderr
     assert "Gate latency 5 %: failed, 2 regressions" in done.stdout
-    assert "The environments differ (what is compared): torch 2.11.0 before, 2.13.0 now." in done.stdout
-    assert attnbench("compare", f"{upgrade}@new", f"{upgrade}@old", "--gate", "latency: 5%").returncode == 0
+    assert (
+        "The environments differ (what is compared): torch 2.11.0 before, 2.13.0 now."
+        in done.stdout
+    )
+    assert (
+        attnbench("compare", f"{upgrade}@new", f"{upgrade}@old", "--gate", "latency: 5%").returncode
+        == 0
+    )
 
 
 def test_json_says_which_environment_is_which(attnbench, upgrade):
-    found = json.loads(attnbench("compare", f"{upgrade}@old", f"{upgrade}@new", "--format", "json").stdout)
+    found = json.loads(
+        attnbench("compare", f"{upgrade}@old", f"{upgrade}@new", "--format", "json").stdout
+    )
     assert (found["base"]["environment"], found["new"]["environment"]) == ("old", "new")
-    assert found["environment_differences"] == [{"fact": "torch", "base": "2.11.0", "new": "2.13.0"}]
+    assert found["environment_differences"] == [
+        {"fact": "torch", "base": "2.11.0", "new": "2.13.0"}
+    ]
     assert len(found["cases"]) == 2 * 6
     assert all(one["paired"] and one["python"] == "new" for one in found["cases"])
-    assert all(one["base_case"] == one["case"].removesuffix("new") + "old" for one in found["cases"])
+    assert all(
+        one["base_case"] == one["case"].removesuffix("new") + "old" for one in found["cases"]
+    )
     whole = json.loads(attnbench("compare", upgrade, upgrade, "--format", "json").stdout)
     assert (whole["base"]["environment"], len(whole["cases"])) == (None, 2 * 12)
 
@@ -179,10 +230,16 @@ def test_json_says_which_environment_is_which(attnbench, upgrade):
         ("RUN@", ("RUN@new",), "wanted RUN@NAME, such as latest@new"),
         ("@old", ("RUN@new",), "wanted RUN@NAME"),
         ("nowhere@old", ("RUN@new",), "nowhere: no such run"),
-        ("RUN@old", ("--baseline", "fused"), "backends are compared within every environment; leave out @old"),
+        (
+            "RUN@old",
+            ("--baseline", "fused"),
+            "backends are compared within every environment; leave out @old",
+        ),
     ],
 )
-def test_environments_that_are_none_are_one_line_and_exit_code_2(attnbench, upgrade, base, more, said):
+def test_environments_that_are_none_are_one_line_and_exit_code_2(
+    attnbench, upgrade, base, more, said
+):
     done = attnbench("compare", *(one.replace("RUN", str(upgrade)) for one in (base, *more)))
     assert (done.returncode, done.stderr.count("\n"), done.stdout) == (2, 1, "")
     assert said in done.stderr
@@ -213,7 +270,12 @@ def test_a_table_fits_80_columns_of_a_terminal(attnbench, run, monkeypatch):
     other = fake_run(run.parent, 2, 1.3, contended_blocks=20)
     parent, child = pty.openpty()
     command = command_line("compare", run, other)
-    process = subprocess.Popen(command, env=environment({"COLUMNS": "80", "TERM": "dumb"}), stdout=child, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        command,
+        env=environment({"COLUMNS": "80", "TERM": "dumb"}),
+        stdout=child,
+        stderr=subprocess.STDOUT,
+    )
     os.close(child)
     text = b""
     while True:
@@ -231,7 +293,7 @@ def test_a_table_fits_80_columns_of_a_terminal(attnbench, run, monkeypatch):
     assert any("undecided" in line for line in lines)
 
 
-# ---- what is compared with what -------------------------------------------------------------------------------------------------
+# ---- what is compared with what ------------------------------------------------------------------
 
 
 def test_facts_are_those_that_a_resumed_run_must_share():
@@ -241,13 +303,17 @@ def test_facts_are_those_that_a_resumed_run_must_share():
 def test_cases_on_one_side_only_are_listed(run):
     more = [*PLANNED, case("sdpa", problem(1024))]
     found = compare_runs(run, fake_run(run.parent, 2, planned=more), None)
-    assert [(one.verdict, one.reasons) for one in found.findings if one.metric == "status"] == [("undecided", ("missing",))]
+    assert [(one.verdict, one.reasons) for one in found.findings if one.metric == "status"] == [
+        ("undecided", ("missing",))
+    ]
     assert "1 case absent from base" in " ".join(compare_text.sentences(found))
 
 
 def test_a_broken_case_is_named_with_its_reason(run):
     first = PLANNED[0]["case"]
-    broken = changed(run, "broken", lambda one: row(PLANNED[0], "oom") if one["case"] == first else one)
+    broken = changed(
+        run, "broken", lambda one: row(PLANNED[0], "oom") if one["case"] == first else one
+    )
     said = " ".join(compare_text.sentences(compare_runs(run, broken, None)))
     assert f"Broken: {first}, measured before, out of memory now" in said
 
@@ -271,7 +337,9 @@ def test_a_torn_run_is_compared_and_says_so(run):
 
 def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
     facts = {"device": "cuda", "device_name": "GPU"}
-    one, other = (retold(fake_run(run.parent, seed), device_uuid=f"GPU-{seed}", **facts) for seed in (2, 3))
+    one, other = (
+        retold(fake_run(run.parent, seed), device_uuid=f"GPU-{seed}", **facts) for seed in (2, 3)
+    )
     with pytest.raises(DifferentDevices, match="device_uuid differs"):
         compare_runs(one, other, None)
     assert compare_runs(one, other, None, allow_different_devices=True)
@@ -287,7 +355,9 @@ def test_another_commit_is_told_and_is_no_other_environment(run):
     assert [one.fact for one in found.matched.differences] == ["git"]
     assert not any("environment_differs" in one.reasons for one in found.findings)
     found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"), None)
-    assert all("environment_differs" in one.reasons for one in found.findings if one.verdict == "slower")
+    assert all(
+        "environment_differs" in one.reasons for one in found.findings if one.verdict == "slower"
+    )
 
 
 def test_a_baseline_that_shares_no_problem_is_refused(run):
@@ -299,19 +369,26 @@ def test_a_baseline_that_shares_no_problem_is_refused(run):
 def test_backends_are_paired_by_session(run):
     together = changed(run, "together", lambda one: one | {"session": one["case"].split("-", 1)[1]})
     for path, paired in ((run, False), (together, True)):
-        found = [one for one in compare_backends(path, "fused", None).findings if one.metric == "latency"]
+        found = [
+            one for one in compare_backends(path, "fused", None).findings if one.metric == "latency"
+        ]
         assert [one.paired for one in found] == [paired] * 4
         assert all(("unpaired" in one.reasons) is not paired for one in found)
 
 
-# ---- the noise floor ---------------------------------------------------------------------------------------------------------------
+# ---- the noise floor -----------------------------------------------------------------------------
 
 
 def test_the_newest_check_of_this_device_counts(run):
     folder = run.parent
     floor_file(folder, run_noise_ratio=0.5, started_utc="2026-11-19T10:00:00+00:00")
     floor_file(folder)
-    floor_file(folder, environment={"cpu": "Another CPU"}, run_noise_ratio=0.9, started_utc="2026-11-22T10:00:00+00:00")
+    floor_file(
+        folder,
+        environment={"cpu": "Another CPU"},
+        run_noise_ratio=0.9,
+        started_utc="2026-11-22T10:00:00+00:00",
+    )
     with (folder / "selfcheck.jsonl").open("a") as file:
         file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
     floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
@@ -329,7 +406,7 @@ def test_without_a_check_the_margin_is_3_percent(run):
     assert {one.margin_ratio for one in found.findings if one.metric == "latency"} == {0.03}
 
 
-# ---- texts -------------------------------------------------------------------------------------------------------------------------
+# ---- texts ---------------------------------------------------------------------------------------
 
 
 def test_hostile_names_stay_inert_in_every_format(tmp_path, attnbench):
@@ -346,7 +423,11 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, attnbench):
     rows[0] = row(cases[0], "crashed", reason=HOSTILE)
     (runs[1] / "rows.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
     for shape in ("table", "md", "json"):
-        for arguments in ((*runs,), (runs[1], "--baseline", "sdpa"), (runs[0], "--baseline", HOSTILE[: HOSTILE.index("\ud800")])):
+        for arguments in (
+            (*runs,),
+            (runs[1], "--baseline", "sdpa"),
+            (runs[0], "--baseline", HOSTILE[: HOSTILE.index("\ud800")]),
+        ):
             done = attnbench("compare", *arguments, "--format", shape)
             text = done.stdout + done.stderr
             assert done.returncode in (0, 2)
@@ -355,7 +436,16 @@ def test_hostile_names_stay_inert_in_every_format(tmp_path, attnbench):
             if shape == "md" and done.returncode == 0:
                 assert "<" not in done.stdout
                 assert not re.search(r"(?<!\\)\[red", done.stdout)
-                assert len({len(re.findall(r"(?<!\\)\|", line)) for line in done.stdout.splitlines() if line.startswith("|")}) == 1
+                assert (
+                    len(
+                        {
+                            len(re.findall(r"(?<!\\)\|", line))
+                            for line in done.stdout.splitlines()
+                            if line.startswith("|")
+                        }
+                    )
+                    == 1
+                )
             if shape == "json" and done.returncode == 0:
                 assert HOSTILE in {one["backend"] for one in json.loads(done.stdout)["cases"]}
 
@@ -379,12 +469,16 @@ def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
 
 
 def test_one_process_says_that_a_standard_run_would_decide(run):
-    found = compare_runs(fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 2.0, processes=1), None)
+    found = compare_runs(
+        fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 2.0, processes=1), None
+    )
     assert {one.verdict for one in found.findings if one.metric == "latency"} == {"undecided"}
-    assert "a standard run (--plan standard) would decide" in " ".join(compare_text.sentences(found))
+    assert "a standard run (--plan standard) would decide" in " ".join(
+        compare_text.sentences(found)
+    )
 
 
-# ---- margins -----------------------------------------------------------------------------------------------------------------------
+# ---- margins -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -443,7 +537,7 @@ def test_a_bad_gate_file_is_refused_with_the_place(text, said, tmp_path):
         read_margins(str(file))
 
 
-# ---- baselines ---------------------------------------------------------------------------------------------------------------------
+# ---- baselines -----------------------------------------------------------------------------------
 
 
 def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
@@ -452,7 +546,9 @@ def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
     assert find_run("main", root) == run.resolve()
 
 
-@pytest.mark.parametrize("name", ["", "../up", ".hidden", "a/b", "a b", "\x1b", "x" * 65, "latest/"])
+@pytest.mark.parametrize(
+    "name", ["", "../up", ".hidden", "a/b", "a b", "\x1b", "x" * 65, "latest/"]
+)
 def test_a_bad_name_is_refused(run, name):
     with pytest.raises(BadInput, match="not a name for a baseline"):
         baselines.save(name, run, run.parent, force=False)
@@ -471,7 +567,15 @@ def test_a_baseline_whose_run_is_gone_says_so(run):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"schema": 1}', '{"schema": 1, "run": 3, "saved_utc": ""}', '{"schema": 9, "run": "", "saved_utc": ""}']
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"schema": 1}',
+        '{"schema": 1, "run": 3, "saved_utc": ""}',
+        '{"schema": 9, "run": "", "saved_utc": ""}',
+    ],
 )
 def test_a_broken_baseline_file_is_bad_input(run, text):
     (run.parent / "baselines").mkdir()
@@ -484,4 +588,6 @@ def test_a_broken_baseline_file_is_bad_input(run, text):
 
 def test_a_sample_that_no_clock_reads_is_refused(run):
     with pytest.raises(BadRun, match="no time"):
-        compare_runs(run, changed(run, "absurd", lambda one: one | {"block_ms": [[[1e-300]]]}), None)
+        compare_runs(
+            run, changed(run, "absurd", lambda one: one | {"block_ms": [[[1e-300]]]}), None
+        )

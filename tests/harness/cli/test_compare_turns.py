@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.cli.margins import read_margins
-from attnbench.reports.compare import NotComparable, compare_turns
-from attnbench.reports.floor import FILE
+from attnbench.reports.comparison.compare import NotComparable, compare_turns
+from attnbench.reports.data.noise_floor import FILE
 from tests.reports.fake_pairs import fake_run
 
 GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
@@ -16,7 +16,9 @@ GATE = ("--gate", "latency: 5%, peak_bytes: 0%")
 
 @pytest.fixture
 def folders(tmp_path: Path) -> tuple[Path, Path, Path]:
-    """Four runs of the same code, four more, and four of code that is slower by a quarter; one process each, as quick runs have."""
+    """Four runs of the same code, four more, and four of code that is slower by a quarter; one
+    process each, as quick runs have.
+    """
     sides = {"base": (1, 1.0), "head": (11, 1.0), "slow": (21, 1.25)}
     for name, (seed, ratio) in sides.items():
         for turn in range(4):
@@ -39,7 +41,9 @@ def test_equals_pass_and_a_slower_one_is_a_regression(attnbench, folders) -> Non
 
 
 def test_json_says_how_many_turns(attnbench, folders) -> None:
-    found = json.loads(attnbench("compare", folders[0], folders[1], "--turns", "--format", "json").stdout)
+    found = json.loads(
+        attnbench("compare", folders[0], folders[1], "--turns", "--format", "json").stdout
+    )
     assert found["turns"] == 4
     assert found["base"]["run"].startswith("4 runs, ")
     assert all(one["paired"] for one in found["cases"])
@@ -51,10 +55,15 @@ def test_json_says_how_many_turns(attnbench, folders) -> None:
         (("base", "--turns"), "--turns: one folder of runs"),
         (("base", "absent", "--turns"), "absent: no runs in this folder"),
         (("base", "few", "--turns"), "base has 4 runs and new 1; wanted as many"),
-        (("base", "head", "--turns", "--gate", "latency: loud"), "wanted a percentage from 0%, or noise"),
+        (
+            ("base", "head", "--turns", "--gate", "latency: loud"),
+            "wanted a percentage from 0%, or noise",
+        ),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(attnbench, folders, tmp_path: Path, arguments, said: str) -> None:
+def test_bad_input_is_one_line_and_exit_code_2(
+    attnbench, folders, tmp_path: Path, arguments, said: str
+) -> None:
     shutil.copytree(next(folders[1].iterdir()), tmp_path / "few" / next(folders[1].iterdir()).name)
     done = attnbench("compare", *arguments)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
@@ -67,16 +76,31 @@ def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(attnbench, folde
     margins = {}
     for noise in (None, 0.1, 0.4):
         if noise is not None:
-            line = {"schema": 1, "device": "cpu", "started_utc": f"2026-11-21T10:00:0{int(10 * noise)}+00:00"}
-            line |= {"environment": {"cpu": "Imaginary CPU 9000"}, "paired_noise_ratio": 0.01, "run_noise_ratio": noise}
+            line = {
+                "schema": 1,
+                "device": "cpu",
+                "started_utc": f"2026-11-21T10:00:0{int(10 * noise)}+00:00",
+            }
+            line |= {
+                "environment": {"cpu": "Imaginary CPU 9000"},
+                "paired_noise_ratio": 0.01,
+                "run_noise_ratio": noise,
+            }
             with (base / FILE).open("a") as file:
                 file.write(json.dumps(line) + "\n")
-        done = attnbench("compare", base, slow, "--turns", "--gate", "latency: noise", "--format", "json")
+        done = attnbench(
+            "compare", base, slow, "--turns", "--gate", "latency: noise", "--format", "json"
+        )
         found = json.loads(done.stdout)
         assert found["gate"]["margins"] == {"latency": None}
-        (margins[noise],) = {one["margin_ratio"] for one in found["cases"] if one["metric"] == "latency"}
-        assert done.returncode == (0 if noise == 0.4 else 3)  # 25 % slower: within the largest margin, beyond the others
-    # Twice the noise of a ratio of two processes, which the mean of four turns has half of; 3 % at least, 25 % at most.
+        (margins[noise],) = {
+            one["margin_ratio"] for one in found["cases"] if one["metric"] == "latency"
+        }
+        assert done.returncode == (
+            0 if noise == 0.4 else 3
+        )  # 25 % slower: within the largest margin, beyond the others
+    # Twice the noise of a ratio of two processes, which the mean of four turns has half of; 3 % at
+    # least, 25 % at most.
     assert margins == {None: 0.03, 0.1: pytest.approx(0.1), 0.4: pytest.approx(0.25)}
 
 

@@ -72,7 +72,9 @@ def test_what_a_run_can_live_with_is_a_note_with_advice(changed, what):
 
 def test_harmless_clock_events_are_words_only():
     assert finding("throttling", clock_event_mask=0x12) == Finding(
-        about="throttling", found="a user set application clocks; sync boost with other GPUs", gpu="GPU-11111111"
+        about="throttling",
+        found="a user set application clocks; sync boost with other GPUs",
+        gpu="GPU-11111111",
     )
 
 
@@ -82,20 +84,48 @@ def test_harmless_clock_events_are_words_only():
         (Users(processes=(), known=True), 0.0, "ok"),
         (Users(processes=(), known=True), 0.5, "note"),  # what has just ended
         (Users(processes=(), known=False), 0.0, "note"),
-        (Users(processes=(), known=False), 0.5, "bad"),  # nothing of ours runs, so somebody else's does
-        (Users(processes=(Process(pid=7, used_bytes=None, ours=False, name=None),), known=True), 0.0, "note"),
-        (Users(processes=(Process(pid=7, used_bytes=1 << 20, ours=False, name="x"),), known=True), 0.5, "bad"),
-        (Users(processes=(Process(pid=7, used_bytes=1 << 20, ours=True, name="x"),), known=True), 0.0, "ok"),
+        (
+            Users(processes=(), known=False),
+            0.5,
+            "bad",
+        ),  # nothing of ours runs, so somebody else's does
+        (
+            Users(processes=(Process(pid=7, used_bytes=None, ours=False, name=None),), known=True),
+            0.0,
+            "note",
+        ),
+        (
+            Users(
+                processes=(Process(pid=7, used_bytes=1 << 20, ours=False, name="x"),), known=True
+            ),
+            0.5,
+            "bad",
+        ),
+        (
+            Users(processes=(Process(pid=7, used_bytes=1 << 20, ours=True, name="x"),), known=True),
+            0.0,
+            "ok",
+        ),
         (None, None, "note"),
     ],
 )
 def test_others_are_bad_where_they_work_and_never_guessed(users, busy, grade):
     gpu = facts(kernel_busy_ratio=busy, sm_active_ratio=busy)
-    gpu = replace(gpu, users=users, reasons=gpu.reasons | ({"processes": "nvmlX: this user may not read it"} if users is None else {}))
+    gpu = replace(
+        gpu,
+        users=users,
+        reasons=gpu.reasons
+        | ({"processes": "nvmlX: this user may not read it"} if users is None else {}),
+    )
     assert next(one for one in findings_of(gpu) if one.about == "other processes").grade == grade
 
 
 def test_the_gpu_that_torch_uses_is_marked():
-    found = Findings(findings=tuple(findings_of(facts())), environment={}, gpus=(facts().as_dict(),))
-    assert [drawn.title for drawn in found.tables()] == [None, "GPU-11111111, the one that torch uses"]
+    found = Findings(
+        findings=tuple(findings_of(facts())), environment={}, gpus=(facts().as_dict(),)
+    )
+    assert [drawn.title for drawn in found.tables()] == [
+        None,
+        "GPU-11111111, the one that torch uses",
+    ]
     assert found.exit_code == 0

@@ -17,7 +17,9 @@ def told(trial, seen, **facts):
 
 def test_a_gpu_that_is_listed_and_does_not_work_is_bad(monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "12.8")
-    trial = Trial(device=None, reason="CUDA error: no kernel image is available for execution on the device")
+    trial = Trial(
+        device=None, reason="CUDA error: no kernel image is available for execution on the device"
+    )
     found = told(trial, SEEN)
     assert found["torch"].grade == "bad"
     assert "compute capability" in found["torch"].advice
@@ -25,7 +27,11 @@ def test_a_gpu_that_is_listed_and_does_not_work_is_bad(monkeypatch):
 
 def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
     trial = Trial(device=torch.device("cuda"), cudnn=Answer((91900, "/x/libcudnn.so.9")))
-    named = {"device_name": "NVIDIA H100", "compute_capability": "9.0", "device_memory_bytes": 80 << 30}
+    named = {
+        "device_name": "NVIDIA H100",
+        "compute_capability": "9.0",
+        "device_memory_bytes": 80 << 30,
+    }
     found = told(trial, Answer(None, "this user may not read it"), **named)
     assert not any(one.grade == "bad" for one in found.values())
     assert found["driver"].grade == "note"
@@ -42,7 +48,11 @@ def test_a_cudnn_that_does_not_load_is_told():
 
 def test_torchs_own_warning_is_the_reason(monkeypatch):
     def unavailable():
-        warnings.warn("CUDA initialization: The NVIDIA driver on your system is too old (found version 11040).", stacklevel=1)
+        warnings.warn(
+            "CUDA initialization: The NVIDIA driver on your system is too old (found version"
+            " 11040).",
+            stacklevel=1,
+        )
         return False
 
     monkeypatch.setattr(torch.cuda, "is_available", unavailable)

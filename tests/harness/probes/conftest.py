@@ -38,8 +38,12 @@ class Window(dict[str, Any]):
     reasons: Mapping[str, str]
 
 
-def watched(driver: FakeDriver | None, probe: str, window_s: float = 0.15, uuid: str = UUID) -> Window:
-    """One window of one probe in a process of its own: the loader reads LD_LIBRARY_PATH only at its start."""
+def watched(
+    driver: FakeDriver | None, probe: str, window_s: float = 0.15, uuid: str = UUID
+) -> Window:
+    """One window of one probe in a process of its own: the loader reads LD_LIBRARY_PATH only at its
+    start.
+    """
     asked = json.dumps({"probes": [probe], "uuid": uuid, "window_s": window_s})
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), asked],

@@ -10,7 +10,9 @@ def test_energy_is_power_times_time(fake_nvml, watch):
     fake_nvml.write(H100 + "power_w 350\nenergy_step_ms 0\n")
     window = watch(fake_nvml, "energy", 0.3)
     assert window["power_w"] == pytest.approx(350, rel=0.02)
-    assert window["energy_j"] == pytest.approx(105, rel=0.3)  # the window lasts at least 0.3 s, and longer on a busy machine
+    assert window["energy_j"] == pytest.approx(
+        105, rel=0.3
+    )  # the window lasts at least 0.3 s, and longer on a busy machine
 
 
 REFUSALS = [
@@ -34,9 +36,16 @@ def test_a_boards_energy_is_not_given_to_one_of_its_instances(fake_nvml, watch):
 
 
 def test_clocks_temperature_reasons_and_throttled_time(fake_nvml, watch):
-    fake_nvml.write(H100 + "sm_clock_mhz 1755\nevent_reasons 0x4\ntemperature_c 66\npower_throttle_share 0.5\n")
+    fake_nvml.write(
+        H100 + "sm_clock_mhz 1755\nevent_reasons 0x4\ntemperature_c 66\npower_throttle_share 0.5\n"
+    )
     window = watch(fake_nvml, "clocks", 0.3)
-    assert (window["sm_clock_mhz"], window["memory_clock_mhz"], window["temperature_c"], window["clock_event_mask"]) == (1755, 2619, 66, 4)
+    assert (
+        window["sm_clock_mhz"],
+        window["memory_clock_mhz"],
+        window["temperature_c"],
+        window["clock_event_mask"],
+    ) == (1755, 2619, 66, 4)
     assert 0.14 <= window["power_throttled_s"] <= 0.5
     assert window["sync_boost_throttled_s"] == 0
 
@@ -52,7 +61,10 @@ def test_a_counter_that_the_driver_lacks_is_null_and_the_others_stand(fake_nvml,
     window = watch(fake_nvml, "clocks")
     assert window.reasons == {"power_throttled_s": "field 74: this GPU does not offer it"}
     fake_nvml.write(H100 + "refuse nvmlDeviceGetFieldValues FUNCTION_NOT_FOUND\n")
-    assert set(watch(fake_nvml, "clocks").reasons) == {"power_throttled_s", "sync_boost_throttled_s"}
+    assert set(watch(fake_nvml, "clocks").reasons) == {
+        "power_throttled_s",
+        "sync_boost_throttled_s",
+    }
 
 
 def test_an_instance_has_the_clocks_of_its_board(fake_nvml, watch):

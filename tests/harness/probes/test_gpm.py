@@ -4,8 +4,14 @@ import pytest
 
 from tests.fakes.nvml.driver import H100
 
-ALL = "gpm_metric 1 99\ngpm_metric 2 87.5\ngpm_metric 3 41\ngpm_metric 5 62.25\ngpm_metric 7 60\ngpm_metric 10 33\n"
-MIG = "mig 1\nmig_device MIG-aaaaaaaa-2222-3333-4444-555555555555 gpu_instance 3 memory_total_mib 10240 memory_used_mib 100\n"
+ALL = (
+    "gpm_metric 1 99\ngpm_metric 2 87.5\ngpm_metric 3 41\ngpm_metric 5 62.25\ngpm_metric 7"
+    " 60\ngpm_metric 10 33\n"
+)
+MIG = (
+    "mig 1\nmig_device MIG-aaaaaaaa-2222-3333-4444-555555555555 gpu_instance 3 memory_total_mib"
+    " 10240 memory_used_mib 100\n"
+)
 
 
 def test_counters_become_ratios(fake_nvml, watch):
@@ -30,7 +36,10 @@ def test_a_counter_that_is_missing_or_no_number_is_null_and_the_others_stand(fak
 
 REFUSALS = [
     ("gpm 0\n", "came with Hopper"),
-    ("refuse nvmlGpmQueryDeviceSupport NO_PERMISSION\n", "nvmlGpmQueryDeviceSupport: this user may not read it"),
+    (
+        "refuse nvmlGpmQueryDeviceSupport NO_PERMISSION\n",
+        "nvmlGpmQueryDeviceSupport: this user may not read it",
+    ),
     ("refuse nvmlGpmQueryDeviceSupport FUNCTION_NOT_FOUND\n", "the driver is too old to have it"),
     ("refuse nvmlGpmSampleAlloc UNKNOWN\n", "nvmlGpmSampleAlloc: "),
     ("refuse nvmlGpmSampleGet GPU_IS_LOST\n", "the GPU is lost"),
@@ -41,7 +50,9 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("line", "reason"), REFUSALS)
-def test_a_refusal_is_a_reason_and_frees_what_was_allocated(fake_nvml, watch, tmp_path, line, reason):
+def test_a_refusal_is_a_reason_and_frees_what_was_allocated(
+    fake_nvml, watch, tmp_path, line, reason
+):
     calls = tmp_path / "calls"
     fake_nvml.write(H100 + ALL + line + f"count_calls {calls}\n")
     window = watch(fake_nvml, "gpm")
@@ -54,28 +65,45 @@ def test_a_refusal_is_a_reason_and_frees_what_was_allocated(fake_nvml, watch, tm
 
 def test_a_driver_without_these_functions_says_so(old_fake_nvml, watch):
     window = watch(old_fake_nvml, "gpm")
-    assert window.reasons["sm_active_ratio"] == "nvmlGpmQueryDeviceSupport: the driver is too old to have it"
+    assert (
+        window.reasons["sm_active_ratio"]
+        == "nvmlGpmQueryDeviceSupport: the driver is too old to have it"
+    )
 
 
 def test_a_window_shorter_than_the_counters_refresh_is_none(fake_nvml, watch):
     fake_nvml.write(H100 + ALL)
-    assert watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"] == "the window was shorter than 0.1 s"
+    assert (
+        watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"]
+        == "the window was shorter than 0.1 s"
+    )
 
 
 def test_an_instance_of_a_gpu_is_sampled_through_its_board(fake_nvml, watch, tmp_path):
     calls = tmp_path / "calls"
     fake_nvml.write(H100 + ALL + MIG + f"count_calls {calls}\n")
-    assert watch(fake_nvml, "gpm", uuid="MIG-aaaaaaaa-2222-3333-4444-555555555555")["sm_active_ratio"] == 0.875
+    assert (
+        watch(fake_nvml, "gpm", uuid="MIG-aaaaaaaa-2222-3333-4444-555555555555")["sm_active_ratio"]
+        == 0.875
+    )
     made = Counter(calls.read_text().split())
     assert (made["nvmlGpmMigSampleGet"], made["nvmlGpmSampleGet"]) == (2, 0)
 
 
 def test_without_a_driver_it_says_so(watch):
-    assert watch(None, "gpm").reasons["sm_active_ratio"] == "no NVIDIA driver is installed (libnvidia-ml.so.1)"
+    assert (
+        watch(None, "gpm").reasons["sm_active_ratio"]
+        == "no NVIDIA driver is installed (libnvidia-ml.so.1)"
+    )
 
 
 def test_the_gpu_is_found_by_its_uuid_and_not_by_its_place(fake_nvml, watch):
     other = H100.replace("1111111", "9999999") + "gpm_metric 2 10\n"
     fake_nvml.write(other + H100 + "gpm_metric 2 20\n")
     assert watch(fake_nvml, "gpm")["sm_active_ratio"] == 0.2
-    assert "there is none" in watch(fake_nvml, "gpm", uuid="GPU-00000000-2222-3333-4444-555555555555").reasons["sm_active_ratio"]
+    assert (
+        "there is none"
+        in watch(fake_nvml, "gpm", uuid="GPU-00000000-2222-3333-4444-555555555555").reasons[
+            "sm_active_ratio"
+        ]
+    )

@@ -6,7 +6,11 @@ MIB = 1 << 20
 def test_what_is_used_leaves_the_drivers_reserve_out(fake_nvml, watch):
     fake_nvml.write(H100 + "memory_used_mib 1500\nmemory_reserved_mib 550\nprocess self 1200\n")
     window = watch(fake_nvml, "gpu_memory")
-    assert window == {"device_used_bytes": 1500 * MIB, "process_used_bytes": 1200 * MIB, "other_process_count": 0}
+    assert window == {
+        "device_used_bytes": 1500 * MIB,
+        "process_used_bytes": 1200 * MIB,
+        "other_process_count": 0,
+    }
 
 
 def test_strangers_on_the_device_are_counted(fake_nvml, watch):
@@ -24,7 +28,9 @@ def test_where_our_own_process_is_not_listed_nobody_can_tell(fake_nvml, watch):
 
 def test_a_size_that_the_driver_does_not_give_is_null(fake_nvml, watch):
     fake_nvml.write(H100 + "process self unknown\n")
-    assert watch(fake_nvml, "gpu_memory").reasons == {"process_used_bytes": "the driver does not say how much"}
+    assert watch(fake_nvml, "gpu_memory").reasons == {
+        "process_used_bytes": "the driver does not say how much"
+    }
 
 
 def test_processes_are_listed_after_the_window_and_not_within(fake_nvml, watch, tmp_path):
@@ -32,4 +38,6 @@ def test_processes_are_listed_after_the_window_and_not_within(fake_nvml, watch, 
     fake_nvml.write(H100 + f"process self 1\ncount_calls {calls}\n")
     watch(fake_nvml, "gpu_memory")
     made = calls.read_text().split()
-    assert made.index("nvmlDeviceGetComputeRunningProcesses_v3") > made.index("nvmlDeviceGetMemoryInfo_v2")
+    assert made.index("nvmlDeviceGetComputeRunningProcesses_v3") > made.index(
+        "nvmlDeviceGetMemoryInfo_v2"
+    )

@@ -11,11 +11,21 @@ def event(name, us, cat="kernel", **arguments):
     return {"ph": "X", "cat": cat, "name": name, "dur": us, "args": arguments}
 
 
-LAUNCH = {"grid": [128, 1, 1], "block": [256, 1, 1], "registers per thread": 168, "shared memory": 49152, "est. achieved occupancy %": 25}
+LAUNCH = {
+    "grid": [128, 1, 1],
+    "block": [256, 1, 1],
+    "registers per thread": 168,
+    "shared memory": 49152,
+    "est. achieved occupancy %": 25,
+}
 
 
 def test_kernels_are_summed_up_by_name_and_launch_shape():
-    events = [event("gemm", 300, **LAUNCH), event("gemm", 320, **LAUNCH), event("gemm", 10, **LAUNCH | {"grid": [1, 1, 1]})]
+    events = [
+        event("gemm", 300, **LAUNCH),
+        event("gemm", 320, **LAUNCH),
+        event("gemm", 10, **LAUNCH | {"grid": [1, 1, 1]}),
+    ]
     noise = [event("aten::mm", 900, cat="cpu_op"), {"ph": "M", "name": "process_name"}]
     large, small = kernels.kernels([*events, *noise])
     assert large == {
@@ -51,7 +61,11 @@ def test_on_a_cpu_the_entries_are_torchs_operators():
         for _ in range(kernels.CALLS):
             torch.softmax(x @ x, -1)
     table = {one["name"]: one for one in watch.readings().values["kernel_table"]}
-    assert table["aten::_softmax"]["launch_count"] == table["aten::mm"]["launch_count"] == kernels.CALLS
+    assert (
+        table["aten::_softmax"]["launch_count"]
+        == table["aten::mm"]["launch_count"]
+        == kernels.CALLS
+    )
     assert table["aten::mm"]["time_ms"] > 0
 
 
@@ -74,5 +88,7 @@ def test_the_hosts_share_tells_work_from_waiting():
 
     idle, busy = window(lambda: time.sleep(0.02)), window(lambda: sum(range(100)))
     assert idle["host_busy_cores"] < 0.3 * busy["host_busy_cores"]
-    assert busy["host_cpu_ratio"] == pytest.approx(busy["host_busy_cores"] / torch.get_num_threads())
+    assert busy["host_cpu_ratio"] == pytest.approx(
+        busy["host_busy_cores"] / torch.get_num_threads()
+    )
     assert busy["host_resident_bytes"] > 10 << 20

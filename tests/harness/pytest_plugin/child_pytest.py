@@ -12,7 +12,9 @@ from typing import Any
 from tests.conftest import environment
 
 PLUGIN = "attnbench.harness.pytest_plugin"
-OURS = re.compile(r"PYTEST_|COV_")  # of the session that runs this test; under xdist it would switch benchmarks off in the child
+OURS = re.compile(
+    r"PYTEST_|COV_"
+)  # of the session that runs this test; under xdist it would switch benchmarks off in the child
 TINY = """\
 name: tiny
 question: Which is faster on something tiny?
@@ -32,24 +34,50 @@ def loaded() -> list[str]:
 
 
 def command(*arguments: object, plugin: bool = True) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *(loaded() if plugin else []), *map(str, arguments)]
+    return [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        *(loaded() if plugin else []),
+        *map(str, arguments),
+    ]
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    return {name: value for name, value in environment(dict(extra or {})).items() if not OURS.match(name)}
+    return {
+        name: value
+        for name, value in environment(dict(extra or {})).items()
+        if not OURS.match(name)
+    }
 
 
-def child(folder: Path, *arguments: object, env: Mapping[str, str] | None = None, plugin: bool = True) -> subprocess.CompletedProcess[str]:
-    """`pytest ARGUMENTS...` in a folder, which becomes its root folder; wide enough that no reason is cut off."""
+def child(
+    folder: Path, *arguments: object, env: Mapping[str, str] | None = None, plugin: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """`pytest ARGUMENTS...` in a folder, which becomes its root folder; wide enough that no reason
+    is cut off.
+    """
     (folder / "pytest.ini").touch()
     surroundings = child_environment({"COLUMNS": "300", **(env or {})})
     return subprocess.run(
-        command(*arguments, plugin=plugin), cwd=folder, env=surroundings, capture_output=True, text=True, timeout=240, check=False
+        command(*arguments, plugin=plugin),
+        cwd=folder,
+        env=surroundings,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
     )
 
 
-def sessions(folder: Path, *argument_lists: Sequence[object]) -> list[subprocess.CompletedProcess[str]]:
-    """Several sessions one after the other in one process, which is quicker; for those that only collect."""
+def sessions(
+    folder: Path, *argument_lists: Sequence[object]
+) -> list[subprocess.CompletedProcess[str]]:
+    """Several sessions one after the other in one process, which is quicker; for those that only
+    collect.
+    """
     (folder / "pytest.ini").touch()
     code = """if True:
         import contextlib, io, json, pytest, sys
@@ -63,16 +91,34 @@ def sessions(folder: Path, *argument_lists: Sequence[object]) -> list[subprocess
     flags = ["-p", "no:cacheprovider", *loaded()]
     given = json.dumps([[*flags, *map(str, arguments)] for arguments in argument_lists])
     env = child_environment({"COLUMNS": "300"})
-    done = subprocess.run([sys.executable, "-c", code, given], cwd=folder, env=env, capture_output=True, text=True, timeout=240, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, given],
+        cwd=folder,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=True,
+    )
     answers = json.loads(done.stdout)
-    return [subprocess.CompletedProcess([*map(str, arguments)], *answer) for arguments, answer in zip(argument_lists, answers, strict=True)]
+    return [
+        subprocess.CompletedProcess([*map(str, arguments)], *answer)
+        for arguments, answer in zip(argument_lists, answers, strict=True)
+    ]
 
 
 def start(folder: Path, *arguments: object) -> subprocess.Popen[str]:
     """pytest without waiting for its end."""
     (folder / "pytest.ini").touch()
     env = child_environment({"COLUMNS": "300"})
-    return subprocess.Popen(command(*arguments), cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def scenario(folder: Path, text: str = TINY, name: str = "tiny.yaml") -> Path:
@@ -97,4 +143,6 @@ def rows(run: Path) -> dict[str, dict[str, Any]]:
 
 def collected(done: subprocess.CompletedProcess[str]) -> list[str]:
     """Node ids from --collect-only -q."""
-    return [line for line in done.stdout.splitlines() if "::" in line and not line.startswith("ERROR")]
+    return [
+        line for line in done.stdout.splitlines() if "::" in line and not line.startswith("ERROR")
+    ]

@@ -1,4 +1,6 @@
-"""What pytest collects, what it leaves to others, and what it says of files and options that are wrong. Nothing is measured here."""
+"""What pytest collects, what it leaves to others, and what it says of files and options that are
+wrong. Nothing is measured here.
+"""
 
 import json
 import re
@@ -11,7 +13,15 @@ import pytest
 from attnbench.harness.pytest_plugin import items as pytest_items
 from attnbench.harness.pytest_plugin import looks_like_a_scenario
 from tests.conftest import ROOT
-from tests.harness.pytest_plugin.child_pytest import PLUGIN, TINY, child, child_environment, collected, scenario, sessions
+from tests.harness.pytest_plugin.child_pytest import (
+    PLUGIN,
+    TINY,
+    child,
+    child_environment,
+    collected,
+    scenario,
+    sessions,
+)
 
 COLLECT = ("--collect-only", "-q")
 COMPOSE = "name: shop\nservices:\n  web:\n    image: nginx\nvolumes: {}\nnetworks: {}\n"
@@ -30,7 +40,9 @@ def test_the_cases_of_a_scenario_are_items_named_by_shape_and_backend(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-MIXED = TINY.replace("[fused, sdpa]", "[fused, 'sdpa:flash']").replace("heads: 2", "heads: 2, dtype: [fp32, bf16]")
+MIXED = TINY.replace("[fused, sdpa]", "[fused, 'sdpa:flash']").replace(
+    "heads: 2", "heads: 2, dtype: [fp32, bf16]"
+)
 ON_CUDA = TINY.replace("device: cpu", "device: cuda")
 CHOICES = [
     ("tiny.yaml", ("-k", "sdpa and n32"), 1),
@@ -50,7 +62,9 @@ CHOICES = [
 def test_cases_are_chosen_by_name_mark_and_option(tmp_path):
     for name, text in {"tiny": TINY, "mixed": MIXED, "on_cuda": ON_CUDA}.items():
         scenario(tmp_path, text, f"{name}.yaml")
-    answers = sessions(tmp_path, *((name, "--strict-markers", *COLLECT, *more) for name, more, _ in CHOICES))
+    answers = sessions(
+        tmp_path, *((name, "--strict-markers", *COLLECT, *more) for name, more, _ in CHOICES)
+    )
     for done, (_, _, count) in zip(answers, CHOICES, strict=True):
         assert len(collected(done)) == count, (done.args, done.stdout)
         assert done.returncode == (0 if count else 5), done.args
@@ -60,17 +74,32 @@ def test_a_plan_of_the_set_up_measures_nothing(tmp_path):
     scenario(tmp_path)
     done = child(tmp_path, "tiny.yaml", "--setup-plan")
     assert done.returncode == 0
-    assert "tiny[b1-n16-d32-h2-fp32-forward-core-fused] (fixtures used: benchmark, request)" in done.stdout
+    assert (
+        "tiny[b1-n16-d32-h2-fp32-forward-core-fused] (fixtures used: benchmark, request)"
+        in done.stdout
+    )
     assert not (tmp_path / "results").exists()
 
 
 def test_folders_are_searched_for_scenario_files_alone(tmp_path):
-    for name in ("a/found.scenario.yaml", "a/also.scenario.yml", "a/plain.yaml", "b/by_pattern.yaml"):
+    for name in (
+        "a/found.scenario.yaml",
+        "a/also.scenario.yml",
+        "a/plain.yaml",
+        "b/by_pattern.yaml",
+    ):
         scenario(tmp_path, name=name)
     scenario(tmp_path, COMPOSE, "a/strange.scenario.yaml")
     plain, more = sessions(tmp_path, COLLECT, (*COLLECT, "-o", "attnbench_scenarios=b/*.yaml"))
-    assert {line.split("::")[0] for line in collected(plain)} == {"a/found.scenario.yaml", "a/also.scenario.yml"}
-    assert {line.split("::")[0] for line in collected(more)} == {"a/found.scenario.yaml", "a/also.scenario.yml", "b/by_pattern.yaml"}
+    assert {line.split("::")[0] for line in collected(plain)} == {
+        "a/found.scenario.yaml",
+        "a/also.scenario.yml",
+    }
+    assert {line.split("::")[0] for line in collected(more)} == {
+        "a/found.scenario.yaml",
+        "a/also.scenario.yml",
+        "b/by_pattern.yaml",
+    }
 
 
 def test_other_peoples_yaml_stays_theirs(tmp_path):
@@ -80,11 +109,10 @@ def test_other_peoples_yaml_stays_theirs(tmp_path):
     assert unread.returncode == 4
     assert "not found" in unread.stderr
     (tmp_path / "conftest.py").write_text(
-        "import pytest\n"
-        "class Item(pytest.Item):\n    def runtest(self): pass\n"
-        "class Stranger(pytest.File):\n    def collect(self): yield Item.from_parent(self, name='theirs')\n"
-        "def pytest_collect_file(file_path, parent):\n"
-        "    if file_path.suffix in ('.yml', '.yaml'): return Stranger.from_parent(parent, path=file_path)\n"
+        "import pytest\nclass Item(pytest.Item):\n    def runtest(self): pass\nclass"
+        " Stranger(pytest.File):\n    def collect(self): yield Item.from_parent(self,"
+        " name='theirs')\ndef pytest_collect_file(file_path, parent):\n    if file_path.suffix in"
+        " ('.yml', '.yaml'): return Stranger.from_parent(parent, path=file_path)\n"
     )
     done = child(tmp_path, "docker-compose.yml", "broken.yaml")
     assert done.returncode == 0, done.stdout
@@ -114,19 +142,33 @@ def test_a_scenario_is_known_by_its_top_level_keys(tmp_path, text, taken):
 
 BROKEN = [
     (TINY.replace("[16, 32]", "[16, 32"), r"\.yaml:\d+:\d+: not valid YAML"),
-    (TINY.replace("heads: 2", "head: 2"), r"\.yaml:5:\d+: grid\.head: not a field of a scenario; did you mean grid\.heads\?"),
-    (TINY.replace("backends: [fused, sdpa]", "backends: [fussed]"), r"\.yaml:3:12: .*no backend 'fussed'; did you mean fused\?"),
+    (
+        TINY.replace("heads: 2", "head: 2"),
+        r"\.yaml:5:\d+: grid\.head: not a field of a scenario; did you mean grid\.heads\?",
+    ),
+    (
+        TINY.replace("backends: [fused, sdpa]", "backends: [fussed]"),
+        r"\.yaml:3:12: .*no backend 'fussed'; did you mean fused\?",
+    ),
     (TINY + "name: again\n", r"\.yaml:8:1: key 'name' given twice"),
     (TINY.replace("heads: 2", "heads: 5"), r"\.yaml:5:\d+: grid\.heads: .*multiple of heads"),
-    (TINY + "description: !!python/object:os.system x\n", r"\.yaml:8:14: tag !!python/object:os\.system"),
-    (TINY + "a: &a [x, x]\nb: &b [" + "*a, " * 9 + "*a]\n" + "c: [" + "*b, " * 20000 + "*b]\n", r"\.yaml:10:\d+: more than \d+ values"),
+    (
+        TINY + "description: !!python/object:os.system x\n",
+        r"\.yaml:8:14: tag !!python/object:os\.system",
+    ),
+    (
+        TINY + "a: &a [x, x]\nb: &b [" + "*a, " * 9 + "*a]\n" + "c: [" + "*b, " * 20000 + "*b]\n",
+        r"\.yaml:10:\d+: more than \d+ values",
+    ),
     (TINY + "description: \x1b[31mred\n", r"\.yaml:8:14: control character U\+001B"),
     (TINY + "#" + "x" * (1 << 20), r"\.yaml: larger than 1 MiB"),
 ]
 
 
 def test_a_broken_scenario_is_a_collection_error_with_its_place(tmp_path):
-    names = [scenario(tmp_path, text, f"{place}.yaml").name for place, (text, _) in enumerate(BROKEN)]
+    names = [
+        scenario(tmp_path, text, f"{place}.yaml").name for place, (text, _) in enumerate(BROKEN)
+    ]
     (done,) = sessions(tmp_path, (*names, *COLLECT))
     assert done.returncode == 2
     assert f"{len(BROKEN)} errors" in done.stdout
@@ -137,11 +179,19 @@ def test_a_broken_scenario_is_a_collection_error_with_its_place(tmp_path):
 
 OPTIONS = [
     (("--attnbench-plan", "quikc"), 2, "--attnbench-set plan=quikc: "),
-    (("--attnbench-set", "limits.memory=1"), 2, "--attnbench-set limits.memory=1: limits.memory: not a field of a scenario"),
+    (
+        ("--attnbench-set", "limits.memory=1"),
+        2,
+        "--attnbench-set limits.memory=1: limits.memory: not a field of a scenario",
+    ),
     (("--attnbench-set", "nonsense"), 2, "wanted --attnbench-set field=value"),
     (("--attnbench-device", "tpu"), 2, "wanted auto, cpu or cuda"),
     (("--attnbench-timeout", "-1"), 2, "limits.timeout_s"),
-    (("--attnbench-expect", "oom,slow"), 4, "--attnbench-expect: no failing status 'slow'; there are: oom, predicted_oom, crashed"),
+    (
+        ("--attnbench-expect", "oom,slow"),
+        4,
+        "--attnbench-expect: no failing status 'slow'; there are: oom, predicted_oom, crashed",
+    ),
     (("-o", "attnbench_expect=ok"), 4, "no failing status 'ok'"),
     (("-p", "no:benchmark"), 2, "scenarios need the plugin pytest-benchmark"),
 ]
@@ -149,7 +199,9 @@ OPTIONS = [
 
 def test_a_wrong_option_is_told_in_words(tmp_path):
     scenario(tmp_path)
-    answers = sessions(tmp_path, *(("tiny.yaml", *COLLECT, *arguments) for arguments, _, _ in OPTIONS))
+    answers = sessions(
+        tmp_path, *(("tiny.yaml", *COLLECT, *arguments) for arguments, _, _ in OPTIONS)
+    )
     for done, (_, code, words) in zip(answers, OPTIONS, strict=True):
         assert done.returncode == code, (done.args, done.stdout, done.stderr)
         assert words in done.stdout + done.stderr, done.args
@@ -165,20 +217,35 @@ def test_every_option_is_documented(tmp_path):
 
 def test_options_may_stand_in_the_ini_file(tmp_path):
     scenario(tmp_path)
-    lines = ["[pytest]", "attnbench_set =", "    grid.seq_len=64", "    backends=fused", "attnbench_device = cpu", "attnbench_expect = oom"]
+    lines = [
+        "[pytest]",
+        "attnbench_set =",
+        "    grid.seq_len=64",
+        "    backends=fused",
+        "attnbench_device = cpu",
+        "attnbench_expect = oom",
+    ]
     (tmp_path / "pytest.ini").write_text("\n".join(lines))
     plain, overruled = sessions(
-        tmp_path, ("tiny.yaml", "--strict-config", *COLLECT), ("tiny.yaml", *COLLECT, "--attnbench-set", "grid.seq_len=16")
+        tmp_path,
+        ("tiny.yaml", "--strict-config", *COLLECT),
+        ("tiny.yaml", *COLLECT, "--attnbench-set", "grid.seq_len=16"),
     )
     assert collected(plain) == ["tiny.yaml::tiny[b1-n64-d32-h2-fp32-forward-core-fused]"]
     assert collected(overruled) == ["tiny.yaml::tiny[b1-n16-d32-h2-fp32-forward-core-fused]"]
 
 
 def test_walls_and_studies_are_left_out_and_it_is_said(tmp_path):
-    scenario(tmp_path, TINY.replace("seq_len: [16, 32], ", "") + "find_wall: true\nstudies: [score_scale]\n")
+    scenario(
+        tmp_path,
+        TINY.replace("seq_len: [16, 32], ", "") + "find_wall: true\nstudies: [score_scale]\n",
+    )
     done = child(tmp_path, "tiny.yaml")
     assert done.returncode == 5
-    assert "tiny.yaml: walls (2) and studies (1) are left out here; attnbench run carries them out" in done.stdout
+    assert (
+        "tiny.yaml: walls (2) and studies (1) are left out here; attnbench run carries them out"
+        in done.stdout
+    )
 
 
 def imported(tmp_path: Path, *arguments: str) -> set[str]:
@@ -188,7 +255,14 @@ def imported(tmp_path: Path, *arguments: str) -> set[str]:
         "print(json.dumps([int(code), *sorted(sys.modules)]))"
     )
     env = child_environment()
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     code, *modules = json.loads(done.stdout.splitlines()[-1])
     assert code == 0, done.stdout
     return set(modules)
@@ -202,7 +276,12 @@ def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
     scenario(tmp_path, COMPOSE, "docker-compose.yaml")
     modules = imported(tmp_path)
     assert not modules & {*HEAVY, "pydantic", "ruamel", "rich"}
-    assert {name for name in modules if name.startswith("attnbench")} == {"attnbench", "attnbench.harness", PLUGIN, f"{PLUGIN}.session"}
+    assert {name for name in modules if name.startswith("attnbench")} == {
+        "attnbench",
+        "attnbench.harness",
+        PLUGIN,
+        f"{PLUGIN}.session",
+    }
 
 
 def test_collecting_scenarios_imports_no_heavy_package(tmp_path):
@@ -214,7 +293,9 @@ def test_collecting_scenarios_imports_no_heavy_package(tmp_path):
 
 @pytest.fixture
 def installed(tmp_path) -> dict[str, str]:
-    """An environment in which a package with our entry point is installed, as after `pip install attnbench`."""
+    """An environment in which a package with our entry point is installed, as after `pip install
+    attnbench`.
+    """
     info = tmp_path / "site" / "attnbench_entry-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: attnbench-entry\nVersion: 1.0\n")
@@ -223,7 +304,9 @@ def installed(tmp_path) -> dict[str, str]:
     return {"PYTHONPATH": f"{ROOT / '.package'}:{tmp_path / 'site'}"}
 
 
-@pytest.mark.parametrize("arguments", [(), ("-p", PLUGIN)], ids=["by itself", "and asked for once more"])
+@pytest.mark.parametrize(
+    "arguments", [(), ("-p", PLUGIN)], ids=["by itself", "and asked for once more"]
+)
 def test_the_entry_point_loads_the_plugin_once(tmp_path, installed, arguments):
     scenario(tmp_path)
     done = child(tmp_path, "tiny.yaml", *COLLECT, *arguments, env=installed, plugin=False)
@@ -248,7 +331,9 @@ def test_the_package_declares_the_entry_point():
 def test_auto_asks_torch_only_where_a_gpu_may_be(monkeypatch, tmp_path):
     asked = []
     answer = subprocess.CompletedProcess([], 0, stdout="cuda\n")
-    monkeypatch.setattr(pytest_items.subprocess, "run", lambda *args, **more: asked.append(args) or answer)
+    monkeypatch.setattr(
+        pytest_items.subprocess, "run", lambda *args, **more: asked.append(args) or answer
+    )
     monkeypatch.setattr(pytest_items, "GPU_FILES", (str(tmp_path / "none"),))
     assert pytest_items.auto_device.__wrapped__() == "cpu"
     assert not asked
@@ -260,4 +345,6 @@ def test_auto_asks_torch_only_where_a_gpu_may_be(monkeypatch, tmp_path):
 def test_auto_really_asks_torch(monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(pytest_items, "GPU_FILES", (str(tmp_path),))
-    assert pytest_items.auto_device.__wrapped__() == ("cuda" if torch.cuda.is_available() else "cpu")
+    assert pytest_items.auto_device.__wrapped__() == (
+        "cuda" if torch.cuda.is_available() else "cpu"
+    )

@@ -4,13 +4,22 @@ import json
 
 import pytest
 
-from attnbench.harness.case import Case
-from attnbench.harness.pytest_plugin.replay import Playback, extra_info, parameters, samples_ms, shape
+from attnbench.harness.cases import Case
+from attnbench.harness.pytest_plugin.replay import (
+    Playback,
+    extra_info,
+    parameters,
+    samples_ms,
+    shape,
+)
 from attnbench.harness.pytest_plugin.settings import expected_statuses, in_words_of_pytest
 from attnbench.harness.record import Record, Status
 from attnbench.impls.problem import Problem
 
-CASE = Case(backend="sdpa:flash", problem=Problem(batch=2, seq_len=4096, d_model=512, heads=8, dtype="bf16", causal=True))
+CASE = Case(
+    backend="sdpa:flash",
+    problem=Problem(batch=2, seq_len=4096, d_model=512, heads=8, dtype="bf16", causal=True),
+)
 
 
 def record(**more: object) -> Record:
@@ -60,17 +69,36 @@ def test_what_was_not_measured_is_null():
         "utilization_ratio",
     }
     assert {name for name in missing if info[name] is None} == missing
-    single = extra_info(record(block_ms=[[[2.0, 4.0]]]), "a-run")  # one block has a value and no interval
-    assert (single["latency_ms"], single["latency_low_ms"], single["latency_high_ms"]) == (pytest.approx(3.0), None, None)
+    single = extra_info(
+        record(block_ms=[[[2.0, 4.0]]]), "a-run"
+    )  # one block has a value and no interval
+    assert (single["latency_ms"], single["latency_low_ms"], single["latency_high_ms"]) == (
+        pytest.approx(3.0),
+        None,
+        None,
+    )
     json.dumps(single, allow_nan=False)
 
 
 def test_utilization_is_the_mean_of_the_eager_windows_in_the_tiers_own_measure():
     counters = ((0.5, "eager"), (0.75, "eager"), (1.0, "graph"))
-    windows = [{"way": way, "sm_active_ratio": ratio, "kernel_busy_ratio": 1.0} for ratio, way in counters]
-    assert extra_info(record(windows=windows, utilization_tier="gpm"), "a-run")["utilization_ratio"] == 0.625
-    assert extra_info(record(windows=windows, utilization_tier="busy"), "a-run")["utilization_ratio"] == 1.0
-    assert extra_info(record(windows=windows, utilization_tier="derived"), "a-run")["utilization_ratio"] is None
+    windows = [
+        {"way": way, "sm_active_ratio": ratio, "kernel_busy_ratio": 1.0} for ratio, way in counters
+    ]
+    assert (
+        extra_info(record(windows=windows, utilization_tier="gpm"), "a-run")["utilization_ratio"]
+        == 0.625
+    )
+    assert (
+        extra_info(record(windows=windows, utilization_tier="busy"), "a-run")["utilization_ratio"]
+        == 1.0
+    )
+    assert (
+        extra_info(record(windows=windows, utilization_tier="derived"), "a-run")[
+            "utilization_ratio"
+        ]
+        is None
+    )
 
 
 def test_names_and_parameters_come_from_the_problem():
@@ -86,6 +114,9 @@ def test_expected_oom_covers_the_predicted_one():
 
 
 def test_messages_name_the_options_of_pytest():
-    assert in_words_of_pytest("raise it with --timeout, or --set a=b") == "raise it with --attnbench-timeout, or --attnbench-set a=b"
+    assert (
+        in_words_of_pytest("raise it with --timeout, or --set a=b")
+        == "raise it with --attnbench-timeout, or --attnbench-set a=b"
+    )
     untouched = "attnbench run --resume; --settle; --attnbench-set; x--set"
     assert in_words_of_pytest(untouched) == untouched

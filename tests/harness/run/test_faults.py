@@ -1,4 +1,6 @@
-"""Whatever a backend does, the run goes on, every case ends as exactly one row, and nothing is left behind."""
+"""Whatever a backend does, the run goes on, every case ends as exactly one row, and nothing is left
+behind.
+"""
 
 import json
 import os
@@ -12,18 +14,31 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.run.device_lock import alone_on
+from attnbench.harness.process.device_lock import alone_on
 from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long
 
-QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}", "--device", "cpu")
+QUICK = (
+    "--set",
+    "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}",
+    "--device",
+    "cpu",
+)
 
 
 def axes(backends: str, **others: object) -> list[str]:
     """Flags for a small grid."""
     given = {"batch": 1, "seq_len": "64", "d_model": 32, "heads": 2, **others}
-    return ["--backends", backends, *(part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value)))]
+    return [
+        "--backends",
+        backends,
+        *(
+            part
+            for name, value in given.items()
+            for part in (f"--{name.replace('_', '-')}", str(value))
+        ),
+    ]
 
 
 def rows_of(done: subprocess.CompletedProcess[str]) -> dict[str, dict]:
@@ -36,7 +51,9 @@ def by_backend(run: Path) -> dict[str, dict]:
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     planned = [case["case"] for case in json.loads((run / "run.json").read_text())["cases"]]
     assert sorted(planned) == sorted({row["case"] for row in rows}), "every planned case has a row"
-    assert max(Counter((row["case"], row["attempt"]) for row in rows).values()) == 1, "no row is doubled"
+    assert max(Counter((row["case"], row["attempt"]) for row in rows).values()) == 1, (
+        "no row is doubled"
+    )
     return {row["backend"]: row for row in rows}
 
 
@@ -54,7 +71,9 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("backend", "status", "reason", "exit_code"), FAULTS)
-def test_a_fault_is_one_row_and_the_others_are_measured(attnbench, backend, status, reason, exit_code):
+def test_a_fault_is_one_row_and_the_others_are_measured(
+    attnbench, backend, status, reason, exit_code
+):
     done = attnbench("run", *axes(f"fused,{backend},sdpa"), *QUICK)
     rows = rows_of(done)
     assert rows[backend]["status"] == status
@@ -76,14 +95,20 @@ def test_what_a_backend_chose_while_it_was_set_up_is_kept_and_its_time_is_in_no_
 
 
 def test_compiled_code_is_not_held_against_the_memory_budget(attnbench):
-    rows = rows_of(attnbench("run", *axes("compiles,fused"), *QUICK, "--set", "limits.memory_gib=0.2"))
+    rows = rows_of(
+        attnbench("run", *axes("compiles,fused"), *QUICK, "--set", "limits.memory_gib=0.2")
+    )
     assert {name: row["status"] for name, row in rows.items()} == {"compiles": "ok", "fused": "ok"}
-    assert abs(rows["compiles"]["peak_bytes"] - rows["fused"]["peak_bytes"]) <= 16  # a scalar that torch wraps
+    assert (
+        abs(rows["compiles"]["peak_bytes"] - rows["fused"]["peak_bytes"]) <= 16
+    )  # a scalar that torch wraps
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (600, "timeout")])
 def test_compiling_may_take_five_times_as_long_as_another_step(attnbench, seconds, status):
-    done = attnbench("run", *axes("compiles:slowly"), *QUICK, "--timeout", "4", env={"COMPILES_S": str(seconds)})
+    done = attnbench(
+        "run", *axes("compiles:slowly"), *QUICK, "--timeout", "4", env={"COMPILES_S": str(seconds)}
+    )
     row = rows_of(done)["compiles:slowly"]
     assert row["status"] == status
     if status == "timeout":
@@ -138,11 +163,19 @@ def test_a_refused_problem_says_why_and_the_rest_runs(attnbench):
 def test_a_worker_without_compiled_backends_has_no_compiler_beside_them(attnbench):
     """Whatever imports it: it takes a second of every worker, and 100 MiB."""
     rows = rows_of(attnbench("run", *axes("naive,fused,sdpa,wants_no_compiler"), *QUICK))
-    assert {name: (row["status"], row["reason"]) for name, row in rows.items()} == dict.fromkeys(rows, ("ok", ""))
+    assert {name: (row["status"], row["reason"]) for name, row in rows.items()} == dict.fromkeys(
+        rows, ("ok", "")
+    )
 
 
 def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):
-    done = attnbench("run", *axes("fused,sdpa", seq_len="1m", d_model=1024, batch=64), *QUICK, "--set", "limits.memory_gib=1")
+    done = attnbench(
+        "run",
+        *axes("fused,sdpa", seq_len="1m", d_model=1024, batch=64),
+        *QUICK,
+        "--set",
+        "limits.memory_gib=1",
+    )
     rows = rows_of(done)
     assert {row["status"] for row in rows.values()} == {"predicted_oom"}
     assert "times the budget" in rows["fused"]["reason"]
@@ -151,16 +184,28 @@ def test_a_terabyte_problem_is_refused_without_an_allocation(attnbench):
 
 
 def test_memory_budget_ends_fused_for_real_and_sdpa_goes_on(attnbench):
-    done = attnbench("run", *axes("fused,sdpa", seq_len="4k", d_model=64), *QUICK, "--set", "limits.memory_gib=0.2")
+    done = attnbench(
+        "run",
+        *axes("fused,sdpa", seq_len="4k", d_model=64),
+        *QUICK,
+        "--set",
+        "limits.memory_gib=0.2",
+    )
     rows = rows_of(done)
     assert rows["fused"]["status"] == "oom"  # needs 2 * 2 * 4096^2 * 4 bytes = 0.25 GiB
     assert rows["fused"]["reason"] == "128.0 MiB more did not fit into the budget of 204.8 MiB"
     assert rows["sdpa"]["status"] == "ok"
 
 
-def start_and_wait_for_rows(tmp_path: Path, args: list[str], rows: int) -> tuple[subprocess.Popen[bytes], Path]:
+def start_and_wait_for_rows(
+    tmp_path: Path, args: list[str], rows: int
+) -> tuple[subprocess.Popen[bytes], Path]:
     process = subprocess.Popen(
-        command_line("run", *args), cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command_line("run", *args),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
@@ -201,7 +246,9 @@ LONG = [
 ]
 
 
-def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(tmp_path, attnbench):
+def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(
+    tmp_path, attnbench
+):
     process, run = start_and_wait_for_rows(tmp_path, LONG, rows=2)
     workers = worker_pids(process.pid)
     assert workers
@@ -224,7 +271,9 @@ def test_killed_parent_leaves_no_worker_and_resume_adds_exactly_what_is_missing(
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(tmp_path, attnbench, number, exit_code):
+def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(
+    tmp_path, attnbench, number, exit_code
+):
     process, run = start_and_wait_for_rows(tmp_path, LONG, rows=2)
     workers = worker_pids(process.pid)
     process.send_signal(number)
@@ -236,9 +285,13 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(tmp_path, attnben
     stopped = [row for row in rows if row["status"] == "interrupted"]
     assert all("--resume" in row["reason"] for row in stopped)
     assert attnbench("run", "--resume", run).returncode == 0
-    final = {row["case"]: row for row in map(json.loads, (run / "rows.jsonl").read_text().splitlines())}
+    final = {
+        row["case"]: row for row in map(json.loads, (run / "rows.jsonl").read_text().splitlines())
+    }
     assert {row["status"] for row in final.values()} == {"ok"}
-    assert {row["attempt"] for row in final.values() if row["case"] in {row["case"] for row in stopped}} == {2}
+    assert {
+        row["attempt"] for row in final.values() if row["case"] in {row["case"] for row in stopped}
+    } == {2}
 
 
 def test_a_second_signal_ends_at_once(tmp_path):
@@ -257,8 +310,9 @@ def axes_that_hang() -> list[str]:
 
 def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench):
     wrapper = (
-        "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000)); "
-        "sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench', run_name='__main__')"
+        "import resource, sys, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (7000, 7000));"
+        " sys.argv = ['attnbench', *sys.argv[1:]]; runpy.run_module('attnbench',"
+        " run_name='__main__')"
     )
     command = [
         command_line()[0],
@@ -270,12 +324,18 @@ def test_full_disk_stops_the_run_and_saves_the_row_on_stderr(tmp_path, attnbench
         "--out",
         str(tmp_path / "r"),
     ]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, env=environment(), capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == 1
     assert "rows.jsonl: File too large" in done.stderr
     (run,) = (tmp_path / "r").glob("2*")
     saved = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
-    dumped = [json.loads(line)["case"] for line in done.stderr.splitlines() if line.startswith('{"schema"')]
+    dumped = [
+        json.loads(line)["case"]
+        for line in done.stderr.splitlines()
+        if line.startswith('{"schema"')
+    ]
     assert saved
     assert len(dumped) == 1
     assert dumped[0] not in saved
@@ -289,8 +349,14 @@ def test_retry_failed_measures_crashes_again_and_nothing_else(attnbench):
     second = attnbench("run", "--resume", run, "--retry-failed")
     assert second.returncode == 1
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
-    assert Counter((row["backend"], row["attempt"]) for row in rows) == {("crashes", 1): 1, ("sdpa", 1): 1, ("crashes", 2): 1}
-    assert all((run / "logs" / name).read_bytes() == content for name, content in logs.items()), "a resumed run keeps earlier logs"
+    assert Counter((row["backend"], row["attempt"]) for row in rows) == {
+        ("crashes", 1): 1,
+        ("sdpa", 1): 1,
+        ("crashes", 2): 1,
+    }
+    assert all((run / "logs" / name).read_bytes() == content for name, content in logs.items()), (
+        "a resumed run keeps earlier logs"
+    )
 
 
 def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
@@ -308,7 +374,14 @@ def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp
     with alone_on("cpu", wait=True, check=lambda: None):
         refused = attnbench("run", *axes("sdpa"), *QUICK)
         command = command_line("run", *axes("sdpa"), *QUICK, "--wait")
-        waiting = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        waiting = subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         deadline = time.monotonic() + 60
         while not worker_pids(waiting.pid) and time.monotonic() < deadline:
             time.sleep(0.01)
@@ -324,7 +397,14 @@ def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp
 
 def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
     command = command_line("run", *axes("sdpa"), *QUICK)
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     deadline = time.monotonic() + 60
     while not worker_pids(process.pid) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -339,7 +419,9 @@ def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
 
 def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
     for_minutes = axes("fused,sdpa", seq_len=",".join(str(n) for n in range(32, 4096, 32)))
-    process, run = start_and_wait_for_rows(tmp_path, [*for_minutes, *LONG[len(for_minutes) :]], rows=1)
+    process, run = start_and_wait_for_rows(
+        tmp_path, [*for_minutes, *LONG[len(for_minutes) :]], rows=1
+    )
     try:
         done = attnbench("run", "--resume", run)
     finally:
@@ -351,7 +433,16 @@ def test_resume_of_a_run_that_is_being_written_is_refused(tmp_path, attnbench):
 
 def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
     flags = axes("sdpa", seq_len="4k", d_model=512, heads=8, passes="forward+backward")
-    done = attnbench("run", *flags, "--device", "cpu", "--set", "measure=[memory]", "--set", "limits.memory_gib=0.09")
+    done = attnbench(
+        "run",
+        *flags,
+        "--device",
+        "cpu",
+        "--set",
+        "measure=[memory]",
+        "--set",
+        "limits.memory_gib=0.09",
+    )
     row = rows_of(done)["sdpa"]
     assert row["status"] == "ok", row["reason"]
     needed = row["input_bytes"] + row["peak_bytes"]
@@ -361,7 +452,12 @@ def test_what_the_gate_holds_does_not_count_against_the_case(attnbench):
 
 def test_a_case_alone_in_its_group_is_tried_again_in_a_fresh_process(attnbench):
     flags = axes("fits_alone", seq_len="64,128", heads="2")
-    done = attnbench("run", "--backends", "naive,fits_alone", *flags[2:], *QUICK, "--skip", "naive-b1-n128")
-    rows = [json.loads(line) for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()]
+    done = attnbench(
+        "run", "--backends", "naive,fits_alone", *flags[2:], *QUICK, "--skip", "naive-b1-n128"
+    )
+    rows = [
+        json.loads(line)
+        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
+    ]
     assert len(rows) == 3
     assert {row["status"] for row in rows} == {"ok"}

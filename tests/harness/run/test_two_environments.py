@@ -1,4 +1,6 @@
-"""Two environments of one machine measured in turns, as a user meets it: real venvs, which share our packages and have one of their own."""
+"""Two environments of one machine measured in turns, as a user meets it: real venvs, which share
+our packages and have one of their own.
+"""
 
 import json
 import os
@@ -14,20 +16,27 @@ from pathlib import Path
 import pytest
 
 import attnbench as package
-from attnbench.reports.analysis.environments import compared
-from attnbench.reports.analysis.problems import records
-from attnbench.reports.load import frame, read_run, told
+from attnbench.reports.comparison.environments import compared
+from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.row_groups import records
 from tests.conftest import ROOT, environment
 
 pytestmark = pytest.mark.long
 
-QUICK = ("--set", "plan={processes: 1, min_blocks: 4, max_blocks: 4, budget_s: 1}", "--device", "cpu")
+QUICK = (
+    "--set",
+    "plan={processes: 1, min_blocks: 4, max_blocks: 4, budget_s: 1}",
+    "--device",
+    "cpu",
+)
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2")
 SOON_S, LATE_S = 0.004, 0.04
 
 
 def made(folder: Path, pace_s: float | str | None = SOON_S, *paths: Path) -> Path:
-    """The interpreter of a fresh venv that sees the packages of this one. `pace_s`: what its own package says; "" leaves it out."""
+    """The interpreter of a fresh venv that sees the packages of this one. `pace_s`: what its own
+    package says; "" leaves it out.
+    """
     venv.create(folder, with_pip=False)
     site = Path(sysconfig.get_path("purelib", vars={"base": str(folder), "platbase": str(folder)}))
     ours = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
@@ -39,7 +48,9 @@ def made(folder: Path, pace_s: float | str | None = SOON_S, *paths: Path) -> Pat
 
 @pytest.fixture(scope="module")
 def venvs(tmp_path_factory):
-    """Interpreters by name: two that differ in the pace of a backend, one in which it crashes, and one that lacks its package."""
+    """Interpreters by name: two that differ in the pace of a backend, one in which it crashes, and
+    one that lacks its package.
+    """
     folder = tmp_path_factory.mktemp("venvs")
     paces = {"soon": SOON_S, "late": LATE_S, "crash": None, "bare": ""}
     return {name: made(folder / name, pace_s) for name, pace_s in paces.items()}
@@ -47,7 +58,9 @@ def venvs(tmp_path_factory):
 
 def pythons(venvs, **names):
     """Flags, by the name in the run: the name of the venv."""
-    return [word for name, which in names.items() for word in ("--python", f"{name}={venvs[which]}")]
+    return [
+        word for name, which in names.items() for word in ("--python", f"{name}={venvs[which]}")
+    ]
 
 
 def folder_of(done: subprocess.CompletedProcess[str], tmp_path: Path) -> Path:
@@ -66,12 +79,36 @@ def rows_of(run: Path) -> dict[str, dict]:
 
 @pytest.fixture(scope="module")
 def slowed(venvs, tmp_path_factory):
-    """A finished run: one backend at two paces, another one at the same, and what the terminal said of it."""
+    """A finished run: one backend at two paces, another one at the same, and what the terminal said
+    of it.
+    """
     folder = tmp_path_factory.mktemp("slowed")
-    several = ("--set", "plan={processes: 3, min_blocks: 2, max_blocks: 2, budget_s: 1}", "--device", "cpu")
-    command = [str(venvs["soon"]), "-m", "attnbench", "run", "--backends", "keeps_pace,sdpa", *GRID, *several]
+    several = (
+        "--set",
+        "plan={processes: 3, min_blocks: 2, max_blocks: 2, budget_s: 1}",
+        "--device",
+        "cpu",
+    )
+    command = [
+        str(venvs["soon"]),
+        "-m",
+        "attnbench",
+        "run",
+        "--backends",
+        "keeps_pace,sdpa",
+        *GRID,
+        *several,
+    ]
     command += pythons(venvs, old="soon", new="late")
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return folder_of(done, folder), done.stderr
 
@@ -82,12 +119,16 @@ def between(run: Path):
     return found
 
 
-# ---- what is measured -----------------------------------------------------------------------------------------------------------
+# ---- what is measured ----------------------------------------------------------------------------
 
 
 def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
     found = between(slowed[0])
-    (slow,) = [one for one in found.findings if one.metric == "latency" and one.shown.backend == "keeps_pace"]
+    (slow,) = [
+        one
+        for one in found.findings
+        if one.metric == "latency" and one.shown.backend == "keeps_pace"
+    ]
     assert (found.base, found.new, slow.paired) == ("old", "new", True)
     assert slow.verdict == "slower"
     assert 1 < slow.low < slow.ratio < slow.high
@@ -97,26 +138,41 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
 def test_every_case_is_measured_once_per_environment_and_all_share_a_session(slowed):
     rows = rows_of(slowed[0])
     assert sorted(rows) == sorted(
-        f"{backend}-b1-n64-d32-h2-fp32-forward-core-{name}" for backend in ("keeps_pace", "sdpa") for name in ("old", "new")
+        f"{backend}-b1-n64-d32-h2-fp32-forward-core-{name}"
+        for backend in ("keeps_pace", "sdpa")
+        for name in ("old", "new")
     )
-    assert {(row["python"], row["status"]) for row in rows.values()} == {("old", "ok"), ("new", "ok")}
+    assert {(row["python"], row["status"]) for row in rows.values()} == {
+        ("old", "ok"),
+        ("new", "ok"),
+    }
     assert len({row["session"] for row in rows.values()}) == 1
     assert {tuple(map(len, row["block_ms"])) for row in rows.values()} == {(2, 2, 2)}
-    assert {log.name.rpartition("-")[0] for log in (slowed[0] / "logs").iterdir()} <= {"worker-old", "worker-new"}
+    assert {log.name.rpartition("-")[0] for log in (slowed[0] / "logs").iterdir()} <= {
+        "worker-old",
+        "worker-new",
+    }
     assert all(row["pair_half_width_ratio"] is not None for row in rows.values())
 
 
 def test_run_json_has_each_environment_as_its_own_worker_tells_it(slowed, venvs):
     meta = json.loads((slowed[0] / "run.json").read_text())
-    assert [(one["name"], one["path"]) for one in meta["environments"]] == [("old", str(venvs["soon"])), ("new", str(venvs["late"]))]
+    assert [(one["name"], one["path"]) for one in meta["environments"]] == [
+        ("old", str(venvs["soon"])),
+        ("new", str(venvs["late"])),
+    ]
     for one in meta["environments"]:
-        assert {"torch", "triton", "cudnn", "python", "attnbench", "threads"} <= set(one["environment"])
+        assert {"torch", "triton", "cudnn", "python", "attnbench", "threads"} <= set(
+            one["environment"]
+        )
     assert meta["environment"] == meta["environments"][0]["environment"]
 
 
 def test_a_worker_runs_in_its_own_interpreter(attnbench, venvs, tmp_path):
     """The backend's package is in one of the two only, and the other cannot borrow it."""
-    done = attnbench("run", "--backends", "keeps_pace", *GRID, *QUICK, *pythons(venvs, has="soon", lacks="bare"))
+    done = attnbench(
+        "run", "--backends", "keeps_pace", *GRID, *QUICK, *pythons(venvs, has="soon", lacks="bare")
+    )
     rows = {row["python"]: row for row in rows_of(folder_of(done, tmp_path)).values()}
     assert rows["has"]["status"] == "ok"
     assert rows["lacks"]["status"] == "unavailable"
@@ -125,7 +181,14 @@ def test_a_worker_runs_in_its_own_interpreter(attnbench, venvs, tmp_path):
 
 
 def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, venvs, tmp_path):
-    done = attnbench("run", "--backends", "keeps_pace,sdpa", *GRID, *QUICK, *pythons(venvs, old="soon", new="crash"))
+    done = attnbench(
+        "run",
+        "--backends",
+        "keeps_pace,sdpa",
+        *GRID,
+        *QUICK,
+        *pythons(venvs, old="soon", new="crash"),
+    )
     run = folder_of(done, tmp_path)
     rows = rows_of(run)
     assert {name.partition("-")[0] + name[-4:]: row["status"] for name, row in rows.items()} == {
@@ -141,15 +204,33 @@ def test_a_crash_in_one_environment_is_one_row_and_the_other_goes_on(attnbench, 
     assert "Broken: keeps_pace" in gated.stdout
 
 
-# ---- ends before the end --------------------------------------------------------------------------------------------------------
+# ---- ends before the end -------------------------------------------------------------------------
 
 
 def test_an_interrupted_run_is_finished_by_resume_with_each_case_once(venvs, tmp_path, attnbench):
     flags = [*pythons(venvs, old="soon", new="late"), "--set", "grid.seq_len=[32,64,96,128]"]
-    command = [str(venvs["soon"]), "-m", "attnbench", "run", "--backends", "keeps_pace", *GRID, *QUICK, *flags]
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [
+        str(venvs["soon"]),
+        "-m",
+        "attnbench",
+        "run",
+        "--backends",
+        "keeps_pace",
+        *GRID,
+        *QUICK,
+        *flags,
+    ]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 120
-    while not (found := [file for file in tmp_path.glob("results/2*/rows.jsonl") if file.stat().st_size]):
+    while not (
+        found := [file for file in tmp_path.glob("results/2*/rows.jsonl") if file.stat().st_size]
+    ):
         assert time.monotonic() < deadline
         assert process.poll() is None
         time.sleep(0.02)
@@ -181,28 +262,44 @@ def test_resume_wants_the_same_environments(slowed, tmp_path, attnbench, what):
     done = attnbench("run", "--resume", run)
     assert done.returncode == 4
     assert done.stderr.count("\n") == 1
-    assert ("which is gone" if what == "gone" else "measured with triton of new '1.0'") in done.stderr
+    assert (
+        "which is gone" if what == "gone" else "measured with triton of new '1.0'"
+    ) in done.stderr
     if what == "version":
         assert attnbench("run", "--resume", run, "--force").returncode == 0
 
 
-# ---- refusals -------------------------------------------------------------------------------------------------------------------
+# ---- refusals ------------------------------------------------------------------------------------
 
 
 def refused(done: subprocess.CompletedProcess[str], tmp_path: Path, exit_code: int) -> str:
-    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (exit_code, 1, ""), done.stderr
+    assert (done.returncode, done.stderr.count("\n"), done.stdout) == (
+        exit_code,
+        1,
+        "",
+    ), done.stderr
     assert not (tmp_path / "results").exists()
     return done.stderr
 
 
 def test_what_is_no_interpreter_is_bad_input_in_a_line(attnbench, venvs, tmp_path):
-    done = attnbench("run", "--backends", "sdpa", *GRID, *pythons(venvs, old="soon"), "--python", "new=/nowhere/python")
+    done = attnbench(
+        "run",
+        "--backends",
+        "sdpa",
+        *GRID,
+        *pythons(venvs, old="soon"),
+        "--python",
+        "new=/nowhere/python",
+    )
     assert refused(done, tmp_path, 2).startswith("--python new=/nowhere/python: no such file")
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """Venvs with attnbench installed: as it is, as another version, with other code; and one without. None gets it by PYTHONPATH."""
+    """Venvs with attnbench installed: as it is, as another version, with other code; and one
+    without. None gets it by PYTHONPATH.
+    """
     folder = tmp_path_factory.mktemp("installed")
 
     def copy(name: str, file: str, before: str, after: str) -> Path:
@@ -227,8 +324,20 @@ def installed(tmp_path_factory):
 def run_installed(installed, tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
     """By the venv that has attnbench as it is, without any PYTHONPATH."""
     known = {name: value for name, value in environment().items() if name != "PYTHONPATH"}
-    command = [str(installed["same"]), "-m", "attnbench", "run", "--backends", "keeps_pace", *GRID, *QUICK, *args]
-    return subprocess.run(command, cwd=tmp_path, env=known, capture_output=True, text=True, timeout=240, check=False)
+    command = [
+        str(installed["same"]),
+        "-m",
+        "attnbench",
+        "run",
+        "--backends",
+        "keeps_pace",
+        *GRID,
+        *QUICK,
+        *args,
+    ]
+    return subprocess.run(
+        command, cwd=tmp_path, env=known, capture_output=True, text=True, timeout=240, check=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -240,7 +349,9 @@ def run_installed(installed, tmp_path: Path, *args: str) -> subprocess.Completed
         ("code", f"has an attnbench {package.__version__} of other code"),
     ],
 )
-def test_an_attnbench_that_is_not_this_one_is_refused_with_the_command_that_installs_it(installed, tmp_path, which, said):
+def test_an_attnbench_that_is_not_this_one_is_refused_with_the_command_that_installs_it(
+    installed, tmp_path, which, said
+):
     done = run_installed(installed, tmp_path, *pythons(installed, old="same", new=which))
     line = refused(done, tmp_path, 4)
     assert line.startswith(f"--python new={installed[which]}: ")
@@ -248,18 +359,27 @@ def test_an_attnbench_that_is_not_this_one_is_refused_with_the_command_that_inst
     assert f"{installed[which]} -m pip install " in line
 
 
-def test_an_interpreter_whose_torch_is_broken_is_refused_with_the_last_words_of_its_worker(installed, tmp_path, tmp_path_factory):
+def test_an_interpreter_whose_torch_is_broken_is_refused_with_the_last_words_of_its_worker(
+    installed, tmp_path, tmp_path_factory
+):
     broken = tmp_path_factory.mktemp("broken")
     (broken / "torch.py").write_text("raise ImportError('libcudnn.so.9: no such file')\n")
     python = made(tmp_path_factory.mktemp("venv") / "broken", SOON_S, ROOT / ".package")
     (path_file,) = python.parent.parent.glob("lib/python*/site-packages/ours.pth")
     path_file.write_text(f"{broken}\n{path_file.read_text()}")
-    done = run_installed(installed, tmp_path, *pythons({**installed, "broken": python}, old="same", new="broken"))
+    done = run_installed(
+        installed, tmp_path, *pythons({**installed, "broken": python}, old="same", new="broken")
+    )
     line = refused(done, tmp_path, 4)
-    assert f"--python new={python}: no worker could be started: ImportError: libcudnn.so.9: no such file" in line
+    assert (
+        f"--python new={python}: no worker could be started: ImportError: libcudnn.so.9: no such"
+        " file" in line
+    )
 
 
-def test_the_same_interpreter_twice_with_an_attnbench_of_its_own_differs_in_nothing_but_the_name(installed, attnbench, tmp_path):
+def test_the_same_interpreter_twice_with_an_attnbench_of_its_own_differs_in_nothing_but_the_name(
+    installed, attnbench, tmp_path
+):
     done = run_installed(installed, tmp_path, *pythons(installed, one="same", other="same"))
     assert done.returncode == 0, done.stderr
     run = folder_of(done, tmp_path)
@@ -277,14 +397,29 @@ def test_resume_takes_no_interpreters(attnbench, venvs, tmp_path):
 
 
 def test_a_dry_run_shows_every_case_once_per_environment(attnbench, venvs, tmp_path):
-    done = attnbench("run", "--backends", "fused,sdpa", *GRID, *pythons(venvs, old="soon", new="late"), "--dry-run")
+    done = attnbench(
+        "run",
+        "--backends",
+        "fused,sdpa",
+        *GRID,
+        *pythons(venvs, old="soon", new="late"),
+        "--dry-run",
+    )
     assert done.returncode == 0, done.stderr
-    assert "4 cases on cpu in 2 environments, as this interpreter foresees them" in done.stdout.replace("cuda", "cpu")
-    assert {line.split()[0][-3:] for line in done.stdout.splitlines() if "-b1-" in line} == {"old", "new"}
+    assert (
+        "4 cases on cpu in 2 environments, as this interpreter foresees them"
+        in done.stdout.replace("cuda", "cpu")
+    )
+    assert {line.split()[0][-3:] for line in done.stdout.splitlines() if "-b1-" in line} == {
+        "old",
+        "new",
+    }
     assert os.listdir(tmp_path) == []  # noqa: PTH208 - names are enough
 
 
 def test_more_cases_than_the_limit_are_refused(attnbench, venvs, tmp_path):
     flags = pythons(venvs, old="soon", new="late")
-    done = attnbench("run", "--backends", "fused,sdpa", *GRID, *QUICK, "--set", "limits.max_cases=3", *flags)
+    done = attnbench(
+        "run", "--backends", "fused,sdpa", *GRID, *QUICK, "--set", "limits.max_cases=3", *flags
+    )
     assert "4 cases in 2 environments; wanted at most 3" in refused(done, tmp_path, 2)

@@ -10,13 +10,21 @@ from attnbench.harness.scenario import from_axes, load
 from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
 
-GOOD = {"name": "mine", "question": "What?", "backends": "[naive, fused]", "grid": "{seq_len: 512, d_model: 512, heads: 8}"}
+GOOD = {
+    "name": "mine",
+    "question": "What?",
+    "backends": "[naive, fused]",
+    "grid": "{seq_len: 512, d_model: 512, heads: 8}",
+}
 THERE_ARE = f"there are: {', '.join(names())}"
 STUDIES = f"there are: {', '.join(study_names())}"
 MEASURES = "latency, memory, utilization, energy, graphs or kernels"
 WANTED_NAME = "wanted a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall"
 WANTED_SIZE = "wanted a whole number from 1 on, such as 512 or 1k"
-AXES = "batch, seq_len, kv_seq_len, d_model, heads, kv_heads, d_k, d_v, dtype, causal, causal_align, mask, window, passes, scope, cpu, cuda"
+AXES = (
+    "batch, seq_len, kv_seq_len, d_model, heads, kv_heads, d_k, d_v, dtype, causal, causal_align,"
+    " mask, window, passes, scope, cpu, cuda"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +33,9 @@ def in_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def text_with(**fields: str | None) -> str:
-    return "".join(f"{field}: {value}\n" for field, value in {**GOOD, **fields}.items() if value is not None)
+    return "".join(
+        f"{field}: {value}\n" for field, value in {**GOOD, **fields}.items() if value is not None
+    )
 
 
 def refusal(text: str, *changes: str) -> str:
@@ -37,30 +47,54 @@ def refusal(text: str, *changes: str) -> str:
 
 @pytest.mark.parametrize("text", ["", "# only words\n", "---\n"])
 def test_an_empty_scenario_is_called_so(text: str) -> None:
-    assert refusal(text) == "f.yaml: scenario is empty; wanted name, question, backends and grid; see scenarios/README.md"
+    assert (
+        refusal(text) == "f.yaml: scenario is empty; wanted name, question, backends and grid; see"
+        " scenarios/README.md"
+    )
 
 
 def test_a_list_is_no_scenario() -> None:
-    assert refusal("[1]") == "f.yaml:1:1: found a list of 1; wanted a mapping of fields, such as `name: my_scenario`"
+    assert (
+        refusal("[1]")
+        == "f.yaml:1:1: found a list of 1; wanted a mapping of fields, such as `name: my_scenario`"
+    )
 
 
 FIELDS = {
-    "misspelt": ({"dtpe": "fp32"}, "f.yaml:5:1: dtpe: not a field of a scenario; did you mean dtype?"),
+    "misspelt": (
+        {"dtpe": "fp32"},
+        "f.yaml:5:1: dtpe: not a field of a scenario; did you mean dtype?",
+    ),
     "misspelt axis": (
         {"grid": "{seq_len: 512, head: 8}"},
         "f.yaml:4:22: grid.head: not a field of a scenario; did you mean grid.heads?",
     ),
-    "unknown axis": ({"grid": "{seq_len: 512, zzz: 8}"}, f"f.yaml:4:22: grid.zzz: not a field of a scenario; there are: {AXES}"),
+    "unknown axis": (
+        {"grid": "{seq_len: 512, zzz: 8}"},
+        f"f.yaml:4:22: grid.zzz: not a field of a scenario; there are: {AXES}",
+    ),
     "misspelt limit": (
         {"limits": "{memory: 1}"},
         "f.yaml:5:10: limits.memory: not a field of a scenario; did you mean limits.memory_gib?",
     ),
     "misspelt in a case": (
         {"cases": "[{seq_length: 1k}]"},
-        "f.yaml:5:10: cases[0].seq_length: not a field of a scenario; did you mean cases[0].seq_len?",
+        (
+            "f.yaml:5:10: cases[0].seq_length: not a field of a scenario; did you mean"
+            " cases[0].seq_len?"
+        ),
     ),
-    "escape in a key": ({'"\\e[31mgrid"': "1"}, "f.yaml:5:1: '\\x1b[31mgrid': not a field of a scenario; did you mean grid?"),
-    "missing": ({"question": None}, "f.yaml:1:1: question: missing; wanted: What the report answers, in plain words. Add question"),
+    "escape in a key": (
+        {'"\\e[31mgrid"': "1"},
+        "f.yaml:5:1: '\\x1b[31mgrid': not a field of a scenario; did you mean grid?",
+    ),
+    "missing": (
+        {"question": None},
+        (
+            "f.yaml:1:1: question: missing; wanted: What the report answers, in plain words. Add"
+            " question"
+        ),
+    ),
     "missing axis": (
         {"grid": "{seq_len: 512, heads: 8}"},
         "f.yaml:4:7: grid.d_model: missing; wanted seq_len, d_model and heads; add d_model",
@@ -76,42 +110,95 @@ FIELDS = {
     "no mapping": ({"grid": "3"}, "f.yaml:4:7: grid: found 3; wanted a mapping of fields"),
     "nothing": ({"grid": ""}, "f.yaml:4:1: grid: found nothing; wanted a mapping of fields"),
     "no list": ({"cases": "{heads: 3}"}, "f.yaml:5:8: cases: found a mapping of 1; wanted a list"),
-    "backend": ({"backends": "[naive, fussed]"}, f"f.yaml:3:19: backends[1]: no backend 'fussed'; did you mean fused? {THERE_ARE}"),
-    "import path": ({"backends": "os.system"}, f"f.yaml:3:11: backends: no backend 'os.system'; {THERE_ARE}"),
-    "no backends": ({"backends": "[]"}, "f.yaml:3:11: backends: found an empty list; wanted at least one value"),
-    "backend twice": ({"backends": "[naive, naive]"}, "f.yaml:3:19: backends[1]: naive is given twice; remove one"),
-    "baseline": ({"baseline": "sdpa"}, "f.yaml:5:11: baseline: found 'sdpa'; wanted one of backends: naive, fused"),
-    "dtype": ({"dtype": "fp23"}, "f.yaml:5:8: dtype: found 'fp23'; did you mean fp32? wanted fp32, bf16 or fp16"),
-    "metric": ({"measure": "[latence]"}, f"f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted {MEASURES}"),
-    "study": ({"studies": "score_scales"}, f"f.yaml:5:10: studies: no study 'score_scales'; did you mean score_scale? {STUDIES}"),
+    "backend": (
+        {"backends": "[naive, fussed]"},
+        f"f.yaml:3:19: backends[1]: no backend 'fussed'; did you mean fused? {THERE_ARE}",
+    ),
+    "import path": (
+        {"backends": "os.system"},
+        f"f.yaml:3:11: backends: no backend 'os.system'; {THERE_ARE}",
+    ),
+    "no backends": (
+        {"backends": "[]"},
+        "f.yaml:3:11: backends: found an empty list; wanted at least one value",
+    ),
+    "backend twice": (
+        {"backends": "[naive, naive]"},
+        "f.yaml:3:19: backends[1]: naive is given twice; remove one",
+    ),
+    "baseline": (
+        {"baseline": "sdpa"},
+        "f.yaml:5:11: baseline: found 'sdpa'; wanted one of backends: naive, fused",
+    ),
+    "dtype": (
+        {"dtype": "fp23"},
+        "f.yaml:5:8: dtype: found 'fp23'; did you mean fp32? wanted fp32, bf16 or fp16",
+    ),
+    "metric": (
+        {"measure": "[latence]"},
+        f"f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted {MEASURES}",
+    ),
+    "study": (
+        {"studies": "score_scales"},
+        f"f.yaml:5:10: studies: no study 'score_scales'; did you mean score_scale? {STUDIES}",
+    ),
     "graphs of nothing": (
         {"measure": "[latency, graphs]"},
-        "f.yaml:5:10: measure: graphs says how utilization and energy are measured, and neither is; add one of them",
+        (
+            "f.yaml:5:10: measure: graphs says how utilization and energy are measured, and neither"
+            " is; add one of them"
+        ),
     ),
     "watched value": (
         {"watch": "{N: [512, 65]}"},
-        "f.yaml:5:18: watch.seq_len[1]: no problem has seq_len 65; wanted one of 512; change or remove it",
+        (
+            "f.yaml:5:18: watch.seq_len[1]: no problem has seq_len 65; wanted one of 512; change or"
+            " remove it"
+        ),
     ),
     "watched axis": (
         {"watch": "{kv_heads: 2}"},
-        "f.yaml:5:19: watch.kv_heads: no problem has kv_heads 2; the scenario leaves kv_heads at its usual value; change or remove it",
+        (
+            "f.yaml:5:19: watch.kv_heads: no problem has kv_heads 2; the scenario leaves kv_heads"
+            " at its usual value; change or remove it"
+        ),
     ),
     "device": ({"device": "gpu"}, "f.yaml:5:9: device: found 'gpu'; wanted auto, cpu or cuda"),
     "yes": ({"causal": "yes"}, "f.yaml:5:9: causal: found 'yes'; wanted true or false"),
-    "plan": ({"plan": "quik"}, "f.yaml:5:7: plan: found 'quik'; did you mean quick? wanted quick, standard or rigorous"),
+    "plan": (
+        {"plan": "quik"},
+        "f.yaml:5:7: plan: found 'quik'; did you mean quick? wanted quick, standard or rigorous",
+    ),
     "plan of blocks": (
         {"plan": "{like: quick, max_blocks: 3}"},
-        "f.yaml:5:7: plan: min_blocks (6) is larger than max_blocks (3); wanted it the other way; set both",
+        (
+            "f.yaml:5:7: plan: min_blocks (6) is larger than max_blocks (3); wanted it the other"
+            " way; set both"
+        ),
     ),
     "several": (
         {"plan": "{processes: 1.5, budget_s: 0}"},
-        "f.yaml:5:19: plan.processes: found 1.5; wanted a whole number\n"
-        "f.yaml:5:34: plan.budget_s: found 0; wanted a number greater than 0",
+        (
+            "f.yaml:5:19: plan.processes: found 1.5; wanted a whole number\n"
+            "f.yaml:5:34: plan.budget_s: found 0; wanted a number greater than 0"
+        ),
     ),
-    "limit": ({"limits": "{timeout_s: '3'}"}, "f.yaml:5:21: limits.timeout_s: found '3'; wanted a number"),
-    "question without words": ({"question": '"  "'}, "f.yaml:2:11: question: found '  '; wanted a question in plain words"),
-    "escape in text": ({"description": '"\\e[31m"'}, "f.yaml:5:14: description: found '\\x1b[31m'; wanted plain text without U+001B"),
-    "turned text": ({"question": '"a\\u202eb"'}, "f.yaml:2:11: question: found 'a\\u202eb'; wanted plain text without U+202E"),
+    "limit": (
+        {"limits": "{timeout_s: '3'}"},
+        "f.yaml:5:21: limits.timeout_s: found '3'; wanted a number",
+    ),
+    "question without words": (
+        {"question": '"  "'},
+        "f.yaml:2:11: question: found '  '; wanted a question in plain words",
+    ),
+    "escape in text": (
+        {"description": '"\\e[31m"'},
+        "f.yaml:5:14: description: found '\\x1b[31m'; wanted plain text without U+001B",
+    ),
+    "turned text": (
+        {"question": '"a\\u202eb"'},
+        "f.yaml:2:11: question: found 'a\\u202eb'; wanted plain text without U+202E",
+    ),
 }
 
 
@@ -126,7 +213,10 @@ def test_a_size_is_a_whole_number_from_one_on(value: str) -> None:
     shown = {"": "nothing", "{}": "a mapping of 0", "2kk": "'2kk'"}.get(value, value)
     column = 3 if value == "" else 10
     message = f"f.yaml:7:{column}: grid.batch: found {shown}; {WANTED_SIZE}"
-    assert refusal(text_with(grid=f"\n  d_model: 512\n  heads: [8]\n  batch: {value}\n  seq_len: 512")) == message
+    assert (
+        refusal(text_with(grid=f"\n  d_model: 512\n  heads: [8]\n  batch: {value}\n  seq_len: 512"))
+        == message
+    )
 
 
 def test_a_size_in_quotes_is_text() -> None:
@@ -136,19 +226,29 @@ def test_a_size_in_quotes_is_text() -> None:
 
 def test_a_huge_size_is_refused_and_a_large_one_is_not_allocated() -> None:
     text = text_with(grid="{seq_len: 2000000m, d_model: 512, heads: 8}")
-    assert refusal(text) == "f.yaml:4:17: grid.seq_len: found '2000000m'; wanted at most 1099511627776"
-    Path("f.yaml").write_text(text_with(grid="{seq_len: 1000m, d_model: 512, heads: 8}"), encoding="utf-8")
+    assert (
+        refusal(text) == "f.yaml:4:17: grid.seq_len: found '2000000m'; wanted at most 1099511627776"
+    )
+    Path("f.yaml").write_text(
+        text_with(grid="{seq_len: 1000m, d_model: 512, heads: 8}"), encoding="utf-8"
+    )
     assert load("f.yaml").problem_groups("cpu")[0][0][0].seq_len == 1000 << 20
 
 
 SHAPES = {
     "heads": (
         {"grid": "{seq_len: [1, 2], d_model: 512, heads: [8, 3]}"},
-        "f.yaml:4:50: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other sizes, or give d_k and d_v",
+        (
+            "f.yaml:4:50: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other"
+            " sizes, or give d_k and d_v"
+        ),
     ),
     "short name": (
         {"grid": "{N: 1, d_model: 512, h: 3}"},
-        "f.yaml:4:31: grid.heads: d_model (512) is not a multiple of heads (3); choose other sizes, or give d_k and d_v",
+        (
+            "f.yaml:4:31: grid.heads: d_model (512) is not a multiple of heads (3); choose other"
+            " sizes, or give d_k and d_v"
+        ),
     ),
     "kv_heads": (
         {"grid": "{seq_len: 1, d_model: 512, heads: 8, cuda: {kv_heads: 3}}"},
@@ -156,15 +256,24 @@ SHAPES = {
     ),
     "alignment": (
         {"causal_align": "top_left"},
-        "f.yaml:5:15: causal_align: causal_align without causal; set causal: true, or leave causal_align out",
+        (
+            "f.yaml:5:15: causal_align: causal_align without causal; set causal: true, or leave"
+            " causal_align out"
+        ),
     ),
     "case": (
         {"cases": "[{heads: 4}, {heads: 7}]"},
-        "f.yaml:5:29: cases[1].heads: d_model (512) is not a multiple of heads (7); choose other sizes, or give d_k and d_v",
+        (
+            "f.yaml:5:29: cases[1].heads: d_model (512) is not a multiple of heads (7); choose"
+            " other sizes, or give d_k and d_v"
+        ),
     ),
     "case on a list": (
         {"grid": "{seq_len: [1, 2], d_model: 512, heads: 8}", "cases": "[{heads: 4}]"},
-        "f.yaml:5:9: cases[0]: seq_len is not given, and the grid has 2 values of it; wanted one; give seq_len in the case",
+        (
+            "f.yaml:5:9: cases[0]: seq_len is not given, and the grid has 2 values of it; wanted"
+            " one; give seq_len in the case"
+        ),
     ),
 }
 
@@ -175,7 +284,22 @@ def test_sizes_that_do_not_fit_together_are_named_where_one_of_them_stands(case:
     assert refusal(text_with(**fields)) == message
 
 
-BAD_NAMES = ["../../x", "/abs", "a/b", "CON", "con", "a" * 300, "-a", "a.", "😀", "<img>", '"=cmd()"', '"a\\u202eb"', '"\\e[0m"', '""']
+BAD_NAMES = [
+    "../../x",
+    "/abs",
+    "a/b",
+    "CON",
+    "con",
+    "a" * 300,
+    "-a",
+    "a.",
+    "😀",
+    "<img>",
+    '"=cmd()"',
+    '"a\\u202eb"',
+    '"\\e[0m"',
+    '""',
+]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
@@ -195,12 +319,15 @@ def test_free_text_is_kept_as_it_is_for_others_to_show_inert(words: str) -> None
 
 def test_a_billion_combinations_are_counted_without_expanding_them() -> None:
     thousand = f"[{', '.join(str(size) for size in range(1, 1001))}]"
-    text = text_with(grid=f"{{batch: {thousand}, seq_len: {thousand}, d_model: 512, heads: {thousand}}}", backends="naive")
+    text = text_with(
+        grid=f"{{batch: {thousand}, seq_len: {thousand}, d_model: 512, heads: {thousand}}}",
+        backends="naive",
+    )
     start = process_time()
     message = refusal(text)
     assert process_time() - start < 1  # reading the 3000 numbers
-    assert message == (
-        "f.yaml:4:1: grid: 1000000000 cases on cpu; wanted at most 10000; "
+    assert (
+        message == "f.yaml:4:1: grid: 1000000000 cases on cpu; wanted at most 10000; "
         "give fewer values, or raise the limit with --set limits.max_cases=1000000000"
     )
 
@@ -208,24 +335,40 @@ def test_a_billion_combinations_are_counted_without_expanding_them() -> None:
 def test_the_limit_of_cases_can_be_moved() -> None:
     Path("f.yaml").write_text(text_with(), encoding="utf-8")
     assert load("f.yaml", ["limits.max_cases=2"]).count("cpu") == 2
-    assert refusal(text_with(), "limits.max_cases=1").startswith("f.yaml:4:1: grid: 2 cases on cpu; wanted at most 1; ")
+    assert refusal(text_with(), "limits.max_cases=1").startswith(
+        "f.yaml:4:1: grid: 2 cases on cpu; wanted at most 1; "
+    )
 
 
 CHANGES = {
-    "a.b": "--set a.b: not a change; wanted --set field=value, for example --set limits.memory_gib=2",
+    "a.b": (
+        "--set a.b: not a change; wanted --set field=value, for example --set limits.memory_gib=2"
+    ),
     "=3": "--set =3: not a change; wanted --set field=value, for example --set limits.memory_gib=2",
-    "grid.head=4": f"--set grid.head=4: grid.head: not a field of a scenario; did you mean grid.heads? there are: {AXES}",
-    "limits.memory_gib=x": "--set limits.memory_gib=x: limits.memory_gib: found 'x'; wanted a number",
+    "grid.head=4": (
+        "--set grid.head=4: grid.head: not a field of a scenario; did you mean grid.heads? there"
+        f" are: {AXES}"
+    ),
+    "limits.memory_gib=x": (
+        "--set limits.memory_gib=x: limits.memory_gib: found 'x'; wanted a number"
+    ),
     "limits.memory_gib=.inf": "--set limits.memory_gib=.inf: found .inf; finite number required",
     "grid.N=[1,0]": f"--set grid.N=[1,0]: grid.seq_len[1]: found 0; {WANTED_SIZE}",
-    "name.x=3": "--set name.x=3: name has no fields of its own; wanted one value for all of it; use --set name=...",
+    "name.x=3": (
+        "--set name.x=3: name has no fields of its own; wanted one value for all of it; use --set"
+        " name=..."
+    ),
     "grid.cuda.h=3": (
-        "--set grid.cuda.h=3: grid.cuda.heads: d_model (512) is not a multiple of heads (3); choose other sizes, or give d_k and d_v"
+        "--set grid.cuda.h=3: grid.cuda.heads: d_model (512) is not a multiple of heads (3); choose"
+        " other sizes, or give d_k and d_v"
     ),
     "measure=[memory": (
-        "--set measure=[memory: not valid YAML: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)"
+        "--set measure=[memory: not valid YAML: expected ',' or ']', but got '<stream end>' (while"
+        " parsing a flow sequence)"
     ),
-    "backends=nave": f"--set backends=nave: backends: no backend 'nave'; did you mean naive? {THERE_ARE}",
+    "backends=nave": (
+        f"--set backends=nave: backends: no backend 'nave'; did you mean naive? {THERE_ARE}"
+    ),
 }
 
 
@@ -235,33 +378,52 @@ def test_a_wrong_change_is_named_as_it_was_given(change: str) -> None:
 
 
 FLAGS = {
-    "--heads 8,3: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other sizes, or give d_k and d_v": {"heads": "8,3"},
+    "--heads 8,3: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other sizes, or give d_k and d_v": {
+        "heads": "8,3"
+    },
     f"--seq-len 512,x: grid.seq_len[1]: found 'x'; {WANTED_SIZE}": {"seq_len": "512,x"},
     "--baseline x: baseline: found 'x'; wanted one of backends: naive": {"baseline": "x"},
-    "--seq-len [: not valid YAML: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)": {"seq_len": "["},
+    "--seq-len [: not valid YAML: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)": {
+        "seq_len": "["
+    },
 }
 
 
 @pytest.mark.parametrize("message", FLAGS)
 def test_a_wrong_flag_is_named_as_it_was_given(message: str) -> None:
     with pytest.raises(BadInput) as caught:
-        from_axes({"backends": "naive", "seq_len": "512", "d_model": "512", "heads": "8", **FLAGS[message]})
+        from_axes(
+            {
+                "backends": "naive",
+                "seq_len": "512",
+                "d_model": "512",
+                "heads": "8",
+                **FLAGS[message],
+            }
+        )
     assert str(caught.value) == message
 
 
 def test_a_missing_flag_is_named() -> None:
     with pytest.raises(BadInput) as caught:
         from_axes({"backends": "naive", "seq_len": "512", "d_model": "512"})
-    assert str(caught.value) == "--heads: grid.heads: missing; wanted seq_len, d_model and heads; add heads"
+    assert (
+        str(caught.value)
+        == "--heads: grid.heads: missing; wanted seq_len, d_model and heads; add heads"
+    )
 
 
 def test_an_unknown_name_gets_the_closest_and_the_list() -> None:
     with pytest.raises(BadInput) as caught:
         load("quickstrt")
-    assert str(caught.value).startswith("no scenario 'quickstrt'; did you mean quickstart? there are: backends, ")
+    assert str(caught.value).startswith(
+        "no scenario 'quickstrt'; did you mean quickstart? there are: backends, "
+    )
 
 
 def test_many_findings_are_cut_short() -> None:
-    found = refusal(text_with(grid=f"{{seq_len: [{', '.join(['0'] * 500)}], d_model: 512, heads: 8}}")).splitlines()
+    found = refusal(
+        text_with(grid=f"{{seq_len: [{', '.join(['0'] * 500)}], d_model: 512, heads: 8}}")
+    ).splitlines()
     assert len(found) == 21
     assert found[-1] == "and 480 more; mend these first"

@@ -37,44 +37,80 @@ def test_sizes_may_be_written_with_k_and_m(write: Write) -> None:
 
 
 def test_short_axis_names_mean_the_long_ones(write: Write) -> None:
-    text = "contrast: [h]\ngrid: {B: 2, N: 1k, d_model: 512, h: [1, 8], cuda: {N: 8k}}\ncases: [{N: 4k, h: 2}]"
+    text = (
+        "contrast: [h]\ngrid: {B: 2, N: 1k, d_model: 512, h: [1, 8], cuda: {N: 8k}}\ncases: [{N:"
+        " 4k, h: 2}]"
+    )
     scenario = load(write(HEAD + text))
-    assert (scenario.grid.batch, scenario.grid.heads, scenario.contrast) == ((2,), (1, 8), ("heads",))
+    assert (scenario.grid.batch, scenario.grid.heads, scenario.contrast) == (
+        (2,),
+        (1, 8),
+        ("heads",),
+    )
     assert scenario.axes("cuda")["seq_len"] == (8192,)
     assert problems(scenario)[-1] == (Problem(batch=2, seq_len=4096, d_model=512, heads=2),)
 
 
 def test_a_device_kind_overrides_axes_and_the_grid_overrides_the_top(write: Write) -> None:
-    text = "dtype: fp16\ngrid: {seq_len: 1k, d_model: 512, heads: 8, cuda: {seq_len: [4k, 8k], dtype: bf16}}"
+    text = (
+        "dtype: fp16\ngrid: {seq_len: 1k, d_model: 512, heads: 8, cuda: {seq_len: [4k, 8k], dtype:"
+        " bf16}}"
+    )
     scenario = load(write(HEAD + text))
     assert [(p.seq_len, p.dtype) for (p,) in problems(scenario, "cpu")] == [(1024, "fp16")]
-    assert [(p.seq_len, p.dtype) for (p,) in problems(scenario, "cuda")] == [(4096, "bf16"), (8192, "bf16")]
+    assert [(p.seq_len, p.dtype) for (p,) in problems(scenario, "cuda")] == [
+        (4096, "bf16"),
+        (8192, "bf16"),
+    ]
 
 
 def test_a_group_holds_all_values_of_the_contrast_axes(write: Write) -> None:
-    text = "contrast: [heads]\ngrid: {seq_len: [1k, 2k], d_model: 512, heads: [1, 8]}\ncases: [{seq_len: 4k, heads: 2}]"
+    text = (
+        "contrast: [heads]\ngrid: {seq_len: [1k, 2k], d_model: 512, heads: [1, 8]}\ncases:"
+        " [{seq_len: 4k, heads: 2}]"
+    )
     shapes = [[(p.seq_len, p.heads) for p in group] for group in problems(load(write(HEAD + text)))]
     assert shapes == [[(1024, 1), (1024, 8)], [(2048, 1), (2048, 8)], [(4096, 2)]]
 
 
-def test_explicit_cases_take_single_values_from_a_grid_that_has_no_problems_itself(write: Write) -> None:
-    scenario = load(write(HEAD + "grid: {batch: 3, causal: true}\ncases: [{seq_len: 1k, d_model: 768, heads: 12}]"))
-    assert problems(scenario) == [(Problem(batch=3, seq_len=1024, d_model=768, heads=12, causal=True),)]
+def test_explicit_cases_take_single_values_from_a_grid_that_has_no_problems_itself(
+    write: Write,
+) -> None:
+    scenario = load(
+        write(
+            HEAD + "grid: {batch: 3, causal: true}\ncases: [{seq_len: 1k, d_model: 768, heads: 12}]"
+        )
+    )
+    assert problems(scenario) == [
+        (Problem(batch=3, seq_len=1024, d_model=768, heads=12, causal=True),)
+    ]
 
 
 def test_a_case_of_one_device_kind_stays_there(write: Write) -> None:
-    scenario = load(write(HEAD + "cases: [{seq_len: 1k, d_model: 64, heads: 1}, {seq_len: 8k, d_model: 64, heads: 1, device: cuda}]"))
+    scenario = load(
+        write(
+            HEAD
+            + "cases: [{seq_len: 1k, d_model: 64, heads: 1}, {seq_len: 8k, d_model: 64, heads: 1,"
+            " device: cuda}]"
+        )
+    )
     assert (scenario.count("cpu"), scenario.count("cuda")) == (2, 4)
     assert len(problems(scenario, "cpu")) == 1
 
 
 def test_an_alignment_counts_for_causal_problems_only(write: Write) -> None:
-    text = "causal_align: bottom_right\ngrid: {seq_len: 512, kv_seq_len: 1k, d_model: 512, heads: 8, causal: [false, true]}"
+    text = (
+        "causal_align: bottom_right\ngrid: {seq_len: 512, kv_seq_len: 1k, d_model: 512, heads: 8,"
+        " causal: [false, true]}"
+    )
     assert [p.causal_align for (p,) in problems(load(write(HEAD + text)))] == ["", "bottom_right"]
 
 
 def test_repeated_problems_are_planned_once_and_counted(write: Write) -> None:
-    text = "grid: {seq_len: [512, 1k, 512], d_model: 512, heads: 8, kv_seq_len: 512}\ncases: [{seq_len: 1k}]"
+    text = (
+        "grid: {seq_len: [512, 1k, 512], d_model: 512, heads: 8, kv_seq_len: 512}\ncases:"
+        " [{seq_len: 1k}]"
+    )
     kept, duplicates = load(write(HEAD + text)).problem_groups("cpu")
     assert ([p.seq_len for (p,) in kept], duplicates) == ([512, 1024], 2)
 
@@ -95,7 +131,16 @@ def test_the_plan_is_standard_when_not_given(write: Write) -> None:
 
 
 def test_changes_lie_over_the_file(small: Path) -> None:
-    scenario = load(small, ["limits.memory_gib=2", "grid.N=[1k, 4k]", "measure=[memory]", "grid.cuda.h=16", "baseline=naive"])
+    scenario = load(
+        small,
+        [
+            "limits.memory_gib=2",
+            "grid.N=[1k, 4k]",
+            "measure=[memory]",
+            "grid.cuda.h=16",
+            "baseline=naive",
+        ],
+    )
     assert scenario.limits.memory_gib == 2
     assert scenario.measure == ("memory",)
     assert scenario.axes("cuda")["seq_len"] == (1024, 4096)
@@ -104,15 +149,34 @@ def test_changes_lie_over_the_file(small: Path) -> None:
 
 
 def test_axes_by_flags_make_a_scenario() -> None:
-    scenario = from_axes({"backends": "naive,sdpa:math", "seq_len": "512,1k", "heads": "8", "d_model": "512", "causal": True})
+    scenario = from_axes(
+        {
+            "backends": "naive,sdpa:math",
+            "seq_len": "512,1k",
+            "heads": "8",
+            "d_model": "512",
+            "causal": True,
+        }
+    )
     assert scenario.backends == ("naive", "sdpa:math")
     assert [(p.seq_len, p.causal) for (p,) in problems(scenario)] == [(512, True), (1024, True)]
     assert scenario.source == "command line"
 
 
 def test_a_scenario_from_python_data_is_checked_alike() -> None:
-    data = {"name": "mine", "question": "What?", "backends": ("naive",), "grid": {"seq_len": (512, 0), "d_model": 64, "heads": 1}}
-    with pytest.raises(BadInput, match=r"^here: grid.seq_len\[1\]: found 0; wanted a whole number from 1 on, such as 512 or 1k$"):
+    data = {
+        "name": "mine",
+        "question": "What?",
+        "backends": ("naive",),
+        "grid": {"seq_len": (512, 0), "d_model": 64, "heads": 1},
+    }
+    with pytest.raises(
+        BadInput,
+        match=(
+            r"^here: grid.seq_len\[1\]: found 0; wanted a whole number from 1 on, such as 512"
+            r" or 1k$"
+        ),
+    ):
         from_mapping(data, "here")
     scenario = from_mapping(data, "here", ["grid.seq_len=1k"])
     assert scenario.grid.seq_len == (1024,)
@@ -120,7 +184,9 @@ def test_a_scenario_from_python_data_is_checked_alike() -> None:
 
 
 def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
-    resolved = load(small, ["grid.cuda.N=8k", "cases=[{N: 4k, device: cuda}, {N: 2k, device: cpu}]"]).resolved("cuda")
+    resolved = load(
+        small, ["grid.cuda.N=8k", "cases=[{N: 4k, device: cuda}, {N: 2k, device: cpu}]"]
+    ).resolved("cuda")
     assert resolved == {
         "name": "mine",
         "question": "What?",

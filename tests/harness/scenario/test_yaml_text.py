@@ -21,8 +21,27 @@ def file_refusal(path: Path) -> str:
 
 
 def test_values_follow_the_core_schema_of_yaml_1_2() -> None:
-    text = "[1, -2, 010, 0x10, 0o10, 1.5, .5, 1e3, true, False, null, ~, yes, 1:30, '4', 2026-01-01]"
-    values = [1, -2, 10, 16, 8, 1.5, 0.5, 1000.0, True, False, None, None, "yes", "1:30", "4", "2026-01-01"]
+    text = (
+        "[1, -2, 010, 0x10, 0o10, 1.5, .5, 1e3, true, False, null, ~, yes, 1:30, '4', 2026-01-01]"
+    )
+    values = [
+        1,
+        -2,
+        10,
+        16,
+        8,
+        1.5,
+        0.5,
+        1000.0,
+        True,
+        False,
+        None,
+        None,
+        "yes",
+        "1:30",
+        "4",
+        "2026-01-01",
+    ]
     assert parse_yaml(text, "f.yaml").data == values
 
 
@@ -46,39 +65,74 @@ def test_a_file_without_values_is_none(text: str) -> None:
     assert parse_yaml(text, "f.yaml").data is None
 
 
-NINES = (f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]" for old, new in zip("abcdefgh", "bcdefghi", strict=True))
+NINES = (
+    f"{new}: &{new} [{', '.join([f'*{old}'] * 9)}]"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
 ALIAS_BOMB = "\n".join(["a: &a [x, x, x, x, x, x, x, x, x]", *NINES])
 
 REFUSED = {
     "tab": ("a: 1\n\tb: 2\n", "f.yaml:2:1: a tab where YAML wants spaces; indent with spaces"),
     "syntax": ("a: b: c", "f.yaml:1:5: not valid YAML: mapping values are not allowed here"),
-    "two documents": ("a: 1\n---\nb: 2\n", "f.yaml:2:1: a second document starts here; one document expected; use one file for each"),
-    "repeated key": ("a: 1\nb: 2\na: 3\n", "f.yaml:3:1: key 'a' given twice, first at f.yaml:1:1; wanted it once; remove one"),
+    "two documents": (
+        "a: 1\n---\nb: 2\n",
+        "f.yaml:2:1: a second document starts here; one document expected; use one file for each",
+    ),
+    "repeated key": (
+        "a: 1\nb: 2\na: 3\n",
+        "f.yaml:3:1: key 'a' given twice, first at f.yaml:1:1; wanted it once; remove one",
+    ),
     "python tag": (
         "a: !!python/object/apply:os.system ['x']",
         "f.yaml:1:4: tag !!python/object/apply:os.system; wanted a value without a tag; remove it",
     ),
     "core tag": ("a: !!int 4", "f.yaml:1:4: tag !!int; wanted a value without a tag; remove it"),
     "tagged key": ("!x a: 4", "f.yaml:1:1: tag !x; wanted a key without a tag; remove it"),
-    "alias bomb": (ALIAS_BOMB, "f.yaml:6:12: more than 200000 values once aliases are written out; wanted a smaller scenario"),
-    "recursive list": ("a: &x [1, *x]", "f.yaml:1:11: recursive alias *x: it stands inside what it names; write the value out"),
-    "recursive mapping": ("a: &x {b: *x}", "f.yaml:1:11: recursive alias *x: it stands inside what it names; write the value out"),
+    "alias bomb": (
+        ALIAS_BOMB,
+        (
+            "f.yaml:6:12: more than 200000 values once aliases are written out; wanted a smaller"
+            " scenario"
+        ),
+    ),
+    "recursive list": (
+        "a: &x [1, *x]",
+        "f.yaml:1:11: recursive alias *x: it stands inside what it names; write the value out",
+    ),
+    "recursive mapping": (
+        "a: &x {b: *x}",
+        "f.yaml:1:11: recursive alias *x: it stands inside what it names; write the value out",
+    ),
     "alias of nothing": ("a: *x", "f.yaml:1:4: alias *x without its anchor; wanted &x before it"),
-    "open brackets": ("a: " + "[" * 5000, "f.yaml:1:260: more than 64 levels of nesting; wanted a scenario, which has four"),
-    "nested flow": ("[" * 100 + "]" * 100, "f.yaml:1:66: more than 64 levels of nesting; wanted a scenario, which has four"),
+    "open brackets": (
+        "a: " + "[" * 5000,
+        "f.yaml:1:260: more than 64 levels of nesting; wanted a scenario, which has four",
+    ),
+    "nested flow": (
+        "[" * 100 + "]" * 100,
+        "f.yaml:1:66: more than 64 levels of nesting; wanted a scenario, which has four",
+    ),
     "nested blocks": (
         "\n".join(" " * level + "a:" for level in range(1000)),
         "f.yaml:66:66: more than 64 levels of nesting; wanted a scenario, which has four",
     ),
-    "nested dashes": ("- " * 5000, "f.yaml:1:131: more than 64 levels of nesting; wanted a scenario, which has four"),
+    "nested dashes": (
+        "- " * 5000,
+        "f.yaml:1:131: more than 64 levels of nesting; wanted a scenario, which has four",
+    ),
     "5000 digits": ("a: " + "9" * 5000, "f.yaml:1:4: a number of 5000 digits; wanted at most 18"),
     "not finite": (
         "a: .nan\nb: -.inf\nc: 1e400",
-        "f.yaml:1:4: found .nan; finite number required\n"
-        "f.yaml:2:4: found -.inf; finite number required\n"
-        "f.yaml:3:4: found 1e400; finite number required",
+        (
+            "f.yaml:1:4: found .nan; finite number required\n"
+            "f.yaml:2:4: found -.inf; finite number required\n"
+            "f.yaml:3:4: found 1e400; finite number required"
+        ),
     ),
-    "escape byte": ("a: \x1b[31m", "f.yaml:1:4: control character U+001B; wanted plain text; remove it"),
+    "escape byte": (
+        "a: \x1b[31m",
+        "f.yaml:1:4: control character U+001B; wanted plain text; remove it",
+    ),
     "key that is a list": ("[a]: 1", "f.yaml:1:1: a key that is not a word; wanted `field: value`"),
 }
 
@@ -101,9 +155,18 @@ def test_problems_before_a_fatal_one_are_reported_too() -> None:
 
 ENCODINGS = {
     "NUL": (b"a: 1\nb: \0", "f.yaml:2:4: a NUL byte; wanted UTF-8 text"),
-    "invalid UTF-8": (b"a: 1\nb: \xff", "f.yaml:2:4: byte 0xff is not UTF-8; save the file as UTF-8"),
-    "UTF-16": ("a: 1".encode("utf-16"), "f.yaml:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`"),
-    "20 MB": (b"a: 1\n" * 4_000_000, "f.yaml: larger than 1 MiB; wanted a scenario, which takes a few KiB"),
+    "invalid UTF-8": (
+        b"a: 1\nb: \xff",
+        "f.yaml:2:4: byte 0xff is not UTF-8; save the file as UTF-8",
+    ),
+    "UTF-16": (
+        "a: 1".encode("utf-16"),
+        "f.yaml:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`",
+    ),
+    "20 MB": (
+        b"a: 1\n" * 4_000_000,
+        "f.yaml: larger than 1 MiB; wanted a scenario, which takes a few KiB",
+    ),
 }
 
 
@@ -123,7 +186,10 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    assert file_refusal(tmp_path / "none.yaml") == "f.yaml: no such file; check the path, or see `attnbench list scenarios`"
+    assert (
+        file_refusal(tmp_path / "none.yaml")
+        == "f.yaml: no such file; check the path, or see `attnbench list scenarios`"
+    )
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:
@@ -137,15 +203,22 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
 
 def test_a_circle_of_links_is_refused(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    assert file_refusal(tmp_path / "loop") == "f.yaml: symbolic links that go in a circle; wanted a file"
+    assert (
+        file_refusal(tmp_path / "loop")
+        == "f.yaml: symbolic links that go in a circle; wanted a file"
+    )
 
 
-def test_a_file_that_may_not_be_read_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_be_read_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> int:  # root may read everything, so the system's answer is played
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "open", refuse)
-    assert file_refusal(tmp_path / "secret.yaml") == "f.yaml: may not be read; check its permissions"
+    assert (
+        file_refusal(tmp_path / "secret.yaml") == "f.yaml: may not be read; check its permissions"
+    )
 
 
 def test_a_file_name_cannot_drive_the_terminal(tmp_path: Path) -> None:

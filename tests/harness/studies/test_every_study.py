@@ -1,4 +1,6 @@
-"""What holds for every file in harness/studies/, whoever adds it; and the studies carried out by a run."""
+"""What holds for every file in harness/studies/, whoever adds it; and the studies carried out by a
+run.
+"""
 
 import json
 from pathlib import Path
@@ -41,10 +43,26 @@ def test_equal_seeds_give_equal_findings():
 
 def rows_of(done) -> dict[str, dict]:
     (line,) = done.stdout.splitlines()
-    return {row["case"]: row for row in map(json.loads, (Path(line) / "rows.jsonl").read_text().splitlines())}
+    return {
+        row["case"]: row
+        for row in map(json.loads, (Path(line) / "rows.jsonl").read_text().splitlines())
+    }
 
 
-FLAGS = ("--backends", "sdpa", "--batch", "1", "--seq-len", "32,64", "--d-model", "32", "--heads", "2", "--device", "cpu")
+FLAGS = (
+    "--backends",
+    "sdpa",
+    "--batch",
+    "1",
+    "--seq-len",
+    "32,64",
+    "--d-model",
+    "32",
+    "--heads",
+    "2",
+    "--device",
+    "cpu",
+)
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
@@ -60,7 +78,15 @@ def test_a_run_keeps_a_row_per_study_and_says_so(attnbench):
 
 
 def test_studies_are_chosen_like_cases_and_can_stand_alone(attnbench):
-    done = attnbench("run", *FLAGS, *QUICK, "--set", "studies=[parameter_count, attention_maps]", "--only", "study-parameter")
+    done = attnbench(
+        "run",
+        *FLAGS,
+        *QUICK,
+        "--set",
+        "studies=[parameter_count, attention_maps]",
+        "--only",
+        "study-parameter",
+    )
     assert set(rows_of(done)) == {"study-parameter_count"}
 
 
@@ -73,9 +99,19 @@ def test_a_study_that_fails_is_one_row_and_the_run_goes_on(attnbench, monkeypatc
         "study.run = run\n"
     )
     root = Path(__file__).parents[3] / ".package"
-    done = attnbench("run", *FLAGS, *QUICK, "--set", "studies=[parameter_count, score_scale]", env={"PYTHONPATH": f"{folder}:{root}"})
+    done = attnbench(
+        "run",
+        *FLAGS,
+        *QUICK,
+        "--set",
+        "studies=[parameter_count, score_scale]",
+        env={"PYTHONPATH": f"{folder}:{root}"},
+    )
     rows = rows_of(done)
-    assert (rows["study-parameter_count"]["status"], rows["study-parameter_count"]["findings"]) == ("error", [])
+    assert (rows["study-parameter_count"]["status"], rows["study-parameter_count"]["findings"]) == (
+        "error",
+        [],
+    )
     assert "a bug of the study" in rows["study-parameter_count"]["reason"]
     assert rows["study-score_scale"]["status"] == "ok"
     assert done.returncode == 1

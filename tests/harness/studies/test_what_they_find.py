@@ -18,10 +18,19 @@ def found(name: str, problem: Problem = SMALL) -> list[dict]:
 def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one():
     for finding in found("score_scale"):
         truth = 1 if finding["scaled"] else finding["d_k"]
-        wide = 2 * (finding["score_variance_high"] - finding["score_variance_low"])  # twice the interval: ten of them are looked at
+        wide = 2 * (
+            finding["score_variance_high"] - finding["score_variance_low"]
+        )  # twice the interval: ten of them are looked at
         assert abs(finding["score_variance"] - truth) < wide
-        assert finding["score_variance_low"] < finding["score_variance"] < finding["score_variance_high"]
-    narrow, broad = (next(f for f in found("score_scale") if f["d_k"] == 512 and f["scaled"] is scaled) for scaled in (False, True))
+        assert (
+            finding["score_variance_low"]
+            < finding["score_variance"]
+            < finding["score_variance_high"]
+        )
+    narrow, broad = (
+        next(f for f in found("score_scale") if f["d_k"] == 512 and f["scaled"] is scaled)
+        for scaled in (False, True)
+    )
     assert narrow["entropy_ratio"] < 0.1 < 0.8 < broad["entropy_ratio"]
     assert narrow["certain_row_ratio"] > 0.5
     assert broad["certain_row_ratio"] == 0
@@ -49,11 +58,19 @@ def test_joining_heads_copies_the_output_unless_it_lies_there_already():
     for finding in found("head_copies"):
         copies = finding["layout"] == "batched product" and finding["heads"] > 1
         assert finding["copied_bytes"] == (finding["output_bytes"] if copies else 0), finding
-    assert found("head_copies", Problem(batch=1, seq_len=64, d_model=64, heads=8, dtype="bf16"))[0]["output_bytes"] == 64 * 256 * 2
+    assert (
+        found("head_copies", Problem(batch=1, seq_len=64, d_model=64, heads=8, dtype="bf16"))[0][
+            "output_bytes"
+        ]
+        == 64 * 256 * 2
+    )
 
 
 def test_heads_add_parameters_only_where_their_width_is_fixed():
-    counts = {(finding["d_k_rule"], finding["heads"]): finding["parameter_count"] for finding in found("parameter_count")}
+    counts = {
+        (finding["d_k_rule"], finding["heads"]): finding["parameter_count"]
+        for finding in found("parameter_count")
+    }
     shared = {count for (rule, _), count in counts.items() if rule == "d_model / heads"}
     assert shared == {4 * 512**2 + 4 * 512}
     assert counts["fixed at 64", 16] == 16 * (4 * 512 * 64 + 3 * 64) + 512
@@ -65,7 +82,9 @@ def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal):
     assert [finding["head"] for finding in maps] == [1, 2, 3, 4]
     for finding in maps:
         rows = torch.tensor(finding["weight_rows"], dtype=torch.float64)
-        torch.testing.assert_close(rows.sum(-1), torch.ones(12, dtype=torch.float64), rtol=0, atol=1e-6)
+        torch.testing.assert_close(
+            rows.sum(-1), torch.ones(12, dtype=torch.float64), rtol=0, atol=1e-6
+        )
         assert bool((rows.triu(1) > 0).any()) is not causal
         assert finding["causal"] is causal
 
@@ -75,22 +94,37 @@ def test_errors_shrink_with_the_digits_and_every_backend_that_runs_here_is_asked
     assert {finding["seq_len"] for finding in findings} == {64, 256, 1024}
     assert {"naive", "fused", "sdpa", "sdpa:math"} <= {finding["backend"] for finding in findings}
     assert not [finding for finding in findings if finding["complaint"]]
-    errors = {(f["backend"], f["dtype"]): f["error_l2_ratio"] for f in findings if f["seq_len"] == 256}
+    errors = {
+        (f["backend"], f["dtype"]): f["error_l2_ratio"] for f in findings if f["seq_len"] == 256
+    }
     for backend in ("naive", "fused"):
-        assert errors[backend, "fp32"] < 1e-5 < 1e-4 < errors[backend, "fp16"] < errors[backend, "bf16"] < 0.05
+        assert (
+            errors[backend, "fp32"]
+            < 1e-5
+            < 1e-4
+            < errors[backend, "fp16"]
+            < errors[backend, "bf16"]
+            < 0.05
+        )
 
 
 def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
     assert {finding["holds"] for finding in found("projection_equality")} == {True}
     split = torch.Tensor.split
-    monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])  # heads in another order
+    monkeypatch.setattr(
+        torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1]
+    )  # heads in another order
     assert {finding["holds"] for finding in found("projection_equality")} == {False}
 
 
 def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
-    """With a clock that says what each call takes: 10 ms for the layer, 1 ms for joining, 2 ms for the projection."""
+    """With a clock that says what each call takes: 10 ms for the layer, 1 ms for joining, 2 ms for
+    the projection.
+    """
     monkeypatch.setattr(output_share, "LENGTHS", {"cpu": (8,)})
-    monkeypatch.setattr(output_share, "timed", lambda calls, device: [[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)])
+    monkeypatch.setattr(
+        output_share, "timed", lambda calls, device: [[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)]
+    )
     for finding in found("output_share"):
         assert finding["share_ratio"] == pytest.approx(0.3)
         assert finding["join_ratio"] == pytest.approx(0.1)

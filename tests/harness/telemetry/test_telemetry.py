@@ -1,4 +1,6 @@
-"""The sampler as a process of its own, and the parent's end of it: what is sampled, when, and that no run is broken by it."""
+"""The sampler as a process of its own, and the parent's end of it: what is sampled, when, and that
+no run is broken by it.
+"""
 
 import json
 import os
@@ -14,7 +16,13 @@ import psutil
 import pytest
 
 from attnbench.harness.telemetry.sampler import next_due_ns
-from attnbench.harness.telemetry.sources import GPU_READINGS, OF_THE_BOARD, PERIOD_NS, PERIOD_S, busy_ratio
+from attnbench.harness.telemetry.sources import (
+    GPU_READINGS,
+    OF_THE_BOARD,
+    PERIOD_NS,
+    PERIOD_S,
+    busy_ratio,
+)
 from attnbench.harness.telemetry.timeline import Timeline
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100
@@ -129,8 +137,18 @@ def test_the_host_is_measured(timeline, tmp_path):
     (header,) = headers_of(tmp_path)
     sample = samples_of(tmp_path)[-1]
     assert lines_of(tmp_path)[0] == header
-    assert {**header, "missing": {}} == {"kind": "host", "uuid": None, "period_s": PERIOD_S, "board_wide": [], "missing": {}}
-    assert {name for name in sample if sample[name] is None} == header["missing"].keys() <= {"cpu_clock_mhz"}
+    assert {**header, "missing": {}} == {
+        "kind": "host",
+        "uuid": None,
+        "period_s": PERIOD_S,
+        "board_wide": [],
+        "missing": {},
+    }
+    assert (
+        {name for name in sample if sample[name] is None}
+        == header["missing"].keys()
+        <= {"cpu_clock_mhz"}
+    )
     assert 0 <= sample["cpu_ratio"] <= 1
     assert sample["resident_bytes"] == pytest.approx(psutil.Process().memory_info().rss, rel=0.2)
     assert sample["resident_bytes"] < sample["host_used_bytes"] < psutil.virtual_memory().total
@@ -160,12 +178,17 @@ def test_busy_is_what_is_not_idle_of_all_cores():
 
 
 def test_a_gpu_gives_what_the_driver_says(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write(H100 + "power_w 412.5\nsm_clock_mhz 1755\ntemperature_c 64\nevent_reasons 0x4\nbusy_percent 97\nmemory_used_mib 5000\n")
+    fake_nvml.write(
+        H100 + "power_w 412.5\nsm_clock_mhz 1755\ntemperature_c 64\nevent_reasons 0x4\nbusy_percent"
+        " 97\nmemory_used_mib 5000\n"
+    )
     gpu_timeline.go("fused")
     sample = wait_for(lambda: samples_of(tmp_path))[0]
     gpu_timeline.close()
     assert gpu_timeline.failure is None
-    assert headers_of(tmp_path) == [{"kind": "gpu", "uuid": UUID, "period_s": PERIOD_S, "board_wide": [], "missing": {}}]
+    assert headers_of(tmp_path) == [
+        {"kind": "gpu", "uuid": UUID, "period_s": PERIOD_S, "board_wide": [], "missing": {}}
+    ]
     assert {name: sample[name] for name in GPU_READINGS} == {
         "sm_clock_mhz": 1755,
         "memory_clock_mhz": 2619,
@@ -189,7 +212,9 @@ def test_an_old_driver_gives_the_same(old_fake_nvml, tmp_path, monkeypatch):
 
 
 def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write(H100 + "power_w unsupported\nrefuse nvmlDeviceGetUtilizationRates NO_PERMISSION\n")
+    fake_nvml.write(
+        H100 + "power_w unsupported\nrefuse nvmlDeviceGetUtilizationRates NO_PERMISSION\n"
+    )
     gpu_timeline.go("fused")
     wait_for(lambda: samples_of(tmp_path))
     gpu_timeline.quiet()
@@ -220,11 +245,16 @@ def test_a_gpu_that_cannot_be_opened_has_its_reason_everywhere(gpu_timeline, fak
     gpu_timeline.go("fused")
     wait_for(lambda: samples_of(tmp_path))
     gpu_timeline.quiet()
-    assert headers_of(tmp_path)[0]["missing"] == dict.fromkeys(GPU_READINGS, "no NVIDIA driver is loaded")
+    assert headers_of(tmp_path)[0]["missing"] == dict.fromkeys(
+        GPU_READINGS, "no NVIDIA driver is loaded"
+    )
 
 
 def test_a_part_of_a_gpu_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp_path, monkeypatch):
-    fake_nvml.write(H100 + "mig 1\nmig_device MIG-aaaa gpu_instance 2 memory_total_mib 10240 memory_used_mib 100\n")
+    fake_nvml.write(
+        H100
+        + "mig 1\nmig_device MIG-aaaa gpu_instance 2 memory_total_mib 10240 memory_used_mib 100\n"
+    )
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
     timeline = Timeline(tmp_path, "MIG-aaaa")
@@ -234,7 +264,11 @@ def test_a_part_of_a_gpu_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp
     (header,) = headers_of(tmp_path)
     assert (header["uuid"], header["board_wide"]) == ("MIG-aaaa", list(OF_THE_BOARD))
     assert header["missing"].keys() == {"kernel_busy_ratio"}
-    assert (sample["device_used_bytes"], sample["sm_clock_mhz"], sample["power_w"]) == (100 * MIB, 1980, 70)
+    assert (sample["device_used_bytes"], sample["sm_clock_mhz"], sample["power_w"]) == (
+        100 * MIB,
+        1980,
+        70,
+    )
 
 
 def test_nothing_is_asked_of_processes_or_of_the_bus(gpu_timeline, fake_nvml, tmp_path):
@@ -256,13 +290,19 @@ def test_a_gpus_sampler_keeps_to_the_last_core(gpu_timeline, tmp_path):
 @pytest.mark.parametrize("uuid", [None, UUID])
 def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, uuid):
     code = (
-        "import atexit, sys, runpy\n"
-        "atexit.register(lambda: print([name for name in ('torch', 'numpy', 'pandas') if name in sys.modules], file=sys.stderr))\n"
-        "runpy.run_module('attnbench.harness.telemetry.sampler', run_name='__main__', alter_sys=True)\n"
+        "import atexit, sys, runpy\natexit.register(lambda: print([name for name in ('torch',"
+        " 'numpy', 'pandas') if name in sys.modules],"
+        " file=sys.stderr))\nrunpy.run_module('attnbench.harness.telemetry.sampler',"
+        " run_name='__main__', alter_sys=True)\n"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "telemetry.jsonl"), *filter(None, [uuid])]
-    env, request = environment(fake_nvml.environment), '{"op": "go", "what": "x"}\n{"op": "quiet"}\n'
-    done = subprocess.run(command, env=env, input=request, capture_output=True, text=True, timeout=60, check=True)
+    env, request = (
+        environment(fake_nvml.environment),
+        '{"op": "go", "what": "x"}\n{"op": "quiet"}\n',
+    )
+    done = subprocess.run(
+        command, env=env, input=request, capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stderr == "[]\n"
     assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["ready", "quiet"]
 
@@ -279,15 +319,24 @@ time.sleep(60)
 
 
 def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp_path):
-    with subprocess.Popen([sys.executable, "-c", PARENT, tmp_path], env=environment(), stdout=subprocess.PIPE, text=True) as parent:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, tmp_path],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
         sampler = psutil.Process(int(parent.stdout.readline()))
         wait_for(lambda: samples_of(tmp_path))
         sampler.suspend()  # it cannot read the end of its requests
         parent.kill()
-    wait_for(lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE, timeout_s=5)
+    wait_for(
+        lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE, timeout_s=5
+    )
 
 
-def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(timeline, tmp_path, monkeypatch):
+def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(
+    timeline, tmp_path, monkeypatch
+):
     monkeypatch.setattr("attnbench.harness.telemetry.timeline.QUIET_S", 0.3)
     timeline.go("fused")
     timeline.quiet()

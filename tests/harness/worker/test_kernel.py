@@ -12,7 +12,13 @@ PROBLEM = Problem(batch=1, seq_len=32, d_model=32, heads=2)
 
 
 @pytest.mark.parametrize(
-    ("backend", "kernel"), [("sdpa:flash", "flash"), ("sdpa:math", "math"), ("fused", "matmul+softmax"), ("naive", "matmul+softmax")]
+    ("backend", "kernel"),
+    [
+        ("sdpa:flash", "flash"),
+        ("sdpa:math", "math"),
+        ("fused", "matmul+softmax"),
+        ("naive", "matmul+softmax"),
+    ],
 )
 def test_kernels_are_told_apart(backend, kernel):
     loaded = load(backend)
@@ -24,7 +30,10 @@ def test_kernels_are_told_apart(backend, kernel):
 
 
 def test_a_custom_operator_is_named_by_itself():
-    assert kernel_name(("aten::mul", "flash_attn::_flash_attn_forward", "aten::add")) == "flash_attn::_flash_attn_forward"
+    assert (
+        kernel_name(("aten::mul", "flash_attn::_flash_attn_forward", "aten::add"))
+        == "flash_attn::_flash_attn_forward"
+    )
 
 
 def test_no_attention_is_no_kernel():

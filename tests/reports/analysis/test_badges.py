@@ -1,4 +1,6 @@
-"""reports/analysis/badges.py: what nobody looked at is unknown, what was disturbed is a caution, and neither is ever good."""
+"""reports/analysis/badges.py: what nobody looked at is unknown, what was disturbed is a caution,
+and neither is ever good.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,28 +8,39 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis.badges import badges
-from attnbench.reports.analysis.problems import records
-from attnbench.reports.blocks import Badge
-from attnbench.reports.load import frame, read_run, told
+from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.elements import Badge
 from tests.reports.fake_runs import case, problem, row, write_run
 
 
-def made(folder: Path, *changes: dict[str, Any], status: str = "ok", **plan: Any) -> dict[str, Badge]:
+def made(
+    folder: Path, *changes: dict[str, Any], status: str = "ok", **plan: Any
+) -> dict[str, Badge]:
     cases = [case("fused", problem(128 << place)) for place in range(len(changes))]
     rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
-    run = read_run(write_run(folder, cases, rows, scenario={"plan": {"precision_ratio": 0.05} | plan}))
+    run = read_run(
+        write_run(folder, cases, rows, scenario={"plan": {"precision_ratio": 0.05} | plan})
+    )
     return {badge.label: badge for badge in badges(records(frame([run])), told([run]))}
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:
-    return {"device": "cuda", "conditions": [[{"calls": 3, "sm_clock_mhz": clock} for clock in clocks]]}
+    return {
+        "device": "cuda",
+        "conditions": [[{"calls": 3, "sm_clock_mhz": clock} for clock in clocks]],
+    }
 
 
-def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(tmp_path: Path) -> None:
+def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(
+    tmp_path: Path,
+) -> None:
     found = made(tmp_path, {}, {})
     states = {label: badge.state for label, badge in found.items()}
     assert states == {
-        **dict.fromkeys(("throttling", "contention", "warm-up", "precision", "correctness"), "good"),
+        **dict.fromkeys(
+            ("throttling", "contention", "warm-up", "precision", "correctness"), "good"
+        ),
         **dict.fromkeys(("clocks", "other processes"), "unknown"),
         "repeats": "caution",
     }
@@ -43,12 +56,19 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
         ("throttling", {"throttled_blocks": 8}, "caution", "In 8 of 16 blocks"),
         ("warm-up", {"warmup_stationary": False}, "caution", "1 of 2 timed cases"),
         ("warm-up", {"warmup_stationary": None}, "unknown", "1 of 2 timed cases"),
-        ("precision", {"stop": "budget", "half_width_ratio": 0.2}, "caution", "1 of 2 timed cases missed"),
+        (
+            "precision",
+            {"stop": "budget", "half_width_ratio": 0.2},
+            "caution",
+            "1 of 2 timed cases missed",
+        ),
         ("precision", {"stop": None}, "unknown", "do not say"),
         ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
     ],
 )
-def test_one_disturbed_case_changes_the_badge(tmp_path: Path, label: str, change: dict[str, Any], state: str, said: str) -> None:
+def test_one_disturbed_case_changes_the_badge(
+    tmp_path: Path, label: str, change: dict[str, Any], state: str, said: str
+) -> None:
     badge = made(tmp_path, change, {})[label]
     assert badge.state == state
     assert said in badge.text
@@ -63,7 +83,9 @@ def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
 
 def test_other_processes_count_only_where_somebody_looked(tmp_path: Path) -> None:
     def seen(count: int | None) -> dict[str, Any]:
-        return {"windows": [{"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}]}
+        return {
+            "windows": [{"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}]
+        }
 
     assert made(tmp_path / "a", seen(0))["other processes"].state == "good"
     assert made(tmp_path / "b", seen(2))["other processes"].state == "caution"

@@ -6,14 +6,19 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis.crossover import winner_map
-from attnbench.reports.analysis.problems import Row, records
-from attnbench.reports.load import frame, read_run
+from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.row_groups import Row, records
 
 from ..fake_runs import case, many_problems, problem, row, write_run
 
 
-def rows_of(parent: Path, *planned: tuple[dict[str, Any], str, list[list[float]] | None]) -> list[Row]:
-    rows = [row(one, status, **({} if blocks is None else {"block_ms": [blocks]})) for one, status, blocks in planned]
+def rows_of(
+    parent: Path, *planned: tuple[dict[str, Any], str, list[list[float]] | None]
+) -> list[Row]:
+    rows = [
+        row(one, status, **({} if blocks is None else {"block_ms": [blocks]}))
+        for one, status, blocks in planned
+    ]
     return records(frame([read_run(write_run(parent, [one for one, _, _ in planned], rows))]))
 
 
@@ -23,7 +28,11 @@ def blocks(time_ms: float) -> list[list[float]]:
 
 def test_the_winner_changes_along_n_and_the_margin_has_an_interval(tmp_path: Path) -> None:
     times = {"a": (1.0, 8.0), "b": (2.0, 4.0)}
-    planned = [(case(name, problem(n)), "ok", blocks(times[name][at])) for at, n in enumerate((128, 256)) for name in times]
+    planned = [
+        (case(name, problem(n)), "ok", blocks(times[name][at]))
+        for at, n in enumerate((128, 256))
+        for name in times
+    ]
     short, long = winner_map(rows_of(tmp_path, *planned))
     assert (short.winner, short.runner_up, short.verdict, short.seq_len) == ("a", "b", "won", 128)
     assert (long.winner, long.verdict, long.axis) == ("b", "won", "heads")
@@ -31,18 +40,30 @@ def test_the_winner_changes_along_n_and_the_margin_has_an_interval(tmp_path: Pat
     assert long.margin.low <= 2 <= long.margin.high
 
 
-def test_overlapping_intervals_leave_it_undecided_between_those_that_are_not_told_apart(tmp_path: Path) -> None:
+def test_overlapping_intervals_leave_it_undecided_between_those_that_are_not_told_apart(
+    tmp_path: Path,
+) -> None:
     wild = [[1.0], [1.2], [0.9], [1.1]]
-    planned = [(case(name, problem(128)), "ok", found) for name, found in (("a", wild[::-1]), ("b", wild), ("c", blocks(9.0)))]
+    planned = [
+        (case(name, problem(128)), "ok", found)
+        for name, found in (("a", wild[::-1]), ("b", wild), ("c", blocks(9.0)))
+    ]
     (cell,) = winner_map(rows_of(tmp_path, *planned))
     assert cell.verdict == "undecided"
     assert set(cell.tied) == {"a", "b"}
 
 
-def test_failures_stand_by_status_and_a_problem_that_nobody_finished_has_no_winner(tmp_path: Path) -> None:
+def test_failures_stand_by_status_and_a_problem_that_nobody_finished_has_no_winner(
+    tmp_path: Path,
+) -> None:
     planned = [(case(name, problem(n)), status, None) for n, name, status in _ENDINGS]
     alone, nobody = winner_map(rows_of(tmp_path, *planned))
-    assert (alone.verdict, alone.winner, alone.runner_up, alone.margin) == ("alone", "a", None, None)
+    assert (alone.verdict, alone.winner, alone.runner_up, alone.margin) == (
+        "alone",
+        "a",
+        None,
+        None,
+    )
     assert alone.failed == {"oom": ("b",), "crashed": ("c",)}
     assert (nobody.verdict, nobody.winner) == ("nobody", None)
     assert nobody.failed == {"oom": ("a", "b"), "predicted_oom": ("c",)}
@@ -63,7 +84,9 @@ _ENDINGS = [
         ([{"batch": 1}, {"batch": 2}], "batch"),
     ],
 )
-def test_the_second_axis_is_the_one_that_varies_most_else_heads(tmp_path: Path, shapes: list[dict[str, Any]], axis: str) -> None:
+def test_the_second_axis_is_the_one_that_varies_most_else_heads(
+    tmp_path: Path, shapes: list[dict[str, Any]], axis: str
+) -> None:
     planned = [(case("a", problem(128, **shape)), "ok", None) for shape in shapes]
     assert {cell.axis for cell in winner_map(rows_of(tmp_path, *planned))} == {axis}
 

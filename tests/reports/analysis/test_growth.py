@@ -1,4 +1,6 @@
-"""reports/analysis/growth.py and polynomial.py: rows whose truth is known, and rows that say little."""
+"""reports/analysis/growth.py and polynomial.py: rows whose truth is known, and rows that say
+little.
+"""
 
 from math import inf, isfinite, isnan, log
 from pathlib import Path
@@ -10,9 +12,9 @@ import pytest
 from attnbench.harness.stats import latency_interval
 from attnbench.reports.analysis import growth
 from attnbench.reports.analysis.polynomial import through
-from attnbench.reports.analysis.problems import Row, records
-from attnbench.reports.blocks import Figure, Table, Text
-from attnbench.reports.load import frame, read_run
+from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.elements import Figure, Table, Text
 from attnbench.reports.sections import growth as section
 
 from ..fake_runs import case, problem, quickstart, row, write_run
@@ -31,7 +33,12 @@ def timed(n: int, units_ms: list[float], *, processes: bool = False, **of: Any) 
     """A row with one call per unit: blocks of one process, or processes of one block."""
     block_ms = [[[time]] for time in units_ms] if processes else [[[time] for time in units_ms]]
     found = latency_interval(block_ms)
-    numbers = {"latency_ms": found.value, "latency_low_ms": found.low, "latency_high_ms": found.high, "block_ms": block_ms}
+    numbers = {
+        "latency_ms": found.value,
+        "latency_low_ms": found.low,
+        "latency_high_ms": found.high,
+        "block_ms": block_ms,
+    }
     planned = case("x", problem(n, **of))
     return {"run": "r", "status": "ok", "session": f"s{n}", **planned, **numbers}
 
@@ -48,13 +55,22 @@ def test_intervals_cover_exponent_and_crossover_in_93_percent_of_runs(name: str)
     times = [constant + linear * n + quadratic * n * n for n in lengths]
     for _ in range(runs):
         drawn = random.lognormal(0, spread, (len(lengths), units))
-        rows = [timed(n, list(time * noise), processes=units == 5) for n, time, noise in zip(lengths, times, drawn, strict=True)]
+        rows = [
+            timed(n, list(time * noise), processes=units == 5)
+            for n, time, noise in zip(lengths, times, drawn, strict=True)
+        ]
         found = growth.growth(rows, "x")
         for place, (n, interval) in enumerate(zip(lengths, found.exponents, strict=True)):
-            hits[place] += interval.low - 1e-9 <= exponent(constant, linear, quadratic, n) <= interval.high + 1e-9
+            hits[place] += (
+                interval.low - 1e-9
+                <= exponent(constant, linear, quadratic, n)
+                <= interval.high + 1e-9
+            )
         if linear and quadratic:
             crossing = found.crossover
-            crossings += crossing is not None and crossing.low <= linear / quadratic <= crossing.high
+            crossings += (
+                crossing is not None and crossing.low <= linear / quadratic <= crossing.high
+            )
     assert hits.min() / runs >= 0.93, hits / runs
     if linear and quadratic and len(lengths) > 5:
         assert crossings / runs >= 0.93
@@ -72,12 +88,18 @@ def test_terms_that_are_not_there_are_zero_with_a_bound() -> None:
 
 
 def test_a_straight_line_through_logarithms_would_have_said_0_6() -> None:
-    """The example of the module's docstring: without noise the formula finds what the times were made of."""
+    """The example of the module's docstring: without noise the formula finds what the times were
+    made of.
+    """
     rows = [timed(n, [0.02 + 2e-5 * n + 2e-9 * n * n] * 6) for n in LENGTHS]
     slope = np.polyfit(np.log(LENGTHS), np.log([row["latency_ms"] for row in rows]), 1)[0]
     assert 0.55 < slope < 0.68
     found = growth.growth(rows, "x")
-    assert [found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value] == pytest.approx([0.02, 2e-5, 2e-9], rel=1e-6)
+    assert [
+        found.constant_ms.value,
+        found.per_token_ms.value,
+        found.per_pair_ms.value,
+    ] == pytest.approx([0.02, 2e-5, 2e-9], rel=1e-6)
     assert found.crossover is not None
     assert found.crossover.value == pytest.approx(1e4, rel=1e-6)
 
@@ -89,8 +111,17 @@ def test_three_lengths_are_no_fit_and_say_so() -> None:
 
 
 def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:
-    found = growth.growth([timed(n, [0.01 + 1e-6 * n * n, 0.0101 + 1e-6 * n * n, 0.0099 + 1e-6 * n * n]) for n in LENGTHS], "x")
-    inside, outside = growth.predict(found, 4 * LENGTHS[-1]), growth.predict(found, 4 * LENGTHS[-1] + 1)
+    found = growth.growth(
+        [
+            timed(n, [0.01 + 1e-6 * n * n, 0.0101 + 1e-6 * n * n, 0.0099 + 1e-6 * n * n])
+            for n in LENGTHS
+        ],
+        "x",
+    )
+    inside, outside = (
+        growth.predict(found, 4 * LENGTHS[-1]),
+        growth.predict(found, 4 * LENGTHS[-1] + 1),
+    )
     assert inside.value == pytest.approx(0.01 + 1e-6 * (4 * LENGTHS[-1]) ** 2, rel=1e-3)
     assert inside.low <= inside.value <= inside.high
     assert isnan(outside.value)
@@ -106,7 +137,11 @@ def test_one_block_at_one_length_leaves_no_interval_and_says_which() -> None:
 
 
 def test_times_that_follow_no_such_formula_are_told() -> None:
-    rows = [timed(n, [time, time * 1.01, time * 0.99]) for n in LENGTHS if (time := 1e-6 * n * n * (4 if n > 1024 else 1))]
+    rows = [
+        timed(n, [time, time * 1.01, time * 0.99])
+        for n in LENGTHS
+        if (time := 1e-6 * n * n * (4 if n > 1024 else 1))
+    ]
     found = growth.growth(rows, "x")
     assert not found.describes
     assert found.worst[1] > 1.15
@@ -117,7 +152,15 @@ def test_times_that_follow_no_such_formula_are_told() -> None:
 @pytest.mark.parametrize("units", [[1.0], [1.0, 30.0], [1e-9, 1e9, 1.0]])
 def test_wild_times_give_numbers_all_the_same(units: list[float]) -> None:
     found = growth.growth([timed(n, [unit * n for unit in units]) for n in LENGTHS], "x")
-    assert all(isfinite(value) for value in (found.constant_ms.value, found.per_token_ms.value, found.per_pair_ms.value, found.worst[1]))
+    assert all(
+        isfinite(value)
+        for value in (
+            found.constant_ms.value,
+            found.per_token_ms.value,
+            found.per_pair_ms.value,
+            found.worst[1],
+        )
+    )
     assert all(0 <= interval.value <= 2 for interval in found.exponents)
 
 
@@ -127,14 +170,20 @@ def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
     random = np.random.default_rng(3)
     for _ in range(100):
         times = np.exp(random.normal(0, 2, len(LENGTHS))) + random.uniform(0, 3) * np.array(LENGTHS)
-        powers = np.stack([np.ones(len(LENGTHS)), np.array(LENGTHS, float), np.array(LENGTHS, float) ** 2], axis=1) / times[:, None]
+        powers = (
+            np.stack(
+                [np.ones(len(LENGTHS)), np.array(LENGTHS, float), np.array(LENGTHS, float) ** 2],
+                axis=1,
+            )
+            / times[:, None]
+        )
         size = np.linalg.norm(powers, axis=0)
         _, expected = nnls(powers / size, np.ones(len(LENGTHS)))
         (found,) = growth.fit(LENGTHS, times[None, :], choose=False)
         assert np.linalg.norm(powers @ found - 1) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-# ---- bytes ----------------------------------------------------------------------------------------------------------------------
+# ---- bytes ---------------------------------------------------------------------------------------
 
 
 def test_bytes_are_solved_without_rounding_and_held_against_the_other_lengths() -> None:
@@ -169,7 +218,7 @@ def test_what_is_no_polynomial_is_not_taken_for_one() -> None:
     assert not found.exact
 
 
-# ---- the section ----------------------------------------------------------------------------------------------------------------
+# ---- the section ---------------------------------------------------------------------------------
 
 
 def blocks(run: Path) -> list[Any]:
@@ -183,10 +232,27 @@ def test_the_section_says_what_longer_sequences_would_need(tmp_path: Path) -> No
     assert len(figures) == 2
     assert figures[0].panels[0].y_scale == "linear"
     assert {series.kind for series in figures[0].panels[0].series} == {"measured", "formula"}
-    needs = next(block for block in found if isinstance(block, Table) and block.title.startswith("What a call would need"))
+    needs = next(
+        block
+        for block in found
+        if isinstance(block, Table) and block.title.startswith("What a call would need")
+    )
     fused = next(line for line in needs.rows if line[:2] == ("h\u00a0=\u00a08", "fused"))
-    assert fused == ("h\u00a0=\u00a08", "fused", "64 N² + 4096 N + 16 B", "measured", "all 6 lengths", "6 GiB", "64.1 GiB", "1 TiB")
-    times = next(block for block in found if isinstance(block, Table) and block.title.startswith("Times at long N"))
+    assert fused == (
+        "h\u00a0=\u00a08",
+        "fused",
+        "64 N² + 4096 N + 16 B",
+        "measured",
+        "all 6 lengths",
+        "6 GiB",
+        "64.1 GiB",
+        "1 TiB",
+    )
+    times = next(
+        block
+        for block in found
+        if isinstance(block, Table) and block.title.startswith("Times at long N")
+    )
     sdpa = next(line for line in times.rows if line[:2] == ("h\u00a0=\u00a01", "sdpa"))
     assert sdpa[3] != "not predicted"
     assert sdpa[4] == "not predicted"  # 128k is 8 times 16k
@@ -194,15 +260,27 @@ def test_the_section_says_what_longer_sequences_would_need(tmp_path: Path) -> No
 
 def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024, 32768)]
-    run = write_run(tmp_path, cases, [row(one, "ok" if one["seq_len"] < 2000 else "predicted_oom") for one in cases])
-    needs = next(block for block in blocks(run) if isinstance(block, Table) and block.title.startswith("What a call would need"))
+    run = write_run(
+        tmp_path,
+        cases,
+        [row(one, "ok" if one["seq_len"] < 2000 else "predicted_oom") for one in cases],
+    )
+    needs = next(
+        block
+        for block in blocks(run)
+        if isinstance(block, Table) and block.title.startswith("What a call would need")
+    )
     assert needs.rows[0][6] == "64.1 GiB, predicted"
 
 
 @pytest.mark.parametrize("lengths", [(), (128,), (128, 256, 512)])
 def test_too_few_lengths_are_told(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     cases = [case("fused", problem(n)) for n in lengths]
-    said = [block.text for block in blocks(write_run(tmp_path, cases, [row(one) for one in cases])) if isinstance(block, Text)]
+    said = [
+        block.text
+        for block in blocks(write_run(tmp_path, cases, [row(one) for one in cases]))
+        if isinstance(block, Text)
+    ]
     assert any("needs one problem timed at 4 lengths or more" in text for text in said)
 
 
@@ -210,5 +288,7 @@ def test_a_bound_without_an_end_is_told_in_words() -> None:
     from attnbench.harness.stats import Interval
     from attnbench.reports.analysis.claims_times import interval_text
 
-    assert interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"
+    assert (
+        interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"
+    )
     assert records(frame([])) == []

@@ -1,11 +1,13 @@
-"""reports/analysis/reproduce.py: the command plans exactly the case that it was made from, under the same plan and limits."""
+"""reports/analysis/reproduce.py: the command plans exactly the case that it was made from, under
+the same plan and limits.
+"""
 
 import shlex
 from typing import Any
 
 import pytest
 
-from attnbench.harness.case import case_of, group_cases
+from attnbench.harness.cases import case_of, group_cases
 from attnbench.harness.cli.flags import Device
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
@@ -25,10 +27,27 @@ GRIDS: dict[str, dict[str, Any]] = {
     },
     "grouped heads": {"seq_len": 256, "d_model": 64, "heads": 8, "kv_heads": [1, 2], "batch": 4},
     "own widths": {"seq_len": 256, "d_model": 64, "heads": 4, "d_k": 32, "d_v": [8, 16]},
-    "masks": {"seq_len": 256, "d_model": 64, "heads": 4, "mask": ["none", "padding", "local"], "window": 7},
-    "training a layer": {"seq_len": 256, "d_model": 64, "heads": 4, "passes": ["backward", "forward+backward"], "scope": "layer"},
+    "masks": {
+        "seq_len": 256,
+        "d_model": 64,
+        "heads": 4,
+        "mask": ["none", "padding", "local"],
+        "window": 7,
+    },
+    "training a layer": {
+        "seq_len": 256,
+        "d_model": 64,
+        "heads": 4,
+        "passes": ["backward", "forward+backward"],
+        "scope": "layer",
+    },
 }
-PLAN_CHANGES = ("quick", "standard", {"like": "quick", "budget_s": 0.5}, {"like": "rigorous", "windows": 2, "allocator": "default"})
+PLAN_CHANGES = (
+    "quick",
+    "standard",
+    {"like": "quick", "budget_s": 0.5},
+    {"like": "rigorous", "windows": 2, "allocator": "default"},
+)
 
 
 def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]]:
@@ -57,7 +76,14 @@ def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]
 def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
     limits = {"memory_gib": 0.5, "timeout_s": 20.0} if plan == "quick" else {}
     measure = ["latency", "memory", "utilization"] if plan == "standard" else ["latency", "memory"]
-    data = {"name": "made_up", "question": "?", "backends": ["fused", "sdpa:math"], "grid": GRIDS[name], "plan": plan, "limits": limits}
+    data = {
+        "name": "made_up",
+        "question": "?",
+        "backends": ["fused", "sdpa:math"],
+        "grid": GRIDS[name],
+        "plan": plan,
+        "limits": limits,
+    }
     scenario = from_mapping({**data, "measure": measure}, "a test")
     run = {"scenario": scenario.resolved("cpu"), "seed": 7, "device": "cpu"}
     problems, _ = scenario.problem_groups("cpu")
@@ -84,7 +110,16 @@ def test_the_named_plans_are_those_of_the_harness() -> None:
 
 
 def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
-    row = {"device": "cuda", "backend": "my kernel; rm", "batch": 1, "seq_len": 8, "kv_seq_len": 8, "d_model": 8, "heads": 1, "kv_heads": 1}
+    row = {
+        "device": "cuda",
+        "backend": "my kernel; rm",
+        "batch": 1,
+        "seq_len": 8,
+        "kv_seq_len": 8,
+        "d_model": 8,
+        "heads": 1,
+        "kv_heads": 1,
+    }
     row |= {
         "d_k": 8,
         "d_v": 8,
@@ -97,4 +132,8 @@ def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
         "scope": "core",
     }
     said = command(row, {"scenario": {}})
-    assert said == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1 --dtype fp16 --device cuda"
+    assert (
+        said
+        == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1"
+        " --dtype fp16 --device cuda"
+    )

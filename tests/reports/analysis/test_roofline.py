@@ -1,4 +1,6 @@
-"""reports/analysis/roofline.py and its section: shares of measured peaks, and what is said without any."""
+"""reports/analysis/roofline.py and its section: shares of measured peaks, and what is said without
+any.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +8,9 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import roofline
-from attnbench.reports.analysis.problems import records
-from attnbench.reports.blocks import Block, Figure, Table, Text
-from attnbench.reports.load import frame, read_run
+from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.sections import roofline as section
 
 from ..fake_runs import case, problem, row, write_run
@@ -19,10 +21,16 @@ CALIBRATION = {"schema": 1, "peaks": PEAKS, "checks": []}
 
 def made(parent: Path, *, calibration: Any = CALIBRATION, **changes: Any) -> tuple[Any, Any]:
     """fused and sdpa at five lengths, 1 and 0.5 TFLOP/s."""
-    cases = [case(backend, problem(n, **changes)) for n in (64, 128, 256, 512, 1024) for backend in ("fused", "sdpa")]
+    cases = [
+        case(backend, problem(n, **changes))
+        for n in (64, 128, 256, 512, 1024)
+        for backend in ("fused", "sdpa")
+    ]
     rows = []
     for planned in cases:
-        time_ms = row(planned)["work_flops"] / (1e12 if planned["backend"] == "sdpa" else 5e11) * 1e3
+        time_ms = (
+            row(planned)["work_flops"] / (1e12 if planned["backend"] == "sdpa" else 5e11) * 1e3
+        )
         rows.append(row(planned, block_ms=[[[time_ms * noise] for noise in (0.99, 1.0, 1.01)]]))
     read = read_run(write_run(parent, cases, rows, calibration=calibration))
     return frame([read]), {read.meta["run"]: read.meta}
@@ -34,7 +42,10 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
 
 def test_share_limit_and_ridge_are_as_the_peaks_say(tmp_path: Path) -> None:
     table, meta = made(tmp_path)
-    found = {(place.row["backend"], place.row["seq_len"]): place for place in roofline.places(records(table), meta)}
+    found = {
+        (place.row["backend"], place.row["seq_len"]): place
+        for place in roofline.places(records(table), meta)
+    }
     short, long = found["sdpa", 64], found["sdpa", 1024]
     assert short.peaks is not None
     assert short.peaks.ridge == 100
@@ -49,19 +60,33 @@ def test_share_limit_and_ridge_are_as_the_peaks_say(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "calibration", [None, {}, [], {"peaks": None}, {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}}]
+    "calibration",
+    [
+        None,
+        {},
+        [],
+        {"peaks": None},
+        {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
+    ],
 )
-def test_without_peaks_there_is_no_share_and_the_way_to_get_them_is_told(tmp_path: Path, calibration: Any) -> None:
+def test_without_peaks_there_is_no_share_and_the_way_to_get_them_is_told(
+    tmp_path: Path, calibration: Any
+) -> None:
     found = rendered(tmp_path, calibration=calibration)
     assert not [block for block in found if isinstance(block, Figure)]
-    assert any("attnbench doctor --calibrate" in block.text for block in found if isinstance(block, Text))
+    assert any(
+        "attnbench doctor --calibrate" in block.text for block in found if isinstance(block, Text)
+    )
     (table,) = (block for block in found if isinstance(block, Table))
     assert table.columns == ("problem", "backend", "achieved", "FLOP per byte, at most")
 
 
 def test_a_dtype_whose_peak_was_not_measured_has_no_share(tmp_path: Path) -> None:
     table, meta = made(tmp_path, dtype="bf16")
-    assert all(place.peaks is None and place.share is None for place in roofline.places(records(table), meta))
+    assert all(
+        place.peaks is None and place.share is None
+        for place in roofline.places(records(table), meta)
+    )
 
 
 def test_the_figure_has_the_roof_with_its_ridge_and_a_line_per_backend(tmp_path: Path) -> None:
@@ -77,12 +102,20 @@ def test_the_figure_has_the_roof_with_its_ridge_and_a_line_per_backend(tmp_path:
 
 def test_a_share_above_1_is_explained(tmp_path: Path) -> None:
     slow = {"peaks": {"gemm_fp32_flops_per_s": 5e11, "copy_bytes_per_s": 4e10}}
-    assert any("came from a cache" in block.text for block in rendered(tmp_path, calibration=slow) if isinstance(block, Text))
+    assert any(
+        "came from a cache" in block.text
+        for block in rendered(tmp_path, calibration=slow)
+        if isinstance(block, Text)
+    )
 
 
 def test_no_timed_case_is_one_note(tmp_path: Path) -> None:
     cases = [case("fused", problem(64))]
-    for name, rows in (("none", []), ("failed", [row(cases[0], "crashed")]), ("no bytes", [row(cases[0], minimal_bytes=None)])):
+    for name, rows in (
+        ("none", []),
+        ("failed", [row(cases[0], "crashed")]),
+        ("no bytes", [row(cases[0], minimal_bytes=None)]),
+    ):
         read = read_run(write_run(tmp_path / name, cases, rows))
         (only,) = section.render(frame([read]), {read.meta["run"]: read.meta})
         assert isinstance(only, Text)

@@ -4,16 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.analysis.problems import groups, records
 from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
-from attnbench.reports.load import frame, read_run
+from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.row_groups import groups, records
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 
-def test_the_ratio_is_the_baselines_time_over_the_backends_and_paired_in_a_session(tmp_path: Path) -> None:
+def test_the_ratio_is_the_baselines_time_over_the_backends_and_paired_in_a_session(
+    tmp_path: Path,
+) -> None:
     rows = records(frame([read_run(quickstart(tmp_path))]))
     (group, *_) = groups(rows, "seq_len")
-    found = {(one.row["backend"], one.row["seq_len"]): one for one in speed_ups(group.rows, "fused")}
+    found = {
+        (one.row["backend"], one.row["seq_len"]): one for one in speed_ups(group.rows, "fused")
+    }
     one = found["sdpa", 1024].ratio
     assert one is not None
     assert one.paired

@@ -1,11 +1,13 @@
-"""reports/analysis/trust.py: a reader is told what limits the numbers, once for each kind, and only where it applies."""
+"""reports/analysis/trust.py: a reader is told what limits the numbers, once for each kind, and only
+where it applies.
+"""
 
 from typing import Any
 
 import pytest
 
 from attnbench.reports.analysis import trust
-from attnbench.reports.analysis.problems import Row
+from attnbench.reports.data.row_groups import Row
 
 from ..fake_runs import case, problem
 
@@ -36,8 +38,12 @@ def only(*rows: Row) -> str:
 
 def test_a_quiet_run_and_a_run_that_does_not_say_need_no_caution() -> None:
     assert trust.cautions([timed(), timed(256)], META) == []
-    old = dict.fromkeys(("contended_blocks", "throttled_blocks", "warmup_stationary", "pair_half_width_ratio"))
-    assert trust.cautions([timed(**old), timed(256, latency_ms=None, contended_blocks=8)], META) == []
+    old = dict.fromkeys(
+        ("contended_blocks", "throttled_blocks", "warmup_stationary", "pair_half_width_ratio")
+    )
+    assert (
+        trust.cautions([timed(**old), timed(256, latency_ms=None, contended_blocks=8)], META) == []
+    )
     assert trust.warnings([timed(**old)]) == []
     assert trust.cautions([], META) == []
 
@@ -45,10 +51,13 @@ def test_a_quiet_run_and_a_run_that_does_not_say_need_no_caution() -> None:
 def test_cases_with_contended_blocks_are_counted_and_the_worst_are_named() -> None:
     rows = [timed(), timed(256, contended_blocks=4), timed(512, contended_blocks=5)]
     said = only(*rows)
-    assert said.startswith("In 2 of 3 timed cases other work wanted the same cores during some of the blocks")
+    assert said.startswith(
+        "In 2 of 3 timed cases other work wanted the same cores during some of the blocks"
+    )
     assert "during more than half of the blocks of fused at N = 512. Such blocks are kept" in said
     assert trust.warnings(rows) == [
-        "During more than half of the blocks of 1 of 3 timed cases other work wanted the same cores: measure it again."
+        "During more than half of the blocks of 1 of 3 timed cases other work wanted the same"
+        " cores: measure it again."
     ]
     assert trust.warnings(rows[:2]) == []
 
@@ -70,7 +79,11 @@ def test_a_warm_up_that_never_came_to_rest_is_named_and_one_too_short_to_tell_is
 
 
 def test_missed_precision_is_told_with_the_widest_interval() -> None:
-    rows = [timed(), timed(256, stop="budget", half_width_ratio=0.06), timed(512, stop="blocks", pair_half_width_ratio=0.2)]
+    rows = [
+        timed(),
+        timed(256, stop="budget", half_width_ratio=0.06),
+        timed(512, stop="blocks", pair_half_width_ratio=0.2),
+    ]
     said = only(*rows)
     assert said.startswith("In 2 of 3 timed cases measuring ended by time or by number of blocks")
     assert "± 22.1 % (fused at N = 512)" in said
@@ -87,7 +100,9 @@ def test_missed_precision_is_told_with_the_widest_interval() -> None:
         ({"stop": None}, False),
     ],
 )
-def test_precision_is_missed_where_sampling_ended_before_it_was_reached(changes: dict[str, Any], missed: bool) -> None:
+def test_precision_is_missed_where_sampling_ended_before_it_was_reached(
+    changes: dict[str, Any], missed: bool
+) -> None:
     assert trust.missed(timed(**changes), 0.05) is missed
 
 
@@ -98,14 +113,20 @@ def test_without_a_known_target_what_was_cut_short_counts_as_missed() -> None:
 
 
 def test_an_interval_that_is_missing_is_no_number_in_the_sentence() -> None:
-    assert "widest" not in only(timed(stop="budget", half_width_ratio=None, pair_half_width_ratio=None))
+    assert "widest" not in only(
+        timed(stop="budget", half_width_ratio=None, pair_half_width_ratio=None)
+    )
 
 
 def test_launch_bound_cases_are_named() -> None:
     said = only(timed(launch_bound=True), timed(256, launch_bound=False))
-    assert said.startswith("In 1 of 2 timed cases launching costs more than a tenth of the time: fused at N = 128.")
+    assert said.startswith(
+        "In 1 of 2 timed cases launching costs more than a tenth of the time: fused at N = 128."
+    )
 
 
 def test_of_many_cases_the_first_few_are_named() -> None:
     said = only(*(timed(2**n, warmup_stationary=False) for n in range(7, 17)))
-    assert "fused at N = 128, fused at N = 256, fused at N = 512, fused at N = 1k and 6 more" in said
+    assert (
+        "fused at N = 128, fused at N = 256, fused at N = 512, fused at N = 1k and 6 more" in said
+    )

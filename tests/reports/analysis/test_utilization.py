@@ -1,4 +1,6 @@
-"""What the windows of a row come to, in the frame, in sentences and on the page; and rows whose windows are no windows."""
+"""What the windows of a row come to, in the frame, in sentences and on the page; and rows whose
+windows are no windows.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +8,9 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import utilization
-from attnbench.reports.blocks import Block, Table, Text
-from attnbench.reports.html import render
-from attnbench.reports.load import BadRun, load, read_run
+from attnbench.reports.data.load import BadRun, load, read_run
+from attnbench.reports.elements import Block, Table, Text
+from attnbench.reports.pages.html import render
 from attnbench.reports.sections import utilization as section
 
 from ..fake_runs import case, problem, row, write_run
@@ -19,14 +21,23 @@ WORN = {"way": "eager", "process": 0, "window_s": 2.0, "calls": 1000}
 
 
 def window(backend: str, shift: float = 0.0, **changes: Any) -> dict[str, Any]:
-    counters = {"sm_active_ratio": ACTIVE[backend] + shift, "energy_j": ENERGY_J[backend], "power_w": 300.0, "kernel_busy_ratio": 1.0}
+    counters = {
+        "sm_active_ratio": ACTIVE[backend] + shift,
+        "energy_j": ENERGY_J[backend],
+        "power_w": 300.0,
+        "kernel_busy_ratio": 1.0,
+    }
     return {**WORN, **counters, "hmma_ratio": None, "sm_clock_mhz": 1755, **changes}
 
 
 def watched(parent: Path, **changes: Any) -> Path:
     """A run of three backends with three windows each on a GPU."""
     planned = [case(backend, problem(1024, device="cuda")) for backend in ACTIVE]
-    seen = {"utilization_tier": "gpm", "missing": {"hmma_ratio": "GPM metric 7: this GPU does not offer it"}, "tables": None}
+    seen = {
+        "utilization_tier": "gpm",
+        "missing": {"hmma_ratio": "GPM metric 7: this GPU does not offer it"},
+        "tables": None,
+    }
     rows = []
     for one in planned:
         windows = [window(one["backend"], shift) for shift in (-0.01, 0.0, 0.01)]
@@ -36,7 +47,7 @@ def watched(parent: Path, **changes: Any) -> Path:
 
 def blocks(run: Path) -> list[Block]:
     read = read_run(run)
-    from attnbench.reports.load import frame, told
+    from attnbench.reports.data.load import frame, told
 
     return list(section.render(frame([read]), told([read])))
 
@@ -52,7 +63,9 @@ def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(t
 
 
 def test_rows_without_windows_have_no_utilization(tmp_path):
-    frame = load(write_run(tmp_path, [case("fused", problem(64))], [row(case("fused", problem(64)))]))
+    frame = load(
+        write_run(tmp_path, [case("fused", problem(64))], [row(case("fused", problem(64)))])
+    )
     assert frame["utilization_tier"].isna().all()
     assert frame["energy_per_call_j"].isna().all()
 
@@ -62,7 +75,9 @@ def test_intervals_are_over_windows_and_one_window_has_none(tmp_path):
     three = utilization.seen(first, "sm_active")
     assert three is not None
     assert three.low < 0.2 < three.high
-    assert utilization.half_width(three) == pytest.approx(5.17 * 0.01 / 3**0.5, rel=0.01)  # t of 96.5 % and two degrees of freedom
+    assert utilization.half_width(three) == pytest.approx(
+        5.17 * 0.01 / 3**0.5, rel=0.01
+    )  # t of 96.5 % and two degrees of freedom
     one = utilization.seen({**first, "windows": first["windows"][:1]}, "sm_active")
     assert one is not None
     assert not utilization.exact(one)
@@ -84,7 +99,9 @@ def test_the_section_says_who_keeps_the_gpu_at_work_and_what_a_call_costs(tmp_pa
 
 def test_backends_that_keep_it_equally_busy_are_not_ranked(tmp_path):
     rows = [{**one, "windows": [window("fused")] * 3} for one in read_run(watched(tmp_path)).rows]
-    assert utilization.finding(rows) == ("all keep the SMs active for 80% of the time; a call takes 0.8 J or little more with each")
+    assert utilization.finding(rows) == (
+        "all keep the SMs active for 80% of the time; a call takes 0.8 J or little more with each"
+    )
 
 
 def test_rows_of_different_tiers_are_not_compared(tmp_path):
@@ -95,13 +112,17 @@ def test_rows_of_different_tiers_are_not_compared(tmp_path):
 
 def test_graph_windows_have_a_table_of_their_own(tmp_path):
     windows = [window("fused"), window("fused", way="graph", sm_active_ratio=0.95)]
-    tables = [block for block in blocks(watched(tmp_path, windows=windows)) if isinstance(block, Table)]
+    tables = [
+        block for block in blocks(watched(tmp_path, windows=windows)) if isinstance(block, Table)
+    ]
     assert [("graph" in table.title) for table in tables] == [False, True]
     assert "95.0 %" in tables[1].rows[0]
 
 
 def test_a_run_that_was_not_watched_says_how_to_watch(tmp_path):
-    (only,) = blocks(write_run(tmp_path, [case("fused", problem(64))], [row(case("fused", problem(64)))]))
+    (only,) = blocks(
+        write_run(tmp_path, [case("fused", problem(64))], [row(case("fused", problem(64)))])
+    )
     assert isinstance(only, Text)
     assert "measure: [latency, memory, utilization, energy]" in only.text
 

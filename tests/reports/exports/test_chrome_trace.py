@@ -1,4 +1,6 @@
-"""The format chrome-trace against the rules of the Trace Event Format, so that Perfetto and chrome://tracing open it."""
+"""The format chrome-trace against the rules of the Trace Event Format, so that Perfetto and
+chrome://tracing open it.
+"""
 
 import json
 from datetime import UTC, datetime
@@ -7,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports.data.load import load
 from attnbench.reports.exports import export
 from attnbench.reports.exports.chrome_trace import CASES, FIRST_WORKER, WINDOWS
-from attnbench.reports.load import load
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 BEGAN_S = datetime(2026, 11, 21, 9, 30, tzinfo=UTC).timestamp()
@@ -17,8 +19,9 @@ HOST = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missin
 
 
 def checked(*runs: Path) -> list[dict[str, Any]]:
-    """The events, after every rule that a reader relies on: keys by phase, microseconds from 0, names for every process and thread,
-    times in order within a thread, slices of a thread that lie within each other or apart."""
+    """The events, after every rule that a reader relies on: keys by phase, microseconds from 0,
+    names for every process and thread, times in order within a thread, slices of a thread that lie
+    within each other or apart."""
     document = json.loads(export(list(runs), "chrome-trace").content)
     assert set(document) == {"traceEvents", "displayTimeUnit", "otherData"}
     events = document["traceEvents"]
@@ -36,10 +39,16 @@ def checked(*runs: Path) -> list[dict[str, Any]]:
             assert event["args"]
             assert all(type(value) in (int, float) for value in event["args"].values())
     named = {(event["pid"], event["tid"]) for event in events if event["name"] == "thread_name"}
-    assert {event["pid"] for event in events} == {event["pid"] for event in events if event["name"] == "process_name"}
+    assert {event["pid"] for event in events} == {
+        event["pid"] for event in events if event["name"] == "process_name"
+    }
     assert {(event["pid"], event["tid"]) for event in events if event["tid"]} == named
     for thread in named:
-        mine = [event for event in events if (event["pid"], event["tid"]) == thread and event["ph"] != "M"]
+        mine = [
+            event
+            for event in events
+            if (event["pid"], event["tid"]) == thread and event["ph"] != "M"
+        ]
         assert [event["ts"] for event in mine] == sorted(event["ts"] for event in mine)
         open_until: list[float] = []
         for event in (event for event in mine if event["ph"] == "X"):
@@ -55,26 +64,44 @@ def two_cases(tmp_path: Path, **meta: Any) -> Path:
     cases = [case(backend, problem(128)) for backend in ("fused", "sdpa")]
     rows = []
     for place, planned in enumerate(cases):
-        begun = [[BEGAN_S + 10 * process + 2 * block + place for block in range(3)] for process in range(2)]
-        conditions = [[{"calls": 3, "wall_s": 0.5, "started_unix_s": at} for at in process] for process in begun]
+        begun = [
+            [BEGAN_S + 10 * process + 2 * block + place for block in range(3)]
+            for process in range(2)
+        ]
+        conditions = [
+            [{"calls": 3, "wall_s": 0.5, "started_unix_s": at} for at in process]
+            for process in begun
+        ]
         rows.append(row(planned, block_ms=[[[1.0]] * 3] * 2, conditions=conditions))
     return write_run(tmp_path, cases, rows, **meta)
 
 
-def test_blocks_stand_in_the_thread_of_their_worker_in_the_order_of_measuring(tmp_path: Path) -> None:
+def test_blocks_stand_in_the_thread_of_their_worker_in_the_order_of_measuring(
+    tmp_path: Path,
+) -> None:
     events = checked(two_cases(tmp_path))
     for process in range(2):
-        blocks = [event for event in events if event["tid"] == FIRST_WORKER + process and event["ph"] == "X"]
+        blocks = [
+            event
+            for event in events
+            if event["tid"] == FIRST_WORKER + process and event["ph"] == "X"
+        ]
         assert [event["cat"] for event in blocks] == ["fused", "sdpa"] * 3
-        assert [event["ts"] for event in blocks] == [1e6 * (10 * process + step) for step in range(6)]
+        assert [event["ts"] for event in blocks] == [
+            1e6 * (10 * process + step) for step in range(6)
+        ]
         assert {event["dur"] for event in blocks} == {5e5}
 
 
-def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_listed(tmp_path: Path) -> None:
+def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_listed(
+    tmp_path: Path,
+) -> None:
     run = quickstart(tmp_path)
     done = export(run, "chrome-trace")
     document = json.loads(done.content)
-    begun = [event for event in document["traceEvents"] if event["tid"] == CASES and event["ph"] == "i"]
+    begun = [
+        event for event in document["traceEvents"] if event["tid"] == CASES and event["ph"] == "i"
+    ]
     never = document["otherData"]["not_started"]
     frame = load(run)
     assert len(begun) + len(never) == len(frame)
@@ -84,45 +111,89 @@ def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_lis
     for event in begun:
         case_id = event["name"].rpartition(": ")[2]
         assert event["args"]["status"] == statuses[case_id]
-        assert event["name"] == (case_id if statuses[case_id] == "ok" else f"{statuses[case_id]}: {case_id}")
+        assert event["name"] == (
+            case_id if statuses[case_id] == "ok" else f"{statuses[case_id]}: {case_id}"
+        )
     assert any("never started" in note for note in done.notes)
-    assert any("no block is in the trace" in note for note in done.notes)  # made-up rows do not say when a block began
+    assert any(
+        "no block is in the trace" in note for note in done.notes
+    )  # made-up rows do not say when a block began
 
 
 def test_samples_become_counters_and_stretches_of_what_ran(tmp_path: Path) -> None:
     run = two_cases(tmp_path)
 
     def sample(at_s: float, what: str, **values: Any) -> dict[str, Any]:
-        return {"t_ns": int(1e9 * at_s), "utc": datetime.fromtimestamp(BEGAN_S + at_s, UTC).isoformat(), "what": what, **values}
+        return {
+            "t_ns": int(1e9 * at_s),
+            "utc": datetime.fromtimestamp(BEGAN_S + at_s, UTC).isoformat(),
+            "what": what,
+            **values,
+        }
 
-    lines = [HOST, sample(20, "a", cpu_ratio=0.5), sample(20.2, "a", cpu_ratio=0.75, resident_bytes=7), sample(20.4, "b"), sample(25, "b")]
+    lines = [
+        HOST,
+        sample(20, "a", cpu_ratio=0.5),
+        sample(20.2, "a", cpu_ratio=0.75, resident_bytes=7),
+        sample(20.4, "b"),
+        sample(25, "b"),
+    ]
     (run / "telemetry.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     events = checked(run)
-    counters = [(event["name"], event["ts"], event["args"]) for event in events if event["ph"] == "C"]
+    counters = [
+        (event["name"], event["ts"], event["args"]) for event in events if event["ph"] == "C"
+    ]
     near = pytest.approx  # of a microsecond: seconds since 1970 hold no finer parts
     assert counters == [
         ("cpu_ratio", near(20e6), {"cpu_ratio": 0.5}),
         ("cpu_ratio", near(20.2e6), {"cpu_ratio": 0.75}),
         ("resident_bytes", near(20.2e6), {"resident_bytes": 7}),
     ]
-    stretches = [(event["name"], event["ts"], event["dur"]) for event in events if event["tid"] == WINDOWS and event["ph"] == "X"]
-    assert stretches == [("a", near(20e6), near(2e5)), ("b", near(20.4e6), 0), ("b", near(25e6), 0)]  # nobody looked between 20.4 and 25
+    stretches = [
+        (event["name"], event["ts"], event["dur"])
+        for event in events
+        if event["tid"] == WINDOWS and event["ph"] == "X"
+    ]
+    assert stretches == [
+        ("a", near(20e6), near(2e5)),
+        ("b", near(20.4e6), 0),
+        ("b", near(25e6), 0),
+    ]  # nobody looked between 20.4 and 25
 
 
 def test_two_runs_are_two_processes_on_one_axis_of_time(tmp_path: Path) -> None:
     events = checked(two_cases(tmp_path / "a"), two_cases(tmp_path / "b", name="later"))
-    names = {event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"}
+    names = {
+        event["pid"]: event["args"]["name"] for event in events if event["name"] == "process_name"
+    }
     assert len(names) == 2
     assert all("Imaginary CPU 9000 (cpu)" in name for name in names.values())
 
 
 def test_a_measured_run_has_its_blocks_apart_from_each_other(attnbench, tmp_path: Path) -> None:
-    flags = ("--batch", "1", "--seq-len", "32", "--d-model", "16", "--heads", "2", "--device", "cpu", "--plan", "quick")
-    done = attnbench("run", "--backends", "fused,sdpa", *flags, "--set", "plan.budget_s=0.3", "--quiet")
+    flags = (
+        "--batch",
+        "1",
+        "--seq-len",
+        "32",
+        "--d-model",
+        "16",
+        "--heads",
+        "2",
+        "--device",
+        "cpu",
+        "--plan",
+        "quick",
+    )
+    done = attnbench(
+        "run", "--backends", "fused,sdpa", *flags, "--set", "plan.budget_s=0.3", "--quiet"
+    )
     assert done.returncode == 0, done.stderr
     run = tmp_path / done.stdout.strip()
     written = attnbench("export", run, "--format", "chrome-trace", "--output", "trace.json")
     assert (written.returncode, written.stdout, written.stderr) == (0, "trace.json\n", "")
-    blocks = [event for event in checked(run) if event["tid"] == FIRST_WORKER and event["ph"] == "X"]
+    blocks = [
+        event for event in checked(run) if event["tid"] == FIRST_WORKER and event["ph"] == "X"
+    ]
     assert len(blocks) == sum(load(run)["blocks"])
     assert json.loads(Path("trace.json").read_text())["traceEvents"]

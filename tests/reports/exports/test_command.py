@@ -26,7 +26,9 @@ def test_stdout_has_the_data_alone_and_stderr_what_is_left_out(attnbench, run: P
     assert again.stdout == done.stdout
 
 
-def test_a_file_is_replaced_in_one_step_and_its_path_printed(attnbench, run: Path, tmp_path: Path) -> None:
+def test_a_file_is_replaced_in_one_step_and_its_path_printed(
+    attnbench, run: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "table.csv"
     target.write_text("old")
     before = target.stat().st_ino
@@ -37,7 +39,9 @@ def test_a_file_is_replaced_in_one_step_and_its_path_printed(attnbench, run: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["results", "table.csv"]
 
 
-def test_a_file_that_cannot_be_written_is_one_line_and_leaves_the_old_one(attnbench, run: Path, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_one_line_and_leaves_the_old_one(
+    attnbench, run: Path, tmp_path: Path
+) -> None:
     done = attnbench("export", run, "-o", tmp_path / "absent" / "table.csv")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "choose another place with --output FILE" in done.stderr
@@ -56,11 +60,20 @@ def test_bytes_do_not_go_to_a_terminal(run: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
     ours, theirs = pty.openpty()
     done = subprocess.run(
-        command_line("export", run, "--format", "parquet"), env=environment(), stdout=theirs, stderr=subprocess.PIPE, check=False
+        command_line("export", run, "--format", "parquet"),
+        env=environment(),
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        check=False,
     )
     os.close(theirs)
     os.close(ours)
     assert done.returncode == 2
     assert b"--output FILE" in done.stderr
-    piped = subprocess.run(command_line("export", run, "--format", "parquet"), env=environment(), capture_output=True, check=True)
+    piped = subprocess.run(
+        command_line("export", run, "--format", "parquet"),
+        env=environment(),
+        capture_output=True,
+        check=True,
+    )
     assert piped.stdout.startswith(b"PAR1")

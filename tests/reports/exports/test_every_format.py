@@ -1,4 +1,6 @@
-"""Every format of the folder, whatever it is: makes the same bytes again, takes runs that are odd, and is documented."""
+"""Every format of the folder, whatever it is: makes the same bytes again, takes runs that are odd,
+and is documented.
+"""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +20,9 @@ NEEDS = {"parquet": "pyarrow"}
 def with_its_package(name: str):
     """The format as a parameter, skipped where a package that it alone needs is missing."""
     package = NEEDS.get(name, "")
-    missing = pytest.mark.skipif(bool(package) and not find_spec(package), reason=f"needs {package}")
+    missing = pytest.mark.skipif(
+        bool(package) and not find_spec(package), reason=f"needs {package}"
+    )
     return pytest.param(name, marks=missing)
 
 
@@ -52,10 +56,16 @@ def test_a_torn_last_line_is_told(name: str, tmp_path: Path) -> None:
     assert any("torn off" in note for note in export(run, name).notes)
 
 
-def test_a_run_without_any_speed_is_written_or_refused_in_one_line(name: str, tmp_path: Path) -> None:
+def test_a_run_without_any_speed_is_written_or_refused_in_one_line(
+    name: str, tmp_path: Path
+) -> None:
     planned = case("naive", problem(128))
     failed = write_run(tmp_path, [planned], [row(planned, "oom")])
-    for run in (failed, write_run(tmp_path, [planned], [], name="empty"), only_walls(tmp_path / "walls")):
+    for run in (
+        failed,
+        write_run(tmp_path, [planned], [], name="empty"),
+        only_walls(tmp_path / "walls"),
+    ):
         if name in SPEEDS_ONLY:
             with pytest.raises(NotExportable, match=r"\Ano case has a latency; [^\n]*\Z"):
                 export(run, name)

@@ -1,7 +1,9 @@
-"""The format github-benchmark against the rules by which github-action-benchmark reads `tool: customSmallerIsBetter`.
+"""The format github-benchmark against the rules by which github-action-benchmark reads `tool:
+customSmallerIsBetter`.
 
-Its reader takes name, value, unit, range and extra of each entry of a JSON array, compares entries of equal names over commits, and
-takes a range for a number only where it is written as "± NUMBER" in the unit of the value. An empty array is an error there.
+Its reader takes name, value, unit, range and extra of each entry of a JSON array, compares entries
+of equal names over commits, and takes a range for a number only where it is written as "± NUMBER"
+in the unit of the value. An empty array is an error there.
 """
 
 import json
@@ -10,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from attnbench.reports.load import load
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
 
@@ -46,11 +48,16 @@ def test_values_and_ranges_are_those_of_the_table(tmp_path: Path) -> None:
     run = fake_run(tmp_path, 1)
     by_name = {one["name"]: one for one in entries(run)}
     for known in load(run).to_dict("records"):
-        latency, peak = by_name[f"seed1: {known['case']} latency"], by_name[f"seed1: {known['case']} peak"]
+        latency, peak = (
+            by_name[f"seed1: {known['case']} latency"],
+            by_name[f"seed1: {known['case']} peak"],
+        )
         assert (latency["value"], latency["unit"]) == (pytest.approx(known["latency_ms"]), "ms")
         found = RANGE.fullmatch(latency["range"])
         assert found is not None
-        assert float(found[1]) == pytest.approx((known["latency_high_ms"] - known["latency_low_ms"]) / 2, rel=1e-4)
+        assert float(found[1]) == pytest.approx(
+            (known["latency_high_ms"] - known["latency_low_ms"]) / 2, rel=1e-4
+        )
         assert (peak["value"], peak["unit"]) == (known["peak_bytes"], "bytes")
 
 
@@ -59,4 +66,6 @@ def test_what_has_no_speed_is_told_and_an_empty_list_refused(tmp_path: Path) -> 
     assert "without a latency left out" in done.notes[0]
     planned = case("naive", problem(128))
     with pytest.raises(NotExportable, match="1 out of memory"):
-        export(write_run(tmp_path, [planned], [row(planned, "oom")], name="failed"), "github-benchmark")
+        export(
+            write_run(tmp_path, [planned], [row(planned, "oom")], name="failed"), "github-benchmark"
+        )

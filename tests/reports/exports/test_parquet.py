@@ -1,4 +1,6 @@
-"""The format parquet, read back by pyarrow and pandas: the same table with its types, samples included."""
+"""The format parquet, read back by pyarrow and pandas: the same table with its types, samples
+included.
+"""
 
 import importlib.util
 import io
@@ -8,8 +10,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from attnbench.reports.data.load import COLUMNS, load
 from attnbench.reports.exports import PackageMissing, export, parquet
-from attnbench.reports.load import COLUMNS, load
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
 
@@ -25,14 +27,21 @@ def test_every_value_comes_back_and_missing_is_null(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     frame, table = load(run), read(run)
     for name in table.column_names:
-        wanted = [None if value is pd.NA or value != value else value for value in frame[name].tolist()]
+        wanted = [
+            None if value is pd.NA or value != value else value for value in frame[name].tolist()
+        ]
         assert table[name].to_pylist() == wanted, name
 
 
 def test_types_are_those_of_the_table_even_where_nothing_was_measured(tmp_path: Path) -> None:
     planned = case("sdpa", problem(64))
     table = read(write_run(tmp_path, [planned], [row(planned, "oom")]))
-    kinds = {"string[python]": pa.string(), "Int64": pa.int64(), "float64": pa.float64(), "boolean": pa.bool_()}
+    kinds = {
+        "string[python]": pa.string(),
+        "Int64": pa.int64(),
+        "float64": pa.float64(),
+        "boolean": pa.bool_(),
+    }
     for name in table.column_names:
         if COLUMNS[name] in kinds:
             assert table.schema.field(name).type == kinds[COLUMNS[name]], name
@@ -51,15 +60,26 @@ def test_pandas_reads_it_and_the_metadata_name_the_runs(tmp_path: Path) -> None:
     frame = pd.read_parquet(io.BytesIO(content))
     assert set(frame["run"]) == {run.name for run in runs}
     facts = json.loads(pq.read_schema(io.BytesIO(content)).metadata[parquet.METADATA])
-    assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {runs[0].name: "quickstart", runs[1].name: "backends"}
+    assert {name: fact["scenario"]["name"] for name, fact in facts.items()} == {
+        runs[0].name: "quickstart",
+        runs[1].name: "backends",
+    }
 
 
 def test_half_a_surrogate_pair_is_spelled_out(tmp_path: Path) -> None:
     planned = case("sdpa", problem(64))
-    assert read(write_run(tmp_path, [planned], [row(planned, "error", reason="a\ud800b")]))["reason"].to_pylist() == ["a\\ud800b"]
+    assert read(write_run(tmp_path, [planned], [row(planned, "error", reason="a\ud800b")]))[
+        "reason"
+    ].to_pylist() == ["a\\ud800b"]
 
 
-def test_without_pyarrow_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "find_spec", lambda name: None if name == "pyarrow" else importlib.util.find_spec(name))
+def test_without_pyarrow_it_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        parquet,
+        "find_spec",
+        lambda name: None if name == "pyarrow" else importlib.util.find_spec(name),
+    )
     with pytest.raises(PackageMissing, match=r"pip install 'attnbench\[parquet\]'"):
         export(quickstart(tmp_path), "parquet")

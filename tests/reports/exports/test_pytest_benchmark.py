@@ -1,4 +1,6 @@
-"""The format pytest-benchmark is read by pytest-benchmark itself, and its statistics are those that it would have computed."""
+"""The format pytest-benchmark is read by pytest-benchmark itself, and its statistics are those that
+it would have computed.
+"""
 
 import json
 import os
@@ -10,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
-from attnbench.reports.load import load
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 
-# What pytest-benchmark 5.3.1 writes itself with --benchmark-json; test_a_file_of_its_own_has_these_keys holds it to that.
+# What pytest-benchmark 5.3.1 writes itself with --benchmark-json;
+# test_a_file_of_its_own_has_these_keys holds it to that.
 TOP = {"machine_info", "commit_info", "benchmarks", "datetime", "version"}
 BENCHMARK = {"group", "name", "fullname", "params", "param", "extra_info", "options", "stats"}
 
@@ -31,9 +34,22 @@ def written(run: Path, file: Path) -> Path:
 def its_own(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """A file that pytest-benchmark wrote."""
     folder = tmp_path_factory.mktemp("own")
-    (folder / "test_it.py").write_text("def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1],), rounds=5)\n")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--benchmark-json=own.json", "test_it.py"]
-    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}  # it measures nothing beside xdist
+    (folder / "test_it.py").write_text(
+        "def test_it(benchmark):\n    benchmark.pedantic(sum, args=([1],), rounds=5)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--benchmark-json=own.json",
+        "test_it.py",
+    ]
+    alone = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+    }  # it measures nothing beside xdist
     subprocess.run(command, cwd=folder, env=alone, check=True, capture_output=True)
     return json.loads((folder / "own.json").read_text())
 
@@ -46,7 +62,11 @@ def test_a_file_of_its_own_has_these_keys(its_own: dict, tmp_path: Path) -> None
     for benchmark in ours["benchmarks"]:
         assert set(benchmark) == BENCHMARK
         assert set(benchmark["stats"]) == set(its_own["benchmarks"][0]["stats"])
-        assert {name: type(value) for name, value in benchmark["stats"].items() if name in ("rounds", "iterations", "outliers")} == {
+        assert {
+            name: type(value)
+            for name, value in benchmark["stats"].items()
+            if name in ("rounds", "iterations", "outliers")
+        } == {
             "rounds": int,
             "iterations": int,
             "outliers": str,
@@ -61,7 +81,10 @@ def of_one_scenario(run: Path) -> Path:
 
 
 def test_its_command_line_compares_two_exported_runs(tmp_path: Path) -> None:
-    runs = {name: of_one_scenario(fake_run(tmp_path / "runs", seed, seed)) for seed, name in ((1, "a"), (2, "b"))}
+    runs = {
+        name: of_one_scenario(fake_run(tmp_path / "runs", seed, seed))
+        for seed, name in ((1, "a"), (2, "b"))
+    }
     files = [written(run, tmp_path / f"{name}.json") for name, run in runs.items()]
     # The command is a console script; -m would not find it in a package without __main__.
     command = [
@@ -77,12 +100,17 @@ def test_its_command_line_compares_two_exported_runs(tmp_path: Path) -> None:
     assert "Failed to load" not in done.stdout + done.stderr
     assert done.stdout.count("benchmark 'pairs: ") == 2  # a group per problem
     for name in runs:
-        assert len(re.findall(rf"^\w+-b1-n\d+-\S+ \(\S*/{name}\) ", done.stdout, re.MULTILINE)) == 6, done.stdout
+        assert (
+            len(re.findall(rf"^\w+-b1-n\d+-\S+ \(\S*/{name}\) ", done.stdout, re.MULTILINE)) == 6
+        ), done.stdout
 
 
 def test_the_numbers_are_those_of_the_samples(tmp_path: Path) -> None:
     run = fake_run(tmp_path, 1)
-    found = {one["name"]: one for one in json.loads(written(run, tmp_path / "a.json").read_text())["benchmarks"]}
+    found = {
+        one["name"]: one
+        for one in json.loads(written(run, tmp_path / "a.json").read_text())["benchmarks"]
+    }
     for row in load(run).to_dict("records"):
         samples_s = np.concatenate([np.ravel(process) for process in row["block_ms"]]) / 1e3
         stats = found[row["case"]]["stats"]
@@ -101,14 +129,22 @@ def test_cases_without_a_speed_are_named_beside_the_benchmarks_and_told(tmp_path
     frame = load(run)
     silent = frame[frame["latency_ms"].isna()]
     assert len(document["benchmarks"]) + len(document["attnbench"]["left_out"]) == len(frame)
-    assert {one["fullname"].split("::")[1] for one in document["attnbench"]["left_out"]} == set(silent["case"])
+    assert {one["fullname"].split("::")[1] for one in document["attnbench"]["left_out"]} == set(
+        silent["case"]
+    )
     assert all(one["reason"] for one in document["attnbench"]["left_out"])
     assert f"{len(silent)} cases without a latency left out" in done.notes[0]
 
 
 def test_names_do_not_change_from_run_to_run(tmp_path: Path) -> None:
     runs = [of_one_scenario(fake_run(tmp_path, seed)) for seed in (1, 2)]
-    first, second = ([one["fullname"] for one in json.loads(export(run, "pytest-benchmark").content)["benchmarks"]] for run in runs)
+    first, second = (
+        [
+            one["fullname"]
+            for one in json.loads(export(run, "pytest-benchmark").content)["benchmarks"]
+        ]
+        for run in runs
+    )
     assert first == second
     assert len(set(first)) == 6
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
 from attnbench.reports.exports.md import MOST_CHARACTERS
-from attnbench.reports.load import load
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
 
 
@@ -25,11 +25,24 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     frame = load(run)
     table = list(csv.DictReader(io.StringIO(text_of(run, "csv"))))
     documents = json.loads(text_of(run, "json"))
-    assert [one["case"] for one in table] == [one["case"] for one in documents] == list(frame["case"])
+    assert (
+        [one["case"] for one in table] == [one["case"] for one in documents] == list(frame["case"])
+    )
     for text, document in zip(table, documents, strict=True):
-        assert float(text["latency_ms"] or "nan") == pytest.approx(document["latency_ms"] or float("nan"), nan_ok=True)
-        assert text["peak_bytes"] == ("" if document["peak_bytes"] is None else str(document["peak_bytes"]))
-    assert not {"block_ms", "hot_block_ms", "graph_block_ms", "conditions", "log_tail", "run"} & set(documents[0])
+        assert float(text["latency_ms"] or "nan") == pytest.approx(
+            document["latency_ms"] or float("nan"), nan_ok=True
+        )
+        assert text["peak_bytes"] == (
+            "" if document["peak_bytes"] is None else str(document["peak_bytes"])
+        )
+    assert not {
+        "block_ms",
+        "hot_block_ms",
+        "graph_block_ms",
+        "conditions",
+        "log_tail",
+        "run",
+    } & set(documents[0])
     assert documents[0]["causal"] is False
     assert table[0]["causal"] == "false"
 
@@ -39,7 +52,9 @@ def test_several_runs_are_told_apart(tmp_path: Path) -> None:
     documents = json.loads(text_of(runs, "json"))
     assert {one["run"] for one in documents} == {run.name for run in runs}
     assert len(documents) == sum(len(load(run)) for run in runs)
-    assert {line["run"] for line in csv.DictReader(io.StringIO(text_of(runs, "csv")))} == {run.name for run in runs}
+    assert {line["run"] for line in csv.DictReader(io.StringIO(text_of(runs, "csv")))} == {
+        run.name for run in runs
+    }
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "＝1", "\r=1"])
@@ -64,7 +79,9 @@ def test_json_has_null_where_nothing_was_measured(tmp_path: Path) -> None:
 
 
 def test_markdown_is_one_table_with_as_many_cells_in_every_line(tmp_path: Path) -> None:
-    lines = [line for line in text_of(quickstart(tmp_path), "md").splitlines() if line.startswith("|")]
+    lines = [
+        line for line in text_of(quickstart(tmp_path), "md").splitlines() if line.startswith("|")
+    ]
     assert len(lines) == 82
     assert len({line.count(" | ") for line in lines}) == 1
 
@@ -74,7 +91,10 @@ def test_markdown_fits_a_comment_and_says_how_much_is_left_out(tmp_path: Path) -
     done = export(write_run(tmp_path, cases, [row(one) for one in cases]), "md")
     assert isinstance(done.content, str)
     assert MOST_CHARACTERS - 1000 < len(done.content) < 65_536
-    shown = len(re.findall(r"^\| sdpa", done.content, re.MULTILINE) or re.findall(r"^\| [0-9]", done.content, re.MULTILINE))
+    shown = len(
+        re.findall(r"^\| sdpa", done.content, re.MULTILINE)
+        or re.findall(r"^\| [0-9]", done.content, re.MULTILINE)
+    )
     assert f"{1000 - shown} more rows left out" in done.content
     assert f"{1000 - shown} more rows left out" in done.notes[0]
 

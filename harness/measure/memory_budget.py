@@ -1,0 +1,146 @@
+"""The memory budget that a worker lives under, what is free for it, and how a failure is known to
+be memory's.
+"""
+
+import re
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from .peak_memory import release
+
+OOM_SIGNS = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "CUDA out of memory",
+    "CUDA error: out of memory",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "std::bad_alloc",
+)
+CODE_BYTES = 4 << 30
+"""Address space for importing and compiling, beside the budget: transformers takes 0.5 GiB, torch's
+compiler 0.2 GiB and g++ 1 GiB.
+"""
+
+
+class Budget:
+    """The memory budget of a worker, counted from where it stands when this is made.
+
+    CPU: the soft limit of the address space, so that an allocation beyond it fails as torch's own
+    out-of-memory error; make it only after the thread pools have started, since their stacks count
+    too. CUDA: a fraction of the device; an address-space limit would break CUDA's reservations.
+    """
+
+    def __init__(self, budget_bytes: int, device: torch.device) -> None:
+        self.device = device
+        self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+        floor = (
+            torch.cuda.memory_reserved(device) if device.type == "cuda" else address_space_bytes()
+        )
+        self.limit = floor + budget_bytes
+        self.holes_bytes = 0
+        self.tighten()
+
+    def tighten(self, held_bytes: int = 0) -> None:
+        """From here on allocations beyond the budget fail. `held_bytes` are ours, held for the
+        gate, and do not count.
+        """
+        self._set(self.limit + self.holes_bytes + held_bytes)
+
+    @contextmanager
+    def for_code(self, held_bytes: int = 0) -> Iterator[None]:
+        """While code is imported or compiled. What that leaves in the address space is the
+        process's, and no case's, from then on.
+        """
+        if (
+            self.device.type == "cuda"
+        ):  # whose budget is the device's memory, and code lies in the host's
+            yield
+            return
+        before = address_space_bytes()
+        self._set(self.limit + held_bytes + CODE_BYTES)
+        try:
+            yield
+            release(self.device)
+            self.limit += max(0, address_space_bytes() - before)
+        finally:
+            self.tighten(held_bytes)
+
+    def forgive(self, before_bytes: int, held_bytes: int) -> None:
+        """Leave out what work of ours has left in the address space since `before_bytes`, apart
+        from the `held_bytes` that it holds: holes in the heap, which would be taken from the
+        budgets of the cases. Later work finds them and leaves no more, so the most counts."""
+        if self.device.type != "cuda":
+            release(self.device)
+            self.holes_bytes = max(
+                self.holes_bytes, address_space_bytes() - before_bytes - held_bytes
+            )
+
+    def _set(self, limit: int) -> None:
+        if self.device.type == "cuda":
+            total = torch.cuda.get_device_properties(self.device).total_memory
+            torch.cuda.set_per_process_memory_fraction(min(1.0, limit / total), self.device)
+        else:
+            soft = limit if self.hard == resource.RLIM_INFINITY else min(limit, self.hard)
+            resource.setrlimit(resource.RLIMIT_AS, (soft, self.hard))
+
+    def relax(self) -> None:
+        """For work that is ours and not the backend's: the reference, the profiler's buffers."""
+        if self.device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(1.0, self.device)
+        else:
+            resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
+
+
+def address_space_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    return pages * resource.getpagesize()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that memory ran out: torch's CUDA error, the CPU allocator's
+    RuntimeError, or Python's own.
+    """
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    text = str(error)
+    return isinstance(error, RuntimeError) and any(sign in text for sign in OOM_SIGNS)
+
+
+def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
+    """What was asked for and did not fit, in words; the error's own first line where it does not
+    say how much.
+    """
+    import humanize
+
+    found = re.search(r"allocate (\d+) bytes|[Tt]ried to allocate ([\d.]+ [KMGT]iB)", str(error))
+    budget = humanize.naturalsize(budget_bytes, binary=True)
+    if found is None:
+        text = str(error).strip().split("\n")[0] or type(error).__name__
+        return f"{text[:300]} (the budget is {budget})"
+    asked = found[2] or humanize.naturalsize(int(found[1]), binary=True)
+    return f"{asked} more did not fit into the budget of {budget}"
+
+
+def available_bytes(device: torch.device) -> int:
+    """Memory that a worker could take now: the device's, or the host's within its control group
+    (cgroup v2 memory.max).
+    """
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    import psutil
+
+    free = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+        counts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        used -= int(counts["inactive_file"])  # page cache that the kernel gives back at once
+    except (OSError, ValueError, KeyError):
+        return free
+    return free if limit == "max" else min(free, max(0, int(limit) - used))

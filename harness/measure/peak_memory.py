@@ -1,0 +1,175 @@
+"""What one call needs at its highest point: the exact bytes, what of them is output, and numbers of
+other makers beside them.
+"""
+
+import ctypes
+import gc
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TypeVar
+
+import torch
+from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a class
+
+from ..nvml import identity, open_gpu, used_bytes
+from .resident_memory import resident_peak_bytes
+
+T = TypeVar("T")
+
+MARK = "attnbench::measured"
+SLOW_S = 1.0  # a call that takes longer is not run again for the numbers beside the exact ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """Bytes above what stood before the call was set up; the names are those of a row's fields
+    (docs/format.md).
+
+    `peak_bytes` and `output_bytes` are exact: what was asked for. The others see more, less
+    exactly: pages, blocks, segments, and on the device also what belongs to others. None where the
+    device has no such number or the call is too slow to be run again.
+    """
+
+    peak_bytes: int
+    output_bytes: int
+    peak_source: str
+    resident_peak_bytes: int | None = None
+    allocated_peak_bytes: int | None = None
+    reserved_peak_bytes: int | None = None
+    device_used_bytes: int | None = None
+
+
+def peak(
+    setup: Callable[[], T],
+    call: Callable[[T], object],
+    device: torch.device,
+    *,
+    resident: bool = False,
+) -> Peak:
+    """The most extra bytes alive at any moment of `call(setup())`, above what stood before `setup`.
+
+    What `setup` leaves behind counts, since the call needs it (a graph for the backward pass); its
+    own peak does not. The output is what the call leaves alive while its result is held: an output,
+    gradients, or a graph that hangs on them. `resident` adds the kernel's view on the CPU; it
+    changes the C heap's settings for good (see resident.py).
+    """
+    return (
+        _cuda(setup, call, device)
+        if device.type == "cuda"
+        else _cpu(setup, call, resident=resident)
+    )
+
+
+def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool) -> Peak:
+    """Running sum of the CPU allocator's own events, which see buffers inside kernels too.
+
+    Read from the profiler's raw events: its trace export may drop memory events (pytorch#166121).
+    Events belong to the thread that allocates, and torch's CPU kernels allocate in the calling one.
+    torch.profiler.profile, its wrapper, imports torch's compiler when it starts: more than a
+    second, and some 100 MiB that would stand beside what is measured.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore"
+        )  # the profiler warns of what it cannot see on a machine without a GPU
+        with CpuProfile(use_cpu=True, use_kineto=True, profile_memory=True) as profile:
+            ready = setup()
+            begun = perf_counter()
+            with torch.profiler.record_function(MARK):
+                result = call(ready)
+            spent_s = perf_counter() - begun
+            del result, ready
+    assert profile.kineto_results is not None
+    events = profile.kineto_results.events()
+    mark = next(event for event in events if event.name() == MARK)
+    start_ns, end_ns = mark.start_ns(), mark.start_ns() + mark.duration_ns()
+    standing = alive = highest = 0
+    for event in sorted(
+        (e for e in events if e.name() == "[memory]" and e.start_ns() <= end_ns),
+        key=lambda e: e.start_ns(),
+    ):
+        alive += event.nbytes()
+        if event.start_ns() < start_ns:
+            standing = highest = alive
+        else:
+            highest = max(highest, alive)
+    return Peak(
+        peak_bytes=highest,
+        output_bytes=alive - standing,
+        peak_source="allocator events",
+        resident_peak_bytes=resident_peak_bytes(setup, call)
+        if resident and spent_s <= SLOW_S
+        else None,
+    )
+
+
+def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.device) -> Peak:
+    """What the client asked for, before the allocator rounds; and, of the same run, what the
+    allocator made of it.
+    """
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_stats(device)
+    ready = setup()
+    torch.cuda.synchronize(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    standing = torch.cuda.memory_stats(device)
+    begun = perf_counter()
+    result = call(ready)
+    torch.cuda.synchronize(device)
+    spent_s = perf_counter() - begun
+    after = torch.cuda.memory_stats(device)
+    del result, ready
+    reserved, used = _reserved(setup, call, device) if spent_s <= SLOW_S else (None, None)
+    return Peak(
+        peak_bytes=after["requested_bytes.all.peak"] - before["requested_bytes.all.current"],
+        output_bytes=after["requested_bytes.all.current"] - standing["requested_bytes.all.current"],
+        peak_source="cuda requested bytes",
+        allocated_peak_bytes=after["allocated_bytes.all.peak"]
+        - before["allocated_bytes.all.current"],
+        reserved_peak_bytes=reserved,
+        device_used_bytes=used,
+    )
+
+
+def _reserved(
+    setup: Callable[[], T], call: Callable[[T], object], device: torch.device
+) -> tuple[int, int | None]:
+    """Segments taken from the device, counted from an empty cache since they depend on what came
+    before; and what the device sees.
+    """
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    result = call(setup())
+    torch.cuda.synchronize(device)
+    reserved, used = torch.cuda.max_memory_reserved(device) - before, device_used_bytes(device)
+    del result
+    return reserved, used
+
+
+def device_used_bytes(device: torch.device) -> int | None:
+    gpu = open_gpu(identity(device)).value
+    return used_bytes(gpu).value if gpu else None
+
+
+def release(device: torch.device) -> None:
+    """Give back what has no owner any more, so that the next case starts from the same floor.
+    Collects no garbage: see `settle`.
+    """
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    else:
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def settle() -> None:
+    """Break reference cycles, then put what is left out of the collector's sight. Only while no
+    tensors are held.
+
+    Torch and its lazily loaded parts are a million objects: going through them took 0.2 s each
+    time, most of a short run.
+    """
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,50 @@
+"""Which kind of utilization a row has. The kinds mean different things, so a row always names its
+own, and none stands in for another.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+Tier = Literal["gpm", "busy", "derived", "host"]
+MEANING: dict[Tier, str] = {
+    "gpm": "share of the SMs at work, from the GPU's own performance counters",
+    "busy": "share of the time in which any kernel ran: not how much of the GPU was at work",
+    "derived": (
+        "the model's FLOPs over the highest rate that calibration measured: no counter was read"
+    ),
+    "host": "CPU time of the process over the time of its threads",
+}
+
+
+HEADLINES: dict[str, tuple[str, str]] = {
+    "gpm": ("sm_active_ratio", "{:.0%} of the SMs active"),
+    "busy": ("kernel_busy_ratio", "kernels run {:.0%} of the time"),
+    "host": ("host_cpu_ratio", "threads busy {:.0%} of the time"),
+}
+
+
+def utilization_ratio(windows: Iterable[Mapping[str, Any]], tier: str) -> float | None:
+    """The tier's number, mean over the windows; None where it has none of its own."""
+    name, _ = HEADLINES.get(tier, ("", ""))
+    found = [window[name] for window in windows if window.get(name) is not None]
+    return sum(found) / len(found) if found else None
+
+
+def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
+    """The same in a few words; "" where there is none."""
+    ratio = utilization_ratio(windows, tier)
+    return "" if ratio is None else HEADLINES[tier][1].format(ratio)
+
+
+def tier_of(
+    windows: Iterable[Mapping[str, Any]], device: str, peaks: Mapping[str, float] | None
+) -> Tier:
+    """The best kind that these windows have. Those of a CPU have no counter of a GPU, also where
+    the machine has one: nobody asks it.
+    """
+    seen = {name for window in windows for name, value in window.items() if value is not None}
+    if "sm_active_ratio" in seen:
+        return "gpm"
+    if "kernel_busy_ratio" in seen:
+        return "busy"
+    return "derived" if device == "cuda" and peaks else "host"

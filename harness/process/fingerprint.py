@@ -1,0 +1,28 @@
+"""What this attnbench is, as a line of JSON: `python -m attnbench.harness.process.fingerprint`.
+Imports nothing that needs another package.
+"""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+from ... import __version__
+from ..record import SCHEMA
+
+MEASURING = ("harness", "impls")
+"""The folders whose code makes a number."""
+
+
+def introduction() -> dict[str, str | int]:
+    """Version, format of rows, and a digest of the code that measures: two checkouts of one version
+    may differ.
+    """
+    package = Path(__file__).parents[2]
+    digest = sha256()
+    for path in sorted(path for folder in MEASURING for path in (package / folder).rglob("*.py")):
+        digest.update(f"{path.relative_to(package)}\0".encode() + path.read_bytes())
+    return {"attnbench": __version__, "schema": SCHEMA, "code": digest.hexdigest()[:12]}
+
+
+if __name__ == "__main__":
+    print(json.dumps(introduction()))  # noqa: T201 - the answer

@@ -1,0 +1,244 @@
+"""One launch of a Triton kernel: what it is given, how it is started, and what `triton.compile`
+needs to compile it without a GPU.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import log2
+from typing import Any
+
+import torch
+from torch import Tensor
+from triton.compiler import ASTSource
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+from . import kernels
+from .configs import Config, padded
+
+LOG2_E = log2(torch.e)
+TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.uint8: "u8"}
+ALIGNED = (
+    16  # Triton compiles for pointers and strides that are multiples of this apart from others
+)
+DESCRIPTOR_ALIGNED_BYTES, DESCRIPTOR_REACH_BYTES = (
+    16,
+    2**40,
+)  # cuTensorMapEncodeTiled: of address and strides, and what strides stay below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the three kernels must agree on."""
+
+    scale: float
+    causal: bool
+    causal_offset: int
+    tf32: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """`arguments` come first in the kernel's signature, `constants` are compiled in, `options` are
+    for the compiler.
+
+    `config` is what was asked for, or the same by pointers where the tensors cannot be described.
+    """
+
+    kernel: Any
+    config: Config
+    programs: int
+    arguments: tuple[Any, ...]
+    constants: dict[str, Any]
+    options: dict[str, Any]
+
+    def start(self) -> None:
+        self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
+
+    def source(self) -> ASTSource:
+        """The same that `start` would compile; the tensors may be on device "meta", which counts as
+        aligned.
+        """
+        values = dict(
+            zip(self.kernel.arg_names, (*self.arguments, *self.constants.values()), strict=True)
+        )
+        signature: dict[str, Any] = {}
+        constants: dict[tuple[int, ...], Any] = {}
+        attributes: dict[tuple[int, ...], list[list[Any]]] = {}
+        for position, (name, value) in enumerate(values.items()):
+            if name in self.constants:
+                signature[name], constants[position,] = "constexpr", value
+                continue
+            signature[name] = _type(value, specialized=name not in kernels.SIZES)
+            for path, leaf, kind in _leaves((position,), value, signature[name]):
+                if kind == "constexpr":
+                    constants[path] = leaf
+                elif name not in kernels.SIZES and _is_aligned(leaf):
+                    attributes[path] = [["tt.divisibility", ALIGNED]]
+        return ASTSource(self.kernel, signature, constants, attributes)
+
+
+def _type(value: Any, *, specialized: bool) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_type(item, specialized=specialized) for item in value)
+    if isinstance(value, Tensor):
+        return "*" + TYPES[value.dtype]
+    if isinstance(value, TensorDescriptor):
+        return f"tensordesc<{TYPES[value.base.dtype]}{value.block_shape}>"
+    if isinstance(value, float):
+        return "fp32"
+    if value is None or (specialized and value == 1):
+        return "constexpr"
+    return "i32" if -(2**31) <= value < 2**31 else "i64"
+
+
+def _leaves(
+    path: tuple[int, ...], value: Any, kind: Any
+) -> Iterator[tuple[tuple[int, ...], Any, str]]:
+    if isinstance(kind, tuple):
+        for position, (item, item_kind) in enumerate(zip(value, kind, strict=True)):
+            yield from _leaves((*path, position), item, item_kind)
+    else:
+        yield path, value, kind
+
+
+def _is_aligned(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return value.is_meta or value.data_ptr() % ALIGNED == 0
+    return isinstance(value, int) and value % ALIGNED == 0
+
+
+def forward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    key_mask: Tensor | None,
+    o: Tensor,
+    lse: Tensor,
+    *,
+    setting: Setting,
+    config: Config,
+) -> Launch:
+    """Fills o and lse."""
+    keep, keep_strides = _mask(key_mask)
+    config, (walked_k, walked_v) = _walked(k, v, key_mask, config=config, rows=config.block_kv)
+    tensors = (q, walked_k, walked_v, keep, o, lse)
+    strides = (q.stride(), k.stride(), v.stride(), keep_strides, o.stride())
+    programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
+    return _launch(
+        kernels.forward_kernel,
+        programs,
+        tensors,
+        strides,
+        (q, k, v),
+        setting,
+        config,
+        SPECIALIZED=config.specialize,
+    )
+
+
+def grad_q(
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, grad_o: Tensor, lse: Tensor, delta: Tensor, grad: Tensor,
+    *, setting: Setting, config: Config,
+) -> Launch:  # fmt: skip
+    """Fills `grad`, the gradient of q, and delta."""
+    keep, keep_strides = _mask(key_mask)
+    config, (walked_k, walked_v) = _walked(k, v, key_mask, config=config, rows=config.block_kv)
+    tensors = (q, walked_k, walked_v, keep, o, grad_o, lse, delta, grad)
+    strides = (
+        q.stride(),
+        k.stride(),
+        v.stride(),
+        keep_strides,
+        o.stride(),
+        grad_o.stride(),
+        grad.stride(),
+    )
+    programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
+    return _launch(kernels.grad_q_kernel, programs, tensors, strides, (q, k, v), setting, config)
+
+
+def grad_kv(
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, grad_o: Tensor, lse: Tensor, delta: Tensor, grad_k: Tensor, grad_v: Tensor,
+    *, setting: Setting, config: Config,
+) -> Launch:  # fmt: skip
+    """Fills grad_k and grad_v; needs the delta that `grad_q` left."""
+    keep, keep_strides = _mask(key_mask)
+    config, (walked_q, walked_grad_o) = _walked(
+        q, grad_o, key_mask, config=config, rows=config.block_q
+    )
+    tensors = (walked_q, k, v, keep, walked_grad_o, lse, delta, grad_k, grad_v)
+    strides = (
+        q.stride(),
+        k.stride(),
+        v.stride(),
+        keep_strides,
+        grad_o.stride(),
+        grad_k.stride(),
+        grad_v.stride(),
+    )
+    programs = -(-k.shape[2] // config.block_kv) * k.shape[0] * k.shape[1]
+    return _launch(kernels.grad_kv_kernel, programs, tensors, strides, (q, k, v), setting, config)
+
+
+def describable(x: Tensor) -> bool:
+    """Whether a tensor descriptor can stand for x: what cuTensorMapEncodeTiled and Triton ask of
+    its address and strides.
+    """
+    *strides, last = (stride * x.element_size() for stride in x.stride())
+    possible = (
+        0 < stride < DESCRIPTOR_REACH_BYTES and stride % DESCRIPTOR_ALIGNED_BYTES == 0
+        for stride in strides
+    )
+    return (
+        last == x.element_size() and x.data_ptr() % DESCRIPTOR_ALIGNED_BYTES == 0 and all(possible)
+    )
+
+
+def _walked(
+    a: Tensor, b: Tensor, key_mask: Tensor | None, *, config: Config, rows: int
+) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:
+    """The two tensors whose tiles the kernel walks over. Pointers, if keys are masked: a descriptor
+    would read those too.
+    """
+    if not config.descriptors:
+        return config, (a, b)
+    if key_mask is not None or not (describable(a) and describable(b)):
+        return config.by_pointers(), (a, b)
+    described = (TensorDescriptor.from_tensor(x, [1, 1, rows, padded(x.shape[3])]) for x in (a, b))
+    return config, (next(described), next(described))
+
+
+def _mask(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | None]:
+    return (None, None) if key_mask is None else (key_mask.view(torch.uint8), key_mask.stride())
+
+
+def _launch(
+    kernel: Any, programs: int, tensors: tuple[Any, ...], strides: tuple[Any, ...], qkv: tuple[Tensor, Tensor, Tensor],
+    setting: Setting, config: Config, **more: bool,
+) -> Launch:  # fmt: skip
+    q, k, v = qkv
+    sizes = (q.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2], setting.causal_offset)
+    constants = {
+        "D_K": q.shape[3],
+        "D_V": v.shape[3],
+        "PAD_K": padded(q.shape[3]),
+        "PAD_V": padded(v.shape[3]),
+        "CAUSAL": setting.causal,
+        "MASKED": tensors[3] is not None,
+        "PRECISION": "tf32" if setting.tf32 else "ieee",
+        "BLOCK_Q": config.block_q,
+        "BLOCK_KV": config.block_kv,
+        "DESCRIBED": config.descriptors,
+        **more,
+    }
+    # Said aloud, because the default of fusing multiply and add differs between versions of Triton.
+    options = {"num_warps": config.warps, "num_stages": config.stages, "enable_fp_fusion": True}
+    arguments = (*tensors, *strides, *sizes, setting.scale * LOG2_E)
+    return Launch(
+        kernel=kernel,
+        config=config,
+        programs=programs,
+        arguments=arguments,
+        constants=constants,
+        options=options,
+    )

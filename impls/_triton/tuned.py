@@ -1,0 +1,176 @@
+"""Configurations of the Triton kernels that runs on GPUs have chosen, so that they need not be
+timed again: _triton_tuned.json.
+
+A choice stands for all problems of its Kind. Batch and heads are no part of it: they say how many
+programs there are, not what one does. Nor is TF32: choices for fp32 are for products in full
+precision.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, get_args
+
+from ..problem import ITEM_BYTES, Dtype, Problem
+from .configs import KERNELS, WIDEST, Config, Kernel, candidates, padded
+
+FILE = Path(__file__).with_name("tuned.json")
+ABOUT = (
+    "Configurations of the Triton kernels that runs on GPUs have chosen; _triton_tuned.py says what"
+    " the fields mean."
+)
+LONGEST = 4096  # the last bucket: on longer sequences the same tiles only go on for longer
+PASSES = ("forward", "forward+backward")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Kind:
+    """What a choice depends on. `width`, `queries` and `keys` are the smallest powers of two that
+    hold d_k and d_v, n_q, and n_kv.
+    """
+
+    capability: str
+    dtype: Dtype
+    width: int
+    causal: bool
+    passes: str
+    queries: int
+    keys: int
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"\d+\.\d+", self.capability):
+            raise ValueError(f"capability is {self.capability!r}; wanted one like '9.0'")
+        widths, buckets = _powers_of_2(16, WIDEST), _powers_of_2(1, LONGEST)
+        allowed = {
+            "dtype": get_args(Dtype),
+            "width": widths,
+            "causal": (True, False),
+            "passes": PASSES,
+        }
+        for name, values in (allowed | {"queries": buckets, "keys": buckets}).items():
+            if getattr(self, name) not in values:
+                raise ValueError(f"{name} is {getattr(self, name)!r}; wanted one of {list(values)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The fastest listed configurations of a kind, and the run that says so, on which GPU and with
+    which version of Triton.
+    """
+
+    kind: Kind
+    configs: Mapping[Kernel, Config]
+    run: str
+    gpu: str
+    triton: str
+
+    def __post_init__(self) -> None:
+        kernels = KERNELS if self.kind.passes != "forward" else KERNELS[:1]
+        if set(self.configs) != set(kernels):
+            raise ValueError(f"configurations of {list(self.configs)}; wanted {list(kernels)}")
+        k = self.kind
+        major, minor = map(int, k.capability.split("."))
+        for kernel, config in self.configs.items():
+            item_bytes = ITEM_BYTES[k.dtype]
+            listed = candidates(
+                kernel,
+                capability=(major, minor),
+                item_bytes=item_bytes,
+                width=k.width,
+                n_q=k.queries,
+                causal=k.causal,
+            )
+            if config not in listed:
+                raise ValueError(
+                    f"{kernel}: {config} is not listed for {k}; wanted one of {list(listed)}"
+                )
+        for name in ("run", "gpu", "triton"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                raise ValueError(
+                    f"{name} is {getattr(self, name)!r}; wanted the name of the one that chose"
+                )
+
+
+def kind_of(problem: Problem, capability: tuple[int, int]) -> Kind:
+    p = problem
+    return Kind(
+        capability=f"{capability[0]}.{capability[1]}",
+        dtype=p.dtype,
+        width=padded(max(p.d_k, p.d_v)),
+        causal=p.causal,
+        passes=PASSES[p.backward],
+        queries=_bucket(p.seq_len - p.empty_rows),
+        keys=_bucket(p.kv_seq_len),
+    )
+
+
+def choice_of(
+    problem: Problem,
+    capability: tuple[int, int],
+    facts: Mapping[str, Any],
+    *,
+    run: str,
+    gpu: str,
+    triton: str,
+) -> Choice:
+    """From the `facts` of a call that `prepare` gave."""
+    configs: dict[Kernel, Config] = {
+        kernel: Config(**numbers) for kernel, numbers in facts["configuration"].items()
+    }
+    return Choice(
+        kind=kind_of(problem, capability), configs=configs, run=run, gpu=gpu, triton=triton
+    )
+
+
+def read(path: Path = FILE) -> dict[Kind, Choice]:
+    """ValueError, with the number of the choice, for what `merge` would not have written."""
+    choices: dict[Kind, Choice] = {}
+    for number, entry in enumerate(json.loads(path.read_text())["choices"], 1):
+        try:
+            choice = _parsed(entry)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path.name}: choice {number}: {error}") from error
+        if choice.kind in choices:
+            raise ValueError(
+                f"{path.name}: choice {number}: a second one for {choice.kind}; wanted one"
+            )
+        choices[choice.kind] = choice
+    return choices
+
+
+def merge(new: Iterable[Choice], path: Path) -> None:
+    """Adds choices to the file; of one kind the newest stays."""
+    choices = read(path) | {choice.kind: choice for choice in new}
+    entries = [_entry(choices[kind]) for kind in sorted(choices)]
+    path.write_text(json.dumps({"about": ABOUT, "choices": entries}, indent=2) + "\n")
+
+
+def _parsed(entry: Mapping[str, Any]) -> Choice:
+    rest = dict(entry)
+    kind = Kind(**{field.name: rest.pop(field.name) for field in fields(Kind)})
+    configs: dict[Kernel, Config] = {
+        kernel: Config(**numbers) for kernel, numbers in rest.pop("configuration").items()
+    }
+    return Choice(kind=kind, configs=configs, **rest)
+
+
+def _entry(choice: Choice) -> dict[str, Any]:
+    configuration = {kernel: asdict(config) for kernel, config in choice.configs.items()}
+    return asdict(choice.kind) | {
+        "configuration": configuration,
+        "run": choice.run,
+        "gpu": choice.gpu,
+        "triton": choice.triton,
+    }
+
+
+def _bucket(tokens: int) -> int:
+    return min(LONGEST, 1 << (tokens - 1).bit_length())
+
+
+def _powers_of_2(smallest: int, largest: int) -> tuple[int, ...]:
+    return tuple(
+        1 << exponent for exponent in range(smallest.bit_length() - 1, largest.bit_length())
+    )

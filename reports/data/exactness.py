@@ -1,0 +1,38 @@
+"""What a backend computes: attention, something near to it, or something else. Exact backends are
+ranked, the others told beside them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MARKS = {"approximate": "~", "other": "≠"}
+MEANINGS = {
+    "approximate": "~ approximates attention, with the error that is told",
+    "other": "≠ computes something else, and has no error",
+}
+
+
+def is_exact(row: Mapping[str, Any]) -> bool:
+    """Rows of before there were others do not say."""
+    return row.get("exactness") in (None, "exact")
+
+
+def note(row: Mapping[str, Any]) -> str:
+    """`approximate, error 12 %` or `not attention`; "" of an exact backend."""
+    if is_exact(row):
+        return ""
+    if row["exactness"] == "other":
+        return "not attention"
+    error = row.get("error_l2_ratio")
+    return "approximate" if error is None else f"approximate, error {error_text(error)}"
+
+
+def error_text(error_l2_ratio: float) -> str:
+    """In two digits: on other inputs it is another one."""
+    return f"{float(f'{100 * error_l2_ratio:.2g}'):g} %"
+
+
+def meanings(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """What the marks of these rows mean."""
+    found = {row.get("exactness") for row in rows}
+    return [meaning for kind, meaning in MEANINGS.items() if kind in found]

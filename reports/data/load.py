@@ -1,0 +1,276 @@
+"""Runs as one tidy table: a row per case, a column per quantity, missing where nothing was
+measured.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import isnan, nan
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pandas as pd
+
+from ...harness.stats import latency_interval
+from .exactness import is_exact
+from .read import BadRun, Run, read_run
+
+__all__ = ["BadRun", "Run", "frame", "load", "read_run"]
+
+NOT_REACHED = "not reached"
+# Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
+_TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string[python]", "Int64", "float64", "boolean", "object"
+COLUMNS = {
+    **dict.fromkeys(("case", "backend", "python", "device"), _TEXT),
+    **dict.fromkeys(
+        ("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), _COUNT
+    ),
+    "dtype": _TEXT,
+    "causal": _YES_NO,
+    **dict.fromkeys(("causal_align", "mask"), _TEXT),
+    "window": _COUNT,
+    **dict.fromkeys(("passes", "scope", "exactness", "status", "reason", "phase"), _TEXT),
+    **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
+    "latency_note": _TEXT,
+    **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
+    "launch_bound": _YES_NO,
+    "graph_reason": _TEXT,
+    **dict.fromkeys(("processes", "blocks", "samples"), _COUNT),
+    "stop": _TEXT,
+    **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio"), _NUMBER),
+    **dict.fromkeys(("contended_blocks", "throttled_blocks"), _COUNT),
+    "warmup_stationary": _YES_NO,
+    "minor_faults_per_call": _NUMBER,
+    **dict.fromkeys(("input_bytes", "peak_bytes", "output_bytes", "temporary_bytes"), _COUNT),
+    "peak_source": _TEXT,
+    **dict.fromkeys(
+        ("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"),
+        _COUNT,
+    ),
+    "predicted_peak_bytes": _COUNT,
+    **dict.fromkeys(("predicted_source", "predicted_reason"), _TEXT),
+    "meta_peak_bytes": _COUNT,
+    "meta_reason": _TEXT,
+    **dict.fromkeys(("work_flops", "work_exps", "minimal_bytes"), _COUNT),
+    **dict.fromkeys(("achieved_flops_per_s", "error_l2_ratio", "error_ratio"), _NUMBER),
+    **dict.fromkeys(("kernel_requested", "kernel", "session"), _TEXT),
+    **dict.fromkeys(("prepare_ms", "first_call_ms"), _NUMBER),
+    "utilization_tier": _TEXT,
+    **dict.fromkeys(("energy_per_call_j", "energy_per_token_j"), _NUMBER),
+    "attempt": _COUNT,
+    "started_utc": _TEXT,
+    "spent_s": _NUMBER,
+    "log_tail": _TEXT,
+    **dict.fromkeys(
+        (
+            "block_ms",
+            "wall_block_ms",
+            "hot_block_ms",
+            "graph_block_ms",
+            "conditions",
+            "windows",
+            "tables",
+            "missing",
+            "configuration",
+        ),
+        _NESTED,
+    ),
+}
+NESTED_COLUMNS = [name for name, kind in COLUMNS.items() if kind == _NESTED]
+LAUNCH_BOUND_RATIO = (
+    1.1  # of the wall latency to that of a CUDA graph, beyond which launching is more than noise
+)
+_OF_WINDOWS = {
+    "process",
+    "way",
+    "window_s",
+    "calls",
+    "energy_j",
+}  # what a mean over windows says nothing with
+_NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
+
+
+def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
+    """One row per planned case of a run's folder; of several folders, with a column `run` that
+    tells them apart.
+
+    `latency_ms` is the typical latency (geometric mean of the medians of the independent units),
+    `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` what to know about that
+    interval; `block_ms` keeps the raw samples. On CUDA the same call also has a `wall_latency_ms`,
+    `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` where wall / graph > 1.1. A case
+    that was planned and never started has the status "not reached". Raises BadRun.
+    """
+    if isinstance(run, str | Path):
+        return frame([read_run(run)]).drop(columns="run")
+    return frame([read_run(path) for path in run])
+
+
+def frame(runs: Sequence[Run]) -> pd.DataFrame:
+    """The table of runs that are read already, with a column `run`."""
+    records = [
+        {"run": name, **record}
+        for name, run in zip(names(runs), runs, strict=True)
+        for record in _records(run)
+    ]
+    columns = {"run": _TEXT, **COLUMNS}
+    # What a probe added stands behind the columns that every run has.
+    extra = sorted(
+        {
+            key
+            for record in records
+            for key, value in record.items()
+            if not isinstance(value, list | dict)
+        }
+        - set(columns)
+    )
+    table = pd.DataFrame(
+        {key: pd.Series([r.get(key) for r in records], dtype=kind) for key, kind in columns.items()}
+    )
+    return table.assign(**{key: [_plain(record.get(key)) for record in records] for key in extra})
+
+
+def told(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """What each run says of itself, by the name that it has in the table: run.json, with `walls` as
+    what came of them.
+
+    `path` is where it lies. `studies` are the findings of all studies, each with the name of its
+    study; `unanswered` the studies that have none, with the reason. `kernels` are the rows of all
+    audited kernels.
+    """
+    reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it was looked for"}
+    return {
+        name: (
+            run.meta
+            | {
+                "path": str(run.path),
+                "walls": (
+                    run.walls
+                    + [
+                        {"device": run.meta["device"], **wall, **reason}
+                        for wall in run.missing_walls
+                    ]
+                ),
+                "studies": [
+                    {"study": row["study"], **finding}
+                    for row in run.studies
+                    for finding in row["findings"]
+                ],
+                "kernels": run.kernels + [{**one, **reason} for one in run.missing_kernels],
+                "unanswered": (
+                    [row for row in run.studies if row["status"] != "ok"]
+                    + [{**one, **reason} for one in run.missing_studies]
+                ),
+            }
+        )
+        for name, run in zip(names(runs), runs, strict=True)
+    }
+
+
+def names(runs: Sequence[Run]) -> list[str]:
+    """What tells the runs apart: their folders' names, or their whole paths where two have the same
+    name.
+    """
+    short = [run.meta["run"] for run in runs]
+    return short if len(set(short)) == len(short) else [str(run.path) for run in runs]
+
+
+def _records(run: Run) -> list[dict[str, Any]]:
+    order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
+    reached = [
+        row | {"window": row["window"] or None} | _latency(row) | _temporary(row) | _windows(row)
+        for row in run.rows
+    ]
+    reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it started"}
+    records = reached + [
+        {"device": run.meta["device"], **case, "window": case["window"] or None, **reason}
+        for case in run.missing
+    ]
+    records.sort(key=lambda record: order.get(record["case"], len(order)))
+    return [
+        {key: value for key, value in record.items() if key not in _NOT_SHOWN} for record in records
+    ]
+
+
+def _latency(row: dict[str, Any]) -> dict[str, Any]:
+    """Latency with its interval; nothing where the case is not ok, for a failed case has no
+    speed.
+    """
+    blocks = [block for process in row.get("block_ms") or [] for block in process]
+    counts = (
+        {"blocks": len(blocks), "samples": sum(map(len, blocks))}
+        if row.get("block_ms") is not None
+        else {}
+    )
+    if row["status"] != "ok" or row.get("block_ms") is None:
+        return counts
+    interval = latency_interval(row["block_ms"])
+    return counts | {
+        "latency_ms": interval.value,
+        "latency_low_ms": interval.low,
+        "latency_high_ms": interval.high,
+        "latency_note": interval.reason,
+        # The work is that of attention: what does something else did not do it.
+        "achieved_flops_per_s": (
+            row["work_flops"] / (interval.value / 1000)
+            if interval.value > 0 and is_exact(row)
+            else nan
+        ),
+        **_other_latencies(row),
+        "minor_faults_per_call": _minor_faults_per_call(row),
+    }
+
+
+def _other_latencies(row: dict[str, Any]) -> dict[str, Any]:
+    """What else the GPU's clock took of the same call, and whether launching it is a good part of
+    the time; missing on a CPU.
+    """
+    found = {
+        f"{what}_latency_ms": latency_interval(row.get(f"{what}_block_ms") or []).value
+        for what in ("wall", "hot", "graph")
+    }
+    ratio = found["wall_latency_ms"] / found["graph_latency_ms"]
+    return {**found, "launch_bound": None if isnan(ratio) else ratio > LAUNCH_BOUND_RATIO}
+
+
+def _minor_faults_per_call(row: dict[str, Any]) -> float:
+    """NaN where some block does not say."""
+    blocks = [block for process in row.get("conditions") or [] for block in process]
+    if not all("calls" in block and "minor_faults" in block for block in blocks):
+        return nan
+    calls = sum(block["calls"] for block in blocks)
+    return float(sum(block["minor_faults"] for block in blocks) / calls) if calls > 0 else nan
+
+
+def _temporary(row: dict[str, Any]) -> dict[str, Any]:
+    """What was alive at the peak and is not output, what was kept from before the call included."""
+    peak, output = row.get("peak_bytes"), row.get("output_bytes")
+    return {} if peak is None or output is None else {"temporary_bytes": peak - output}
+
+
+def _windows(row: dict[str, Any]) -> dict[str, Any]:
+    """Means over the windows of the eager call, of whatever the probes saw; and the energy of one
+    call and of one of its tokens.
+    """
+    seen = [window for window in row.get("windows") or [] if window["way"] == "eager"]
+    names = dict.fromkeys(
+        name for window in seen for name in window if name not in _OF_WINDOWS and name not in row
+    )
+    means = {name: _mean(window.get(name) for window in seen) for name in names}
+    energy_j = _mean(
+        window["energy_j"] / window["calls"]
+        for window in seen
+        if window.get("energy_j") is not None
+    )
+    return means | {
+        "energy_per_call_j": energy_j,
+        "energy_per_token_j": energy_j / (row["batch"] * row["seq_len"]),
+    }
+
+
+def _mean(values: Iterable[Any]) -> float:
+    """NaN where there is nothing."""
+    known = [value for value in values if type(value) in (int, float)]
+    return mean(known) if known else nan
+
+
+def _plain(value: Any) -> Any:
+    return None if isinstance(value, list | dict) else value

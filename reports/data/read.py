@@ -1,0 +1,356 @@
+"""Reads the files of one run as docs/format.md defines them, and refuses whatever is not so; never
+writes.
+"""
+
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..formatting import list_text, plural, visible
+from .kernel_fields import KERNEL_PLAN, kernel_complaint
+from .row_fields import (
+    ENVIRONMENT,
+    KINDS,
+    LATER,
+    PROBE,
+    PROBLEM,
+    SAMPLES,
+    WALL_PROBLEM,
+    WINDOW,
+    WINDOW_VALUES,
+)
+
+Document = dict[str, Any]
+# MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
+MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
+SCHEMA = 1 + len(MIGRATIONS)
+LINE_CAP_BYTES = 16 << 20
+RUN_JSON_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
+INT64 = 1 << 63
+
+META: dict[str, tuple[type, ...]] = {
+    "run": (str,),
+    "device": (str,),
+    "scenario": (dict,),
+    "cases": (list,),
+    "environment": (dict,),
+}
+EXACTNESS = ["exact", "approximate", "other"]
+STATUSES = [
+    "ok",
+    "oom",
+    "predicted_oom",
+    "unsupported",
+    "unavailable",
+    "incorrect",
+    "timeout",
+    "crashed",
+    "error",
+    "interrupted",
+]
+
+
+class BadRun(ValueError):
+    """A folder that cannot be read as a run: one line with the file, the line number, what was
+    found and what was wanted.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What stands in a run's folder: the last row of every case in the order of the plan, and the
+    planned cases without a row.
+
+    Likewise `walls` and `missing_walls`, `studies` and `missing_studies`, `kernels` and
+    `missing_kernels`.
+    """
+
+    path: Path
+    meta: Document
+    rows: list[Document]
+    missing: list[Document]
+    walls: list[Document]
+    missing_walls: list[Document]
+    studies: list[Document]
+    missing_studies: list[Document]
+    kernels: list[Document]
+    missing_kernels: list[Document]
+    notes: list[str]
+
+
+def read_run(path: str | Path) -> Run:
+    """Raises BadRun."""
+    folder = Path(path)
+    if not folder.is_dir():
+        found = "not a folder" if folder.exists() else "no such folder"
+        raise BadRun(f"{_name(folder)}: {found}; wanted the folder of a run, with run.json in it")
+    notes: list[str] = []
+    meta = _read_meta(folder / "run.json")
+    last: dict[str, dict[str, Document]] = {kind: {} for kind in KINDS}
+    other_kinds = 0
+    for row in _read_rows(folder / "rows.jsonl", notes):
+        if row["kind"] in last:
+            last[row["kind"]][row["case"]] = row
+        else:
+            other_kinds += 1
+    if other_kinds:
+        notes.append(
+            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(KINDS))} left out"
+        )
+    rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
+    walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)
+    studies, missing_studies = _by_plan(last["study"], meta.get("studies") or [], "studies", notes)
+    kernels, missing_kernels = _by_plan(last["kernel"], meta.get("kernels") or [], "kernels", notes)
+    return Run(
+        path=folder,
+        meta=meta,
+        rows=rows,
+        missing=missing,
+        walls=walls,
+        missing_walls=missing_walls,
+        studies=studies,
+        missing_studies=missing_studies,
+        kernels=kernels,
+        missing_kernels=missing_kernels,
+        notes=notes,
+    )
+
+
+def _by_plan(
+    last: dict[str, Document], plan: list[Document], what: str, notes: list[str]
+) -> tuple[list[Document], list[Document]]:
+    """The rows in the order of the plan, then those that it does not know; and what is planned and
+    has no row.
+    """
+    planned = {one["case"]: one for one in plan}
+    strangers = [row for case, row in last.items() if case not in planned]
+    if strangers:
+        notes.append(f"{plural(len(strangers), 'row')} of {what} that are not in the plan")
+    return [last[case] for case in planned if case in last] + strangers, [
+        one for case, one in planned.items() if case not in last
+    ]
+
+
+def _read_meta(path: Path) -> Document:
+    file = open_plain(path)
+    if file is None:
+        raise BadRun(
+            f"{_name(path)}: no such file; wanted the folder of a run, with run.json in it"
+        )
+    with file:
+        text = file.read(RUN_JSON_CAP_BYTES + 1)
+    if len(text) > RUN_JSON_CAP_BYTES:
+        raise BadRun(f"{_name(path)}: longer than {RUN_JSON_CAP_BYTES >> 20} MiB")
+    meta = _current(_parse(text, _name(path)), _name(path))
+    _check_fields(meta, META, _name(path))
+    memory_bytes = meta.get("memory_bytes")
+    if memory_bytes is not None and (
+        type(memory_bytes) is not int or not 0 <= memory_bytes < INT64
+    ):
+        raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
+    for plan in ("walls", "studies", "kernels", "environments"):
+        if not isinstance(meta.get(plan, []), list):
+            raise BadRun(f"{_name(path)}: {plan}: wanted a list")
+    plans: dict[str, dict[str, tuple[type, ...]]] = {
+        "cases": {"backend": (str,), **PROBLEM},
+        "walls": {"backend": (str,), **WALL_PROBLEM},
+        "studies": {"study": (str,)},
+        "kernels": KERNEL_PLAN,
+    }
+    _check_list(meta, "environments", ENVIRONMENT, path)
+    for plan, planned in plans.items():
+        _check_list(meta, plan, {"case": (str,), **planned}, path)
+        for number, one in enumerate(meta.get(plan, [])):
+            if one.get("python") is not None:
+                _check_fields(one, {"python": (str,)}, f"{_name(path)}: {plan}[{number}]")
+    return meta
+
+
+def _check_list(
+    meta: Document, field: str, wanted: dict[str, tuple[type, ...]], path: Path
+) -> None:
+    for number, one in enumerate(meta.get(field, [])):
+        where = f"{_name(path)}: {field}[{number}]"
+        if not isinstance(one, dict):
+            raise BadRun(f"{where}: wanted an object")
+        for later in wanted.keys() & LATER.keys():
+            one.setdefault(later, LATER[later])
+        _check_fields(one, wanted, where)
+
+
+def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
+    file = open_plain(path)
+    if file is None:
+        # run.json is written first: a run that was stopped before its first case has no rows
+        return
+    with file:
+        number = 0
+        while line := file.readline(LINE_CAP_BYTES + 1):
+            number += 1
+            where = f"{_name(path)}:{number}"
+            if len(line) > LINE_CAP_BYTES:
+                raise BadRun(f"{where}: longer than {LINE_CAP_BYTES >> 20} MiB")
+            if not line.endswith(b"\n"):
+                notes.append(
+                    f"the last line of rows.jsonl (line {number}) was torn off in the middle and is"
+                    " left out"
+                )
+                return
+            row = _current(_parse(line, where), where)
+            _check_row(row, where)
+            yield row
+
+
+def open_plain(path: Path) -> BinaryIO | None:
+    """The file itself, or None where there is none: no link is followed, and no pipe or device
+    waited on.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        reason = "a link, and links are not followed" if path.is_symlink() else str(error.strerror)
+        raise BadRun(f"{_name(path)}: {reason}") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise BadRun(f"{_name(path)}: not a plain file")
+    return os.fdopen(handle, "rb")
+
+
+def _parse(text: bytes, where: str) -> Document:
+    def refuse(constant: str) -> float:
+        raise ValueError(f"{constant} is not JSON; a missing value is null")
+
+    def finite(digits: str) -> float:
+        return value if isfinite(value := float(digits)) else refuse(digits)
+
+    if text.startswith(b"\x1f\x8b"):
+        raise BadRun(f"{where}: compressed with gzip; unpack it first")
+    try:
+        document = json.loads(text.decode(), parse_constant=refuse, parse_float=finite)
+    except (ValueError, RecursionError) as error:
+        found = "empty" if not text.strip() else f"not valid JSON ({visible(str(error))})"
+        raise BadRun(f"{where}: {found}") from None
+    if not isinstance(document, dict):
+        raise BadRun(f"{where}: wanted a JSON object, found {type(document).__name__}")
+    return document
+
+
+def _current(document: Document, where: str) -> Document:
+    """The document in today's format."""
+    schema = document.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise BadRun(
+            f"{where}: schema: found {visible(repr(schema))[:40]}, wanted a format version from 1"
+            f" to {SCHEMA}"
+        )
+    if schema > SCHEMA:
+        raise BadRun(
+            f"{where}: written in format {schema}, newer than format {SCHEMA} that this attnbench"
+            " reads; update attnbench"
+        )
+    for migrate in MIGRATIONS[schema - 1 :]:
+        document = migrate(document)
+    return document
+
+
+def _check_fields(document: Document, wanted: dict[str, tuple[type, ...]], where: str) -> None:
+    for field, types in wanted.items():
+        value = document.get(field)
+        # bool is an int to Python, and a huge int is none to a data frame
+        if type(value) not in types or (type(value) is int and not -INT64 <= value < INT64):
+            found = "nothing" if value is None else visible(repr(value))[:40]
+            raise BadRun(
+                f"{where}: {field}: found {found}, wanted {' or '.join(t.__name__ for t in types)}"
+            )
+
+
+def _check_row(row: Document, where: str) -> None:
+    _check_fields(row, {"kind": (str,), "case": (str,)}, where)
+    if row["kind"] not in KINDS:
+        return  # of a later version, and left out
+    is_wall = row["kind"] == "wall"
+    required, nullable = KINDS[row["kind"]]
+    for field in required.keys() & LATER.keys():
+        row.setdefault(field, LATER[field])
+    _check_fields(row, required, where)
+    _check_fields(
+        row,
+        {field: types for field, types in nullable.items() if row.get(field) is not None},
+        where,
+    )
+    for number, trial in enumerate(row["probes"] if is_wall else ()):
+        if not isinstance(trial, dict):
+            raise BadRun(f"{where}: probes[{number}]: wanted an object")
+        _check_fields(trial, PROBE, f"{where}: probes[{number}]")
+    if row["kind"] == "kernel" and (complaint := kernel_complaint(row)):
+        raise BadRun(f"{where}: {complaint}")
+    if row["status"] not in STATUSES:
+        raise BadRun(
+            f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of"
+            f" {', '.join(STATUSES)}"
+        )
+    if row.get("exactness") not in (None, *EXACTNESS):
+        raise BadRun(
+            f"{where}: exactness: found {visible(repr(row['exactness']))[:40]}, wanted one of"
+            f" {', '.join(EXACTNESS)}"
+        )
+    for field in SAMPLES:
+        if row.get(field) is not None and not _are_samples(row[field]):
+            raise BadRun(
+                f"{where}: {field}: wanted positive numbers in lists [process][block][call]"
+            )
+    if row.get("conditions") is not None and not _are_readings(row["conditions"]):
+        raise BadRun(f"{where}: conditions: wanted objects of numbers in lists [process][block]")
+    if not all(isinstance(finding, dict) for finding in row.get("findings") or []):
+        raise BadRun(f"{where}: findings: wanted a list of objects")
+    for number, window in enumerate(row.get("windows") or []):
+        if not isinstance(window, dict):
+            raise BadRun(f"{where}: windows[{number}]: wanted an object")
+        _check_fields(window, WINDOW, f"{where}: windows[{number}]")
+        if not (
+            window["window_s"] > 0
+            and window["calls"] > 0
+            and all(type(x) in WINDOW_VALUES for x in window.values())
+        ):
+            raise BadRun(
+                f"{where}: windows[{number}]: wanted numbers, a window_s and calls above 0"
+            )
+    if not all(isinstance(reason, str) for reason in (row.get("missing") or {}).values()):
+        raise BadRun(f"{where}: missing: wanted a reason in words for each name")
+
+
+def _are_samples(processes: list[Any]) -> bool:
+    blocks = [
+        block
+        for process in processes
+        for block in (process if isinstance(process, list) else [None])
+    ]
+    return all(
+        isinstance(block, list) and all(type(x) in (int, float) and x > 0 for x in block)
+        for block in blocks
+    )
+
+
+def _are_readings(processes: list[Any]) -> bool:
+    blocks = [
+        block
+        for process in processes
+        for block in (process if isinstance(process, list) else [None])
+    ]
+    numbers = [
+        value
+        for block in blocks
+        for value in (block.values() if isinstance(block, dict) else [None])
+    ]
+    return all(type(x) is float or (type(x) is int and -INT64 <= x < INT64) for x in numbers)
+
+
+def _name(path: Path) -> str:
+    return visible(str(path))

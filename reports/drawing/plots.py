@@ -1,0 +1,399 @@
+"""Draws a figure as SVG text: one style, the same bytes every time, text and axes in the colour of
+the page around it.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from io import StringIO
+from math import ceil, floor, isfinite, log10, nan
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from ..elements import Bars, Figure, Maps, Panel, Series
+from ..formatting import bytes_text, count_text, rate_text, time_text, visible
+from .svg_minify import FONT_SIZE, INK, compact
+from .tooltips import HIGHEST, STEP, overlay
+
+# Seen at 3:1 or better on white and on #121212; told apart by colour-blind eyes (Okabe-Ito and
+# Tol).
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#717581",
+    "#AA3377",
+    "#4477AA",
+    "#EE6677",
+    "#228833",
+)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (6, 2)),
+    (0, (2, 1.5)),
+    (0, (6, 2, 1.5, 2)),
+    (0, (8, 2, 1.5, 1.5, 1.5, 2)),
+)
+GREY = "#717581"  # of what belongs to no backend
+FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
+CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
+WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
+TITLE_IN = 0.5  # of a figure in a file of its own
+LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
+MOST_X_TICKS, MOST_Y_TICKS = 9, 7
+MOST_LETTERS = 48
+SWATCH_IN = (0.5, 0.2)
+TENS = (
+    "ms",
+    "flops_per_s",
+    "plain",
+    "share",
+)  # units of which logarithmic axes are told in powers of ten
+STYLE: dict[Any, Any] = {
+    "font.size": FONT_SIZE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.18,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a name is a name, whatever dollars it holds
+    **dict.fromkeys(
+        (
+            "text.color",
+            "axes.labelcolor",
+            "axes.edgecolor",
+            "xtick.color",
+            "ytick.color",
+            "grid.color",
+        ),
+        INK,
+    ),
+}
+
+
+def svg(
+    figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, int] | None = None
+) -> str:
+    """`backends` are all of the page, so that each keeps its colour, marker and dash; `name` makes
+    the ids of this figure its own.
+
+    `cases`: the number of each case on a page. Where it is given the page has the legend, and
+    points lie over the drawing.
+    """
+    with mpl.rc_context():
+        canvas, axes = _drawing(figure, backends, name, HEIGHT_IN)
+        if cases is None:
+            _legend(canvas, figure, backends, canvas.get_figwidth())
+        drawn = _text(canvas)
+        points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
+    return inline(compact(drawn, name, styled=cases is not None), figure, name, points)
+
+
+def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
+    """Into a file of its own, black on white, in the format that its suffix names, with the title
+    in it.
+    """
+    with mpl.rc_context():
+        canvas, _ = _drawing(figure, backends, path.stem, HEIGHT_IN + TITLE_IN)
+        width = canvas.get_figwidth()
+        _legend(canvas, figure, backends, width)
+        canvas.suptitle(
+            fill(visible(figure.title), int(width / LETTER_IN)), fontsize=STYLE["font.size"]
+        )
+        dateless = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
+        canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless.get(path.suffix[1:]))
+
+
+def _drawing(
+    figure: Figure, backends: Sequence[str], name: str, height_in: float
+) -> tuple[Canvas, Sequence[Axes]]:
+    """The panels without a legend. Sets matplotlib up; the caller gives it back."""
+    mpl.rcdefaults()  # not the reader's own matplotlibrc
+    mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
+    canvas = Canvas(figsize=(width, height_in), layout="constrained")
+    axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
+    for panel, place in zip(figure.panels, axes, strict=True):
+        _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
+    return canvas, axes
+
+
+def swatches(backends: Sequence[str]) -> str:
+    """A sample of each backend's line, and of the two that belong to none, as symbols that the
+    page's legends use.
+    """
+    looks = [(f"look-{place}", _look(name, backends)) for place, name in enumerate(backends)]
+    looks += [("look-formula", {"color": INK, **FORMULA}), ("look-failed", {"color": INK, **CROSS})]
+    return "".join(_swatch(name, look) for name, look in looks)
+
+
+def _swatch(name: str, look: dict[str, Any]) -> str:
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+        canvas = Canvas(figsize=SWATCH_IN)
+        axes = canvas.add_axes((0, 0, 1, 1))
+        axes.axis("off")
+        axes.plot([0, 1, 2], [0, 0, 0], markevery=[1], clip_on=False, **look)
+        axes.set(xlim=(-0.1, 2.1), ylim=(-1, 1))
+        text = compact(_text(canvas), name)
+    box = re.search(r'viewBox="[^"]*"', text)
+    inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    return f'<symbol id="{name}" {box.group() if box else ""}>{inside}</symbol>'
+
+
+def _text(canvas: Canvas) -> str:
+    text = StringIO()
+    canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
+    """Of y in all these panels, with room for the crosses at the upper edge."""
+    every = [series for panel in panels for series in panel.series]
+    ys = [
+        y
+        for series in every
+        for y in (*series.y, *series.low, *series.high)
+        if y is not None and isfinite(y)
+    ]
+    ys += [panel.line[0] for panel in panels if panel.line is not None]
+    ys += [0.6, 1.8] if panels[0].unit == "ratio" else []
+    low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
+    if panels[0].y_scale == "linear":
+        return min(0.0, low), high + 0.1 * (high - min(0.0, low) or 1)
+    crosses = max(
+        (_stacked(series.x, panel.series) for panel in panels for series in panel.series), default=0
+    )
+    room = 0.08 + STEP * crosses  # of the height
+    return low / 1.5, high * max(1.5, (1.5 * high / low) ** (room / (1 - room)))
+
+
+def _stacked(xs: Sequence[float], series: Sequence[Series]) -> int:
+    floating = [
+        x
+        for one in series
+        if one.kind == "failed"
+        for x, y in zip(one.x, one.y, strict=True)
+        if y is None
+    ]
+    return max((floating.count(x) for x in xs), default=0)
+
+
+def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[float, float]) -> None:
+    if panel.x_scale == "log":
+        axes.set_xscale("log", base=2)
+    if panel.y_scale == "log":
+        axes.set_yscale("log", base=10 if panel.unit in TENS else 2)
+    stacked: dict[float, int] = {}
+    place = axes.get_subplotspec()
+    column = place.colspan.start if place else 0
+    for series in panel.series:
+        own = len(axes.lines)  # those of this series come next
+        _series(axes, series, _look(series.backend, backends), stacked)
+        if series.backend in backends:
+            for number, line in enumerate(axes.lines[own:], start=own):
+                line.set_gid(f"b{backends.index(series.backend)}-{column}-{number}")
+    if panel.line is not None:
+        axes.axhline(panel.line[0], color=INK, linewidth=1, linestyle=(0, (1, 2)))
+        where: Any = ("axes fraction", "data")
+        axes.annotate(
+            _label(panel.line[1]),
+            (0, panel.line[0]),
+            (3, 3),
+            xycoords=where,
+            textcoords="offset points",
+            fontsize=LEGEND_SIZE,
+        )
+    axes.set(xlabel=_label(panel.x_label), ylabel=_label(panel.y_label))
+    xs = sorted({x for series in panel.series for x in series.x})
+    if xs and panel.x_scale == "log":
+        axes.set_xlim(xs[0] / 1.35, xs[-1] * 1.35)
+    axes.set_ylim(*limits)
+    shown = xs[:: -(ceil(len(xs) / MOST_X_TICKS) or 1)]
+    if panel.x_scale == "log":
+        _tick(axes.xaxis, shown, [count_text(x) for x in shown])
+    if panel.y_scale == "log":
+        ticks = _ticks(*limits, panel.unit)
+        _tick(axes.yaxis, ticks, [_tick_text(tick, panel.unit) for tick in ticks])
+    else:
+        axes.yaxis.set_major_locator(MaxNLocator(MOST_Y_TICKS - 1))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda tick, _: _tick_text(tick, panel.unit)))
+
+
+def _label(text: str) -> str:
+    """A long one would leave no room for the axes."""
+    shown = visible(text)
+    return shown if len(shown) <= MOST_LETTERS else f"{shown[: MOST_LETTERS - 1]}…"
+
+
+def _tick(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
+    axis.set_major_locator(FixedLocator(list(places)))
+    axis.set_major_formatter(FixedFormatter(list(texts)))
+    axis.set_minor_locator(NullLocator())
+
+
+def _series(axes: Axes, series: Series, look: dict[str, Any], stacked: dict[float, int]) -> None:
+    ys = [nan if y is None else y for y in series.y]
+    if series.kind == "formula":
+        axes.plot(series.x, ys, color=look["color"], **FORMULA)
+    elif series.kind == "trace":
+        axes.plot(series.x, ys, color=look["color"], linestyle=look["linestyle"], linewidth=1.1)
+    elif series.kind == "measured":
+        axes.plot(series.x, ys, **look)
+        bars = [
+            (x, a, b)
+            for x, a, b in zip(series.x, series.low, series.high, strict=False)
+            if a is not None and b is not None
+        ]
+        if (
+            bars
+        ):  # one line with gaps: a line for each bar would make the drawing three times as large
+            xs, ends = (
+                [value for x, _, _ in bars for value in (x, x, nan)],
+                [value for _, a, b in bars for value in (a, b, nan)],
+            )
+            axes.plot(xs, ends, color=look["color"], linewidth=4, alpha=0.5, solid_capstyle="butt")
+    else:
+        cross = {**CROSS, "markersize": look["markersize"] + 1, "color": look["color"]}
+        axes.plot(series.x, ys, **cross)
+        floating = [x for x, y in zip(series.x, series.y, strict=True) if y is None]
+        heights = []
+        for x in floating:  # at the upper edge; several at one place stand below each other
+            heights.append(HIGHEST - STEP * stacked.get(x, 0))
+            stacked[x] = stacked.get(x, 0) + 1
+        # without points it would count as one at the lower left corner of the canvas, and take up
+        # that room
+        if floating:
+            axes.plot(
+                floating, heights, transform=axes.get_xaxis_transform(), clip_on=False, **cross
+            )
+
+
+def _look(backend: str, backends: Sequence[str]) -> dict[str, Any]:
+    """Hollow markers, the first ones larger: points that coincide stay visible."""
+    if backend not in backends:
+        return {
+            "color": GREY,
+            "marker": "o",
+            "linestyle": "-",
+            "markersize": 5,
+            "markerfacecolor": "none",
+            "markeredgewidth": 1.5,
+        }
+    place = list(backends).index(backend)
+    return {
+        "color": COLOURS[place % len(COLOURS)],
+        "marker": MARKERS[place % len(MARKERS)],
+        "linestyle": DASHES[place % len(DASHES)],
+        "markersize": (8.5, 6.5, 5)[place % 3],
+        "markerfacecolor": "none",
+        "markeredgewidth": 1.5,
+    }
+
+
+def legend(figure: Figure, backends: Sequence[str]) -> list[tuple[str, str]]:
+    """What the figure shows, as (look, words): the place of a backend among all, or "formula", or
+    "failed".
+    """
+    drawn = [series for panel in figure.panels for series in panel.series if series.x]
+    entries = [
+        (str(place), name)
+        for place, name in enumerate(backends)
+        if any(series.backend == name for series in drawn)
+    ]
+    kinds = {series.kind for series in drawn}
+    if "formula" in kinds:
+        entries.append(("formula", "by formula"))
+    if "failed" in kinds:
+        entries.append(
+            ("failed", "out of memory" if figure.panels[0].unit == "bytes" else "did not run")
+        )
+    return entries
+
+
+def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: float) -> None:
+    looks: dict[str, dict[str, Any]] = {
+        "formula": {"color": INK, **FORMULA},
+        "failed": {"color": INK, **CROSS},
+    }
+    entries = legend(figure, backends)
+    if entries:
+        handles = [
+            Line2D([], [], **(looks.get(look) or _look(backends[int(look)], backends)))
+            for look, _ in entries
+        ]
+        # matplotlib hides entries that begin with an underscore; a thin space in front keeps them
+        texts = ["\u2009" + visible(words) for _, words in entries]
+        columns = max(1, int(width / (HANDLE_IN + LETTER_IN * max(map(len, texts)))))
+        canvas.legend(
+            handles,
+            texts,
+            loc="outside lower center",
+            ncols=columns,
+            fontsize=LEGEND_SIZE,
+            handlelength=3,
+            columnspacing=1.2,
+        )
+
+
+def _tick_text(tick: float, unit: str) -> str:
+    if unit == "bytes":
+        return bytes_text(tick)
+    if unit in ("ms", "flops_per_s"):
+        return (
+            (time_text(tick) if unit == "ms" else rate_text(tick))
+            .replace(".00 ", " ")
+            .replace(".0 ", " ")
+        )
+    return f"{100 * tick:g}%" if unit == "share" else f"{tick:g}"
+
+
+def _ticks(low: float, high: float, unit: str) -> list[float]:
+    """Round values within the limits, not too many."""
+    ticks: list[float] = []
+    if unit in TENS:
+        decades = range(floor(log10(low)), ceil(log10(high)) + 1)
+        for steps in ((1, 2, 5), (1, 3), (1,)):
+            ticks = [
+                step * 10.0**decade
+                for decade in decades
+                for step in steps
+                if low <= step * 10.0**decade <= high
+            ]
+            if len(ticks) <= MOST_Y_TICKS:
+                break
+    else:
+        ticks = [2.0**power for power in range(-30, 80) if low <= 2.0**power <= high]
+    every = ceil(len(ticks) / MOST_Y_TICKS) or 1
+    return ticks[(ticks.index(1) % every if 1 in ticks else 0) :: every]
+
+
+def inline(text: str, figure: Figure | Maps | Bars, name: str, points: str = "") -> str:
+    """For the inside of a page: no style that reaches out of the figure, a name for screen readers,
+    points above all else.
+    """
+    text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
+    box = re.search(r'viewBox="[^"]*"', text)
+    named = f'role="img" aria-labelledby="{name}-title {name}-desc"'
+    fonts = (
+        'xmlns:xlink="http://www.w3.org/1999/xlink" font-family="sans-serif"'
+        f' font-size="{FONT_SIZE}"'
+    )
+    head = f"<svg {box.group() if box else ''} {fonts} {named}>"
+    title, description = escape(visible(figure.title)), escape(visible(figure.description))
+    head += f'<title id="{name}-title">{title}</title><desc id="{name}-desc">{description}</desc>'
+    return re.sub(r"^<svg[^>]*>", lambda _: head, text).replace("</svg>", f"{points}</svg>")

@@ -1,0 +1,114 @@
+"""The points of a figure as marks of their own over its drawing: each says its numbers, and can be
+hovered, focused and followed.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from math import isfinite
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from ..elements import Figure, Panel, Series
+from ..formatting import bytes_text, count_text, number_text, rate_text, time_text, visible
+
+HIGHEST, STEP = (
+    0.97,
+    0.07,
+    # of the height of the axes: where the first cross at the upper edge stands, and how far below the
+    # next one
+)
+RADIUS = 7  # in points: what a finger or a mouse hits
+POINTS_PER_INCH = 72
+
+
+def overlay(
+    canvas: Canvas,
+    figure: Figure,
+    axes: Sequence[Axes],
+    backends: Sequence[str],
+    cases: Mapping[str, int],
+) -> str:
+    """Circles that the page leaves invisible, drawn after the layout is done; `cases` are their
+    numbers on the page.
+    """
+    groups = []
+    for panel, place in zip(figure.panels, axes, strict=True):
+        stacked: dict[float, int] = {}
+        for series in panel.series:
+            if series.kind in ("measured", "failed") and (
+                marks := _marks(canvas, place, panel, series, stacked, cases)
+            ):
+                known = (
+                    f' data-b="{backends.index(series.backend)}"'
+                    if series.backend in backends
+                    else ""
+                )
+                groups.append(f'<g class="points"{known}>{marks}</g>')
+    return "".join(groups)
+
+
+def _marks(
+    canvas: Canvas,
+    axes: Axes,
+    panel: Panel,
+    series: Series,
+    stacked: dict[float, int],
+    cases: Mapping[str, int],
+) -> str:
+    marks = []
+    for place, (x, y) in enumerate(zip(series.x, series.y, strict=True)):
+        if y is not None and isfinite(y):
+            px, py = axes.transData.transform((x, y))
+        elif series.kind == "failed":
+            px, py = axes.get_xaxis_transform().transform((x, HIGHEST - STEP * stacked.get(x, 0)))
+            stacked[x] = stacked.get(x, 0) + 1
+        else:
+            continue
+        scale = POINTS_PER_INCH / canvas.dpi
+        at = (
+            f'cx="{px * scale:.1f}"'
+            f' cy="{canvas.get_figheight() * POINTS_PER_INCH - py * scale:.1f}"'
+        )
+        number = cases.get(series.cases[place]) if place < len(series.cases) else None
+        case = "" if number is None else f' data-case="{number}"'
+        marks.append(
+            f"<circle {at}"
+            f' r="{RADIUS}"{case}><title>{escape(visible(_said(panel, series, place)))}</title></circle>'
+        )
+    return "".join(marks)
+
+
+def _said(panel: Panel, series: Series, place: int) -> str:
+    """`sdpa at 1k: 3.2 ms (3.1 ms to 3.3 ms)`."""
+    x, y = series.x[place], series.y[place]
+    where = f"{series.backend} at {count_text(x) if x == int(x) else number_text(x)}"
+    value = "" if y is None else value_text(y, panel.unit)
+    if series.kind == "failed":
+        what = "out of memory" if panel.unit == "bytes" else "did not run"
+        return f"{where}: {what}" + (f", drawn at {value}" if value else "")
+    low, high = (
+        bounds[place] if place < len(bounds) else None for bounds in (series.low, series.high)
+    )
+    between = (
+        f" ({value_text(low, panel.unit)} to {value_text(high, panel.unit)})"
+        if low is not None and high is not None
+        else ""
+    )
+    return f"{where}: {value}{between}"
+
+
+def value_text(value: float, unit: str) -> str:
+    if not isfinite(value):
+        return "unknown"
+    if unit == "bytes":
+        return bytes_text(value)
+    if unit in ("ms", "flops_per_s"):
+        return time_text(value) if unit == "ms" else rate_text(value)
+    return (
+        f"{100 * value:.3g} %"
+        if unit == "share"
+        else f"{number_text(value)} times"
+        if unit == "ratio"
+        else number_text(value)
+    )

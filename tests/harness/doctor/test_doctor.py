@@ -1,0 +1,218 @@
+"""What doctor finds on scripted machines: through the real binding of NVML, with torch as it is
+installed here.
+"""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100
+
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
+COUNTERS = "".join(
+    f"gpm_metric {number} {value}\n"
+    for number, value in {1: 50, 2: 40, 3: 20, 5: 30, 7: 25, 10: 10}.items()
+)
+SECOND = """\
+gpu GPU-22222222-a
+name NVIDIA A100-SXM4-80GB
+memory_total_mib 81920
+memory_used_mib 10
+busy_percent 0
+memory_busy_percent 0
+"""
+WITHOUT_CUDA = """
+import torch
+torch.cuda.is_available = lambda: False  # a machine with a GPU runs these tests too
+torch.version.cuda = None
+from attnbench.harness.doctor import software
+software.DRIVER_FILES = ()
+"""
+# the driver wants 0.1 s
+SHORT = "from attnbench.harness.doctor import gpu_facts\ngpu_facts.OBSERVE_S = 0.12\n"
+DOCTOR = (
+    "import sys\nfrom attnbench.harness.cli.app import main\nsys.argv = ['attnbench', 'doctor',"
+    " '--json']\nmain()"
+)
+
+
+def examined(fake, extra=""):
+    """Exit code and findings of doctor under the scripted driver."""
+    code = f"{WITHOUT_CUDA}{SHORT}{extra}\n{DOCTOR}"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command,
+        env=environment(fake.environment),
+        cwd=fake.script.parent,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def about(found, what, gpu="GPU-11111111"):
+    return next(
+        finding
+        for finding in found["findings"]
+        if finding["about"] == what and finding["gpu"] in (gpu, "")
+    )
+
+
+# ---- with a scripted driver ----------------------------------------------------------------------
+
+
+def test_a_gpu_that_torch_cannot_use_is_described_and_condemned(fake_nvml):
+    fake_nvml.write(H100 + COUNTERS)
+    code, found = examined(fake_nvml)
+    assert code == 4
+    assert about(found, "torch")["grade"] == "bad"
+    assert "install" in about(found, "torch")["advice"]
+    assert "12.4" in about(found, "cuda")["found"]
+    assert about(found, "driver")["found"] == "550.54.15"
+    (gpu,) = found["gpus"]
+    expected = {
+        "uuid": UUID, "name": "NVIDIA H100 80GB HBM3", "gpm": True, "tier": "gpm", "torch_uses": False, "sm_active_ratio": 0.4,
+        "kernel_busy_ratio": 0.0, "power_w": 70.0, "sm_clock_mhz": 1980, "temperature_limit_c": 87, "ecc_enabled": True,
+        "memory_total_bytes": 81559 << 20, "energy_j": pytest.approx(1000, rel=0.5), "mig_enabled": False, "compute_mode": "default",
+    }  # fmt: skip
+    assert {name: gpu[name] for name in expected} == expected
+    assert all(
+        value is not None or name in gpu["reasons"]
+        for name, value in gpu.items()
+        if name != "instance_of"
+    )
+
+
+def test_an_old_driver_costs_counters_and_nothing_else(old_fake_nvml):
+    _, found = examined(old_fake_nvml)
+    (gpu,) = found["gpus"]
+    assert (gpu["gpm"], gpu["tier"], gpu["sm_active_ratio"]) == (False, "busy", None)
+    assert gpu["temperature_c"] == 31
+    assert "too old" in gpu["reasons"]["sm_active_ratio"]
+    assert "newer driver" in about(found, "utilization")["advice"]
+    assert about(found, "throttling")["grade"] == "ok"
+
+
+def test_several_gpus_have_a_set_of_findings_each_by_uuid(fake_nvml):
+    fake_nvml.write(H100 + COUNTERS + SECOND)
+    _, found = examined(fake_nvml)
+    assert [gpu["short_uuid"] for gpu in found["gpus"]] == ["GPU-11111111", "GPU-22222222"]
+    assert [gpu["tier"] for gpu in found["gpus"]] == ["gpm", "busy"]
+    assert {one["gpu"] for one in found["findings"]} == {"", "GPU-11111111", "GPU-22222222"}
+    assert "this GPU does not offer it" in about(found, "power", "GPU-22222222")["found"]
+
+
+def test_an_instance_is_an_entry_of_its_own_without_busy_time(fake_nvml):
+    fake_nvml.write(
+        H100
+        + COUNTERS
+        + "mig 1\nmig_device MIG-33333333-b gpu_instance 1 memory_total_mib 10240 memory_used_mib"
+        " 100\nprocess self 100 1\n"
+    )
+    _, found = examined(fake_nvml)
+    whole, part = found["gpus"]
+    assert (whole["instance_of"], part["instance_of"]) == (None, UUID)
+    assert part["memory_total_bytes"] == 10240 << 20
+    assert (part["tier"], part["kernel_busy_ratio"]) == ("gpm", None)
+    assert "instance" in part["reasons"]["kernel_busy_ratio"]
+    assert part["temperature_c"] == 31
+    assert "instance" in about(found, "mig", "MIG-33333333")["found"]
+
+
+def test_one_lost_gpu_does_not_hide_the_other(fake_nvml):
+    fake_nvml.write(H100 + "lost 1\n" + SECOND)
+    code, found = examined(fake_nvml)
+    lost = about(found, "gpu", "GPU without UUID")
+    assert code == 4
+    assert lost["grade"] == "bad"
+    assert "the GPU is lost" in lost["found"]
+    assert [gpu["uuid"] for gpu in found["gpus"]] == ["GPU-22222222-a", None]
+
+
+def test_a_gpu_that_is_lost_later_is_lost(fake_nvml):
+    fake_nvml.write(H100 + "refuse nvmlDeviceGetPowerUsage GPU_IS_LOST\n")
+    _, found = examined(fake_nvml)
+    assert [one["about"] for one in found["findings"] if one["gpu"] == "GPU-11111111"] == ["gpu"]
+
+
+def test_another_process_at_work_is_bad_and_named(fake_nvml):
+    fake_nvml.write(H100 + COUNTERS + "busy_percent 97\nprocess self 300\nprocess 1 4000\n")
+    _, found = examined(fake_nvml)
+    other = about(found, "other processes")
+    assert other["grade"] == "bad"
+    assert "process 1" in other["found"]
+    assert "97%" in other["found"]
+    assert [process["ours"] for process in found["gpus"][0]["processes"]] == [False, True]
+
+
+def test_process_numbers_of_a_host_are_not_taken_for_ours(fake_nvml):
+    fake_nvml.write(H100 + "process 1 4000\n")
+    contained = (
+        "from attnbench.harness.doctor import processes\nprocesses.FIRST_PID_NAMESPACE = 'another'"
+    )
+    _, found = examined(fake_nvml, contained)
+    assert "cannot be known" in about(found, "other processes")["found"]
+    assert found["gpus"][0]["processes_known"] is False
+    assert [process["ours"] for process in found["gpus"][0]["processes"]] == [None]
+
+
+def test_a_driver_without_a_gpu_is_no_failure(fake_nvml):
+    fake_nvml.write("driver 550.1\n")
+    code, found = examined(fake_nvml)
+    assert code == 0
+    assert "no GPU" in about(found, "driver")["found"]
+    assert found["gpus"] == []
+
+
+def test_no_driver_is_no_failure_and_says_what_is_measured_instead(fake_nvml):
+    fake_nvml.write(
+        "refuse nvmlInit_v2 DRIVER_NOT_LOADED\nrefuse nvmlInitWithFlags DRIVER_NOT_LOADED\n"
+    )
+    code, found = examined(fake_nvml)
+    assert code == 0
+    assert about(found, "gpu")["found"] == "none"
+    assert "CPU" in about(found, "gpu")["advice"]
+    assert "host" in about(found, "utilization")["found"]
+
+
+EVERY_REFUSAL = """
+import json, os
+from pathlib import Path
+from attnbench.harness.doctor import examine
+script = Path(os.environ["FAKE_NVML"])
+plain = script.read_text()
+examine(Path("results"))
+answers = {}
+for function in sorted(set(Path("calls.txt").read_text().split()) - {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString"}):
+    new = script.with_suffix(".new")
+    new.write_text(plain + f"refuse {function} NO_PERMISSION\\n")
+    new.replace(script)
+    answers[function] = examine(Path("results")).as_dict()
+print(json.dumps(answers, allow_nan=False))
+"""
+SECOND_BEST = {  # another function answers instead, or nobody needs the answer
+    "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetSamples", "nvmlDeviceIsMigDeviceHandle",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMaxMigDeviceCount", "nvmlGpmSampleFree",
+}  # fmt: skip
+
+
+def test_every_refusal_is_a_reason_in_words(fake_nvml):
+    fake_nvml.write(H100 + COUNTERS + f"count_calls {fake_nvml.script.parent / 'calls.txt'}\n")
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_CUDA + SHORT + EVERY_REFUSAL],
+        env=environment(fake_nvml.environment), cwd=fake_nvml.script.parent, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr
+    answers = json.loads(done.stdout)
+    assert len(answers) > 20
+    for function, found in answers.items():
+        words = json.dumps(found["findings"]) + json.dumps(
+            [gpu["reasons"] for gpu in found["gpus"]]
+        )
+        assert function in SECOND_BEST or "this user may not read it" in words, function

@@ -1,0 +1,179 @@
+"""What else the machine did during a block is read, kept, and judged by fixed limits."""
+
+import json
+import mmap
+import resource
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from attnbench.harness.measure import conditions
+from attnbench.harness.measure.conditions import (
+    HostConditions,
+    conditions_for,
+    contended,
+    throttled,
+)
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100
+
+PAGES = 4096
+
+
+def watched(work):
+    """The readings of a block that does `work`."""
+    host = HostConditions()
+    host.before()
+    work()
+    return host.after()
+
+
+def test_page_faults_of_fresh_pages_are_counted_and_those_of_a_block_before_are_not():
+    with mmap.mmap(-1, PAGES * resource.getpagesize()) as memory:
+        if hasattr(mmap, "MADV_NOHUGEPAGE"):
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+
+        def touch():
+            for page in range(PAGES):
+                memory[page * resource.getpagesize()] = 1
+
+        first, again = watched(touch), watched(touch)
+    assert PAGES <= first["minor_faults"] < PAGES + 500
+    assert again["minor_faults"] < 500
+
+
+def test_a_block_that_computes_has_processor_time():
+    readings = watched(lambda: sum(range(2_000_000)))
+    assert readings["wall_s"] > 0
+    assert readings["user_s"] + readings["system_s"] > 0
+    assert readings["major_faults"] >= 0
+    assert readings["involuntary_switches"] >= 0
+
+
+def test_a_source_that_cannot_be_read_is_absent(monkeypatch):
+    for source in ("waited_s", "steal_s", "throttled_s"):
+        monkeypatch.setattr(conditions, source, lambda: None)
+    names = {"wall_s", "user_s", "system_s", "minor_faults", "major_faults", "involuntary_switches"}
+    assert set(watched(lambda: None)) == names
+
+
+def test_a_source_that_fails_in_the_middle_is_absent_too(monkeypatch):
+    answers = iter([1.0, None])
+    monkeypatch.setattr(conditions, "waited_s", lambda: next(answers))
+    assert "waited_s" not in watched(lambda: None)
+
+
+def test_quota_time_is_read_from_either_version_of_control_groups(tmp_path, monkeypatch):
+    new, old = tmp_path / "cpu.stat", tmp_path / "v1"
+    monkeypatch.setattr(
+        conditions,
+        "CPU_STAT",
+        ((str(new), "throttled_usec", 1e6), (str(old), "throttled_time", 1e9)),
+    )
+    assert conditions.throttled_s() is None
+    old.write_text("nr_periods 3\nthrottled_time 1500000000\n")
+    assert conditions.throttled_s() == 1.5
+    new.write_text("usage_usec 7\nthrottled_usec 250000\n")
+    assert conditions.throttled_s() == 0.25
+
+
+@pytest.mark.parametrize(
+    ("readings", "verdict"),
+    [
+        ({"wall_s": 1.0, "waited_s": 0.04}, False),
+        ({"wall_s": 1.0, "waited_s": 0.06}, True),
+        ({"wall_s": 1.0, "steal_s": 0.06}, True),
+        ({"wall_s": 1.0, "waited_s": 0.03, "steal_s": 0.03}, True),
+        ({"wall_s": 1.0}, None),
+        ({}, None),
+    ],
+)
+def test_a_block_is_contended_when_more_than_5_percent_of_its_time_was_lost(readings, verdict):
+    assert contended(readings) is verdict
+
+
+@pytest.mark.parametrize(
+    ("readings", "verdict"),
+    [
+        ({}, None),
+        ({"throttled_s": 0.0}, False),
+        ({"throttled_s": 0.001}, True),
+        ({"clock_event_reasons": 0x1 | 0x2 | 0x10}, False),
+        ({"clock_event_reasons": 0x4}, True),
+        ({"clock_event_reasons": 0x1 | 0x40}, True),
+    ],
+)
+def test_a_block_is_throttled_by_quota_power_or_heat_and_not_by_idling(readings, verdict):
+    assert throttled(readings) is verdict
+
+
+def device_conditions(driver, uuid="GPU-11111111-2222-3333-4444-555555555555"):
+    """One block's readings on a GPU that a scripted driver answers for: in a process of its own,
+    which loads that driver at its start.
+    """
+    program = f"""
+import json
+from attnbench.harness.measure.conditions import DeviceConditions
+from attnbench.harness.nvml import Device
+
+found = DeviceConditions(Device(uuid={uuid!r}))
+found.before()
+print(json.dumps(found.after()))
+"""
+    extra = driver.environment if driver else {}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(extra),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
+    fake_nvml.write(H100 + "sm_clock_mhz 1755\ntemperature_c 41\nevent_reasons 0x4\n")
+    readings = device_conditions(fake_nvml)
+    assert (
+        readings["sm_clock_mhz"],
+        readings["temperature_c"],
+        readings["clock_event_reasons"],
+    ) == (1755, 41, 4)
+    assert readings["wall_s"] > 0
+    assert throttled(readings)
+
+
+def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(fake_nvml):
+    fake_nvml.write(
+        H100 + "sm_clock_mhz unsupported\ntemperature_c 41\nevent_reasons unsupported\n"
+    )
+    readings = device_conditions(fake_nvml)
+    assert readings["temperature_c"] == 41
+    assert not {"sm_clock_mhz", "clock_event_reasons"} & set(readings)
+
+
+def test_a_reason_that_the_driver_calls_unknown_is_none(fake_nvml):
+    fake_nvml.write(H100 + "event_reasons 0xC000000000000000\n")
+    assert (
+        device_conditions(fake_nvml)["clock_event_reasons"] == 1 << 62
+    )  # the bit below the highest
+
+
+def test_without_nvml_a_gpu_has_the_hosts_conditions():
+    readings = device_conditions(None)
+    assert readings["wall_s"] > 0
+    assert not {"sm_clock_mhz", "temperature_c", "clock_event_reasons"} & set(readings)
+
+
+def test_conditions_fit_the_device():
+    assert isinstance(conditions_for(torch.device("cpu")), HostConditions)
+
+
+def test_blocks_that_nobody_could_judge_are_not_zero_flagged_ones():
+    assert conditions.flagged([None, None]) is None
+    assert conditions.flagged([]) is None
+    assert conditions.flagged([None, False]) == 0
+    assert conditions.flagged([True, None, True]) == 2

@@ -1,0 +1,230 @@
+"""The gate passes honest work and convicts dishonest work, also where fixed tolerances
+would not.
+"""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench import impls
+from attnbench.harness.measure.correctness import ALL_ROWS, Gate, distance, leaves, sample
+from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+SMALL = Problem(batch=3, seq_len=40, d_model=32, heads=4)
+
+
+def verdict_on(problem, change=lambda output, gradients: (output, gradients), backend="fused"):
+    tensors = make_tensors(problem, CPU, 0)
+    gate = Gate(problem, *tensors, 0)
+    subject = make_subject(problem, impls.load(backend), tensors, gate.grad_output)
+    with subject.in_force():
+        output, gradients = subject.result()
+    return gate.judge(
+        *change(output.detach().clone(), [gradient.clone() for gradient in gradients])
+    )
+
+
+PROBLEMS = [
+    SMALL,
+    replace(SMALL, causal=True),
+    replace(SMALL, scope="layer", passes="forward+backward"),
+    replace(SMALL, seq_len=400, passes="forward+backward", kv_seq_len=400),
+    replace(SMALL, causal=True, causal_align="bottom_right", seq_len=60, passes="backward"),
+    replace(SMALL, mask="padding", batch=5, passes="forward+backward"),
+    replace(SMALL, mask="random", causal=True, passes="forward+backward"),
+    Problem(
+        batch=1100, seq_len=128, d_model=8, heads=2, mask="padding", passes="forward+backward"
+    ),  # the first and last entry are judged
+    Problem(batch=1, seq_len=1, d_model=8, heads=1, passes="forward+backward"),
+    Problem(
+        batch=1,
+        seq_len=3000,
+        d_model=32,
+        heads=2,
+        causal=True,
+        scope="layer",
+        passes="forward+backward",
+    ),
+]
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
+def test_honest_backends_pass(problem, backend, dtype):
+    verdict = verdict_on(replace(problem, dtype=dtype), backend=backend)
+    assert verdict.complaint == ""
+    assert verdict.error_ratio <= 2
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_a_kernel_that_drops_the_last_64_keys_fails_at_16k(dtype):
+    problem = Problem(batch=1, seq_len=16384, d_model=64, heads=1, dtype=dtype)
+    tensors = make_tensors(problem, CPU, 0)
+    q, k, v = tensors.inputs
+    gate = Gate(problem, *tensors, 0)
+    rows = torch.tensor(gate.rows)
+    output = torch.zeros_like(q)
+    output[:, :, rows] = (q[:, :, rows] @ k[:, :, :-64].mT * problem.scale).softmax(-1) @ v[
+        :, :, :-64
+    ]
+    assert "times as far" in gate.judge(output, []).complaint
+    output[:, :, rows] = (q[:, :, rows] @ k.mT * problem.scale).softmax(-1) @ v
+    assert gate.judge(output, []).complaint == ""
+
+
+def test_dropped_keys_are_seen_under_a_causal_mask_too():
+    problem = Problem(batch=1, seq_len=4096, d_model=64, heads=1, causal=True)
+    tensors = make_tensors(problem, CPU, 0)
+    q, k, v = tensors.inputs
+    mask = torch.ones(4096, 4096, dtype=torch.bool).tril()
+    mask[3000:, 2000:2064] = (
+        False  # later rows skip one tile; the few early rows, whose outputs are largest, are right
+    )
+    output = (q @ k.mT * problem.scale).masked_fill(~mask, float("-inf")).softmax(-1) @ v
+    assert "times as far" in Gate(problem, *tensors, 0).judge(output, []).complaint
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda output, gradients: (output * float("nan"), gradients), "the output has NaN"),
+        (
+            lambda output, gradients: (output, [gradients[0] * float("inf"), *gradients[1:]]),
+            "a gradient has NaN",
+        ),
+        (lambda output, gradients: (output[:, :, :-1], gradients), "output of shape"),
+        (
+            lambda output, gradients: (output, [*gradients[:2], gradients[2] * 1.001]),
+            "times as far",
+        ),
+        (lambda output, gradients: (output * 1.0001, gradients), "times as far"),
+        (lambda output, gradients: (output.roll(1, 1), gradients), "times as far"),
+    ],
+)
+def test_dishonest_results_are_convicted(change, words):
+    assert words in verdict_on(replace(SMALL, passes="forward+backward"), change).complaint
+
+
+def test_empty_rows_must_be_exactly_zero():
+    problem = Problem(
+        batch=1,
+        seq_len=8,
+        kv_seq_len=4,
+        d_model=16,
+        heads=2,
+        causal=True,
+        causal_align="bottom_right",
+    )
+
+    def dirty(output, gradients):
+        output[:, :, 0] = 1e-3
+        return output, gradients
+
+    assert verdict_on(problem).complaint == ""
+    assert verdict_on(problem, dirty).complaint
+
+
+TRAINING = replace(SMALL, passes="forward+backward")
+
+
+def judged(problem, exactness, change=lambda output, gradients: (output, gradients)):
+    tensors = make_tensors(problem, CPU, 0)
+    gate = Gate(problem, *tensors, 0)
+    subject = make_subject(problem, impls.load("fused"), tensors, gate.grad_output)
+    with subject.in_force():
+        output, gradients = subject.result()
+    return gate.judge(
+        *change(output.detach().clone(), [gradient.clone() for gradient in gradients]), exactness
+    )
+
+
+def test_what_is_approximate_may_be_any_distance_away_and_the_distance_is_told():
+    doubled = judged(TRAINING, "approximate", lambda output, gradients: (3 * output, gradients))
+    assert doubled.complaint == ""
+    assert doubled.error_l2_ratio == pytest.approx(2, rel=1e-3)
+    assert doubled.error_ratio > 1e5
+    assert (
+        "times as far"
+        in judged(TRAINING, "exact", lambda output, gradients: (3 * output, gradients)).complaint
+    )
+
+
+def test_a_gradient_that_vanishes_has_no_relative_error_of_an_approximation():
+    """That of the keys' bias, which shifts whole rows of scores."""
+    problem = replace(TRAINING, scope="layer")
+
+    def larger(output, gradients):
+        return output, [*gradients[:4], gradients[4] + gradients[3].mean(1), *gradients[5:]]
+
+    found = judged(problem, "approximate", larger)
+    assert found.complaint == ""
+    assert found.error_l2_ratio < 1e-3
+
+
+@pytest.mark.parametrize("exactness", ["approximate", "other"])
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda output, gradients: (output * float("nan"), gradients), "the output has NaN"),
+        (
+            lambda output, gradients: (output, [gradients[0] * float("inf"), *gradients[1:]]),
+            "a gradient has NaN",
+        ),
+        (lambda output, gradients: (output[:, :, :-1], gradients), "output of shape"),
+    ],
+)
+def test_finite_numbers_of_the_right_shape_are_wanted_of_all(exactness, change, words):
+    assert words in judged(TRAINING, exactness, change).complaint
+
+
+def test_what_is_no_attention_has_no_distance():
+    found = judged(TRAINING, "other", lambda output, gradients: (output.roll(1, 1), gradients[:1]))
+    assert (found.error_l2_ratio, found.error_ratio, found.complaint) == (None, None, "")
+
+
+@pytest.mark.parametrize("where", [0, 15])
+def test_queries_that_see_no_key_are_zero_in_an_approximation_too(where):
+    """A leading one of a causal problem, and one that a mask leaves blind."""
+    causal = {"seq_len": 40, "kv_seq_len": 25, "causal": True, "causal_align": "bottom_right"}
+    problem = replace(SMALL, **(causal if where == 0 else {"mask": "random"}))
+
+    def dirty(output, gradients):
+        output[0, 0, where] = 1e-6
+        return output, gradients
+
+    assert judged(problem, "approximate").complaint == ""
+    assert judged(problem, "approximate", dirty).complaint == "not zero where exactly zero is right"
+
+
+def test_long_problems_are_sampled_with_first_and_last_row():
+    entries, rows = sample(
+        Problem(batch=2, seq_len=5000, d_model=32, heads=2), torch.Generator().manual_seed(0)
+    )
+    assert entries == [0, 1]
+    assert len(rows) == 64
+    assert rows == sorted(set(rows))
+    assert (rows[0], rows[-1]) == (0, 4999)
+    assert sample(Problem(batch=2, seq_len=ALL_ROWS, d_model=32, heads=2), torch.Generator())[
+        1
+    ] == list(range(ALL_ROWS))
+
+
+def test_huge_batches_are_judged_at_their_ends():
+    entries, _ = sample(Problem(batch=64, seq_len=4096, d_model=512, heads=32), torch.Generator())
+    assert entries == [0, 63]
+
+
+def test_leaves_names_shared_tensors_once():
+    tensors = make_tensors(replace(SMALL, scope="layer"), CPU, 0)
+    assert len(leaves(*tensors)) == 1 + 8
+
+
+def test_distance_by_row_weighs_rows_alike():
+    exact = torch.tensor([[[1000.0, 0.0], [0.001, 0.0]]], dtype=torch.float64)
+    wrong = torch.tensor([[[1000.0, 0.0], [0.002, 0.0]]], dtype=torch.float64)
+    assert distance(wrong, exact, by_row=True) == pytest.approx((0.5) ** 0.5)
+    assert distance(wrong, exact, by_row=False) < 1e-5

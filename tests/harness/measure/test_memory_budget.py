@@ -1,0 +1,120 @@
+"""The budget holds, and only memory errors are taken for memory errors."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from attnbench.harness.measure.memory_budget import is_out_of_memory
+from tests.conftest import environment
+
+
+def succeeds_alone(code: str) -> None:
+    """In a process of its own: the limit is the process's."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_relax_lifts_it():
+    code = """
+import torch
+from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+try:
+    torch.empty(200 << 20, dtype=torch.uint8)
+except RuntimeError as error:
+    assert is_out_of_memory(error), error
+else:
+    raise SystemExit("the budget did not hold")
+budget.relax()
+torch.empty(200 << 20, dtype=torch.uint8)
+budget.tighten()
+del kept
+torch.empty(200 << 20, dtype=torch.uint8)
+"""
+    succeeds_alone(code)
+
+
+def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
+    code = """
+import mmap
+import torch
+from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+with budget.for_code():
+    libraries = mmap.mmap(-1, 1 << 30)
+kept = torch.empty(200 << 20, dtype=torch.uint8)
+for step in ("after loading", "after loading has failed"):
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8)
+    except RuntimeError as error:
+        assert is_out_of_memory(error), error
+    else:
+        raise SystemExit(f"the budget did not hold {step}")
+    try:
+        with budget.for_code():
+            left_behind = mmap.mmap(-1, 1 << 30)
+            left_behind.close()
+            raise KeyError
+    except KeyError:
+        pass
+"""
+    succeeds_alone(code)
+
+
+def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
+    code = """
+import mmap
+import torch
+from attnbench.harness.measure.memory_budget import Budget, address_space_bytes, is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
+device = torch.device("cpu")
+warm_pools(device)
+budget = Budget(256 << 20, device)
+for problem in range(3):
+    budget.relax()
+    before = address_space_bytes()
+    left, held = mmap.mmap(-1, 1 << 30), mmap.mmap(-1, 1 << 30)
+    budget.forgive(before, 1 << 30)
+    budget.tighten(1 << 30)
+    kept = torch.empty(200 << 20, dtype=torch.uint8)
+    try:
+        torch.empty(200 << 20, dtype=torch.uint8)
+    except RuntimeError as error:
+        assert is_out_of_memory(error), error
+    else:
+        raise SystemExit(f"the budget did not hold in problem {problem}")
+    left.close(), held.close()
+    del kept
+"""
+    succeeds_alone(code)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (MemoryError(), True),
+        (
+            RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate"
+                " memory: you tried to allocate 8 bytes"
+            ),
+            True,
+        ),
+        (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
+        (ValueError("CUDA out of memory"), False),
+    ],
+)
+def test_only_memory_errors_are_out_of_memory(error, expected):
+    assert is_out_of_memory(error) is expected

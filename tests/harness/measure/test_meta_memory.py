@@ -1,0 +1,189 @@
+"""The prediction by following tensors without memory: equal to what is measured, cheap, and silent
+where it would be wrong.
+"""
+
+import resource
+from dataclasses import replace
+from time import process_time
+
+import pytest
+import torch
+
+from attnbench.harness.cases import Case
+from attnbench.harness.measure import meta_memory as meta
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
+from attnbench.harness.preflight import outlook
+from attnbench.impls import Problem, load
+from tests.harness.measure.test_peak_memory import weighed
+
+CPU = torch.device("cpu")
+# bytes beside the numbers of 8 bytes, one per head, that autograd keeps and the meta device does
+# not show
+KEPT_NUMBERS = 64
+SHAPES = [
+    Problem(batch=1, seq_len=200, d_model=64, heads=4),
+    Problem(batch=2, seq_len=64, d_model=64, heads=4, kv_heads=2),
+    Problem(
+        batch=2,
+        seq_len=48,
+        d_model=64,
+        heads=4,
+        kv_seq_len=80,
+        causal=True,
+        causal_align="bottom_right",
+    ),
+    Problem(
+        batch=2,
+        seq_len=80,
+        d_model=64,
+        heads=4,
+        kv_seq_len=48,
+        kv_heads=1,
+        causal=True,
+        causal_align="bottom_right",
+    ),
+    Problem(batch=2, seq_len=33, d_model=64, heads=4, causal=True, d_k=8, d_v=24),
+    Problem(batch=1, seq_len=8, d_model=256, heads=64, kv_heads=8),
+    Problem(batch=1, seq_len=1, d_model=4, heads=1),
+    Problem(batch=3, seq_len=64, d_model=64, heads=4, kv_heads=2, mask="padding", causal=True),
+    Problem(batch=2, seq_len=64, d_model=64, heads=4, mask="random"),
+    Problem(batch=1, seq_len=150, d_model=64, heads=4, mask="blocks", window=2),
+    Problem(
+        batch=2, seq_len=64, d_model=64, heads=4, kv_heads=1, mask="local", window=8, causal=True
+    ),
+]
+
+
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_the_meta_device_predicts_what_is_measured(name, scope, passes):
+    for shape in SHAPES:
+        problem = replace(shape, scope=scope, passes=passes)
+        predicted, reason = meta_peak_bytes(problem, load(name), CPU)
+        assert reason == ""
+        allowed = KEPT_NUMBERS + 8 * problem.heads if problem.backward else 16
+        assert 0 <= weighed(name, problem).peak_bytes - predicted <= allowed, problem
+
+
+@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
+@pytest.mark.parametrize("name", ["naive", "fused"])
+def test_sizes_beyond_any_memory_cost_nothing(name, passes):
+    problem = Problem(batch=1, seq_len=65536, d_model=2048, heads=16, dtype="bf16", passes=passes)
+    cuda = torch.device("cuda")  # half precision is plain there; nothing runs on it
+    meta_peak_bytes(problem, load(name), cuda)
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = process_time()
+    predicted, reason = meta_peak_bytes(problem, load(name), cuda)
+    assert process_time() - start < 1.0
+    assert reason == ""
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident < 8 << 10
+    assert 0 <= load(name).peak_bytes(problem, cuda, 2) - predicted <= 8 * problem.heads
+
+
+def test_no_memory_is_used_for_weights_either():
+    problem = Problem(
+        batch=1, seq_len=16, d_model=65536, heads=64, scope="layer"
+    )  # 64 GiB of weights
+    assert meta_peak_bytes(problem, load("fused"), CPU)[0] == load("fused").peak_bytes(
+        problem, CPU, 2
+    )
+
+
+def test_backends_with_kernels_of_their_own_are_not_followed():
+    problem = Problem(batch=1, seq_len=16, d_model=16, heads=2)
+    for name in ("sdpa", "sdpa:math", "sdpa:flash"):
+        assert meta_peak_bytes(problem, load(name), CPU) == (
+            None,
+            f"{name} is not made of plain operations only",
+        )
+
+
+def test_half_precision_on_the_cpu_has_no_meta_prediction():
+    problem = Problem(batch=1, seq_len=16, d_model=16, heads=2, dtype="bf16")
+    assert meta_peak_bytes(problem, load("fused"), CPU) == (
+        None,
+        "bf16 operations on cpu use buffers of their own",
+    )
+
+
+def test_what_fails_or_takes_too_long_on_the_meta_device_is_a_reason(tmp_path, monkeypatch):
+    (tmp_path / "reads_numbers.py").write_text(
+        "PLAIN_OPERATIONS = True\n"
+        "def prepare(problem, inputs, weights):\n"
+        "    return lambda: inputs.value if inputs.query.sum().item() > 0 else inputs.value * 2\n"
+    )
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
+    problem = Problem(batch=1, seq_len=16, d_model=16, heads=2)
+    predicted, reason = meta_peak_bytes(problem, load("reads_numbers"), CPU)
+    assert predicted is None
+    assert reason.startswith("not on the meta device: ")
+    monkeypatch.setattr(meta, "MOST_OPERATIONS", 10)
+    assert meta_peak_bytes(problem, load("naive"), CPU) == (
+        None,
+        "not on the meta device: more than 10 operations",
+    )
+
+
+SUMS = """
+PLAIN_OPERATIONS = True
+def prepare(problem, inputs, weights):
+    def call():
+        q, k, v = inputs
+        s = (q @ k.mT) * problem.scale
+        p = (s + s.exp() - s).softmax(-1) + s * 0  # sums of our own, in both passes; s is used four times
+        return p @ v + (p @ v) * 0
+    return call
+"""
+
+
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+def test_only_the_sums_of_the_autograd_engine_are_in_place(passes, tmp_path, monkeypatch):
+    (tmp_path / "sums.py").write_text(SUMS)
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
+    problem = Problem(batch=1, seq_len=64, d_model=32, heads=2, passes=passes)
+    predicted, reason = meta_peak_bytes(problem, load("sums"), CPU)
+    assert reason == ""
+    assert abs(weighed("sums", problem).peak_bytes - predicted) <= KEPT_NUMBERS
+
+
+def outlook_fields(backend: str, *, check_formula: bool, **changes: object) -> dict:
+    problem = Problem(**{"batch": 1, "seq_len": 64, "d_model": 32, "heads": 4, **changes})
+    return outlook(
+        Case(backend=backend, problem=problem), CPU, 1 << 40, check_formula=check_formula
+    ).fields
+
+
+def test_the_formula_counts_and_the_meta_device_stands_in_where_there_is_none():
+    both = outlook_fields("fused", check_formula=True)
+    assert both["predicted_source"] == "formula"
+    assert both["predicted_peak_bytes"] == both["meta_peak_bytes"]
+    assert (both["predicted_reason"], both["meta_reason"]) == ("", "")
+    alone = outlook_fields("naive", check_formula=True, scope="layer", passes="forward+backward")
+    assert alone["predicted_source"] == "meta"
+    assert alone["predicted_peak_bytes"] == alone["meta_peak_bytes"] > 0
+    assert alone["predicted_reason"] == ""
+    neither = outlook_fields("sdpa:math", check_formula=True, passes="forward+backward")
+    assert (
+        neither["predicted_source"]
+        is neither["predicted_peak_bytes"]
+        is neither["meta_peak_bytes"]
+        is None
+    )
+    assert "no formula" in neither["predicted_reason"]
+    assert "plain operations" in neither["meta_reason"]
+
+
+def test_without_need_the_meta_device_is_not_asked():
+    fields = outlook_fields("fused", check_formula=False)
+    assert fields["meta_peak_bytes"] is None
+    assert fields["meta_reason"] == "not asked for"
+
+
+def test_a_case_can_be_refused_by_the_meta_device():
+    problem = Problem(
+        batch=1, seq_len=4096, d_model=64, heads=4, scope="layer", passes="forward+backward"
+    )
+    view = outlook(Case(backend="naive", problem=problem), CPU, 1 << 20)
+    assert view.status == "predicted_oom"
+    assert view.fields["predicted_source"] == "meta"

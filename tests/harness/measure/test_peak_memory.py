@@ -1,0 +1,162 @@
+"""Peak bytes are exact, output is told from temporaries, and the kernel's view agrees where it may
+be compared.
+"""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from attnbench.harness.measure import peak_memory as memory
+from attnbench.harness.measure.correctness import output_shape
+from attnbench.harness.measure.peak_memory import Peak, peak
+from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.resident_memory import resident_peak_bytes
+from attnbench.harness.measure.warm_heap import WarmHeap
+from attnbench.impls import Problem, load
+from tests.conftest import ROOT, environment
+
+CPU = torch.device("cpu")
+MIB = 1 << 20
+
+
+def nothing():
+    return None
+
+
+def nothing_of(_):
+    return None
+
+
+def weighed(name: str, problem: Problem, *, resident: bool = False) -> Peak:
+    """As the worker weighs a case: after a first call."""
+    tensors = make_tensors(problem, CPU, 0)
+    subject = make_subject(
+        problem,
+        load(name),
+        tensors,
+        torch.ones(output_shape(problem)) if problem.backward else None,
+    )
+    with subject.in_force():
+        subject.run(subject.setup())
+        return peak(subject.setup, subject.run, CPU, resident=resident)
+
+
+def test_peak_counts_what_was_alive_at_once():
+    def call(_):
+        a = torch.empty(1000, dtype=torch.uint8)
+        b = torch.empty(500, dtype=torch.uint8)
+        del a
+        return b, torch.empty(200, dtype=torch.uint8)
+
+    assert peak(nothing, call, CPU) == Peak(
+        peak_bytes=1500, output_bytes=700, peak_source="allocator events"
+    )
+
+
+def test_what_setup_leaves_counts_and_its_own_peak_does_not():
+    def setup():
+        torch.empty(10_000, dtype=torch.uint8)
+        return torch.empty(300, dtype=torch.uint8)
+
+    found = peak(setup, lambda ready: torch.empty(100, dtype=torch.uint8), CPU)
+    assert (found.peak_bytes, found.output_bytes) == (400, 100)
+
+
+def test_a_call_that_allocates_nothing_has_peak_zero():
+    x = torch.ones(4)
+    found = peak(nothing, lambda _: x.neg_(), CPU)
+    assert (found.peak_bytes, found.output_bytes) == (0, 0)
+
+
+def test_buffers_inside_kernels_are_seen():
+    q = torch.randn(1, 2, 64, 16)
+    found = peak(nothing, lambda _: torch.nn.functional.scaled_dot_product_attention(q, q, q), CPU)
+    assert found.peak_bytes > found.output_bytes  # the kernel's scratch
+
+
+@pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])
+def test_output_is_the_output_or_the_gradients(name):
+    problem = Problem(batch=2, seq_len=40, d_model=32, heads=4, kv_seq_len=24)
+    q, k = 2 * 40 * 32 * 4, 2 * 24 * 32 * 4
+    for passes, expected in {
+        "forward": q,
+        "backward": q + 2 * k,
+        "forward+backward": q + 2 * k,
+    }.items():
+        changed = Problem(batch=2, seq_len=40, d_model=32, heads=4, kv_seq_len=24, passes=passes)
+        assert weighed(name, changed).output_bytes == expected, passes
+    assert weighed(name, problem).output_bytes == q
+
+
+@pytest.mark.skipif(WarmHeap().free_bytes() is None, reason="this C library has no mallinfo2")
+@pytest.mark.parametrize(
+    ("name", "passes"),
+    [
+        ("fused", "forward"),
+        ("fused", "forward+backward"),
+        ("naive", "backward"),
+        ("naive", "forward"),
+    ],
+)
+def test_the_kernel_agrees_with_the_allocator_where_tensors_are_large(name, passes):
+    """In a process of its own, as in a worker: what pytest left in the heap would be taken
+    again.
+    """
+    code = (
+        "from attnbench.harness.measure.warm_heap import WarmHeap; from attnbench.impls import"
+        " Problem;from tests.harness.measure.test_peak_memory import"
+        f" weighed;WarmHeap().give_back();found = weighed({name!r}, Problem(batch=1, seq_len=2048,"
+        f" d_model=256, heads=4, passes={passes!r}), resident=True);print(found.peak_bytes,"
+        " found.resident_peak_bytes)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    peak_bytes, resident_bytes = map(int, done.stdout.split())
+    assert abs(resident_bytes - peak_bytes) <= 2 * MIB + peak_bytes // 100
+
+
+def test_a_heap_with_free_blocks_gives_no_resident_peak(monkeypatch):
+    monkeypatch.setattr(WarmHeap, "free_bytes", lambda self: 5 * MIB)
+    assert resident_peak_bytes(nothing, nothing_of) is None
+
+
+def test_the_kernel_sees_what_torch_did_not_allocate():
+    assert resident_peak_bytes(nothing, lambda _: bytearray(b"x") * (64 * MIB)) in (
+        None,
+        pytest.approx(64 * MIB, abs=2 * MIB),
+    )
+
+
+def test_pages_that_are_never_touched_are_not_resident():
+    found = peak(nothing, lambda _: torch.empty(64 * MIB, dtype=torch.uint8), CPU, resident=True)
+    assert found.peak_bytes == 64 * MIB
+    assert found.resident_peak_bytes is None or found.resident_peak_bytes < 2 * MIB
+
+
+def test_a_slow_call_is_not_run_again(monkeypatch):
+    calls = []
+    monkeypatch.setattr(memory, "SLOW_S", 0.0)
+    found = peak(nothing, calls.append, CPU, resident=True)
+    assert found.resident_peak_bytes is None
+    assert len(calls) == 1
+
+
+@pytest.mark.gpu
+def test_on_cuda_the_allocator_has_at_least_what_was_asked_for():
+    device = torch.device("cuda")
+    found = peak(nothing, lambda _: torch.empty(1000, dtype=torch.uint8, device=device), device)
+    assert (found.peak_bytes, found.output_bytes, found.peak_source) == (
+        1000,
+        1000,
+        "cuda requested bytes",
+    )
+    assert 1000 <= found.allocated_peak_bytes <= found.reserved_peak_bytes
+    assert found.device_used_bytes is None or found.device_used_bytes > found.reserved_peak_bytes

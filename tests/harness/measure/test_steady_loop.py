@@ -1,0 +1,114 @@
+"""The steady loop: its calls are counted, its watches are open while it runs, and it never runs far
+ahead of the device.
+"""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+import torch
+
+from attnbench.harness.measure import steady_loop as module
+from attnbench.harness.measure.steady_loop import Replayed, steady
+
+CPU = torch.device("cpu")
+
+
+@contextmanager
+def noting(notes, count):
+    notes.append(count())
+    yield
+    notes.append(count())
+
+
+def test_calls_between_the_watches_are_counted():
+    made, notes = [], []
+    stretch = steady(
+        lambda: made.append(time.sleep(0.002)), 2.0, 0.1, [noting(notes, lambda: len(made))], CPU
+    )
+    assert notes == [0, stretch.calls]
+    assert stretch.calls >= 2
+    assert 0.1 <= stretch.window_s < 5
+
+
+def test_a_call_longer_than_the_window_is_made_once():
+    stretch = steady(lambda: time.sleep(0.05), 50.0, 0.01, [], CPU)
+    assert stretch.calls == 1
+    assert stretch.window_s >= 0.05
+
+
+class Device:
+    """A device that does a step when somebody waits for it, 1 ms of its own time each."""
+
+    def __init__(self) -> None:
+        self.launched = self.done = self.most_ahead = 0
+
+    def event(self, **_):
+        return Event(self)
+
+
+class Event:
+    def __init__(self, device) -> None:
+        self.device = device
+
+    def record(self) -> None:
+        self.after = self.device.launched
+        self.device.most_ahead = max(
+            self.device.most_ahead, self.device.launched - self.device.done
+        )
+
+    def synchronize(self) -> None:
+        time.sleep(0.001)
+        self.device.done = self.after
+
+
+@pytest.mark.parametrize("call_ms", [0.01, 1.0, 20.0, 200.0])
+def test_on_a_gpu_work_is_launched_ahead_but_not_without_bounds_and_counted_when_it_is_done(
+    monkeypatch, call_ms
+):
+    device = Device()
+    monkeypatch.setattr(module, "LEAD_S", 0.01)
+    monkeypatch.setattr(torch.cuda, "Event", device.event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda _: None)
+    notes = []
+
+    def call():
+        device.launched += 1
+
+    stretch = steady(
+        call, call_ms, 0.05, [noting(notes, lambda: device.done)], torch.device("cuda")
+    )
+    assert notes[1] - notes[0] == stretch.calls  # what the device did while the watches were open
+    ahead_ms = device.most_ahead * call_ms
+    assert device.most_ahead >= 3
+    assert ahead_ms <= max(4 * call_ms, 70)
+    assert device.launched > device.done  # the device still has work when the last counter is read
+
+
+@pytest.mark.gpu
+def test_a_graph_is_the_same_call():
+    x = torch.randn(256, 256, device="cuda")
+    out = torch.empty_like(x)
+    call = Replayed(lambda: torch.matmul(x, x, out=out), torch.device("cuda"))
+    out.zero_()
+    call()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(out, x @ x)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [256, 4096])
+def test_on_a_real_gpu_the_rate_is_that_of_the_call(size):
+    device = torch.device("cuda")
+    x = torch.randn(size, size, device=device)
+    for _ in range(10):
+        x @ x
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for _ in range(100):
+        x @ x
+    end.record()
+    end.synchronize()
+    call_ms = start.elapsed_time(end) / 100
+    stretch = steady(lambda: x @ x, call_ms, 0.5, [], device)
+    assert stretch.window_s * 1e3 / stretch.calls == pytest.approx(call_ms, rel=0.25)

@@ -1,0 +1,162 @@
+"""Interpreters by name: what is none is refused before anything starts, in one line that says what
+was wanted.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from attnbench import __version__
+from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.process import interpreter
+from attnbench.harness.process.fingerprint import introduction
+from attnbench.harness.process.interpreter import interview, read_interpreters
+from attnbench.harness.record import SCHEMA
+from tests.conftest import environment
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user with PYTHONPATH: interpreters that are asked find this checkout."""
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (
+            ["VENV/bin/python"],
+            (
+                "'VENV/bin/python': no name for it; wanted NAME=PATH, such as --python"
+                " old=VENV/bin/python"
+            ),
+        ),
+        (["old="], "no name for it"),
+        (["=python"], "not a name; wanted up to 32 lowercase letters, digits, ., _ and -"),
+        (["Old=python", "new=python"], "not a name"),
+        (["-x=python", "new=python"], "not a name"),
+        (["a b=python", "new=python"], "not a name"),
+        ([f"{'a' * 33}=python", "new=python"], "not a name"),
+        (["old=python"], "one interpreter, and nothing to compare it with; wanted two or more"),
+        (["old=python", "old=other"], "old: given twice"),
+    ],
+)
+def test_what_has_no_good_name_is_refused(texts: list[str], said: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        read_interpreters(texts)
+    assert said in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_names_keep_their_order_and_paths_their_links(tmp_path: Path) -> None:
+    (tmp_path / "python").symlink_to(sys.executable)
+    new, old = read_interpreters([f"torch-2.13={tmp_path / 'python'}", "old.1_x=~/python"])
+    assert (new.name, new.path) == ("torch-2.13", tmp_path / "python")
+    assert (old.name, old.path) == ("old.1_x", Path.home() / "python")
+    assert read_interpreters([]) == ()
+
+
+def asked(path: Path | str) -> None:
+    interview(read_interpreters([f"old={sys.executable}", f"new={path}"]))
+
+
+def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(
+    tmp_path: Path,
+) -> None:
+    asked(sys.executable)
+    chatty = tmp_path / "python"
+    chatty.write_text(
+        f'#!/bin/sh\necho \'{{"welcome": "to this site"}}\'\nexec {sys.executable} "$@"\n'
+    )
+    chatty.chmod(0o755)
+    asked(chatty)
+
+
+def test_what_does_not_run_is_bad_input(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").write_text("no program")
+    for path, said in (
+        (tmp_path / "none", "no such file; wanted an interpreter"),
+        (tmp_path, f"a folder; wanted its interpreter, {tmp_path / 'bin' / 'python'}"),
+        (tmp_path / "bin", "a folder; wanted an interpreter, such as VENV/bin/python"),
+        (tmp_path / "bin" / "python", "does not run (Permission denied)"),
+    ):
+        with pytest.raises(BadInput) as refusal:
+            asked(path)
+        assert str(refusal.value).startswith(f"--python new={path}: {said}")
+
+
+def program(folder: Path, line: str) -> Path:
+    """Something that runs and is no Python."""
+    path = folder / "python"
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("exit 0", "said nothing of attnbench (exit code 0)"),
+        ("echo 3", "said nothing of attnbench (exit code 0)"),
+        ("echo '{}'", "said nothing of attnbench (exit code 0)"),
+        (
+            "printf 'first\\nlast \\033[31m words\\n' >&2; exit 1",
+            "cannot import attnbench ('last \\x1b[31m words')",
+        ),
+    ],
+)
+def test_what_is_no_python_is_refused_in_an_inert_line(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    with pytest.raises(EnvironmentUnmet) as refusal:
+        asked(program(tmp_path, line))
+    assert said in str(refusal.value)
+    assert f"wanted attnbench {__version__} as this one is" in str(refusal.value)
+    assert str(refusal.value).isprintable()
+
+
+def test_one_that_never_answers_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreter, "ANSWER_S", 0.2)
+    with pytest.raises(EnvironmentUnmet, match=r"no answer within 0\.2 s"):
+        interview(
+            read_interpreters(
+                [f"new={program(tmp_path, 'exec sleep 60')}", f"old={sys.executable}"]
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"attnbench": "9.9"}, "has attnbench '9.9'"),
+        ({"schema": SCHEMA + 1}, f"with rows of format {SCHEMA + 1}, not {SCHEMA}"),
+        ({"code": "0" * 12}, f"has an attnbench {__version__} of other code"),
+    ],
+)
+def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    path = program(tmp_path, f"echo '{json.dumps(introduction() | change)}'")
+    with pytest.raises(EnvironmentUnmet) as refusal:
+        asked(path)
+    assert said in str(refusal.value)
+    assert f"{path} -m pip install " in str(refusal.value)
+
+
+def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
+    tmp_path: Path,
+) -> None:
+    command = [
+        sys.executable,
+        "-S",
+        "-m",
+        "attnbench.harness.process.fingerprint",
+    ]  # without site-packages
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == introduction()

@@ -1,0 +1,154 @@
+"""The first workers of a run's environments: all on one device, all gone at the end."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.errors import EnvironmentUnmet, Stopped
+from attnbench.harness.process.interpreter import Interpreter
+from attnbench.harness.process.signals import Signals
+from attnbench.harness.process.worker_process import Fault, Interrupted
+from attnbench.harness.record import Status
+from attnbench.harness.run import environments as subject
+from attnbench.harness.run.environments import (
+    Change,
+    changes,
+    first_of,
+    first_workers,
+    refuse_changes,
+)
+
+OLD, NEW = (
+    Interpreter(name=name, path=Path(f"/venvs/{name}/bin/python")) for name in ("old", "new")
+)
+
+
+class Worker:
+    """As its interpreter is told to be: on which device, of which GPU, or broken."""
+
+    behaviour: dict[str, Any] = {}  # noqa: RUF012 - set by each test
+    made: list["Worker"] = []  # noqa: RUF012 - likewise
+
+    def __init__(self, wanted: str, wake_fd: int, python: Path | None) -> None:
+        told = self.behaviour[python.parent.parent.name if python else "ours"]
+        if isinstance(told, Exception):
+            raise told
+        self.wanted, self.killed = wanted, False
+        why = "torch was built without CUDA" if wanted == "cuda" and told is None else ""
+        device = "cpu" if told is None else "cuda"
+        self.ready = {
+            "device": device,
+            "why": why,
+            "environment": {"device_uuid": told, "torch": python.parts[2] if python else "ours"},
+        }
+        self.made.append(self)
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(subject, "Worker", Worker)
+    monkeypatch.setattr(subject, "interview", lambda interpreters: None)
+    monkeypatch.setattr(Worker, "made", [])
+
+    def start(
+        interpreters: tuple[Interpreter, ...] = (OLD, NEW), wanted: str = "auto", **behaviour: Any
+    ) -> dict[str | None, Any]:
+        monkeypatch.setattr(Worker, "behaviour", behaviour)
+        with Signals() as signals, first_workers(wanted, signals, interpreters) as found:
+            assert not any(worker.killed for worker in found.values())
+            return dict(found)
+
+    return start
+
+
+def test_each_environment_has_one_and_the_first_decides_on_the_device(workers: Any) -> None:
+    found = workers(old="GPU-1", new="GPU-1")
+    assert list(found) == ["old", "new"]
+    assert [worker.wanted for worker in found.values()] == ["auto", "cuda"]
+    assert all(worker.killed for worker in found.values())
+    assert first_of(found) is found["old"]
+
+
+def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
+    assert list(workers((), ours=None)) == [None]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "said"),
+    [
+        (
+            {"old": "GPU-1", "new": None},
+            (
+                "--python new=/venvs/new/bin/python: no cuda device: torch was built without CUDA;"
+                " wanted one device that all environments"
+            ),
+        ),
+        (
+            {"old": "GPU-1", "new": "GPU-2"},
+            "--python: the environments see different GPUs (old GPU-1, new GPU-2); choose one",
+        ),
+        (
+            {
+                "old": None,
+                "new": Fault(
+                    Status.CRASHED, "exit code 1", "Traceback\n  in x\nImportError: no libcudnn\n"
+                ),
+            },
+            (
+                "--python new=/venvs/new/bin/python: no worker could be started: ImportError: no"
+                " libcudnn; what it needs: /venvs/new/"
+            ),
+        ),
+        (
+            {"old": None, "new": Fault(Status.CRASHED, "SIGKILL")},
+            (
+                "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL; what it"
+                " needs: /venvs/new/bin/python -m pip"
+            ),
+        ),
+    ],
+)
+def test_environments_that_cannot_be_compared_are_refused_in_one_line_and_nothing_stays(
+    workers: Any, behaviour: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(EnvironmentUnmet) as refusal:
+        workers(**behaviour)
+    assert str(refusal.value).startswith(said)
+    assert "\n" not in str(refusal.value)
+    assert Worker.made
+    assert all(worker.killed for worker in Worker.made)
+
+
+def test_a_signal_while_the_second_one_starts_ends_the_first(workers: Any) -> None:
+    with pytest.raises(Stopped):
+        workers(old=None, new=Interrupted())
+    assert [worker.killed for worker in Worker.made] == [True]
+
+
+def test_a_change_names_the_environment_that_changed(workers: Any) -> None:
+    found = workers(old=None, new=None)
+    meta = {
+        "environments": [
+            {"name": name, "environment": {"device_uuid": None, "torch": "old"}}
+            for name in ("old", "new")
+        ]
+    }
+    changed = changes(meta, found)
+    assert changed == [Change("new", "torch", "old", "new")]
+    with pytest.raises(
+        EnvironmentUnmet, match="the run was measured with torch of new 'old', new now has 'new'"
+    ):
+        refuse_changes(changed)
+    assert refuse_changes([]) is None
+
+
+def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None:
+    (worker,) = workers((), ours=None).values()
+    worker.ready["environment"]["python"] = "3.13"
+    meta = {"environment": {"torch": "ours", "python": "3.11"}}
+    assert changes(meta, {None: worker}) == []
+    assert changes({"environment": {"torch": "2.11"}}, {None: worker})[0].of == "torch"

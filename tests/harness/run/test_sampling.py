@@ -1,0 +1,173 @@
+"""When a group's members have enough blocks."""
+
+import pytest
+
+from attnbench.harness.run.sampling import Sampler, Sampling, calls_per_block
+from attnbench.harness.scenario import Plan
+
+
+def plan(**fields):
+    return Plan(
+        **{
+            "processes": 1,
+            "min_blocks": 6,
+            "max_blocks": 11,
+            "precision_ratio": 0.05,
+            "budget_s": 2.0,
+            **fields,
+        }
+    )
+
+
+def feed(sampler, value):
+    """Rounds over the processes, as group.py makes them; `value(name, process, block)` is in ms.
+    Returns which process was asked when.
+    """
+    order = []
+    progress = True
+    while progress:
+        progress = False
+        for process in range(sampler.plan.processes):
+            while wanting := sampler.wanting(process):
+                progress = True
+                order.append(process)
+                for name in wanting:
+                    sampling = sampler.samplings[name]
+                    ms = value(name, process, sampling.blocks(process))
+                    sampling.add(process, {"block_ms": [ms]}, ms / 1e3)
+    return order
+
+
+def one(value, **fields):
+    sampler = Sampler(plan(**fields), ["a"])
+    feed(sampler, lambda name, process, block: value(block))
+    return sampler.samplings["a"]
+
+
+def test_steady_samples_stop_at_the_first_look():
+    sampling = one(lambda i: 1.0 + 0.001 * (i % 2))
+    assert sampling.blocks(0) == 6
+    assert sampling.stop == "ci"
+
+
+def test_looks_come_at_6_8_and_11_blocks():
+    # Wild at first, then steady: precise enough from the seventh block on, but nobody looks before
+    # the eighth.
+    sampling = one(lambda i: 1.5 if i == 0 else 1.0, precision_ratio=0.16)
+    assert sampling.blocks(0) == 8
+    assert sampling.stop == "ci"
+
+
+def test_noise_ends_at_the_plans_most_blocks():
+    sampling = one(lambda i: 1.0 + i % 2)
+    assert sampling.blocks(0) == 11
+    assert sampling.stop == "blocks"
+
+
+def test_budget_ends_it_but_never_before_three_blocks():
+    sampling = one(lambda i: 5000.0 + 1000 * i)
+    assert sampling.blocks(0) == 3
+    assert sampling.stop == "budget"
+
+
+def test_fewer_than_three_blocks_are_never_called_precise():
+    sampling = one(lambda i: 1.0 + 1e-6 * i, min_blocks=2, max_blocks=6)
+    assert sampling.blocks(0) == 3
+    assert sampling.stop == "ci"
+
+
+def test_processes_take_turns_and_all_have_equally_many_blocks():
+    sampler = Sampler(plan(processes=3, min_blocks=2, max_blocks=6), ["a"])
+    order = feed(sampler, lambda name, process, block: 1.0 + 0.3 * process)
+    assert order[:6] == [0, 0, 1, 1, 2, 2]
+    assert [len(blocks) for blocks in sampler.samplings["a"].block_ms] == [6, 6, 6]
+    assert sampler.samplings["a"].stop == "blocks"
+
+
+def test_several_processes_stop_when_they_agree():
+    sampler = Sampler(plan(processes=3, min_blocks=2, max_blocks=6), ["a"])
+    feed(sampler, lambda name, process, block: 1.0 + 0.001 * process)
+    assert [len(blocks) for blocks in sampler.samplings["a"].block_ms] == [2, 2, 2]
+    assert sampler.samplings["a"].stop == "ci"
+
+
+def test_budget_with_processes_waits_for_a_third_process():
+    sampler = Sampler(plan(processes=5, min_blocks=2, max_blocks=6), ["a"])
+    feed(sampler, lambda name, process, block: 3000.0)
+    assert sampler.samplings["a"].processes == 3
+    assert sampler.samplings["a"].stop == "budget"
+
+
+def noisy_ratio(name, process, block):
+    """Each latency by itself is precise to 4 %, their ratio only to 7 %: the members' errors are
+    opposite.
+    """
+    return 1.0 + (0.04 if (block % 2 == 0) == (name == "a") else 0.0)
+
+
+def test_a_wide_pair_keeps_both_of_its_members_going():
+    alone = Sampler(plan(precision_ratio=0.03), ["a", "b"])
+    feed(alone, noisy_ratio)
+    assert {sampling.stop for sampling in alone.samplings.values()} == {"ci"}
+    paired = Sampler(plan(precision_ratio=0.03), ["a", "b"], [("a", "b")])
+    feed(paired, noisy_ratio)
+    assert [sampling.blocks(0) for sampling in paired.samplings.values()] == [11, 11]
+
+
+def test_a_member_of_no_wide_pair_stops_while_others_go_on():
+    sampler = Sampler(plan(precision_ratio=0.03), ["a", "b", "c"], [("a", "b")])
+    feed(
+        sampler,
+        lambda name, process, block: 1.0 if name == "c" else noisy_ratio(name, process, block),
+    )
+    assert [sampling.blocks(0) for sampling in sampler.samplings.values()] == [11, 11, 6]
+
+
+def test_a_partner_that_cannot_go_on_keeps_nobody_waiting():
+    sampler = Sampler(plan(precision_ratio=0.03, budget_s=0.004), ["a", "b"], [("a", "b")])
+    # a has spent its time after 5 blocks; its ratio to b stays wide, but more blocks of b alone
+    # would not help.
+    feed(
+        sampler,
+        lambda name, process, block: (
+            noisy_ratio(name, process, block) * (1.0 if name == "a" else 0.1)
+        ),
+    )
+    assert sampler.samplings["a"].stop == "budget"
+    assert sampler.samplings["b"].blocks(0) == 6
+    assert sampler.samplings["b"].stop == "ci"
+
+
+def test_the_widest_ratio_of_each_member_is_told():
+    sampler = Sampler(plan(), ["a", "b", "c"], [("a", "b"), ("b", "c")])
+    feed(
+        sampler,
+        lambda name, process, block: 1.0 if name == "c" else noisy_ratio(name, process, block),
+    )
+    sampler.settle()
+    widths = {name: sampling.pair_half_width_ratio for name, sampling in sampler.samplings.items()}
+    assert widths["a"] == widths["b"] > widths["c"] > 0
+
+
+def test_a_dropped_member_is_asked_for_no_more():
+    sampler = Sampler(plan(), ["a", "b"], [("a", "b")])
+    sampler.drop("a")
+    feed(sampler, lambda name, process, block: 1.0)
+    sampler.settle()
+    assert list(sampler.samplings) == ["b"]
+    assert sampler.samplings["b"].pair_half_width_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("steady", "stationary"),
+    [([], None), ([True, True], True), ([True, None], None), ([True, False, None], False)],
+)
+def test_a_case_was_warm_only_if_every_process_was(steady, stationary):
+    assert Sampling(steady=steady).warmup_stationary is stationary
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "calls"), [(0.001, 200), (1.0, 10), (3.0, 4), (10.0, 1), (5000.0, 1), (0.0, 200)]
+)
+def test_calls_fill_a_block_of_ten_ms(call_ms, calls):
+    assert calls_per_block(call_ms, 10.0) == calls

@@ -1,0 +1,234 @@
+"""Walls as a user finds them: in workers under a small budget, as rows, through faults, signals and
+resume.
+"""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, command_line, environment
+
+pytestmark = pytest.mark.long
+
+SHAPE = ("--batch", "1", "--d-model", "64", "--heads", "2", "--device", "cpu")
+ROOM = ("--memory-gib", "0.1")
+FIND = (
+    "name: mine\nquestion: How long?\nbackends: [fused, sdpa:cudnn, needs_package]\nfind_wall:"
+    " true\nplan: {processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}\nlimits: {memory_gib:"
+    " 0.1}\n"
+)
+
+
+def walls_of(run: str | Path) -> dict[str, dict]:
+    """Last rows of walls by backend; every planned wall has one."""
+    rows = [json.loads(line) for line in (Path(run) / "rows.jsonl").read_text().splitlines()]
+    found = {row["case"]: row for row in rows if row["kind"] == "wall"}
+    assert list(found) == [
+        wall["case"] for wall in json.loads((Path(run) / "run.json").read_text())["walls"]
+    ]
+    return {row["backend"]: row for row in found.values()}
+
+
+def documented() -> set[str]:
+    """The fields of a wall's row in docs/format.md."""
+    lines = (
+        (ROOT / "docs" / "format.md")
+        .read_text()
+        .split("## Rows of kind wall")[1]
+        .split("\n## ")[0]
+        .splitlines()
+    )
+    return {
+        name.strip("`")
+        for line in lines
+        if line.startswith("| `")
+        for name in line.split("|")[1].split()
+    }
+
+
+def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_path):
+    done = attnbench("wall", "--backends", "fused", *SHAPE, *ROOM)
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    row = walls_of(line)["fused"]
+    assert row["case"] == "wall-fused-b1-d64-h2-fp32-forward-core"
+    assert (row["status"], row["reason"], row["limited_by"]) == ("ok", "", "memory")
+    assert row["kv_seq_len"] is None
+    assert set(row) == documented()
+    assert row["memory_bytes"] == int(0.1 * 2**30)
+    low, high = row["seq_len_low"], row["seq_len_high"]
+    fits, fails = (
+        {probe["seq_len"] for probe in row["probes"] if probe["status"] == status}
+        for status in ("ok", "oom")
+    )
+    assert low < min(fails)
+    assert max(fits) < high
+    if max(fits) < min(fails):
+        assert 0 < high - low <= 0.003 * high
+    # trials contradict each other: the interval ends at the nearest ones that none contradicts
+    else:
+        assert (low, high) == (
+            max(n for n in fits if n < min(fails)),
+            min(n for n in fails if n > max(fits)),
+        )
+    assert low == pytest.approx(row["predicted_seq_len"], rel=0.1)
+    outcomes = {(probe["seq_len"], probe["status"]) for probe in row["probes"]}
+    assert {(low, "ok"), (high, "oom")} <= outcomes
+    assert all(
+        "did not fit into the budget" in probe["reason"]
+        for probe in row["probes"]
+        if probe["status"] == "oom"
+    )
+    assert str(f"{low:,}") in done.stderr
+    assert f"fused fits up to N\u00a0=\u00a0{low}" in done.stderr
+    page = Path(attnbench("report", line).stdout.strip()).read_text()
+    assert f"<td>{low}<" in page
+    assert attnbench("export", line, "--format", "csv").stdout.count("\n") == 1
+
+
+def test_a_wall_that_cannot_be_found_is_a_row_with_its_reason_and_the_next_one_is_looked_for(
+    attnbench,
+):
+    done = attnbench(
+        "wall",
+        "--backends",
+        "crashes,needs_package,refuses,runs_out_of_memory,raises",
+        *SHAPE,
+        "--causal",
+        *ROOM,
+    )
+    assert done.returncode == 1
+    rows = walls_of(done.stdout.strip())
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "crashes": "crashed",
+        "needs_package": "unavailable",
+        "refuses": "unsupported",
+        "runs_out_of_memory": "oom",
+        "raises": "error",
+    }
+    assert all(row["seq_len_low"] is row["limited_by"] is None for row in rows.values())
+    assert "Segmentation fault" in rows["crashes"]["log_tail"]
+    assert "KeyError" in rows["raises"]["log_tail"]
+    assert rows["runs_out_of_memory"]["reason"].startswith("nothing fits, not even N = 1: ")
+
+
+def test_a_probe_that_would_exceed_the_time_limit_is_not_run(attnbench):
+    done = attnbench("wall", "--backends", "slow_when_long,hangs", *SHAPE, *ROOM, "--timeout", "3")
+    rows = walls_of(done.stdout.strip())
+    slow = rows["slow_when_long"]
+    assert (slow["status"], slow["limited_by"], slow["seq_len_high"]) == ("ok", "time", None)
+    assert 600 < slow["seq_len_low"] <= 866
+    assert all(probe["spent_s"] <= 3 for probe in slow["probes"])
+    assert (rows["hangs"]["status"], len(rows["hangs"]["probes"])) == ("timeout", 1)
+
+
+def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        FIND + "grid: {seq_len: [32, 64], d_model: 64, heads: [1, 2]}\n"
+    )
+    (tmp_path / "alone.yaml").write_text(FIND + "grid: {d_model: 64, heads: 2}\n")
+    assert "mine.yaml: ok, 18 cases on a CPU" in attnbench("validate", "mine.yaml").stdout
+    shown = attnbench("run", "alone.yaml", "--device", "cpu", "--dry-run").stdout
+    (line,) = [line for line in shown.splitlines() if line.startswith("wall-fused")]
+    assert 2000 < int(line.split()[1].replace(",", "")) < 3000
+    done = attnbench(
+        "run",
+        "mine.yaml",
+        "--device",
+        "cpu",
+        "--only",
+        "wall-*-h2-",
+        "--only",
+        "fused-b1-n64-d64-h2",
+        "--skip",
+        "wall-fused",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 cases and 2 walls" in done.stderr
+    rows = walls_of(done.stdout.strip())
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "sdpa:cudnn": "unsupported",
+        "needs_package": "unavailable",
+    }
+    assert len((Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()) == 3
+    assert attnbench("export", done.stdout.strip(), "--format", "csv").stdout.count("\n") == 2
+
+
+def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(attnbench, tmp_path):
+    process = subprocess.Popen(
+        command_line("wall", "--backends", "sdpa:cudnn,hangs,needs_package", *SHAPE, *ROOM, "--timeout", "3", "--quiet"),
+        cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while (
+        not any(file.stat().st_size for file in tmp_path.glob("results/2*/rows.jsonl"))
+        and time.monotonic() < deadline
+    ):
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    run = tmp_path / process.communicate(timeout=30)[0].strip()
+    assert process.returncode == 130
+    rows = walls_of(run)
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "sdpa:cudnn": "unsupported",
+        "hangs": "interrupted",
+        "needs_package": "interrupted",
+    }
+    assert all("--resume" in rows[name]["reason"] for name in ("hangs", "needs_package"))
+    assert attnbench("run", "--resume", run).returncode == 1
+    rows = walls_of(run)
+    assert {name: (row["status"], row["attempt"]) for name, row in rows.items()} == {
+        "sdpa:cudnn": ("unsupported", 1),
+        "hangs": ("timeout", 2),
+        "needs_package": ("unavailable", 2),
+    }
+    before = (run / "rows.jsonl").read_bytes()
+    assert attnbench("run", "--resume", run).returncode == 1
+    assert (run / "rows.jsonl").read_bytes() == before
+
+
+BAD = [
+    (
+        ("--backends", "fused", "--d-model", "64"),
+        "--heads: grid.heads: missing; wanted d_model and heads; add heads",
+    ),
+    (("--backends", "fused", *SHAPE, "--memory-gib", "-1"), "limits.memory_gib: found -1.0"),
+    (
+        ("--backends", "fused", *SHAPE, "--causal", "--kv-seq-len", "512"),
+        "set causal_align to top_left or bottom_right",
+    ),
+    (("--backends", "fused", *SHAPE, "--seq-len", "512"), "No such option: --seq-len"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), BAD, ids=[words for _, words in BAD])
+def test_bad_input_is_exit_code_2_in_words(attnbench, tmp_path, arguments, words):
+    done = attnbench("wall", *arguments)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_the_wall_is_where_the_formula_says(attnbench):
+    shape = (
+        "--batch",
+        "1",
+        "--d-model",
+        "512",
+        "--heads",
+        "8",
+        "--dtype",
+        "bf16",
+        "--device",
+        "cuda",
+    )
+    done = attnbench("wall", "--backends", "naive,fused", *shape, "--memory-gib", "1", timeout=600)
+    for row in walls_of(done.stdout.strip()).values():
+        assert (row["status"], row["limited_by"]) == ("ok", "memory")
+        assert row["seq_len_low"] == pytest.approx(row["predicted_seq_len"], rel=0.02)

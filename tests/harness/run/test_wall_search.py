@@ -1,0 +1,153 @@
+"""The search alone, on walls that are known."""
+
+from collections.abc import Callable
+
+import pytest
+
+from attnbench.harness.cases import LONGEST
+from attnbench.harness.record import Status, Trial
+from attnbench.harness.run.wall_search import RESOLUTION_RATIO, Search
+
+OK, OOM = Status.OK, Status.OOM
+Outcome = Callable[[int, int], tuple[Status, float]]
+"""Of a probe at N, the how manieth at this N it is: what comes of it, and how long it takes."""
+
+
+def searched(predicted: int | None, outcome: Outcome, limit_s: float = 1e9) -> Search:
+    search = Search(predicted, lambda n: float(n) ** 2, limit_s)
+    while (n := search.next()) is not None:
+        status, spent_s = outcome(n, sum(trial.seq_len == n for trial in search.trials))
+        search.add(Trial(seq_len=n, status=status, reason="", spent_s=spent_s))
+        assert len(search.trials) <= 60
+    return search
+
+
+def wall_at(longest: int) -> Outcome:
+    return lambda n, _: (OK if n <= longest else OOM, 1e-9)
+
+
+@pytest.mark.parametrize("longest", [1, 2, 7, 63, 64, 65, 1000, 4040, 123_457, 90_000_000])
+@pytest.mark.parametrize("share", [None, 0.1, 0.97, 0.995, 1.0, 1.005, 1.03, 3.0])
+def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(
+    longest: int, share: float | None
+) -> None:
+    search = searched(None if share is None else int(longest * share), wall_at(longest))
+    low, high = search.interval
+    assert low is not None
+    assert high is not None
+    assert low <= longest < high
+    assert high - low <= max(1, RESOLUTION_RATIO * high)
+    assert search.limited_by == "memory"
+    assert search.refused is None
+
+
+@pytest.mark.parametrize("off", [-0.009, -0.004, 0.0, 0.004, 0.009])
+def test_a_good_prediction_is_confirmed_in_few_probes(off: float) -> None:
+    search = searched(10_000, wall_at(round(10_000 * (1 + off))))
+    assert len(search.trials) <= 10
+    assert sum(trial.seq_len < 9_000 for trial in search.trials) <= 3
+
+
+def test_both_ends_are_tried_twice() -> None:
+    search = searched(5_000, wall_at(5_000))
+    tried = [trial.seq_len for trial in search.trials]
+    assert [tried.count(end) for end in search.interval if end is not None] == [2, 2]
+
+
+def test_no_step_is_much_longer_than_what_has_fitted() -> None:
+    search = searched(1_000_000, wall_at(1_000_000))
+    longest = 0
+    for trial in search.trials:
+        assert not longest or trial.seq_len <= 8 * longest
+        longest = max(longest, trial.seq_len if trial.status is OK else 0)
+
+
+def test_where_a_second_try_fails_the_interval_widens_instead_of_lying() -> None:
+    def fickle(n: int, before: int) -> tuple[Status, float]:
+        """Fits up to 4 000 always, up to 4 060 the first time."""
+        return (OK if n <= (4060 if before == 0 else 4000) else OOM), 1e-9
+
+    search = searched(4048, fickle)
+    low, high = search.interval
+    assert low is not None
+    assert high is not None
+    assert low <= 4048 < 4060 < high
+    assert all(trial.status is OK for trial in search.trials if trial.seq_len <= low)
+    assert all(trial.status is OOM for trial in search.trials if trial.seq_len >= high)
+    assert any(trial.status is OOM and trial.seq_len < high for trial in search.trials)
+    assert search.limited_by == "memory"
+
+
+def test_where_a_failed_length_fits_the_second_time_the_interval_widens_upwards() -> None:
+    def fickle(n: int, before: int) -> tuple[Status, float]:
+        return (OK if n <= (4000 if before == 0 else 4030) else OOM), 1e-9
+
+    search = searched(4000, fickle)
+    low, high = search.interval
+    assert low is not None
+    assert high is not None
+    both = {trial.seq_len for trial in search.trials if trial.status is OK} & {
+        n.seq_len for n in search.trials if n.status is OOM
+    }
+    assert both
+    assert low <= 4000 < max(both) < high
+
+
+@pytest.mark.parametrize("predicted", [None, 100_000])
+def test_a_probe_that_would_take_too_long_is_not_run(predicted: int | None) -> None:
+    def slow(n: int, before: int) -> tuple[Status, float]:
+        return OK, 60 * (n / 50_000) ** 2
+
+    search = searched(predicted, slow, limit_s=60)
+    assert max(trial.spent_s for trial in search.trials) <= 60
+    assert search.limited_by == "time"
+    low, high = search.interval
+    assert low is not None
+    assert 50_000 / 1.3 <= low <= 50_000
+    assert high is None
+
+
+def test_a_probe_that_took_too_long_all_the_same_ends_the_search() -> None:
+    search = searched(
+        10_000, lambda n, _: (OK, 1e-3) if n < 5_000 else (Status.TIMEOUT, 60.0), limit_s=60
+    )
+    assert search.limited_by == "time"
+    assert search.interval == (4096, None)
+    assert search.trials[-1].status is Status.TIMEOUT
+
+
+def test_what_never_fits_is_refused_down_to_one_token() -> None:
+    search = searched(None, wall_at(0))
+    assert search.refused is not None
+    assert (search.refused.status, search.refused.seq_len) == (OOM, 1)
+    assert search.interval == (None, 1)
+    assert search.limited_by is None
+
+
+@pytest.mark.parametrize(
+    "status", [Status.CRASHED, Status.ERROR, Status.UNSUPPORTED, Status.UNAVAILABLE, Status.TIMEOUT]
+)
+def test_what_fails_at_the_first_length_is_not_asked_again(status: Status) -> None:
+    search = searched(5_000, lambda n, _: (status, 1.0))
+    assert search.refused is not None
+    assert search.refused.status is status
+    assert len(search.trials) == 1
+
+
+def test_a_prediction_of_nothing_is_tried_at_one_token() -> None:
+    assert [trial.seq_len for trial in searched(0, wall_at(0)).trials] == [1]
+
+
+def test_where_the_backend_dies_or_refuses_it_is_the_limit_and_not_memory() -> None:
+    search = searched(100_000, lambda n, _: (OK if n <= 46_340 else Status.ERROR, 1e-9))
+    low, high = search.interval
+    assert low is not None
+    assert high is not None
+    assert low <= 46_340 < high
+    assert search.limited_by == "backend"
+
+
+def test_without_an_end_the_longest_length_is_the_limit() -> None:
+    search = searched(LONGEST, lambda n, _: (OK, 0.0))
+    assert search.interval == (LONGEST, None)
+    assert search.limited_by == "length"

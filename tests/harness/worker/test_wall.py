@@ -1,0 +1,67 @@
+"""One probe, in this process and without a budget: what it computes, and how its failures
+are told.
+"""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import pytest
+import torch
+
+from attnbench.harness.cases import Case
+from attnbench.harness.nvml import Device
+from attnbench.harness.worker.attempt import Setting
+from attnbench.harness.worker.wall import probe
+from attnbench.impls import Problem
+from tests.conftest import FAKE_BACKENDS
+
+SETTING = Setting(
+    device=torch.device("cpu"),
+    seed=0,
+    budget_bytes=1 << 30,
+    measure=(),
+    warm_heap=False,
+    most_warm_up_s=1,
+    watched=Device(),
+)
+
+
+class Unlimited:
+    """A budget that limits nothing: the limit would be that of the tests' own process."""
+
+    def for_code(self, held_bytes: int = 0) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def tried(backend: str, **changes: object) -> dict:
+    sizes: dict = {"batch": 1, "seq_len": 64, "d_model": 32, "heads": 2, **changes}
+    return probe(Case(backend=backend, problem=Problem(**sizes)), SETTING, Unlimited())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_every_pass_and_scope_is_one_call(backend: str, passes: str, scope: str) -> None:
+    answer = tried(
+        backend, passes=passes, scope=scope, causal=True, kv_seq_len=96, causal_align="bottom_right"
+    )
+    assert (answer["status"], answer["reason"], answer["log_tail"]) == ("ok", "", None)
+    assert answer["spent_s"] > 0
+
+
+@pytest.mark.parametrize(
+    ("backend", "status", "reason"),
+    [
+        ("runs_out_of_memory", "oom", "64.00 GiB more did not fit into the budget of 1.0 GiB"),
+        ("raises", "error", "KeyError: 'a bug of the backend'"),
+        ("needs_package", "unavailable", "no_such_package_for_attnbench"),
+        ("sdpa:cudnn", "unsupported", "torch has the cudnn kernel for CUDA only"),
+    ],
+)
+def test_what_does_not_go_says_why(
+    monkeypatch: pytest.MonkeyPatch, backend: str, status: str, reason: str
+) -> None:
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(FAKE_BACKENDS))
+    answer = tried(backend)
+    assert answer["status"] == status
+    assert reason in answer["reason"]
+    assert ("KeyError" in (answer["log_tail"] or "")) == (status == "error")

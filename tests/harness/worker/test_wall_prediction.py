@@ -1,0 +1,108 @@
+"""The predicted wall is where the formula crosses the budget."""
+
+import pytest
+import torch
+
+from attnbench.harness.cases import Wall, wall_of
+from attnbench.harness.costs import input_bytes
+from attnbench.harness.worker.wall_prediction import longest_within, predict
+from attnbench.impls import Problem, load
+
+CPU = torch.device("cpu")
+BUDGET = 1 << 30
+
+
+def wall(backend: str, **changes: object) -> Wall:
+    sizes: dict = {"batch": 1, "seq_len": 1, "d_model": 512, "heads": 8, **changes}
+    return Wall(backend=backend, problem=Problem(**sizes), kv_seq_len=sizes.get("kv_seq_len"))
+
+
+@pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"causal": True},
+        {"passes": "forward+backward"},
+        {"scope": "layer"},
+        {"kv_seq_len": 1000},
+        {"batch": 7},
+    ],
+)
+def test_the_predicted_length_is_the_last_within_the_budget(backend: str, changes: dict) -> None:
+    sought = wall(backend, **changes)
+    found = predict(sought, CPU, BUDGET)
+    n = found["predicted_seq_len"]
+    if n is None:
+        assert found["predicted_reason"]
+        return
+
+    def needed(seq_len: int) -> int:
+        problem = sought.at(seq_len).problem
+        peak = load(backend).peak_bytes(problem, CPU, torch.get_num_threads())
+        assert peak is not None
+        return input_bytes(problem) + peak
+
+    assert found["predicted_source"] == "formula"
+    assert needed(n) <= BUDGET < needed(n + 1)
+
+
+def test_a_backend_that_cannot_run_here_has_no_prediction_but_a_reason() -> None:
+    assert predict(wall("sdpa:cudnn"), CPU, BUDGET) == {
+        "exactness": "exact",
+        "predicted_seq_len": None,
+        "predicted_source": None,
+        "predicted_reason": "sdpa:cudnn cannot run here",
+    }
+
+
+def test_a_wall_is_told_what_its_backend_claims() -> None:
+    found = predict(wall("performer:64"), CPU, 1 << 24)
+    assert (found["exactness"], found["predicted_source"], found["predicted_reason"]) == (
+        "approximate",
+        "meta",
+        "",
+    )
+    assert found["predicted_seq_len"] > predict(wall("fused"), CPU, 1 << 24)["predicted_seq_len"]
+    assert predict(wall("rnn"), CPU, 1 << 24)["exactness"] == "other"
+
+
+def test_a_formula_may_hold_for_long_lengths_only() -> None:
+    assert longest_within(1000, lambda n: n, lambda n: n * 10 if n > 50 else None) == 100
+    assert longest_within(1000, lambda n: n, lambda n: n * 10 if n > 500 else None) is None
+    assert longest_within(1000, lambda n: n * 2000, lambda n: n * 3000) == 0
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"causal": True},
+        {"kv_seq_len": 1, "seq_len": 2},
+        {"kv_seq_len": 77, "causal": True, "causal_align": "bottom_right"},
+    ],
+)
+def test_a_wall_comes_back_from_its_fields_and_follows_self_attention(changes: dict) -> None:
+    sought = wall("fused", **changes)
+    assert wall_of(sought.fields()) == sought
+    assert "seq_len" not in sought.fields()
+    assert sought.at(900).problem.kv_seq_len == changes.get("kv_seq_len", 900)
+
+
+def test_ids_of_walls_are_readable_and_unique() -> None:
+    variants: list[dict] = [
+        {},
+        {"causal": True},
+        {"kv_seq_len": 64},
+        {"kv_heads": 2},
+        {"dtype": "bf16"},
+        {"passes": "backward"},
+        {"scope": "layer"},
+    ]
+    ids = [wall("fused", **changes).id for changes in variants]
+    assert len(set(ids)) == len(ids)
+    assert ids[:3] == [
+        "wall-fused-b1-d512-h8-fp32-forward-core",
+        "wall-fused-b1-d512-h8-fp32-causal-forward-core",
+        "wall-fused-b1-kv64-d512-h8-fp32-forward-core",
+    ]

@@ -1,0 +1,134 @@
+"""reports/comparison/interleaved_runs.py: runs measured in turns are compared turn by turn, so that
+slow drift takes nothing from the verdict.
+"""
+
+from dataclasses import replace
+from math import exp
+from random import Random
+
+import pytest
+
+from attnbench.reports.comparison.case_samples import NOT_REACHED, Side, never, side_of
+from attnbench.reports.comparison.interleaved_runs import in_turns
+from attnbench.reports.comparison.verdict import Finding, Terms, judge
+from tests.reports.fake_pairs import PLANNED
+from tests.reports.fake_runs import row
+
+TURNS = 5
+GATED = {"latency": 0.05, "peak_bytes": 0.0}
+
+
+def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> Side:
+    """A quick run's row: one process, six blocks."""
+    block_ms = [[[level_ms * exp(random.gauss(0, 0.01)) for _ in range(3)] for _ in range(6)]]
+    return side_of(
+        row(
+            planned,
+            block_ms=block_ms,
+            session=f"{random.getrandbits(40):x}",
+            conditions=None,
+            **changes,
+        )
+    )
+
+
+def both(
+    seed: int, ratio: float = 1.0, *, drift: float = 0.0, own: float = 0.02, turns: int = TURNS
+) -> tuple[list[Side], list[Side]]:
+    """Each turn has a level that both runs share (it doubles over the turns where drift is log 2),
+    each run one of its own.
+    """
+    random = Random(seed)
+    levels = [10 * exp(drift * turn / turns) for turn in range(turns)]
+    sides = [
+        [[measured(level * side * exp(random.gauss(0, own)), random)] for level in levels]
+        for side in (1.0, ratio)
+    ]
+    return in_turns(sides[0]), in_turns(sides[1])
+
+
+def latency(base: list[Side], new: list[Side], **terms) -> Finding:
+    found = judge(list(zip(base, new, strict=True)), Terms(in_turns=True, **terms))
+    return next(one for one in found if one.metric == "latency")
+
+
+def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
+    base, new = both(1)
+    assert len(base) == len(new) == 1
+    assert [len(process) for process in base[0].block_ms] == [1] * TURNS
+    found = latency(base, new)
+    assert found.paired
+    assert found.contrast is not None
+    assert len(found.contrast.numerator) == TURNS
+    assert "one_process" not in found.reasons
+
+
+def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> None:
+    random = Random(0)
+    one = replace(measured(1.0, random), block_ms=(((2.0,), (2.0,), (90.0,)), ((8.0,),)))
+    assert in_turns([[one]])[0].block_ms == ((pytest.approx((4.0,)),),)
+
+
+def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> None:
+    for drift in (0.0, 0.7, -0.7):
+        base, new = both(3, 1.2, drift=drift)
+        assert latency(base, new, given=GATED).verdict == "slower"
+        base, new = both(3, 1.0, drift=drift)
+        assert latency(base, new, given=GATED).verdict in ("same", "undecided")
+
+
+def test_equals_are_rarely_told_apart_without_a_margin_and_never_with_one() -> None:
+    without = [
+        latency(*both(seed, own=0.05, drift=0.3), given={"latency": 0.0}).verdict
+        in ("slower", "faster")
+        for seed in range(400)
+    ]
+    assert sum(without) <= 0.055 * 400  # 3.5 % are expected
+    assert not any(
+        latency(*both(seed, own=0.05, drift=0.3), given=GATED).worse for seed in range(400)
+    )
+
+
+def test_one_turn_decides_nothing() -> None:
+    found = latency(*both(1, 3.0, turns=1), given=GATED)
+    assert (found.verdict, found.reasons) == ("undecided", ("interval_wide", "one_process"))
+
+
+def test_a_case_that_fails_once_is_broken() -> None:
+    random = Random(1)
+    good = [[measured(1.0, random)] for _ in range(3)]
+    bad = [good[0], [side_of(row(PLANNED[0], "crashed"))], good[2]]
+    (found,) = judge(list(zip(in_turns(good), in_turns(bad), strict=True)), Terms(in_turns=True))
+    assert (found.metric, found.verdict) == ("status", "broken")
+    assert in_turns(bad)[0].reason
+
+
+def test_a_case_that_some_run_did_not_plan_or_reach_says_nothing() -> None:
+    random = Random(1)
+    good = [[measured(1.0, random)] for _ in range(3)]
+    for partial in ([*good[:2], []], [*good[:2], [never(PLANNED[0], "cpu")]]):
+        (side,) = in_turns(partial)
+        assert (side.status, side.block_ms) == (NOT_REACHED, ())
+        (found,) = judge(list(zip(in_turns(good), [side], strict=True)), Terms(in_turns=True))
+        assert (found.verdict, found.reasons) == ("undecided", ("missing",))
+
+
+def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
+    random = Random(2)
+    windows = [
+        {"way": "eager", "window_s": 1.0, "calls": 10, "energy_j": joules, "process": 0}
+        for joules in (5.0, 5.0)
+    ]
+    base = in_turns(
+        [[measured(1.0, random, peak_bytes=100 + extra, windows=windows)] for extra in (0, 0, 64)]
+    )
+    dearer = [{**window, "energy_j": window["energy_j"] * 1.5} for window in windows]
+    new = in_turns([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
+    assert base[0].peak_bytes == 100
+    found = {
+        one.metric: one for one in judge(list(zip(base, new, strict=True)), Terms(in_turns=True))
+    }
+    assert found["peak_bytes"].verdict == "same"
+    assert found["energy_per_call"].paired
+    assert found["energy_per_call"].ratio == pytest.approx(1.5)
+    assert found["energy_per_call"].verdict == "more"

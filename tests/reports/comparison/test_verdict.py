@@ -1,0 +1,304 @@
+"""Verdicts: right where the truth is known, and undecided where it cannot be told."""
+
+from dataclasses import replace
+from math import isnan
+from random import Random
+
+import pytest
+
+from attnbench.reports.comparison.case_samples import never, side_of
+from attnbench.reports.comparison.verdict import CODES, Terms, geometric_mean, judge, verdict_of
+
+from ..fake_pairs import PLANNED, timed
+from ..fake_runs import row
+
+WORDS = ("faster", "slower")
+EVERY_BLOCK = 20  # of 5 processes x 4 blocks
+
+
+def measured(seed, ratio=1.0, planned=PLANNED[0], **changes):
+    return side_of(timed(planned, 10.0 * ratio, Random(seed), **changes))
+
+
+def scaled(side, ratio):
+    return replace(
+        side,
+        block_ms=tuple(
+            tuple(tuple(x * ratio for x in block) for block in process) for process in side.block_ms
+        ),
+    )
+
+
+def latency(base, new, **terms):
+    (found,) = [one for one in judge([(base, new)], Terms(**terms)) if one.metric == "latency"]
+    return found
+
+
+def status(base, new, **terms):
+    (found,) = judge([(base, new)], Terms(**terms))
+    assert found.metric == "status"
+    return found.verdict, found.reasons
+
+
+def ended(how):
+    return side_of(row(PLANNED[0], how))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (1.04, 1.2, "slower"),
+        (0.8, 0.95, "faster"),
+        (0.98, 1.02, "same"),
+        (0.98, 1.04, "undecided"),
+        (1.01, 1.2, "undecided"),
+        (0.9, 0.98, "undecided"),
+        (0.5, 2.0, "undecided"),
+        (float("nan"), float("nan"), "undecided"),
+        (1.5, float("inf"), "undecided"),
+    ],
+)
+def test_the_interval_and_the_margin_make_the_verdict(low, high, verdict):
+    assert verdict_of(low, high, 0.03, WORDS) == verdict
+
+
+def test_a_row_is_the_same_as_itself_without_any_margin():
+    one = measured(1)
+    found = latency(one, one, given={"latency": 0.0})
+    assert (found.verdict, found.reasons, found.ratio, found.low, found.high) == (
+        "same",
+        (),
+        1,
+        1,
+        1,
+    )
+
+
+def test_samples_times_1_2_are_exactly_1_2_times_slower():
+    one = measured(1)
+    found = latency(one, scaled(one, 1.2))
+    assert (found.verdict, found.paired) == ("slower", True)
+    assert (found.ratio, found.low, found.high) == pytest.approx((1.2, 1.2, 1.2))
+
+
+def test_a_session_measured_again_with_other_blocks_is_not_paired():
+    one, other = measured(1), measured(2, blocks=3)
+    assert not latency(one, replace(other, session=one.session)).paired
+
+
+def test_runs_are_compared_over_their_process_medians():
+    found = latency(measured(1), measured(2, 1.5))
+    assert not found.paired
+    assert found.contrast is not None
+    assert len(found.contrast.numerator) == len(found.contrast.denominator) == 5
+    assert found.verdict == "slower"
+
+
+def test_between_single_processes_nothing_is_decided():
+    for ratio in (1.0, 1.5):
+        found = latency(measured(1, processes=1), measured(2, ratio, processes=1))
+        assert (found.verdict, found.reasons) == ("undecided", ("one_process",))
+    assert latency(measured(1, processes=1), measured(2, 1.5)).verdict == "undecided"
+
+
+def test_one_process_is_the_same_as_itself():
+    one = measured(1, processes=1)
+    assert latency(one, one).verdict == "same"
+
+
+def test_backends_of_one_process_are_paired_and_say_so():
+    one = measured(1, processes=1)
+    other = replace(scaled(one, 1.5), backend="other")
+    found = latency(one, other, same_run=True)
+    assert (found.verdict, found.reasons) == ("slower", ("one_process",))
+
+
+def test_a_wide_interval_is_undecided():
+    assert latency(measured(1, blocks=1), measured(2, 1.03)).reasons == ("interval_wide",)
+
+
+@pytest.mark.parametrize(
+    ("field", "code"), [("contended_blocks", "contended"), ("throttled_blocks", "throttled")]
+)
+def test_a_disturbed_side_that_is_slow_proves_nothing(field, code):
+    quiet, loud = measured(1), measured(2, 1.5, **{field: EVERY_BLOCK})
+    assert latency(quiet, loud).reasons == (code,)
+    assert latency(quiet, loud).verdict == "undecided"
+    assert latency(loud, quiet).verdict == "undecided"
+    fast_though_loud = measured(2, 1 / 1.5, **{field: EVERY_BLOCK})
+    assert latency(quiet, fast_though_loud).verdict == "faster"
+
+
+def test_a_lower_clock_explains_a_slow_side_and_not_a_fast_one():
+    def clocked(seed, ratio, clock_mhz):
+        return measured(seed, ratio, conditions=[[{"sm_clock_mhz": clock_mhz}] * 4] * 5)
+
+    assert latency(clocked(1, 1.0, 1980), clocked(2, 1.2, 1650)).reasons == ("clocks_differ",)
+    assert latency(clocked(1, 1.0, 1980), clocked(2, 1.2, 1965)).verdict == "slower"
+    assert latency(clocked(1, 1.0, 1650), clocked(2, 1.2, 1980)).verdict == "slower"
+
+
+def test_another_environment_is_told_beside_the_verdict():
+    found = latency(measured(1), measured(2, 1.5), environment_differs=True)
+    assert (found.verdict, found.reasons) == ("slower", ("environment_differs",))
+    assert latency(measured(1), measured(1), environment_differs=True).reasons == ()
+
+
+def test_the_noise_floor_raises_the_default_margin_only():
+    one, other = measured(1), measured(2, 1.1)
+    assert latency(one, other).verdict == "slower"
+    floors = {"paired_floor_ratio": 0.01, "unpaired_floor_ratio": 0.1}
+    assert latency(one, other, **floors).margin_ratio == 0.2
+    assert latency(one, other, **floors).verdict == "same"
+    assert latency(one, other, **floors, given={"latency": 0.03}).verdict == "slower"
+    assert latency(one, one, **floors).margin_ratio == 0.03
+    assert latency(one, other, unpaired_floor_ratio=5.0).margin_ratio == 0.25
+
+
+def test_a_lone_claim_that_is_barely_clear_does_not_survive_among_many():
+    base, new = measured(1), measured(2)
+    barely = next(
+        slow
+        for ratio in range(1000, 1500)
+        if latency(base, slow := scaled(new, ratio / 1000)).verdict == "slower"
+    )
+    others = [(measured(seed), measured(seed + 1000)) for seed in range(3, 53)]
+    first = judge([(base, barely), *others], Terms())[0]
+    assert (first.metric, first.verdict, first.reasons) == (
+        "latency",
+        "undecided",
+        ("many_claims",),
+    )
+    assert judge([(base, scaled(new, 2.0)), *others], Terms())[0].verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "expected"),
+    [
+        ("ok", "oom", ("broken", ("status_differs",))),
+        ("ok", "unavailable", ("broken", ("status_differs",))),
+        ("oom", "ok", ("mended", ("status_differs",))),
+        ("oom", "oom", ("same", ())),
+        ("oom", "crashed", ("undecided", ("status_differs",))),
+        ("ok", "interrupted", ("undecided", ("missing",))),
+        ("interrupted", "interrupted", ("undecided", ("missing",))),
+    ],
+)
+def test_a_case_that_fails_has_no_number_and_one_finding(base, new, expected):
+    assert status(ended(base), ended(new)) == expected
+
+
+def test_a_case_of_one_run_only_is_missing():
+    assert status(None, ended("ok")) == status(ended("ok"), None) == ("undecided", ("missing",))
+    assert status(ended("ok"), never(PLANNED[0], "cpu")) == ("undecided", ("missing",))
+
+
+def test_another_backend_that_cannot_run_is_no_regression():
+    assert status(ended("ok"), ended("unsupported"), same_run=True, backends=True) == (
+        "undecided",
+        ("status_differs",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "margin", "verdict"),
+    [
+        (100, 100, 0, "same"),
+        (100, 101, 0, "more"),
+        (100, 99, 0, "less"),
+        (100, 104, 0.05, "same"),
+        (0, 0, 0, "same"),
+        (0, 1, 0, "more"),
+    ],
+)
+def test_peak_bytes_are_compared_exactly(before, now, margin, verdict):
+    pairs = [(measured(1, peak_bytes=before), measured(2, peak_bytes=now))]
+    (found,) = [
+        one
+        for one in judge(pairs, Terms(given={"peak_bytes": margin}))
+        if one.metric == "peak_bytes"
+    ]
+    assert found.verdict == verdict
+
+
+def test_energy_is_compared_over_processes():
+    def watched(seed, energy_j):
+        windows = [
+            {
+                "way": "eager",
+                "window_s": 6.0,
+                "calls": 10,
+                "process": p,
+                "energy_j": energy_j * (1 + p / 100),
+            }
+            for p in range(3)
+        ]
+        return measured(seed, windows=windows)
+
+    pairs = [(watched(1, 100.0), watched(2, 200.0))]
+    (found,) = [one for one in judge(pairs, Terms()) if one.metric == "energy_per_call"]
+    assert (found.verdict, found.paired) == ("more", False)
+    assert found.new_value == pytest.approx(20.2, rel=0.01)
+
+
+def test_a_value_that_is_lost_is_missing():
+    (found,) = [
+        one
+        for one in judge([(measured(1), measured(2, peak_bytes=None))], Terms())
+        if one.metric == "peak_bytes"
+    ]
+    assert (found.verdict, found.reasons, found.measured) == ("undecided", ("missing",), False)
+
+
+def test_the_geometric_mean_has_an_interval_over_processes():
+    pairs = [(measured(seed), measured(seed + 50, 1.1)) for seed in range(8)]
+    mean = geometric_mean(judge(pairs, Terms()))
+    assert mean is not None
+    assert mean.cases == 8
+    assert mean.low < 1.1 < mean.high
+    assert mean.high / mean.low < 1.1
+
+
+def test_cases_with_different_numbers_of_processes_have_a_mean_without_interval():
+    mean = geometric_mean(
+        judge([(measured(1), measured(2)), (measured(3, processes=4), measured(4))], Terms())
+    )
+    assert mean is not None
+    assert mean.ratio == pytest.approx(1, abs=0.1)
+    assert isnan(mean.low)
+
+
+def test_every_reason_has_its_words():
+    found = [
+        latency(measured(1, processes=1), measured(2, processes=1)),
+        latency(measured(1), measured(2), same_run=True),
+    ]
+    assert {code for one in found for code in one.reasons} <= set(CODES)
+
+
+def test_500_draws_of_a_known_ratio_are_covered_and_equals_are_rarely_told_apart():
+    pairs = [(measured(2 * seed), measured(2 * seed + 1, 1.25)) for seed in range(500)]
+    found = [latency(*pair) for pair in pairs]
+    assert sum(one.low <= 1.25 <= one.high for one in found) / 500 >= 0.93
+    assert not any(one.better for one in found)
+    equals = [
+        latency(measured(2 * seed), measured(2 * seed + 1), given={"latency": 0.0})
+        for seed in range(500)
+    ]
+    assert sum(one.better or one.worse for one in equals) / 500 <= 0.05
+
+
+def test_paired_draws_are_covered_too():
+    def twin(side, seed):
+        random = Random(seed)
+        jitter = tuple(
+            tuple(tuple(x * 1.1 * (1 + random.gauss(0, 0.01)) for x in block) for block in process)
+            for process in side.block_ms
+        )
+        return replace(side, block_ms=jitter)
+
+    found = [
+        latency(one, twin(one, seed + 7000)) for seed in range(500) for one in [measured(seed)]
+    ]
+    assert all(one.paired for one in found)
+    assert sum(one.low <= 1.1 <= one.high for one in found) / 500 >= 0.93

@@ -1,0 +1,165 @@
+"""reports/data/load.py: a tidy table with one row per planned case."""
+
+import json
+from math import nan
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import attnbench
+from attnbench.harness.stats import latency_interval
+from attnbench.reports.data.load import COLUMNS, load
+
+from ..fake_runs import case, head_sweep, problem, quickstart, row, write_run
+
+
+def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    frame = attnbench.load(run)
+    planned = json.loads((run / "run.json").read_text())["cases"]
+    assert list(frame["case"]) == [one["case"] for one in planned]
+    assert list(frame.columns) == list(COLUMNS)
+    assert frame["status"].value_counts()["not reached"] == 2
+    assert frame.iloc[-1]["seq_len"] == 16384
+
+
+def test_latency_is_the_interval_that_stopped_the_measurement(tmp_path: Path) -> None:
+    frame = load(quickstart(tmp_path, lengths=(128,)))
+    first = frame.iloc[0]
+    interval = latency_interval(first["block_ms"])
+    assert (first["latency_ms"], first["latency_low_ms"], first["latency_high_ms"]) == (
+        interval.value,
+        interval.low,
+        interval.high,
+    )
+    assert "run-to-run" in first["latency_note"]
+    assert (first["processes"], first["blocks"], first["samples"]) == (1, 8, 24)
+    assert first["achieved_flops_per_s"] == pytest.approx(
+        first["work_flops"] / (first["latency_ms"] / 1000)
+    )
+
+
+def test_missing_is_missing_and_never_zero(tmp_path: Path) -> None:
+    frame = load(quickstart(tmp_path))
+    failed = frame[frame["status"] != "ok"]
+    for column in (
+        "latency_ms",
+        "latency_low_ms",
+        "peak_bytes",
+        "achieved_flops_per_s",
+        "error_ratio",
+        "blocks",
+        "samples",
+        "contended_blocks",
+    ):
+        assert failed[column].isna().all(), column
+    counts = ["contended_blocks", "throttled_blocks"]  # of a quiet machine
+    assert not (frame.select_dtypes("number").drop(columns=counts) == 0).any().any()
+
+
+def test_a_failed_case_has_no_speed_though_it_has_samples(tmp_path: Path) -> None:
+    planned = case("fused", problem(128))
+    run = write_run(
+        tmp_path, [planned], [row(planned) | {"status": "incorrect", "reason": "wrong"}]
+    )
+    assert load(run)["latency_ms"].isna().all()
+
+
+def test_a_single_block_has_a_latency_without_an_interval(tmp_path: Path) -> None:
+    planned = case("fused", problem(128))
+    first = load(write_run(tmp_path, [planned], [row(planned, block_ms=[[[1.0, 2.0, 3.0]]])])).iloc[
+        0
+    ]
+    assert first["latency_ms"] == pytest.approx(2.0)
+    assert pd.isna(first["latency_low_ms"])
+    assert "one block" in first["latency_note"]
+
+
+def test_the_four_latencies_of_a_gpu_stand_side_by_side(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n, device="cuda")) for n in (128, 256)]
+    quantities = {"block_ms": 1.2, "wall_block_ms": 1.5, "hot_block_ms": 1.1, "graph_block_ms": 1.0}
+    samples = {name: [[[ms, ms], [ms]]] for name, ms in quantities.items()}
+    rows = [
+        row(cases[0], **samples, graph_reason=""),
+        row(cases[1], **samples | {"graph_block_ms": None}, graph_reason="too long"),
+    ]
+    short, long = (found for _, found in load(write_run(tmp_path, cases, rows)).iterrows())
+    assert [round(short[f"{what}latency_ms"], 9) for what in ("", "wall_", "hot_", "graph_")] == [
+        1.2,
+        1.5,
+        1.1,
+        1.0,
+    ]
+    assert short["launch_bound"]
+    assert pd.isna(long["graph_latency_ms"])
+    assert pd.isna(long["launch_bound"])
+    assert long["graph_reason"] == "too long"
+
+
+def test_on_a_cpu_there_is_one_latency(tmp_path: Path) -> None:
+    frame = load(quickstart(tmp_path, lengths=(128,)))
+    assert (
+        frame[
+            [
+                "wall_latency_ms",
+                "hot_latency_ms",
+                "graph_latency_ms",
+                "launch_bound",
+                "graph_reason",
+            ]
+        ]
+        .isna()
+        .all()
+        .all()
+    )
+
+
+def test_page_faults_are_told_per_call_and_only_where_every_block_says(tmp_path: Path) -> None:
+    cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
+    conditions = [
+        [
+            [{"calls": 3, "minor_faults": 30}, {"calls": 1, "minor_faults": 10}],
+            [{"calls": 4, "minor_faults": 0}],
+        ],
+        [[{"calls": 3, "minor_faults": 0}]],
+        [[{"calls": 3, "minor_faults": 30}, {"calls": 3}]],
+        None,
+    ]
+    rows = [
+        row(planned, conditions=readings)
+        for planned, readings in zip(cases, conditions, strict=True)
+    ]
+    assert load(write_run(tmp_path, cases, rows))[
+        "minor_faults_per_call"
+    ].tolist() == pytest.approx([5, 0, nan, nan], nan_ok=True)
+
+
+def test_several_runs_are_told_apart(tmp_path: Path) -> None:
+    frame = load(
+        [
+            quickstart(tmp_path / "a", lengths=(128,)),
+            head_sweep(tmp_path / "b"),
+            quickstart(tmp_path / "c", lengths=(128,)),
+        ]
+    )
+    assert frame["run"].nunique() == 3
+    assert frame.columns[0] == "run"
+
+
+def test_an_empty_plan_has_all_columns_of_the_right_kind(tmp_path: Path) -> None:
+    empty, full = (
+        load(write_run(tmp_path / "empty", [], [])),
+        load(quickstart(tmp_path / "full", lengths=(128,))),
+    )
+    assert empty.empty
+    assert dict(empty.dtypes) == dict(full.dtypes)
+
+
+def test_columns_that_a_probe_adds_are_kept(tmp_path: Path) -> None:
+    planned = case("fused", problem(128))
+    frame = load(
+        write_run(tmp_path, [planned], [row(planned, energy_j=1.5, trace={"not": "a number"})])
+    )
+    assert frame["energy_j"].tolist() == [1.5]
+    assert "trace" not in frame

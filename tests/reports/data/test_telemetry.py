@@ -1,0 +1,124 @@
+"""reports/data/telemetry.py: every sample that can be read is a row, and nothing in the file breaks
+a report.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from attnbench.reports.data.read import BadRun
+from attnbench.reports.data.telemetry import COLUMNS, LINE_CAP_BYTES, telemetry
+
+GPU = {
+    "kind": "gpu",
+    "uuid": "GPU-1",
+    "period_s": 0.2,
+    "board_wide": [],
+    "missing": {"power_w": "this GPU does not offer it"},
+}
+HOST = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missing": {}}
+
+
+def sample(t_ns: int, **values: Any) -> dict[str, Any]:
+    return {"t_ns": t_ns, "utc": "2026-11-21T09:30:00.000+00:00", "what": "fused", **values}
+
+
+def read(folder: Path, *lines: Any) -> pd.DataFrame:
+    """What is read of these lines: bytes as they are, everything else as JSON."""
+    texts = [
+        line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines
+    ]
+    (folder / "telemetry.jsonl").write_bytes(b"".join(texts))
+    return telemetry(folder)
+
+
+def test_a_run_without_telemetry_has_an_empty_table_with_the_same_columns(tmp_path: Path) -> None:
+    frame = telemetry(tmp_path)
+    assert frame.empty
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
+        name: "string" if "str" in dtype else dtype for name, dtype in COLUMNS.items()
+    }
+    assert frame.attrs == {
+        "skipped": 0,
+        "uuid": None,
+        "period_s": None,
+        "board_wide": [],
+        "missing": {},
+    }
+
+
+def test_samples_come_in_order_with_the_kind_of_their_header(tmp_path: Path) -> None:
+    values = {
+        "sm_clock_mhz": 1980,
+        "power_w": None,
+        "clock_event_mask": 1 << 63,
+        "device_used_bytes": 5 << 30,
+        "kernel_busy_ratio": 0.97,
+    }
+    frame = read(
+        tmp_path,
+        GPU,
+        sample(1, **values),
+        sample(2),
+        HOST,
+        sample(3, cpu_ratio=0.5, resident_bytes=7),
+    )
+    assert list(frame["t_ns"]) == [1, 2, 3]
+    assert list(frame["kind"]) == ["gpu", "gpu", "host"]
+    assert frame.loc[0, "clock_event_mask"] == 1 << 63
+    assert frame.loc[0, "device_used_bytes"] == 5 << 30
+    assert pd.isna(frame.loc[0, "power_w"])
+    assert (frame.loc[2, "cpu_ratio"], frame.loc[2, "resident_bytes"]) == (0.5, 7)
+    assert frame.attrs["missing"] == {"power_w": "this GPU does not offer it"}
+    assert frame.attrs["skipped"] == 0
+
+
+BROKEN = [
+    b"{",
+    b"",
+    b"[1]",
+    b"null",
+    b"\xff\xfe",
+    b"[" * 60_000,
+    b"9" * 5_000,
+    b'"' + b"x" * LINE_CAP_BYTES + b'"',
+    b"{}",
+    b'{"t_ns": 1, "utc": "x"}',
+    b'{"t_ns": 1.5, "utc": "x", "what": "y"}',
+    b'{"t_ns": true, "utc": "x", "what": "y"}',
+    b'{"t_ns": 9223372036854775808, "utc": "x", "what": "y"}',
+    b'{"t_ns": 1, "utc": "x", "what": "y", "power_w": NaN}',
+    b'{"t_ns": 1, "utc": "x", "what": "y", "power_w": 1e999}',
+    b'{"t_ns": 1, "utc": "x", "what": "y", "power_w": "70"}',
+    b'{"t_ns": 1, "utc": "x", "what": "y", "resident_bytes": -1}',
+    b'{"kind": "gpu"}',
+    b'{"kind": [], "uuid": null, "period_s": 0.2, "board_wide": [], "missing": {}}',
+    b'{"kind": "gpu", "uuid": null, "period_s": 0.2, "board_wide": [], "missing": {"power_w": 3}}',
+]
+
+
+@pytest.mark.parametrize("line", BROKEN, ids=lambda line: line[:40].decode(errors="replace"))
+def test_a_broken_line_is_left_out_and_counted(tmp_path: Path, line: bytes) -> None:
+    frame = read(tmp_path, GPU, sample(1), line + b"\n", sample(2))
+    assert list(frame["t_ns"]) == [1, 2]
+    assert frame.attrs["skipped"] == 1
+
+
+def test_a_torn_last_line_is_left_out_even_if_it_could_be_read(tmp_path: Path) -> None:
+    frame = read(tmp_path, GPU, sample(1), json.dumps(sample(2)).encode())
+    assert list(frame["t_ns"]) == [1]
+    assert frame.attrs["skipped"] == 1
+
+
+def test_a_pipe_is_not_waited_on_and_a_link_not_followed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "telemetry.jsonl")
+    with pytest.raises(BadRun, match="not a plain file"):
+        telemetry(tmp_path)
+    (tmp_path / "telemetry.jsonl").unlink()
+    (tmp_path / "telemetry.jsonl").symlink_to("/etc/hostname")
+    with pytest.raises(BadRun, match="links are not followed"):
+        telemetry(tmp_path)

@@ -1,0 +1,84 @@
+"""The first screen: the winner map says in words what its colours and hatches say, and leads to
+each case.
+"""
+
+import re
+from pathlib import Path
+
+from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.elements import Badges, Table
+from attnbench.reports.pages.html import render
+from attnbench.reports.sections import summary
+
+from ..fake_runs import quickstart
+
+
+def winner_map(run: Path) -> Table:
+    read = read_run(run)
+    (found,) = (
+        block for block in summary.render(frame([read]), told([read])) if isinstance(block, Table)
+    )
+    return found
+
+
+def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Path) -> None:
+    found = winner_map(quickstart(tmp_path))
+    for line, row in enumerate(found.rows):
+        for place, cell in enumerate(row):
+            assert cell
+            assert ((line, place) in found.strong) == cell.endswith(" · fastest")
+    fastest = next(row for row in found.rows if row[:2] == ("1k", "8"))
+    assert re.fullmatch(r"\S+ (μs|ms) · fastest", fastest[found.columns.index("sdpa")])
+    assert re.fullmatch(r"\S+ ms · 2\.\d+×", fastest[found.columns.index("fused")])
+
+
+def test_what_did_not_run_is_hatched_and_says_why(tmp_path: Path) -> None:
+    found = winner_map(quickstart(tmp_path))
+    by_place = {
+        (line, place): cell for line, row in enumerate(found.rows) for place, cell in enumerate(row)
+    }
+    assert {by_place[place] for place in found.failed} == {
+        *(
+            "out of memory",
+            "out of memory (predicted)",
+            "unsupported",
+            "unavailable",
+            "crashed",
+            "not reached",
+        )
+    }
+    assert not found.failed & found.strong
+    page = render([quickstart(tmp_path / "page")])
+    section = page[page.index('<section id="summary"') : page.index("</section>")]
+    assert len(
+        re.findall(r'<td class="x" data-case="\d+"><a href="#row-\d+">[a-z]', section)
+    ) == len(found.failed)
+
+
+def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
+    page = render([quickstart(tmp_path, lengths=(128, 256))])
+    rows = dict(
+        re.findall(
+            r'<tr id="row-(\d+)" data-case="\d+"><th scope="row"><a href="#row-\d+">([^<]*)</a>',
+            page,
+        )
+    )
+    section = page[page.index('<section id="summary"') : page.index("</section>")]
+    linked = re.findall(r'data-case="(\d+)">(?:<strong>)?<a href="#row-(\d+)">', section)
+    assert len(linked) == len(rows) == 20
+    assert all(one == other and one in rows for one, other in linked)
+
+
+def test_the_badges_stand_before_the_map_with_their_state_in_words(tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    read = read_run(run)
+    blocks = list(summary.render(frame([read]), told([read])))
+    kinds = [type(block) for block in blocks]
+    assert kinds.index(Badges) < kinds.index(Table)
+    page = render([run])
+    for label, state in re.findall(
+        r'<li class="(?:good|caution|unknown)"><strong>([a-z -]+): ([a-z]+)</strong> [A-Z]', page
+    ):
+        assert label
+        assert state in ("good", "caution", "unknown")
+    assert page.count(": unknown</strong>") >= 2

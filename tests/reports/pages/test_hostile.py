@@ -1,0 +1,145 @@
+"""Hostile names stay inert in the page and in every export."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.exports import export
+from attnbench.reports.formatting import visible
+from attnbench.reports.pages.html import render
+
+from ..fake_runs import case, problem, row, write_run
+
+HOSTILE = (
+    "<img src=x"
+    " onerror=alert(1)></script><script>alert(2)</script>[red]x[/red]|$\\frac{$\x1b[31m\u202e`a`\ud800\r\n=cmd()"
+)
+
+
+class Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.scripts: list[list[tuple[str, str | None]]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        if tag == "script":
+            self.scripts.append(attrs)
+        self.attributes.update(name for name, _ in attrs)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    cases = [
+        case(backend, problem(n, h))
+        for n in (128, 256)
+        for h in (1, 8)
+        for backend in (HOSTILE, "_hidden", "sdpa")
+    ]
+    rows = [row(planned) for planned in cases[:-3]]
+    rows += [
+        row(cases[-3], "crashed", reason=HOSTILE, log_tail=HOSTILE, kernel=HOSTILE),
+        row(cases[-2], "error", reason="=cmd()|' /C calc'!A0"),
+    ]
+    changes = {
+        "name": HOSTILE,
+        "question": HOSTILE,
+        "backends": [HOSTILE],
+        "notes": {HOSTILE: HOSTILE},
+    }
+    return write_run(
+        tmp_path,
+        cases,
+        rows,
+        scenario=changes,
+        environment={"cpu": HOSTILE, HOSTILE: [HOSTILE]},
+        command=[HOSTILE],
+    )
+
+
+def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
+    page = render([run])
+    found = Tags()
+    found.feed(page)
+    assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
+    assert found.scripts == [
+        [("type", "application/json"), ("id", "data")],
+        [],
+    ]  # its data and its script, both ours
+    assert not [name for name in found.attributes if name.startswith("on")]
+    assert "&lt;img src=x" in page
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
+    page.encode()
+
+
+def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> None:
+    data = (
+        render([run]).split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    )
+    assert not re.search("[<>&\x00-\x1f\x7f-\uffff]", data)
+    assert json.loads(data)["columns"]["backend"]["of"][0] == visible(HOSTILE)
+
+
+def text_of(run: Path, name: str) -> str:
+    content = export(run, name).content
+    assert isinstance(content, str)
+    return content
+
+
+def test_csv_cells_are_no_formulas_and_no_control_bytes(run: Path) -> None:
+    text = text_of(run, "csv")
+    cells = [cell for line in csv.reader(io.StringIO(text)) for cell in line]
+    assert not [
+        cell
+        for cell in cells
+        if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not cell[1:2].isdigit()
+    ]
+    assert "'=cmd()|' /C calc'!A0" in cells
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", text)
+
+
+def test_json_keeps_the_name_as_it_was(run: Path) -> None:
+    text = text_of(run, "json")
+    text.encode("ascii")
+    assert json.loads(text)[0]["backend"] == HOSTILE
+
+
+def test_markdown_has_no_markup_of_theirs(run: Path) -> None:
+    text = text_of(run, "md")
+    assert "<" not in text
+    assert "\x1b" not in text
+    assert not re.search(r"(?<!\\)\[red", text)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) == 1
+
+
+@pytest.mark.parametrize("name", ["pytest-benchmark", "github-benchmark", "chrome-trace"])
+def test_names_that_other_programs_print_hold_no_control_byte(run: Path, name: str) -> None:
+    text = text_of(run, name)
+    text.encode("ascii")
+
+    def strings(value: Any) -> Iterator[str]:
+        if isinstance(value, dict):
+            value = [*value, *value.values()]
+        yield from (
+            [value]
+            if isinstance(value, str)
+            else (
+                (inner for one in value for inner in strings(one))
+                if isinstance(value, list)
+                else ()
+            )
+        )
+
+    said = [one for one in strings(json.loads(text)) if "img src" in one]
+    assert said
+    assert not [one for one in said if re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", one)]

@@ -1,0 +1,353 @@
+"""reports/pages/html.py: one file that stands alone, says what was found, and survives whatever is
+missing.
+"""
+
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.load import read_run, told
+from attnbench.reports.pages import html
+from attnbench.reports.pages.html import render, write
+from attnbench.reports.sections import sections, shown
+
+from ..fake_runs import case, head_sweep, many_problems, problem, quickstart, row, write_run
+
+MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
+
+
+def without_scripts(page: str) -> str:
+    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def text(page: str) -> str:
+    body = without_scripts(page[page.index("<body") :])
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body)).replace("\xa0", " ")
+
+
+def every(
+    backends: tuple[str, ...],
+    lengths: tuple[int, ...],
+    heads: tuple[int, ...] = (8,),
+    **changes: Any,
+) -> list[dict[str, Any]]:
+    return [
+        case(backend, problem(n, h, **changes))
+        for n in lengths
+        for h in heads
+        for backend in backends
+    ]
+
+
+def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
+    page = text(render([quickstart(tmp_path)]))
+    assert "How does the N x N score matrix hit the memory wall" in page
+    assert (
+        "For h = 8: fused runs out of memory at N = 8k; naive at N = 16k (predicted); sdpa still"
+        " fits at N = 16k" in page
+    )
+    assert (
+        "For h = 8: sdpa is fastest at N = 8k: 58.7 ms; naive takes 3.60 times as long (3.56 to"
+        " 3.64)" in page
+    )
+    assert (
+        "fused with 8 heads takes 1.12 times (1.11 to 1.13) the time of one head, with 7.22 times"
+        " the peak bytes" in page
+    )
+    assert "80 cases: 42 measured; 15 unsupported" in page
+    assert "the worker died of signal 11 (SIGSEGV)" in page
+    assert "Imaginary CPU 9000" in page
+
+
+def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_in_the_summary(
+    tmp_path: Path,
+) -> None:
+    def section(page: str, name: str) -> str:
+        found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
+        assert found is not None
+        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", found.group())).replace("\xa0", " ")
+
+    cases = every(("fused", "sdpa"), (128,))
+    quiet = render([write_run(tmp_path / "quiet", cases, [row(one) for one in cases])])
+    busy = render(
+        [write_run(tmp_path / "busy", cases, [row(cases[0], contended_blocks=5), row(cases[1])])]
+    )
+    assert "timed cases other work" not in text(quiet)
+    assert "In none of 16 blocks other work wanted the same cores" in section(quiet, "summary")
+    assert "In 1 of 2 timed cases other work wanted the same cores" in section(busy, "latency")
+    assert (
+        "During more than half of the blocks of 1 of 2 timed cases other work wanted the same cores"
+        in section(busy, "summary")
+    )
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [("warm_heap", "freed memory is kept"), ("default", "calls pay for their page faults")],
+)
+def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, said: str) -> None:
+    cases = every(("fused",), (128,))
+    run = write_run(
+        tmp_path, cases, [row(one) for one in cases], scenario={"plan": {"allocator": mode}}
+    )
+    assert said in text(render([run]))
+
+
+def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
+    page = without_scripts(render([quickstart(tmp_path)]))
+    addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', page)
+    assert addresses
+    assert all((a or b).startswith("#") for a, b in addresses)
+    assert "@import" not in page
+    assert "default-src 'none'" in unescape(page)
+
+
+def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -> None:
+    page = without_scripts(render([quickstart(tmp_path)]))
+    ids = re.findall(r'\sid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)|aria-labelledby="([^"]*)"', page)
+    assert {name for found in used for name in " ".join(found).split()} <= set(ids)
+
+
+def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -> None:
+    page = render([quickstart(tmp_path)])
+    figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
+    assert len(figures) >= 6
+    for figure in figures:
+        assert re.search(
+            r'<svg [^>]*role="img" aria-labelledby="\S+ \S+"><title id="[^"]+">[^<]+</title><desc'
+            r' id="[^"]+">[^<]+</desc>',
+            figure,
+        )
+        assert re.search(r"<details><summary>.*<table.*</details>", figure, flags=re.DOTALL)
+        assert re.search(r'<ul class="legend">\s*<li data-look="0">', figure)
+        assert "scenario quickstart" in figure
+
+
+def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    assert render([run]) == render([run])
+
+
+def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget(
+    tmp_path: Path,
+) -> None:
+    from attnbench.reports.data.load import frame, read_run
+    from attnbench.reports.elements import Figure
+    from attnbench.reports.sections import wall
+
+    cases = every(("fused",), (1024, 8192, 16384))
+    rows = [
+        row(cases[0]),
+        row(cases[1], "oom"),
+        row(cases[2], "oom", predicted_peak_bytes=None, predicted_reason="no formula"),
+    ]
+    run = read_run(write_run(tmp_path, cases, rows))
+    (figure,) = (
+        block
+        for block in wall.render(frame([run]), {run.meta["run"]: run.meta})
+        if isinstance(block, Figure)
+    )
+    (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
+    assert failed.x == (8192, 16384)
+    assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)
+
+
+def sparse(tmp_path: Path, name: str) -> Path:
+    """Runs in which something that a section wants is missing."""
+    backends = ("naive", "fused", "sdpa")
+    if name == "empty plan":
+        return write_run(tmp_path, [], [], environment={}, scenario={}, memory_bytes=None)
+    if name == "nothing reached":
+        return write_run(tmp_path, every(backends, (128, 256)), [])
+    if name == "one backend":
+        return write_run(
+            tmp_path, cases := every(("sdpa",), (128, 256), (1, 8)), [row(one) for one in cases]
+        )
+    if name == "every case failed":
+        statuses = (
+            "oom",
+            "timeout",
+            "crashed",
+            "error",
+            "incorrect",
+            "interrupted",
+            "unsupported",
+            "unavailable",
+            "predicted_oom",
+        )
+        cases = every(backends, (128, 256, 512), (1, 8))
+        return write_run(
+            tmp_path, cases, [row(one, statuses[place % 9]) for place, one in enumerate(cases)]
+        )
+    if name == "one N, one h":
+        return write_run(tmp_path, cases := every(backends, (128,)), [row(one) for one in cases])
+    if name == "no h = 1":
+        return write_run(
+            tmp_path, cases := every(backends, (128, 256), (2, 8)), [row(one) for one in cases]
+        )
+    if name == "only nulls":
+        nothing = dict.fromkeys(
+            (
+                "block_ms",
+                "peak_bytes",
+                "predicted_peak_bytes",
+                "input_bytes",
+                "session",
+                "kernel",
+                "spent_s",
+                "error_ratio",
+            )
+        )
+        return write_run(
+            tmp_path,
+            cases := every(backends, (128, 256), (1, 8)),
+            [row(one, **nothing) for one in cases],
+            memory_bytes=None,
+        )
+    if name == "bytes alone":
+        return write_run(
+            tmp_path,
+            cases := every(backends, (128, 256), (1, 8)),
+            [row(one, block_ms=None) for one in cases],
+        )
+    if name == "one block":
+        return write_run(
+            tmp_path,
+            cases := every(backends, (128, 256), (1, 8)),
+            [row(one, block_ms=[[[1.0]]]) for one in cases],
+        )
+    if name == "empty blocks":
+        return write_run(
+            tmp_path,
+            cases := every(backends, (128, 256), (1, 8)),
+            [row(one, block_ms=[[[]], []]) for one in cases],
+        )
+    if name == "zeros":
+        return write_run(
+            tmp_path,
+            cases := every(backends, (128, 256), (1, 8)),
+            [row(one, peak_bytes=0, work_flops=0) for one in cases],
+        )
+    return {"many problems": many_problems, "head sweep": head_sweep}[name](tmp_path)
+
+
+SPARSE = (
+    "empty plan",
+    "nothing reached",
+    "one backend",
+    "every case failed",
+    "one N, one h",
+    "no h = 1",
+    "only nulls",
+    "bytes alone",
+    "one block",
+)
+
+
+@pytest.mark.parametrize("name", [*SPARSE, "empty blocks", "zeros", "many problems", "head sweep"])
+def test_a_page_without_some_data_has_every_section_and_no_nan(tmp_path: Path, name: str) -> None:
+    run = sparse(tmp_path, name)
+    page = render([run])
+    for section in shown(told([read_run(run)])):
+        body = re.search(
+            rf'<section id="{section.__name__.rpartition(".")[2]}".*?</section>',
+            page,
+            flags=re.DOTALL,
+        )
+        assert body is not None
+        assert re.search(r"<(p|li|td)[ >]", body.group()), section.TITLE
+    assert not re.search(r"\b(nan|None|inf|NaN|<NA>)\b", text(page))
+
+
+def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path) -> None:
+    page = render([many_problems(tmp_path)])
+    latency = re.search(r'<section id="latency".*?</section>', page, flags=re.DOTALL)
+    assert latency is not None
+    assert latency.group().count("<figure") == 8
+    assert "8 more problems not drawn" in latency.group()
+
+
+def test_several_runs_stand_beside_each_other(tmp_path: Path) -> None:
+    page = render(
+        [
+            quickstart(tmp_path / "a", lengths=(128, 256)),
+            quickstart(tmp_path / "b", lengths=(128, 256)),
+        ]
+    )
+    assert len(re.findall(r'class="run"', page)) == 2
+
+
+def test_a_torn_tail_is_told_on_the_page(tmp_path: Path) -> None:
+    run = quickstart(tmp_path, lengths=(128,))
+    (run / "rows.jsonl").write_bytes((run / "rows.jsonl").read_bytes()[:-9])
+    assert "was torn off in the middle" in render([run])
+
+
+def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
+    cases = every(
+        ("naive", "fused", "sdpa"), tuple(2**n for n in range(6, 12)), (1, 2, 4, 8), dtype="fp32"
+    )
+    cases += [
+        one
+        for b in range(2, 9)
+        for one in every(
+            ("fused", "sdpa", "sdpa:math"), (128, 256, 512, 1024, 2048), (1, 2, 4, 8), batch=b
+        )
+    ]
+    assert len(cases) > 490
+    assert (
+        len(render([write_run(tmp_path, cases, [row(one) for one in cases])]).encode())
+        < MOST_BYTES_500_CASES
+    )
+
+
+def test_a_report_that_fails_leaves_the_old_one_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = quickstart(tmp_path, lengths=(128,))
+    target = write(run)
+    assert target == run / "report.html"
+    old = target.read_bytes()
+
+    def die(handle: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(html.os, "fsync", die)
+    with pytest.raises(KeyboardInterrupt):
+        write(run)
+    assert target.read_bytes() == old
+    assert sorted(path.name for path in run.iterdir()) == ["report.html", "rows.jsonl", "run.json"]
+
+
+def test_the_report_goes_where_it_is_told(tmp_path: Path) -> None:
+    out = write(quickstart(tmp_path, lengths=(128,)), tmp_path / "page.html")
+    assert out.read_text().startswith("<!DOCTYPE html>")
+    assert out.stat().st_mode & 0o044 == 0o044
+
+
+def test_a_section_is_one_file_with_a_title_an_order_and_its_needs() -> None:
+    found = sections()
+    assert [section.ORDER for section in found] == sorted(section.ORDER for section in found)
+    assert len({section.TITLE for section in found}) == len(found)
+    assert found[0].TITLE == "Summary"
+    assert found[-1].TITLE == "All rows"
+    ours = [section.TITLE for section in found]
+    wanted = [
+        "Speed-up",
+        "Latency",
+        "What the device did meanwhile",
+        "What did not run",
+        "Correctness",
+        "Environment",
+        "Method",
+        "All rows",
+    ]
+    assert [title for title in ours if title in wanted] == wanted
+    for section in found:
+        assert all(isinstance(column, str) for column in section.NEEDS)
+        assert callable(section.render)

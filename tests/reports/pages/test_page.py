@@ -1,0 +1,137 @@
+"""The page as a whole: its policy, several runs on it, the timeline, and the same bytes from every
+process.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from base64 import b64encode
+from hashlib import sha256
+from html import unescape
+from pathlib import Path
+
+from attnbench.reports.pages.html import render, write
+from tests.conftest import environment
+
+from ..fake_runs import head_sweep, quickstart, row, write_run
+from .test_html import every, text
+
+
+def write_telemetry(run: Path, cases: list[str]) -> None:
+    header = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missing": {}}
+    samples = [
+        {
+            "t_ns": 10**9 + place * 200_000_000,
+            "utc": "2026-11-21T09:30:00Z",
+            "what": cases[place // 50],
+            "cpu_ratio": 0.5 + place % 50 / 100,
+        }
+        for place in range(50 * len(cases))
+    ]
+    (run / "telemetry.jsonl").write_text(
+        "".join(json.dumps(one) + "\n" for one in [header, *samples]) + "torn"
+    )
+
+
+def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run(
+    tmp_path: Path,
+) -> None:
+    runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
+    out = write(runs)
+    assert out == tmp_path / "report.html"
+    page = text(out.read_text())
+    assert "attnbench: quickstart, head_cost" in page
+    for run in runs:
+        assert page.count(run.name) > 20
+
+
+def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> None:
+    page = render([quickstart(tmp_path, lengths=(128,))])
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    script, style = (
+        re.search(r"<script>(.*?)</script>", page, re.DOTALL),
+        re.search(r"<style>(.*?)</style>", page, re.DOTALL),
+    )
+    assert policy is not None
+    assert script is not None
+    assert style is not None
+    directives = dict(one.split(" ", 1) for one in unescape(policy[1]).split("; "))
+    assert directives["default-src"] == "'none'"
+    for found, directive in ((script[1], "script-src"), (style[1], "style-src-elem")):
+        assert (
+            directives[directive]
+            == f"'sha256-{b64encode(sha256(found.encode()).digest()).decode()}'"
+        )
+    assert directives["base-uri"] == directives["form-action"] == "'none'"
+
+
+def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> None:
+    cases = every(("fused", "sdpa"), (128, 256))
+    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100, "host_cpu_ratio": 0.9}]
+    run = write_run(
+        tmp_path,
+        cases,
+        [
+            row(one, utilization_tier="host", windows=windows, tables=None, missing={})
+            for one in cases
+        ],
+    )
+    write_telemetry(run, [one["case"] for one in cases])
+    page = render([run])
+    section = re.search(r'<section id="utilization".*?</section>', page, flags=re.DOTALL)
+    assert section is not None
+    assert "all cores busy: 50 % to 99 %" in text(f"<body>{section.group()}")
+    assert 'data-look="0"' in section.group()
+    assert "1 line of telemetry.jsonl could not be read" in section.group()
+
+
+def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path) -> None:
+    cases = every(("fused",), (128,))
+    windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
+    run = write_run(
+        tmp_path,
+        cases,
+        [
+            row(one, utilization_tier="host", windows=windows, tables=None, missing={})
+            for one in cases
+        ],
+    )
+    (run / "telemetry.jsonl").symlink_to("/etc/hostname")
+    assert "No timeline: " in text(render([run]))
+
+
+def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    code = (
+        "from attnbench.reports.pages.html import render; import sys;"
+        f" sys.stdout.buffer.write(render([{str(run)!r}]).encode())"
+    )
+    pages = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment({"PYTHONHASHSEED": seed}),
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert pages[0] == pages[1]
+    assert len(pages[0]) > 100_000
+
+
+def test_the_page_of_many_runs_begins_with_answers(tmp_path: Path) -> None:
+    runs = []
+    for number in range(5):
+        run = quickstart(tmp_path / str(number))
+        meta = json.loads((run / "run.json").read_text())
+        meta["scenario"] |= {"name": f"number {number}", "question": f"What about {number}?"}
+        (run / "run.json").write_text(json.dumps(meta))
+        runs.append(run)
+    few, many = render(runs[:4]), render(runs)
+    assert few.count('<p class="question">') == 4
+    assert '<details class="runs">' not in few
+    assert "<title>attnbench: 5 scenarios</title>" in many
+    assert '<p class="question">' not in many
+    folded = many[many.index('<details class="runs">') : many.index("</details>")]
+    assert all(f"What about {number}?" in folded for number in range(5))

@@ -1,0 +1,80 @@
+"""reports/pages/page_data.py: the copy of the rows inside the page says what the rows say, to five
+digits, in little room.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.pages.page_data import embedded
+
+from ..fake_runs import case, problem, quickstart, row, write_run
+
+PLENTY = 1 << 30
+
+
+def value(column: Any, place: int) -> Any:
+    return (
+        column[place]
+        if isinstance(column, list)
+        else column["of"][column["at"][place] if column["at"] else 0]
+    )
+
+
+def samples(packed: list[Any]) -> list[list[list[float]]]:
+    power, processes = packed
+    return [
+        [[sample * 10.0**power for sample in block] for block in process] for process in processes
+    ]
+
+
+def test_every_value_comes_back_and_floats_have_five_digits(tmp_path: Path) -> None:
+    table = frame([read_run(quickstart(tmp_path))])
+    document = json.loads(embedded(table, PLENTY))
+    rows = records(table)
+    for name, column in document["columns"].items():
+        for place, exact in enumerate(one[name] for one in rows):
+            wanted = pytest.approx(exact, rel=1e-4) if isinstance(exact, float) else exact
+            assert value(column, place) == wanted, (name, place)
+    assert "block_ms" not in document["columns"]
+    assert "log_tail" not in document["columns"]
+    for packed, exact in zip(document["samples"], (one["block_ms"] for one in rows), strict=True):
+        assert (packed is None) == (exact is None)
+        if packed is not None:
+            for process, of_process in zip(samples(packed), exact, strict=True):
+                for block, of_block in zip(process, of_process, strict=True):
+                    assert block == pytest.approx(of_block, rel=1e-4)
+
+
+def test_samples_become_medians_and_then_go_as_room_gets_short_and_it_says_so(
+    tmp_path: Path,
+) -> None:
+    cases = [case("fused", problem(n)) for n in (128, 256)]
+    rows = [row(one, block_ms=[[[1.0, 5.0, 2.0] * 300, [4.0]], []]) for one in cases]
+    table = frame([read_run(write_run(tmp_path, cases, rows))])
+    whole, rest = (len(embedded(table, most)) for most in (PLENTY, 0))
+    assert json.loads(embedded(table, whole))["kind"] == "calls"
+    thin = json.loads(embedded(table, rest + 100))
+    assert thin["kind"] == "medians"
+    assert "too large" in thin["samples_are"]
+    assert samples(thin["samples"][0]) == [[[2.0], [4.0]], []]
+    none = json.loads(embedded(table, 0))
+    assert none["kind"] == "none"
+    assert none["samples"] is None
+    assert "run's folder" in none["samples_are"]
+
+
+def test_a_column_of_few_names_is_short_and_yes_is_not_one(tmp_path: Path) -> None:
+    cases = [case("fused", problem(128 << place)) for place in range(8)]
+    rows = [
+        row(one, warmup_stationary=bool(place % 2), attempt=1) for place, one in enumerate(cases)
+    ]
+    columns = json.loads(embedded(frame([read_run(write_run(tmp_path, cases, rows))]), PLENTY))[
+        "columns"
+    ]
+    assert columns["attempt"] == {"of": [1], "at": []}
+    assert columns["warmup_stationary"] == {"of": [False, True], "at": [0, 1] * 4}

@@ -1,0 +1,275 @@
+"""What the page's script adds: sorting, filter, numbers of points, series, samples, copies,
+downloads, and the state in the address.
+"""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.exports import export
+from attnbench.reports.pages.html import write
+
+from ..fake_runs import case, problem, quickstart, row, write_run
+
+Open = Callable[..., Any]
+HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>[red]x|`a`\x1b[31m\u202e"
+
+
+def column(page: Any, place: int, table: str = "table.all") -> list[str]:
+    return page.locator(
+        f"{table} tbody tr:not([hidden]) > :nth-child({place + 1})"
+    ).all_text_contents()
+
+
+def titles(page: Any, table: str = "table.all") -> list[str]:
+    return page.locator(f"{table} thead th").all_text_contents()
+
+
+def test_a_column_sorts_by_size_and_not_by_letters(opened: Open) -> None:
+    page = opened()
+    place = titles(page).index("latency")
+    head = page.locator("table.all thead th").nth(place)
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    texts = [text for text in column(page, place) if text]
+    factor = {"μs": 1e-3, "ms": 1.0, "s": 1e3}
+    values = [float(text.split()[0]) * factor[text.split()[1]] for text in texts]
+    assert values == sorted(values)
+    assert {text.split()[1] for text in texts} == {"ms", "μs"}
+    assert column(page, place)[-1] == ""  # what has no value stands below
+    head.locator("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    assert [text for text in column(page, place) if text] == texts[::-1]
+    assert column(page, place)[-1] == ""
+    page.locator("table.all thead button").first.click()
+    assert page.locator("table.all [aria-sort]").count() == 1
+
+
+def test_sizes_with_prefixes_are_ordered(opened: Open) -> None:
+    page = opened()
+    place = titles(page).index("predicted peak")
+    page.locator("table.all thead button").nth(place).click()
+    powers = {"KiB": 1, "MiB": 2, "GiB": 3}
+    values = [
+        float(text.split()[0]) * 1024 ** powers[text.split()[1]]
+        for text in column(page, place)
+        if text
+    ]
+    assert values == sorted(values)
+    n = titles(page).index("N")
+    page.locator("table.all thead button").nth(n).click()
+    assert list(dict.fromkeys(column(page, n))) == ["512", "2k", "8k"]
+
+
+def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common(
+    opened: Open,
+) -> None:
+    page = opened()
+    total = page.locator("table.all tbody tr").count()
+    page.locator("#filter").fill("FUSED  8k")
+    assert page.locator("#count").inner_text() == f"2 of {total} rows"
+    assert set(column(page, 0)) == {"fused"}
+    page.locator("#filter").fill("fp32 forward")  # equal in all rows, so in no column
+    assert page.locator("#count").inner_text() == f"{total} of {total} rows"
+    page.locator("#filter").fill("nothing like this")
+    assert page.locator("#count").inner_text() == f"0 of {total} rows"
+
+
+def test_a_point_tells_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
+    opened: Open,
+) -> None:
+    page = opened()
+    point = page.locator("#latency .points circle[data-case]").first
+    assert re.fullmatch(
+        r"naive at 512: \d+ μs \(\d+ μs to \d+ μs\)", point.get_attribute("aria-label")
+    )
+    point.scroll_into_view_if_needed()
+    for _ in range(
+        20
+    ):  # sections take their height when they come into view, and what is below moves
+        box = point.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        if page.locator(".tip").is_visible():
+            break
+        page.wait_for_timeout(50)
+    assert point.get_attribute("aria-label") in page.locator(".tip").inner_text()
+    page.mouse.move(0, 0)
+    assert page.locator(".tip").is_hidden()
+    point.focus()
+    assert page.locator(".tip").is_visible()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".tip").inner_text().startswith("naive at 8k")
+    page.keyboard.press("Escape")
+    assert page.locator(".tip").is_hidden()
+
+
+def test_each_figure_is_one_stop_of_the_tab_key(opened: Open) -> None:
+    page = opened()
+    figures = page.locator("figure svg:has(.points)")
+    for place in range(figures.count()):
+        assert figures.nth(place).locator('circle[tabindex="0"]').count() == 1
+
+
+def test_a_point_lights_its_row_and_a_row_its_points(opened: Open) -> None:
+    page = opened()
+    point = page.locator("#latency .points circle[data-case]").first
+    number = point.get_attribute("data-case")
+    point.focus()
+    assert "lit" in page.locator(f"#row-{number}").get_attribute("class")
+    page.keyboard.press("Escape")
+    page.locator(f"#row-{number} th").hover()
+    assert "lit" in point.get_attribute("class")
+
+
+def test_a_series_goes_in_all_figures_and_comes_back(opened: Open) -> None:
+    page = opened()
+    buttons = page.locator(".legend button", has_text="fused")
+    assert buttons.first.get_attribute("aria-pressed") == "true"
+    buttons.first.click()
+    assert {
+        buttons.nth(place).get_attribute("aria-pressed") for place in range(buttons.count())
+    } == {"false"}
+    assert page.locator('svg [data-b="1"]').filter(visible=True).count() == 0
+    assert page.locator('svg [data-b="0"]').filter(visible=True).count() > 0
+    buttons.last.click()
+    assert page.locator("svg .off").count() == 0
+
+
+def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: Open) -> None:
+    page = opened()
+    page.locator("#summary table a").first.click()
+    dialog = page.locator("dialog")
+    assert dialog.locator("h2").inner_text() == "naive-b1-n512-d512-h1-fp32-forward-core"
+    assert (
+        dialog.locator("pre")
+        .inner_text()
+        .startswith(
+            "attnbench run --backends naive --batch 1 --seq-len 512 --d-model 512 --heads 1"
+        )
+    )
+    assert "24 calls in 8 blocks of 1 process" in dialog.inner_text()
+    assert dialog.locator("svg.samples").count() == 2
+    assert dialog.locator("svg.samples").first.locator("circle").count() == 24
+    page.keyboard.press("Escape")
+    assert dialog.is_hidden()
+    page.locator('#summary td.x a[href^="#row-"]').first.click()
+    assert "This case has no samples" in dialog.inner_text()
+    dialog.get_by_role("button", name="Close").click()
+    assert dialog.is_hidden()
+
+
+def test_what_was_chosen_stands_in_the_address_and_comes_back_from_it(opened: Open) -> None:
+    page = opened()
+    place = titles(page).index("latency")
+    page.locator("#filter").fill("sdpa")
+    page.locator("table.all thead button").nth(place).click()
+    page.locator(".legend button", has_text="fused").first.click()
+    page.locator("table.all tbody tr:not([hidden]) a").first.click()
+    state = page.url[page.url.index("#") :]
+    again = opened(state=state)
+    assert again.locator("#filter").input_value() == "sdpa"
+    assert column(again, 0) == column(page, 0)
+    assert column(again, place) == column(page, place)
+    assert again.locator("table.all thead th").nth(place).get_attribute("aria-sort") == "ascending"
+    assert (
+        again.locator(".legend button", has_text="fused").first.get_attribute("aria-pressed")
+        == "false"
+    )
+    assert again.locator("dialog h2").inner_text() == page.locator("dialog h2").inner_text()
+    again.keyboard.press("Escape")
+    again.locator("nav a", has_text="Latency").click()
+    assert "q=sdpa" in again.url
+    assert "at=latency" in again.url
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "#q=%E0%A4%A",
+        "#sort=nowhere.9.up&hide=77&case=9999&at=gone",
+        "#sort=rows-table-1-1.99.ascending",
+        "#=",
+    ],
+)
+def test_an_address_that_makes_no_sense_opens_the_page_all_the_same(
+    opened: Open, state: str
+) -> None:
+    page = opened(state=state)
+    assert page.locator("h1").is_visible()
+    assert page.locator("dialog").is_hidden()
+
+
+def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Path) -> None:
+    page = opened(accept_downloads=True)
+    page.locator("#filter").fill("sdpa 2k")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    rows = list(csv.DictReader(io.StringIO(download.value.path().read_text())))
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download JSON").click()
+    same = json.loads(download.value.path().read_text())
+    wanted = json.loads(export(quickstart(tmp_path, lengths=(512, 2048, 8192)), "json").content)
+    for of_csv, of_json in zip(rows, same, strict=True):
+        (exact,) = (one for one in wanted if one["case"] == of_csv["case"])
+        assert of_json["case"] == of_csv["case"]
+        assert set(of_json) - {"run"} == set(exact)
+        for name, value in exact.items():
+            assert of_json[name] == (
+                pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
+            )
+            assert of_csv[name] == ("" if value is None else of_csv[name])
+
+
+def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_window_of_a_case(
+    visit: Open, tmp_path: Path
+) -> None:
+    cases = [case(backend, problem(n)) for n in (128, 256) for backend in (HOSTILE, "=cmd()")]
+    rows = [
+        row(cases[0], reason=""),
+        row(cases[1], "error", reason="=1+1"),
+        row(cases[2]),
+        row(cases[3]),
+    ]
+    page = visit(
+        write(write_run(tmp_path, cases, rows), tmp_path / "page.html"),
+        accept_downloads=True,
+        permissions=["clipboard-read"],
+    )
+    page.locator("table.all tbody a").first.click()
+    page.keyboard.press("Escape")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download CSV").click()
+    text = download.value.path().read_text()
+    cells = [cell for line in csv.reader(io.StringIO(text)) for cell in line]
+    assert "'=cmd()" in cells
+    assert "'=1+1" in cells
+    assert not [cell for cell in cells if cell[:1] in ("=", "+", "@", "\t", "\r")]
+    assert not re.search("[\x1b\u202e]", text)
+    page.locator("#rows .caption button").first.click()
+    page.get_by_role("button", name="Copied").first.wait_for()
+    markdown = page.evaluate("navigator.clipboard.readText()")
+    assert "<" not in markdown
+    assert re.search(r"\\\[red\\\]x\\\|\\`a\\`", markdown)
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in markdown.strip().splitlines()}) == 1
+
+
+def test_medians_stand_for_calls_where_the_page_would_be_too_large(
+    visit: Open, tmp_path: Path
+) -> None:
+    cases = [case("fused", problem(n)) for n in (128, 256)]
+    rows = [
+        row(one, block_ms=[[[1.0 + call / 1e5 for call in range(30_000)] for _ in range(8)]])
+        for one in cases
+    ]
+    file = write(write_run(tmp_path, cases, rows), tmp_path / "page.html")
+    assert file.stat().st_size < 1_500_000
+    page = visit(file)
+    page.locator("table.all tbody a").first.click()
+    assert "8 block medians in 8 blocks" in page.locator("dialog").inner_text()
+    assert "would make this page too large" in page.locator("dialog").inner_text()

@@ -1,0 +1,66 @@
+"""A run in the terminal: answers and tables as text, whatever its names hold."""
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from attnbench.reports.pages.terminal import USUAL, names, shown
+
+from ..fake_runs import quickstart
+from .test_hostile import run as run  # noqa: PLC0414 - a fixture
+
+
+def printed(path: Path, wanted: tuple[str, ...] = USUAL) -> str:
+    out = StringIO()
+    console = Console(file=out, width=200, highlight=False)
+    for part in shown([path], wanted):
+        console.print(part)
+    return out.getvalue()
+
+
+def test_answers_and_tables_are_there_without_colour(tmp_path: Path) -> None:
+    text = printed(quickstart(tmp_path))
+    assert "sdpa is fastest at" in text
+    assert "Cost of heads" in text
+    assert "\x1b" not in text
+    assert "All rows" not in text
+
+
+def test_sections_are_those_of_the_page(tmp_path: Path) -> None:
+    assert set(USUAL) <= set(names())
+    text = printed(quickstart(tmp_path), ("rows",))
+    assert "All rows" in text
+    assert "Summary" not in text
+
+
+def test_hostile_names_are_text(run: Path) -> None:
+    text = printed(run, tuple(names()))
+    assert "[red]x[/red]" in text  # not taken for markup
+    assert "\x1b[31m" not in text
+    assert "\\x1b" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("show", "latest"), 0), (("show", "latest", "--sections", "foo"), 2), (("show", "x"), 2)],
+)
+def test_the_command(attnbench, tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
+    folder = quickstart(tmp_path / "results")
+    (tmp_path / "results" / "latest").symlink_to(folder.name)
+    done = attnbench(*arguments)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("\n") == (0 if code == 0 else 1)
+    assert ("sdpa is fastest" in done.stdout) is (code == 0)
+
+
+def test_a_broken_row_is_one_line_and_exit_code_2(attnbench, tmp_path: Path) -> None:
+    folder = quickstart(tmp_path / "results")
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write('{"schema": 1, "kind": "latency", "case": "x"}\n')
+    for verb in ("show", "report", "export"):
+        done = attnbench(verb, folder)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert "rows.jsonl:" in done.stderr

@@ -1,0 +1,74 @@
+"""reports/formatting.py: numbers as people write them."""
+
+import pytest
+
+from attnbench.reports.formatting import (
+    bytes_text,
+    count_text,
+    flops_text,
+    list_text,
+    number_text,
+    time_text,
+    times_text,
+    visible,
+)
+
+
+def test_numbers_read_well() -> None:
+    assert [count_text(n) for n in (1, 128, 1000, 1024, 12288, 131072)] == [
+        "1",
+        "128",
+        "1000",
+        "1k",
+        "12k",
+        "128k",
+    ]
+    assert [bytes_text(n) for n in (512, 1 << 20, 3 << 29, None)] == [
+        "512 B",
+        "1 MiB",
+        "1.5 GiB",
+        "",
+    ]
+    assert [time_text(t) for t in (3.2, 0.0123, 2500.0, None)] == [
+        "3.20 ms",
+        "12.3 μs",
+        "2.50 s",
+        "",
+    ]
+    assert flops_text(1.07e9) == "1.07 GFLOP"
+    assert [number_text(x) for x in (1.0, 12.34, 123.4, 0.05, 1e-5, 2e6, float("nan"), None)] == [
+        "1.00",
+        "12.3",
+        "123",
+        "0.05",
+        "1.00e-05",
+        "2.00e+06",
+        "",
+        "",
+    ]
+    assert times_text(2.1, 2.05, 2.16) == "2.10 times (2.05 to 2.16)"
+    assert times_text(2.1, float("nan"), float("nan")) == "2.10 times"
+    assert [list_text(items) for items in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("a\u202eb", "a\\u202eb"),
+        ("\ud800", "\\ud800"),
+        ("a\tb\n", "a\\x09b\\x0a"),
+        ("µ·", "µ·"),
+    ],
+)
+def test_control_characters_are_spelled_out(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+def test_lines_may_stay_lines() -> None:
+    assert visible("a\tb\nc\r\x00", lines=True) == "a\tb\nc\\x0d\\x00"
