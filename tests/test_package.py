@@ -124,5 +124,5 @@ def test_nothing_that_runs_foreign_data_is_used(unsafe):
 def test_files_fit_a_sitting():
     for folder in ("harness", "impls", "reports"):
         for path in (ROOT / folder).rglob("*.py"):
-            most = 350 if path.name.endswith("_kernels.py") else 300  # a kernel is read as a whole
+            most = 400  # of 100 columns: what one reader takes in at a sitting
             assert len(path.read_text().splitlines()) <= most, f"{path}: split it"

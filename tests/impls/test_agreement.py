@@ -17,7 +17,7 @@ import torch
 from attnbench.harness.measure.correctness import output_shape
 from attnbench.harness.measure.prepared_call import Tensors, make_subject
 from attnbench.impls import Problem, exactness, load, missing, names
-from attnbench.impls.masks.tensors.tensors import blind_rows
+from attnbench.impls.masks.tensors import blind_rows
 from tests.impls.conftest import MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
-from attnbench.impls.masks.tensors.tensors import kept
+from attnbench.impls.masks.tensors import kept
 from attnbench.impls.reference import reference
 from tests.harness.measure.test_peak_memory import weighed
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from attnbench.impls import MultiHeadAttention, Problem, load, make_inputs, make_weights
-from attnbench.impls.masks.tensors.counts import kept_pairs
+from attnbench.impls.masks.counts import kept_pairs
 
 CPU = torch.device("cpu")
 SHAPE = Problem(batch=2, seq_len=12, d_model=24, heads=3, kv_heads=3, d_k=6, d_v=10, scope="layer")

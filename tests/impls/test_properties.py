@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, load, make_inputs, make_weights
-from attnbench.impls.masks.tensors.counts import kept_pairs
-from attnbench.impls.masks.tensors.tensors import kept
+from attnbench.impls.masks.counts import kept_pairs
+from attnbench.impls.masks.tensors import kept
 from attnbench.impls.problem import MASKS
 
 CPU = torch.device("cpu")

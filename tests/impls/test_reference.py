@@ -7,7 +7,7 @@ import torch
 
 from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls import reference as reference_module
-from attnbench.impls.masks.tensors.tensors import kept
+from attnbench.impls.masks.tensors import kept
 from attnbench.impls.reference import honest, reference
 
 # theory.md, "The worked example"

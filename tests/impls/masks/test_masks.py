@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from attnbench.impls import Problem
-from attnbench.impls.masks.tensors.counts import kept_pairs, reading_queries, seen_keys
-from attnbench.impls.masks.tensors.rules import BLOCK, block_table, padded_length
-from attnbench.impls.masks.tensors.tensors import BLIND_EVERY, blind_rows, given, kept, seen_rows
+from attnbench.impls.masks.counts import kept_pairs, reading_queries, seen_keys
+from attnbench.impls.masks.rules import BLOCK, block_table, padded_length
+from attnbench.impls.masks.tensors import BLIND_EVERY, blind_rows, given, kept, seen_rows
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 16, "heads": 2}
