@@ -45,8 +45,8 @@ def test_no_two_probes_have_a_column_in_common():
 
 
 def test_only_what_is_asked_for_is_switched_on():
-    assert probes.wanted(("latency", "memory")) == ()
-    assert {probe.__name__.rpartition(".")[2] for probe in probes.wanted(("energy",))} == {
+    assert probes.requested(("latency", "memory")) == ()
+    assert {probe.__name__.rpartition(".")[2] for probe in probes.requested(("energy",))} == {
         "energy",
         "clocks",
     }
