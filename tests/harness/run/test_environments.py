@@ -106,8 +106,8 @@ def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
         (
             {"old": None, "new": WorkerFailure(Status.CRASHED, "SIGKILL")},
             (
-                "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL; what it"
-                " needs: /venvs/new/bin/python -m pip"
+                "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL;"
+                " install what it needs: /venvs/new/bin/python -m pip"
             ),
         ),
     ],
