@@ -12,10 +12,12 @@ or disturbs the device belongs into `watch` or `readings`, and only the two read
 window into `__enter__` and `__exit__`.
 """
 
+import ast
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -59,6 +61,49 @@ def names() -> tuple[str, ...]:
             if not module.name.startswith("_")
         )
     )
+
+
+@cache
+def _declared() -> dict[str, tuple[tuple[str, ...], bool]]:
+    """MEASURES of each probe, and whether it has CALLS; read from the file, which may need torch.
+
+    Raises ValueError if MEASURES is not a plain tuple of strings.
+    """
+    found = {}
+    for name in names():
+        (path,) = (file for folder in __path__ if (file := Path(folder, f"{name}.py")).is_file())
+        values: dict[str, ast.expr | None] = {}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            match node:
+                case (
+                    ast.Assign(targets=[ast.Name(target)]) | ast.AnnAssign(target=ast.Name(target))
+                ):
+                    values[target] = node.value
+        measures = values.get("MEASURES")
+        if not isinstance(measures, ast.Tuple) or not all(
+            isinstance(item, ast.Constant) and isinstance(item.value, str) for item in measures.elts
+        ):
+            raise ValueError(
+                f"{path}: MEASURES must be a plain tuple of strings, since the file is read without"
+                " being run"
+            )
+        found[name] = (ast.literal_eval(measures), "CALLS" in values)
+    return found
+
+
+def measures() -> tuple[str, ...]:
+    """Every name of `measure` that switches on a probe."""
+    return tuple(sorted({name for some, _ in _declared().values() for name in some}))
+
+
+def shared_measures() -> tuple[str, ...]:
+    """Those with a probe that watches the shared steady loop."""
+    return tuple(sorted({name for some, own in _declared().values() if not own for name in some}))
+
+
+def own_call_measures() -> tuple[str, ...]:
+    """Those with a probe that makes calls of its own."""
+    return tuple(sorted({name for some, own in _declared().values() if own for name in some}))
 
 
 @cache
