@@ -111,16 +111,18 @@ def with_axes(
 ) -> Callable[[type[Model]], type[Model]]:
     """A class decorator: adds a field for each axis, or only for those that are scenario-wide.
 
-    `field` gives a field's type and its Field from the type of one value and the axis's default.
+    `field` gives the type and the default of a field, from the type of one value of the axis and
+    the axis's default.
     """
 
     def add(model: type[Model]) -> type[Model]:
         fields: dict[str, Any] = {}
         for name, axis in AXES.items():
             if axis.scenario_wide or not scenario_wide:
-                fields[name] = field(Size if axis.type is int else axis.type, axis.default)
+                kind, default = field(Size if axis.type is int else axis.type, axis.default)
                 where = " Applies unless the grid gives it." if scenario_wide else ""
-                fields[name][1].description = axis.description + where
+                description = axis.description + where
+                fields[name] = (kind, Field(default=default, description=description))
         return create_model(
             model.__name__,
             __base__=model,
@@ -135,15 +137,15 @@ def with_axes(
 def several(kind: Any, _: Any) -> tuple[Any, Any]:
     """At least one value, or none if the axis is not given."""
     single = SizeInput if kind is Size else kind
-    return Annotated[tuple[kind, ...], AtLeastOne, one_or_list(single)], Field(default=())
+    return Annotated[tuple[kind, ...], AtLeastOne, one_or_list(single)], ()
 
 
-def single(kind: Any, default: Any) -> tuple[Any, Any]:
-    return (kind | None if default is None else kind), Field(default=default)
+def one(kind: Any, default: Any) -> tuple[Any, Any]:
+    return (kind | None if default is None else kind), default
 
 
 def optional(kind: Any, _: Any) -> tuple[Any, Any]:
-    return single(kind, None)
+    return kind | None, None
 
 
 @with_axes(several)

@@ -23,8 +23,8 @@ from .fields import (
     Strict,
     Text,
     list_to_tuple,
+    one,
     one_or_list,
-    single,
     with_axes,
 )
 from .grid import (
@@ -47,7 +47,7 @@ else:  # names known only when the program runs
     Measure = Literal[("latency", "memory", "graphs", *measures())]
 
 
-@with_axes(single, scenario_wide=True)
+@with_axes(one, scenario_wide=True)
 class Scenario(Strict):
     """One YAML file. Every backend is measured on every problem of the grid and of `cases`."""
 
