@@ -116,10 +116,12 @@ def run(
     from ..run.start import resume_run, start_run
     from ..selection import Choice, refuse_too_many
 
-    manner = partial(measure, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
+    measure = partial(
+        measure_all, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
     if resume is not None:
         path = find_run(resume, out)
-        return manner([partial(resume_run, path, retry_failed=retry_failed, force=force)])
+        return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
     planned = read_scenarios(scenarios or [], fields, changes, names_of(backend or ()))
     choice = Choice(
         only=tuple(only or ()),
@@ -131,7 +133,7 @@ def run(
         return print_dry_run(planned, choice)
     for scenario in planned:
         refuse_imports(scenario.backends, allowed=allow_import)
-    return manner([partial(start_run, scenario, out, seed, choice) for scenario in planned])
+    return measure([partial(start_run, scenario, out, seed, choice) for scenario in planned])
 
 
 @app.command()
@@ -175,7 +177,7 @@ def wall(
     if dry_run:
         return print_dry_run([scenario], Choice())
     jobs = [partial(start_run, scenario, out, seed, Choice())]
-    return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
+    return measure_all(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
 
 
 def given(options: Mapping[str, str | None]) -> dict[str, str]:
@@ -227,7 +229,7 @@ def print_dry_run(scenarios: list[Any], choice: Any) -> None:
             echo_table(table)
 
 
-def measure(
+def measure_all(
     jobs: Sequence[Callable[[Any], Any]],
     *,
     allow_import: bool,
@@ -246,7 +248,7 @@ def measure(
         if quiet
         else show.LiveProgress(show.console())
     )
-    manner = Manner(
+    options = Manner(
         command=["attnbench", *sys.argv[1:]],
         listener=progress,
         wait=wait,
@@ -255,7 +257,7 @@ def measure(
     worst = 0
     for job in jobs:
         try:
-            outcome = job(manner)
+            outcome = job(options)
         finally:
             progress.end()
         print_result(outcome, quiet=quiet, as_json=as_json)

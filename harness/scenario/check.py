@@ -39,11 +39,12 @@ def problems_of(scenario: Scenario, document: Document) -> list[str]:
 
 
 def _between_fields(scenario: Scenario) -> Iterator[Finding]:
+    backends, studies = names(), study_names()
     for index, backend in enumerate(scenario.backends):
         if attribute_of(backend) is None:
-            yield from _unknown("backend", backend, names(), ("backends", index), ALIASES)
+            yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
     for index, study in enumerate(scenario.studies):
-        yield from _unknown("study", study, study_names(), ("studies", index))
+        yield from _unknown("study", study, studies, ("studies", index))
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
         hint = suggestion(scenario.baseline, scenario.backends)
         yield Finding(

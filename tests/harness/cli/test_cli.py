@@ -198,7 +198,7 @@ HEAVY = "torch pandas scipy matplotlib"
     ("arguments", "heavy"),
     [
         ("--help", f"{HEAVY} pydantic ruamel rich.console"),
-        ("run --help", f"{HEAVY} pydantic ruamel"),
+        ("run --help", f"{HEAVY} ruamel"),
         ("list scenarios", HEAVY),
         ("list runs --out RUNS", HEAVY),
         ("validate quickstart", HEAVY),
