@@ -1,6 +1,4 @@
-"""Correct backends pass and wrong results fail, also where fixed tolerances would pass them.
-would not.
-"""
+"""Correct backends pass and wrong results fail, also if fixed tolerances would pass them."""
 
 from dataclasses import replace
 

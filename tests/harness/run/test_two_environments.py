@@ -406,9 +406,8 @@ def test_a_dry_run_shows_every_case_once_per_environment(attnbench, venvs, tmp_p
         "--dry-run",
     )
     assert done.returncode == 0, done.stderr
-    assert (
-        "4 cases on cpu in 2 environments, predicted by this interpreter"
-        in done.stdout.replace("cuda", "cpu")
+    assert "4 cases on cpu in 2 environments, predicted by this interpreter" in done.stdout.replace(
+        "cuda", "cpu"
     )
     assert {line.split()[0][-3:] for line in done.stdout.splitlines() if "-b1-" in line} == {
         "old",
