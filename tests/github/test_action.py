@@ -196,7 +196,7 @@ def test_an_undecided_comparison_fails_where_that_is_asked_for(tmp_path: Path) -
     assert "verdict=failed\n" in (out / "GITHUB_OUTPUT").read_text()
 
 
-def test_without_anything_to_compare_with_failed_cases_fail_the_job_and_long_reports_stay_out_of_the_summary(
+def test_without_a_base_failed_cases_fail_the_job_and_a_long_report_is_not_in_the_summary(
     tmp_path: Path,
 ) -> None:
     out = results(tmp_path / "alone", base=None, turns=1, code=1)
