@@ -110,6 +110,15 @@ def test_links_lead_to_files_and_headings(page):
         assert not anchor or anchor in anchors(there), f"{page}: {link}#{anchor}"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_paths_of_code_exist(page):
+    examples = {"impls/mine.py"}
+    found = re.findall(
+        r"(?<![\w/.])((?:harness|impls|reports|tests)/[\w/]+\.\w+)", (ROOT / page).read_text()
+    )
+    assert [path for path in found if path not in examples and not (ROOT / path).exists()] == []
+
+
 def test_commands_of_the_readme_exist(attnbench):
     known = attnbench("--help").stdout
     verbs = set(re.findall(r"^ {4}(?:\w+=\S+ )?attnbench (\w+)", README, re.MULTILINE))
