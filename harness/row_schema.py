@@ -47,17 +47,17 @@ schema: int
 kind: str
     `latency`: a planned case, measured or with the reason why not
 case: str
-    stable id, for example `fused-b1-n4096-d512-h8-bf16-forward-core`; parts with their usual
+    stable id, for example `fused-b1-n4096-d512-h8-bf16-forward-core`; parts with their default
     value are left out
 backend: str
     name, with the variant after a colon: `sdpa:flash`; `attribute@module` for a user's own
 python: str?
-    the environment that measured the case, as `--python` named it; `case` then ends in it. Null
-    in a run of one environment
+    the environment that measured the case, by the name given with `--python`; `case` then ends
+    in that name. Null in a run of one environment
 device: str
     `cpu` or `cuda`
 batch seq_len kv_seq_len d_model heads kv_heads d_k d_v: int
-    sizes, with the usual values filled in
+    sizes, with defaults filled in
 dtype: str
     `fp32`, `bf16`, `fp16`
 causal: bool
@@ -65,10 +65,10 @@ causal: bool
 causal_align: str
     `top_left` or `bottom_right`; "" if not causal
 mask: str+
-    the mask beside `causal`: `none`, `padding`, `random`, `local`, `strided`, `blocks`
-    (scenarios/README.md). Absent in rows of the first version, which had none
+    the mask in addition to `causal`: `none`, `padding`, `random`, `local`, `strided`, `blocks`
+    (scenarios/README.md). Absent in rows of the first version, which had no masks
 window: int+
-    size of a mask that has one, else 0; absent like `mask`
+    size of a mask that has one, else 0; absent if `mask` is
 passes: str
     `forward`, `backward`, `forward+backward`
 scope: str
@@ -83,19 +83,20 @@ status: str
 reason: str
     why, as text; "" if and only if `status` is `ok`
 phase: str
-    the phase in which it ended: `refuse`, `prepare` or `compile`, `gate`, `memory`, `latency`,
-    `utilization`, `kernels`; "" if ok or never started
+    the phase in which the case ended: `refuse`, `prepare` (`compile` for a backend that
+    compiles), `gate`, `memory`, `latency`, `utilization`, `kernels`; "" if ok or never started
 block_ms: list?
     latency samples, [process][block][call]. CPU: host clock. CUDA: events around one call on a
     stream filled beforehand, L2 cold
 wall_block_ms: list?
-    CUDA: host clock around call and synchronize, nested alike, at most 10 calls per block, L2
+    CUDA: host clock around call and synchronize, same nesting, at most 10 calls per block, L2
     as the call leaves it; null on a CPU, where it would repeat `block_ms`
 hot_block_ms: list?
-    CUDA: as `block_ms` without flushing L2, at most 10 calls per block; null on a CPU
+    CUDA: as `block_ms` without flushing L2; same nesting, at most 10 calls per block; null on a
+    CPU
 graph_block_ms: list?
-    CUDA: the call replayed as a CUDA graph, events inside the graph, L2 cold, at most 10 calls
-    per block; null on a CPU and without a graph
+    CUDA: the call replayed as a CUDA graph, events inside the graph, L2 cold; same nesting, at
+    most 10 calls per block; null on a CPU and without a graph
 graph_reason: str?
     CUDA: why there is no graph (a call of more than 10 ms, or one that cannot be captured); ""
     if there is one; null on a CPU and without a warm-up
@@ -122,8 +123,8 @@ throttled_blocks: int?
     blocks in which a CPU quota held the process back, or the GPU lowered its clock for power or
     heat; kept, not dropped; null if unknown
 warmup_stationary: bool?
-    whether call times were stationary when the warm-up ended, in every process: false if one
-    was not; null if one had too few calls to tell, or there was no warm-up
+    whether call times were stationary at the end of every warm-up of every process: false if
+    one was not; null if one had too few calls to tell, or there was no warm-up
 input_bytes: int?
     inputs and weights, and the output's gradient if gradients are computed
 peak_bytes: int?
@@ -132,23 +133,23 @@ output_bytes: int?
     the part of `peak_bytes` that the call leaves alive while its result is held: the output, or
     the gradients. The rest are temporaries (`temporary_bytes` when loaded)
 peak_source: str?
-    how these two were counted: `allocator events`, `cuda requested bytes`
+    how `peak_bytes` and `output_bytes` were counted: `allocator events`, `cuda requested bytes`
 resident_peak_bytes: int?
-    CPU: `peak_bytes` as the kernel sees it, VmHWM above what was resident before; in a call of
-    its own. Null if a call takes more than 1 s, if the kernel resets no mark, if the heap holds
-    free blocks of earlier cases, and with the default allocator
+    CPU: `peak_bytes` as the kernel sees it, VmHWM above what was resident before; from a
+    separate call. Null if a call takes more than 1 s, if the kernel cannot reset VmHWM, if the
+    heap holds free blocks of earlier cases, and with the default allocator
 allocated_peak_bytes: int?
-    CUDA: the same after the allocator has rounded
+    CUDA: `peak_bytes` as rounded by the allocator
 reserved_peak_bytes: int?
     CUDA: segments that the allocator took from the device for the call, starting from an empty
-    cache; in a call of its own
+    cache; from a separate call
 device_used_bytes: int?
     CUDA: everything in use on the device at the end of that call, contexts and other processes
     included (NVML v2); null without pynvml
 predicted_peak_bytes: int?
     `peak_bytes` before anything runs; present also if the case ran out of memory
 predicted_source: str?
-    its source: `formula` of the backend, or `meta` if the backend has none
+    its source: the backend's `formula`, or `meta` if it has none
 predicted_reason: str
     why there is no prediction; "" if there is one
 meta_peak_bytes: int?
@@ -159,15 +160,16 @@ work_flops: int
     floating-point operations of the matrix products that exact attention needs on this problem,
     whatever the backend does
 work_exps: int+
-    exponentials of its softmax; 0 for the backward pass alone
+    exponentials of the softmax of exact attention; 0 for the backward pass alone
 minimal_bytes: int+
-    bytes that any backend must read or write once: unmasked inputs, and results
+    bytes that any backend must read or write once: inputs that the mask does not exclude, and
+    results
 error_l2_ratio: float?
     norm of the backend's error over the norm of the exact result (float64), the worst of output
     and gradients; null if `exactness` is `other`
 error_ratio: float?
-    that error over the error of the textbook formula in the same dtype. Up to 2 passes;
-    `approximate` backends are not held to it
+    that error over the error of the textbook formula in the same dtype. Up to 2 passes; for
+    `approximate` backends it has no limit
 kernel_requested: str?
     the kernel that the user pinned (`flash`); null if the choice was open, or the variant is
     not a kernel
@@ -181,8 +183,8 @@ prepare_ms: float?
     one reading of the host clock: the backend's set-up, compiling and tuning included, never
     part of a latency
 first_call_ms: float?
-    the same for the first call after it, with gradients if they are computed; includes late
-    compilation, and our observing which kernel runs
+    the same for the first call after the set-up, with gradients if they are computed; includes
+    late compilation and the time to observe which kernel runs
 utilization_tier: str?
     the kind of utilization that the windows have: `gpm` (performance counters), `busy` (any
     kernel at all), `derived` (work over the measured peak), `host` (CPU time); null if none was
@@ -195,15 +197,15 @@ missing: object?
     why a value of `windows` or `tables` is null: name and reason
 configuration: object?
     what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
-    sizes, warps and stages per kernel, and what tuning them took
+    sizes, warps and stages per kernel, and how long tuning them took
 attempt: int
     1, 2, ...; the last attempt counts
 started_utc: str?
     ISO 8601
 spent_s: float?
-    time spent on it, all phases
+    time spent on the case, all phases
 log_tail: str?
-    the end of what the worker printed, after a crash or an error
+    after a crash, a timeout or an error: the end of what the worker printed, or the traceback
 """
 
 WALL = """
@@ -214,12 +216,12 @@ case: str
     stable id, for example `wall-fused-b1-d512-h8-fp32-forward-core`
 = backend python device batch
 kv_seq_len: int?
-    the length of keys and values if it is fixed; null if it follows the sequence length
+    the length of keys and values if it is fixed; null if it follows N
 = d_model heads kv_heads d_k d_v dtype causal causal_align mask window passes scope
 = exactness
 status: str
-    `ok`: some length fits. `oom`: not even N = 1 fits. `interrupted`, or the result of the
-    first trial: `unsupported`, `unavailable`, `timeout`, `crashed`, `error`
+    `ok`: some N fits. `oom`: not even N = 1 fits. `interrupted`, or the result of the first
+    trial: `unsupported`, `unavailable`, `timeout`, `crashed`, `error`
 = reason
 seq_len_low: int?
     the longest N that fitted, with no failure at or below it
@@ -241,7 +243,12 @@ memory_bytes: int
 probes: list
     every trial in order, as `{seq_len, status, reason, spent_s}`: `ok` if it fitted, `oom` if
     not
-= attempt started_utc spent_s log_tail
+= attempt started_utc
+spent_s: float?
+    time that the search took, starting workers included
+log_tail: str?
+    if the first trial crashed, timed out or failed: the end of what the worker printed, or the
+    traceback
 """
 
 STUDY = """
@@ -254,8 +261,8 @@ study: str
     its name
 = device status reason
 findings: list
-    flat objects of numbers, text and lists, numbers with their unit in the name; empty unless
-    `status` is `ok`
+    what was found: flat objects of numbers, text and lists, numbers with their unit in the
+    name; empty unless `status` is `ok`
 = attempt started_utc spent_s log_tail
 """
 
@@ -281,10 +288,10 @@ masked: bool+
 tf32: bool+
     whether fp32 is multiplied as TF32
 config: object
-    the configuration: `block_q`, `block_kv` (queries and keys of a tile), `warps`, `stages`,
-    ...
+    all fields of the configuration: `block_q`, `block_kv` (queries and keys of a tile),
+    `warps`, `stages`, ...
 rank: int
-    its place among the configurations of this kernel, dtype and width, 1 is tried first; those
+    its place among the configurations of this kernel, dtype and width: 1 is tried first; those
     for few queries come last
 architecture: str?
     the GPU's architecture, and GPUs that have it
@@ -293,7 +300,7 @@ status: str
     `interrupted`
 = reason
 triton ptxas: str?
-    versions of the compilers, for which the row holds
+    versions of the compilers; the row holds for these
 block_warp_count: int?
     warps of a block, including those that the compiler added
 thread_register_count: int?
@@ -310,9 +317,9 @@ tensor_memory_column_count: int?
 instruction_count: int?
     instructions of the code, without padding
 instructions: object?
-    the same by class, counted once in a loop: `HMMA`, `HGMMA`, `UTCHMMA` (matrix products of
-    one warp, of four warps, into tensor memory), `FFMA`, `MUFU.EX2`, `LDGSTS` and `TMA`
-    (asynchronous copies), `shared`, `global`, `local`, `other`
+    the same by class, once each if they are in a loop: `HMMA`, `HGMMA`, `UTCHMMA` (matrix
+    products of one warp, of four warps, into tensor memory), `FFMA`, `MUFU.EX2`, `LDGSTS` and
+    `TMA` (asynchronous copies), `shared`, `global`, `local`, `other`
 allocated_register_count allocated_shared_bytes: int?
     what an SM gives to a block: rounded up to units, with the 1 KiB of shared memory that the
     system reserves
@@ -320,7 +327,8 @@ block_limits: object?
     how many blocks fit an SM by each resource: `registers`, `shared_memory`, `warps`, `blocks`,
     and `tensor_memory` if it is used
 sm_block_count sm_warp_count: int?
-    blocks that an SM holds at once, the least of these, and their warps; 0 if none fits
+    blocks that an SM holds at once, the least of `block_limits`, and their warps; 0 if not even
+    one fits
 occupancy_ratio: float?
     these warps over the most that an SM holds: theoretical occupancy
 limited_by: list?
@@ -351,8 +359,7 @@ def _parse(table: str) -> list[Line]:
     return lines
 
 
-_CASE: dict[str, Field] = {}
-_CASE |= {field.name: field for line in _parse(CASE) for field in line.fields}
+_CASE = {field.name: field for line in _parse(CASE) for field in line.fields}
 LINES = {
     kind: _parse(table)
     for kind, table in (("latency", CASE), ("wall", WALL), ("study", STUDY), ("kernel", KERNEL))
