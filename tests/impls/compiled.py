@@ -24,18 +24,10 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 from attnbench.impls import Problem, load, make_inputs, make_weights
-from attnbench.impls._triton import (
-    launch as _triton_launch,
-)
-from attnbench.impls._triton import (
-    op as _triton_op,
-)
-from attnbench.impls._triton import (
-    tune as _triton_tune,
-)
-from attnbench.impls._triton import (
-    tuned as _triton_tuned,
-)
+from attnbench.impls._triton import launch as _triton_launch
+from attnbench.impls._triton import op as _triton_op
+from attnbench.impls._triton import tune as _triton_tune
+from attnbench.impls._triton import tuned as _triton_tuned
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls.problem import Dtype

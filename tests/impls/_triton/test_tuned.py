@@ -9,16 +9,7 @@ import pytest
 
 from attnbench.impls import Problem
 from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.tuned import (
-    ABOUT,
-    FILE,
-    Choice,
-    Kind,
-    choice_of,
-    kind_of,
-    merge,
-    read,
-)
+from attnbench.impls._triton.tuned import ABOUT, FILE, Choice, Kind, choice_of, kind_of, merge, read
 
 PROBLEM = Problem(
     batch=2,
