@@ -95,7 +95,7 @@ def foreseen(case: Case, device: torch.device, budget_bytes: int) -> Outlook:
 
 def not_asked(backend: str) -> str:
     """Why a backend is not imported outside a worker; "" where it may be."""
-    origin = impls.from_outside(backend)
+    origin = impls.third_party(backend)
     return f"from {origin}, which is imported in workers only" if origin else ""
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..impls.discovery.aliases import real_name
+from ..impls.discovery.names import real_name
 from ..impls.problem import Problem
 from .cases import Case, Group, Planned, Wall, group_cases
 from .errors import BadInput, NothingSelected

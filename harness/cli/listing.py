@@ -14,8 +14,8 @@ def backends_table(wanted: str) -> Table:
     a small everyday problem.
     """
     from ... import impls
-    from ...impls.discovery.aliases import ALIASES
-    from ...impls.problem import MASKS, Problem, windowed
+    from ...impls.discovery.names import ALIASES
+    from ...impls.problem import ALL_MASKS, Problem, windowed
     from ..cases import Case
     from ..environment import pick_device
     from ..errors import EnvironmentUnmet
@@ -33,7 +33,9 @@ def backends_table(wanted: str) -> Table:
         dtype="bf16" if device.type == "cuda" else "fp32",
     )
     special = {"in scope layer": replace(core, scope="layer")}
-    special |= {f"with mask {mask}": replace(core, mask=mask) for mask in MASKS if windowed(mask)}
+    special |= {
+        f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
+    }
     rows = []
     for name in impls.names():
         view = foreseen(Case(backend=name, problem=core), device, 1 << 40)

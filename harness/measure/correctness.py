@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ...impls.backend import Inputs, Weights
 from ...impls.problem import Problem
-from ...impls.reference import honest, reference
+from ...impls.reference import reference, same_dtype_reference
 
 LIMIT_RATIO = 2.0
 ALL_ROWS = 128  # up to so many queries, every row is judged
@@ -65,7 +65,9 @@ class Gate:
 
         with torch.set_grad_enabled(problem.backward):
             exact_rows = reference(part, exact_inputs, exact_weights, rows, self.entries)
-            honest_rows = honest(part, honest_inputs, honest_weights, rows, self.entries)
+            honest_rows = same_dtype_reference(
+                part, honest_inputs, honest_weights, rows, self.entries
+            )
         self.exact: list[Tensor] = [exact_rows.detach()]
         honest_results: list[Tensor] = [honest_rows.detach()]
         self.grad_output: Tensor | None = None

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ...impls.backend import TORCH_DTYPE, Backend
-from ...impls.peak_formulas.sizes import plain_operations
+from ...impls.peak_formulas.sizes import allocates_results_only
 from ...impls.problem import Problem
 from .correctness import output_shape
 from .prepared_call import make_subject, make_tensors
@@ -38,7 +38,7 @@ def meta_peak_bytes(
     """
     if not backend.plain_operations:
         return None, f"{backend.name} is not made of plain operations only"
-    if not plain_operations(problem, device.type):
+    if not allocates_results_only(problem, device.type):
         return None, f"{problem.dtype} operations on {device.type} use buffers of their own"
     try:
         return _followed(problem, backend), ""

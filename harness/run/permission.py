@@ -4,7 +4,7 @@ module:attribute`, and `--allow-import`.
 
 from collections.abc import Iterable
 
-from ...impls.discovery.imported import attribute_of, given
+from ...impls.discovery.names import attribute_from_flag, attribute_from_name
 from ..errors import BadInput
 
 
@@ -12,7 +12,7 @@ def names_of(flags: Iterable[str]) -> dict[str, str]:
     """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
     found: dict[str, str] = {}
     for text in flags:
-        attribute = given(text)
+        attribute = attribute_from_flag(text)
         if attribute is None:
             raise BadInput(
                 f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"
@@ -26,7 +26,7 @@ def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     """Raises BadInput where a backend would be imported from a module of the user's, and nobody has
     said that it may.
     """
-    attributes = [attribute for name in backends if (attribute := attribute_of(name))]
+    attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
     if attributes and not allowed:
         modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
         raise BadInput(

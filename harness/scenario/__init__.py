@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError
 
-from ...impls.discovery.aliases import real_name, real_names
+from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import Dtype, Mask, Passes, Problem, Scope
 from ..errors import BadInput, shown
 from .changes import add_backends, apply, expand_aliases, flag_document

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...impls import Problem, names
-from ...impls.discovery.aliases import ALIASES
-from ...impls.discovery.imported import attribute_of
+from ...impls.discovery.names import ALIASES, attribute_from_name
 from ..errors import shown
 from ..studies import names as study_names
 from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
@@ -36,7 +35,7 @@ def problems_of(scenario: "Scenario", document: Document) -> list[str]:
 def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
     known = names()
     for index, backend in enumerate(scenario.backends):
-        if backend not in known and attribute_of(backend) is None:
+        if backend not in known and attribute_from_name(backend) is None:
             place, name, hint = (
                 document.place(("backends", index)),
                 document.name(("backends", index)),

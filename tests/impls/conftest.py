@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, Weights, load, make_inputs, make_weights
-from attnbench.impls.reference import honest, reference
+from attnbench.impls.reference import reference, same_dtype_reference
 
 PROBLEMS = {
     "odd": Problem(batch=2, seq_len=37, d_model=24, heads=3),
@@ -210,7 +210,7 @@ class Case:
             exact.detach(),
             *torch.autograd.grad(exact, leaves(inputs, weights), part.double()),
         ]
-        plain = honest(self.problem, self.inputs, self.weights, self.rows)
+        plain = same_dtype_reference(self.problem, self.inputs, self.weights, self.rows)
         honests = [
             plain.detach(),
             *torch.autograd.grad(plain, leaves(self.inputs, self.weights), part),

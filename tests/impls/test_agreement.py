@@ -17,7 +17,7 @@ import torch
 from attnbench.harness.measure.correctness import output_shape
 from attnbench.harness.measure.prepared_call import Tensors, make_subject
 from attnbench.impls import Problem, exactness, load, missing, names
-from attnbench.impls.masks.tensors import blind_rows
+from attnbench.impls.masks.tensors import fully_masked_rows
 from tests.impls.conftest import MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0
@@ -185,7 +185,7 @@ def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(
             Problem(batch=2, seq_len=40, d_model=8, heads=2, mask="random", causal=causal)
         )
         output, q_gradient, *_ = case.backend(name)
-        blind = blind_rows(case.problem, case.rows)
+        blind = fully_masked_rows(case.problem, case.rows)
         assert blind is not None
         assert not output[:, :, blind].any()
         assert not q_gradient[:, :, blind].any()

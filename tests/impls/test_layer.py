@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from attnbench.impls import MultiHeadAttention, Problem, load, make_inputs, make_weights
-from attnbench.impls.masks.counts import kept_pairs
+from attnbench.impls.masks.counts import unmasked_pairs
 
 CPU = torch.device("cpu")
 SHAPE = Problem(batch=2, seq_len=12, d_model=24, heads=3, kv_heads=3, d_k=6, d_v=10, scope="layer")
@@ -74,7 +74,7 @@ def test_weights_of_each_query_sum_to_one_and_give_the_output(name: str, shape: 
     weights = backend.attention_weights(shape, inputs, None)
     assert weights.shape == (shape.batch, shape.heads, shape.seq_len, shape.kv_seq_len)
     assert torch.allclose(weights.sum(-1)[:, :, shape.empty_rows :], torch.ones(()), atol=1e-5)
-    assert int(weights.count_nonzero()) == shape.heads * kept_pairs(shape)
+    assert int(weights.count_nonzero()) == shape.heads * unmasked_pairs(shape)
     values = inputs.value.repeat_interleave(shape.heads // shape.kv_heads, dim=1)
     assert torch.allclose(weights @ values, backend.prepare(shape, inputs, None)(), atol=1e-5)
 

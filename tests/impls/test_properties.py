@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, load, make_inputs, make_weights
-from attnbench.impls.masks.counts import kept_pairs
+from attnbench.impls.masks.counts import unmasked_pairs
 from attnbench.impls.masks.tensors import kept
 from attnbench.impls.problem import MASKS
 
@@ -66,7 +66,7 @@ def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(
     assert torch.allclose(weights.sum(-1), sums.expand(weights.shape[:-1]), atol=1e-5)
     assert not weights.masked_select(~mask.expand(weights.shape)).any()
     if size <= 1:  # a weight that is large enough not to vanish in fp32
-        assert int(weights.count_nonzero()) == problem.heads * kept_pairs(problem)
+        assert int(weights.count_nonzero()) == problem.heads * unmasked_pairs(problem)
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -8,7 +8,7 @@ import torch
 from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls import reference as reference_module
 from attnbench.impls.masks.tensors import kept
-from attnbench.impls.reference import honest, reference
+from attnbench.impls.reference import reference, same_dtype_reference
 
 # theory.md, "The worked example"
 Q = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
@@ -28,7 +28,7 @@ def test_worked_example_comes_out_as_printed() -> None:
     assert exact.dtype == torch.float64
     assert torch.allclose(exact, torch.tensor(OUTPUT, dtype=torch.float64), atol=5e-4)
     assert torch.allclose(
-        honest(EXAMPLE, example(), None, torch.arange(3))[0, 0].double(), exact, atol=1e-6
+        same_dtype_reference(EXAMPLE, example(), None, torch.arange(3))[0, 0].double(), exact, atol=1e-6
     )
 
 
@@ -88,7 +88,7 @@ def test_reference_is_the_definition_under_masks(masked_shape: Problem) -> None:
     assert torch.allclose(
         reference(p, make_inputs(p, torch.device("cpu"), 0), None, rows), out, atol=1e-12
     )
-    plain = honest(p, Inputs(q, k, v), None, rows)
+    plain = same_dtype_reference(p, Inputs(q, k, v), None, rows)
     assert torch.allclose(plain, out, atol=1e-12)
 
 
@@ -97,7 +97,7 @@ def test_reference_masks_the_entries_that_it_is_given() -> None:
     inputs, rows = make_inputs(whole, torch.device("cpu"), 0), torch.arange(20)
     some = [0, 2, 4]
     part, part_inputs = replace(whole, batch=3), Inputs(*(tensor[some] for tensor in inputs))
-    for formula in (reference, honest):
+    for formula in (reference, same_dtype_reference):
         assert torch.allclose(
             formula(part, part_inputs, None, rows, some), formula(whole, inputs, None, rows)[some]
         )
@@ -134,7 +134,7 @@ def test_gradients_of_the_reference_are_those_of_the_definition(shape: Problem) 
     )
 
 
-@pytest.mark.parametrize("function", [reference, honest])
+@pytest.mark.parametrize("function", [reference, same_dtype_reference])
 def test_chosen_rows_are_those_of_the_whole(
     function: Callable, shape: Problem, make_case: Callable
 ) -> None:

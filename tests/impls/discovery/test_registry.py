@@ -14,17 +14,16 @@ from attnbench.impls import (
     BadBackend,
     Problem,
     exactness,
-    from_outside,
     ignored,
     load,
     make_inputs,
     missing,
     names,
     needs,
+    third_party,
 )
 from attnbench.impls.discovery import installed, registry
-from attnbench.impls.discovery.aliases import ALIASES, real_names
-from attnbench.impls.discovery.imported import attribute_of, given
+from attnbench.impls.discovery.names import ALIASES, attribute_of, given, real_names
 
 FAKE = """
 NEEDS = ("no_such_package",)
@@ -237,8 +236,8 @@ def test_entry_points_are_listed_with_what_their_files_say_and_without_being_imp
         missing("theirs")
         == "needs no_such_package, which is not installed: pip install no_such_package"
     )
-    assert from_outside("theirs:left") == "an installed package"
-    assert from_outside("fused") is None
+    assert third_party("theirs:left") == "an installed package"
+    assert third_party("fused") is None
     assert "third" not in sys.modules
     with pytest.raises(ZeroDivisionError):
         load("theirs")
@@ -303,7 +302,7 @@ def test_packages_take_no_names_away_and_one_name_is_only_one_package_s(
         }
     )
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))
-    assert [name for name in names() if from_outside(name)] == ["theirs"]
+    assert [name for name in names() if third_party(name)] == ["theirs"]
     assert [sentence.partition(" is left out: ")[::2] for sentence in ignored()] == [
         *(
             (f"{name!r} of an installed package", "its name is taken")
@@ -353,7 +352,7 @@ def test_a_callable_is_named_by_module_and_attribute(text: str, name: str | None
     assert (attribute and attribute.name) == name
     if name:
         assert attribute_of(name) == attribute
-        assert from_outside(name) == f"the module {text.partition(':')[0]}"
+        assert third_party(name) == f"the module {text.partition(':')[0]}"
     assert attribute_of(text) is None
 
 

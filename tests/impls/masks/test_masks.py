@@ -9,9 +9,15 @@ import pytest
 import torch
 
 from attnbench.impls import Problem
-from attnbench.impls.masks.counts import kept_pairs, reading_queries, seen_keys
+from attnbench.impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from attnbench.impls.masks.rules import BLOCK, block_table, padded_length
-from attnbench.impls.masks.tensors import BLIND_EVERY, blind_rows, given, kept, seen_rows
+from attnbench.impls.masks.tensors import (
+    FULLY_MASKED_EVERY,
+    computed_rows,
+    fully_masked_rows,
+    given,
+    kept,
+)
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 16, "heads": 2}
@@ -73,9 +79,9 @@ def rule(p: Problem, entry: int, i: int, j: int) -> bool:
 def test_formulas_count_what_the_matrix_has() -> None:
     for p in small_problems():
         whole = matrix(p)
-        assert kept_pairs(p) == int(whole.sum()), p
-        assert reading_queries(p) == int(whole.any(2).sum()), p
-        assert seen_keys(p) == int(whole.any(1).sum()), p
+        assert unmasked_pairs(p) == int(whole.sum()), p
+        assert unmasked_queries(p) == int(whole.any(2).sum()), p
+        assert unmasked_keys(p) == int(whole.any(1).sum()), p
 
 
 @pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks"])
@@ -110,9 +116,9 @@ def test_a_part_of_a_mask_is_a_part_of_the_whole() -> None:
 def test_a_random_mask_keeps_half_of_the_pairs_and_leaves_some_queries_blind() -> None:
     p = Problem(**SHAPE, seq_len=640, mask="random")
     whole = matrix(p)[0]
-    blind = blind_rows(p, torch.arange(640))
+    blind = fully_masked_rows(p, torch.arange(640))
     assert blind is not None
-    assert int(blind.sum()) == 640 // BLIND_EVERY
+    assert int(blind.sum()) == 640 // FULLY_MASKED_EVERY
     seeing = whole[~blind]
     for share in (seeing.double().mean(0), seeing.double().mean(1)):  # of each key, of each query
         assert 0.35 < float(share.min()) < float(share.max()) < 0.65
@@ -123,8 +129,8 @@ def test_a_mask_that_is_given_lets_blind_queries_see_everything() -> None:
     p = Problem(
         **SHAPE, seq_len=40, kv_seq_len=25, causal=True, causal_align="bottom_right", mask="random"
     )
-    rows = seen_rows(p, CPU)
-    matrix_given, blind = given(p, CPU), blind_rows(p, rows)
+    rows = computed_rows(p, CPU)
+    matrix_given, blind = given(p, CPU), fully_masked_rows(p, rows)
     assert matrix_given is not None
     assert blind is not None
     assert rows[0] == 15

@@ -1,5 +1,5 @@
 """Runs our Triton kernels in Triton's interpreter and prints what came out as JSON: `python -m
-tests.impls.interpreted CHECK`.
+tests.impls._triton.interpreted CHECK`.
 
 A process of its own, since the interpreter is chosen for good when triton is first imported. Each
 CHECK is a function below; what it returns is judged in test_triton.py.
@@ -38,7 +38,7 @@ from attnbench.impls._triton.op import attention
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Dtype
 from tests.impls.conftest import MASKED, PROBLEMS
-from tests.impls.test_peak_bytes import peak
+from tests.impls.peak_formulas.test_peak_bytes import peak
 
 CPU = torch.device("cpu")
 SMALL = (

@@ -1,5 +1,5 @@
 """Compiles our Triton kernels for GPUs that are not here and prints what came out as JSON:
-`python -m tests.impls.compiled CHECK`, where CHECK is `compiled`, `launched` or `tuned`.
+`python -m tests.impls._triton.compiled CHECK`, where CHECK is `compiled`, `launched` or `tuned`.
 
 A process of its own, so that no other test meets triton, or the driver that stands in for a GPU's
 here.
