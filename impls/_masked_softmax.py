@@ -23,8 +23,8 @@ def masked_pairs(
         return None
     rows = computed_rows(problem, device)
     if problem.mask == "none":
-        last_seen = (rows + problem.causal_offset).repeat(copies)
-        return torch.arange(problem.kv_seq_len, device=device) > last_seen[:, None]
+        keys = torch.arange(problem.kv_seq_len, device=device)
+        return keys > (rows + problem.causal_offset).repeat(copies)[:, None]
     seen = matrix[None] if matrix is not None else mask_matrix(problem, rows)
     assert seen is not None
     masked = seen.logical_not()

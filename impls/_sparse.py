@@ -36,10 +36,7 @@ def attend_in_blocks(
     a softmax over nothing is NaN, which spreads through the gradients of keys.
     """
     p, (blocks, rows) = problem, q.shape[2:4]
-    weights = _softmax_qk(
-        q, k, blocked, masked, p
-    )  # [batch * kv_heads * blocks, group * rows, keys]
-    o = weights @ blocked(v).flatten(0, 2)  # [batch * kv_heads * blocks, group * rows, d_v]
+    o = _softmax_qk(q, k, blocked, masked, p) @ blocked(v).flatten(0, 2)
     return o.view(p.batch, p.kv_heads, blocks, -1, rows, p.d_v).transpose(2, 3).flatten(1, 2)
 
 

@@ -11,8 +11,8 @@ from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The core: q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k], v [batch, kv_heads, n_kv, d_v]
-to [batch, heads, n_q, d_v].
+"""The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
+v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
 """
 
 
@@ -69,11 +69,15 @@ def split_heads(
     """q, k and v from one projection each: [batch, n, heads * width] viewed as [batch, heads, n,
     width].
     """
-    p, w = problem, weights
-    q = linear(inputs.query, w.w_q, w.b_q).view(p.batch, p.seq_len, p.heads, p.d_k)
-    k = linear(inputs.key, w.w_k, w.b_k).view(p.batch, p.kv_seq_len, p.kv_heads, p.d_k)
-    v = linear(inputs.value, w.w_v, w.b_v).view(p.batch, p.kv_seq_len, p.kv_heads, p.d_v)
-    return q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    p, w, (batch, n_q, n_kv) = (
+        problem,
+        weights,
+        (problem.batch, problem.seq_len, problem.kv_seq_len),
+    )
+    q = linear(inputs.query, w.w_q, w.b_q).view(batch, n_q, p.heads, p.d_k).transpose(1, 2)
+    k = linear(inputs.key, w.w_k, w.b_k).view(batch, n_kv, p.kv_heads, p.d_k).transpose(1, 2)
+    v = linear(inputs.value, w.w_v, w.b_v).view(batch, n_kv, p.kv_heads, p.d_v).transpose(1, 2)
+    return q, k, v
 
 
 def merge_heads(o: Tensor) -> Tensor:

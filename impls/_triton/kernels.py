@@ -32,8 +32,8 @@ SIZES = ["heads", "group", "n_q", "n_kv", "offset"]
 @triton.jit
 def tile_offsets(rows, strides, PAD: tl.constexpr):
     """Offsets of the elements of a tile, [rows, PAD]."""
-    columns = tl.arange(0, PAD)[None, :].to(tl.int64)
-    return rows[:, None].to(tl.int64) * strides[2] + columns * strides[3]
+    row_offsets = rows[:, None].to(tl.int64) * strides[2]
+    return row_offsets + tl.arange(0, PAD)[None, :].to(tl.int64) * strides[3]
 
 
 @triton.jit
@@ -186,8 +186,10 @@ def forward_kernel(
     empty = l_i == 0.0
     acc = acc / tl.where(empty, 1.0, l_i)[:, None]
     store_tile(o, tile_offsets(rows, o_strides, PAD_V), rows < n_q, acc, D_V)
-    lse_tile = tl.where(empty, -INFINITY, m_i + tl.log2(tl.where(empty, 1.0, l_i)))
-    tl.store(lse + rows, lse_tile, mask=rows < n_q)
+    lse += rows
+    tl.store(
+        lse, tl.where(empty, -INFINITY, m_i + tl.log2(tl.where(empty, 1.0, l_i))), mask=rows < n_q
+    )
 
 
 @triton.jit
@@ -277,8 +279,8 @@ def grad_q_kernel(
         v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole,
         end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS,
     )  # fmt: skip
-    dq_tile = dq_tile * (scale_log2 * LN_2)
-    store_tile(dq, tile_offsets(rows, dq_strides, PAD_K), valid, dq_tile, D_K)
+    offsets = tile_offsets(rows, dq_strides, PAD_K)
+    store_tile(dq, offsets, valid, dq_tile * (scale_log2 * LN_2), D_K)
 
 
 @triton.jit
