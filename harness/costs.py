@@ -6,9 +6,9 @@ from ..impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ..impls.problem import Problem
 
 
-def known(problem: Problem) -> dict[str, Any]:
+def known_costs(problem: Problem) -> dict[str, Any]:
     """The fields of a row that need neither a backend nor a run."""
-    reason = "the case ended before it was looked at"
+    reason = "the case ended before its prediction"
     return {
         "input_bytes": input_bytes(problem),
         "work_flops": work_flops(problem),

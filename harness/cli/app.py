@@ -130,27 +130,26 @@ def run(
 
     from ..baselines import find_run
     from ..process.interpreter import read_interpreters
-    from ..run.permission import names_of, refuse_imports
     from ..run.start import resume_run, start_run
-    from ..selection import Choice, refuse_too_many
+    from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
 
     planned = (
-        planned_scenarios(scenarios or [], given, changes, names_of(backend or ()))
+        planned_scenarios(scenarios or [], given, changes, backends_of(backend or ()))
         if resume is None
         else []
     )
-    choice = Choice(
+    selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=read_interpreters(pythons or ()),
     )
-    refuse_too_many(planned, choice)
+    refuse_too_many(planned, selection)
     if dry_run:
-        return foretell(planned, choice)
+        return foretell(planned, selection)
     for scenario in planned:
         refuse_imports(scenario.backends, allowed=allow_import)
     jobs: list[Callable[[Any], Any]] = [
-        partial(start_run, scenario, out, seed, choice) for scenario in planned
+        partial(start_run, scenario, out, seed, selection) for scenario in planned
     ]
     if resume is not None:
         jobs = [partial(resume_run, find_run(resume, out), retry_failed=retry_failed, force=force)]
@@ -193,21 +192,20 @@ def wall(
         "backends": backends, "batch": batch, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
         "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
     }  # fmt: skip
-    from ..run.permission import names_of
     from ..run.start import start_run
     from ..scenario import from_axes
-    from ..selection import Choice
+    from ..selection import Selection, backends_of
 
     scenario = from_axes(
         {name: value for name, value in axes.items() if value is not None},
         limits_and_device(device, timeout)
         + ([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
-        names_of(backend or ()),
+        backends_of(backend or ()),
         find_wall=True,
     )
     if dry_run:
-        return foretell([scenario], Choice())
-    jobs = [partial(start_run, scenario, out, seed, Choice())]
+        return foretell([scenario], Selection())
+    jobs = [partial(start_run, scenario, out, seed, Selection())]
     return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
 
 
@@ -219,16 +217,16 @@ def limits_and_device(device: Device | None, timeout: float | None) -> list[str]
     ]
 
 
-def foretell(scenarios: list[Any], choice: Any) -> None:
+def foretell(scenarios: list[Any], selection: Any) -> None:
     """What is known before anything runs, on stdout: it is what was asked for."""
-    from ..process.interpreter import interview
-    from ..terminal import echo_table
-    from .dry_run import outlook_tables
+    from ..process.interpreter import check_interpreters
+    from ..terminal import echo
+    from .dry_run import preflight_tables
 
-    interview(choice.interpreters)
+    check_interpreters(selection.interpreters)
     for scenario in scenarios:
-        for table in outlook_tables(scenario, choice):
-            echo_table(table)
+        for table in preflight_tables(scenario, selection):
+            echo(table)
 
 
 def measure(
@@ -239,9 +237,9 @@ def measure(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """One run after the other, each told in which manner; leaves with the worst exit code."""
+    """One run after the other, each told in which options; leaves with the worst exit code."""
     from .. import terminal as show
-    from ..run.start import Manner
+    from ..run.start import RunOptions
 
     progress = (
         show.JsonProgress()
@@ -250,7 +248,7 @@ def measure(
         if quiet
         else show.LiveProgress(show.console())
     )
-    manner = Manner(
+    options = RunOptions(
         command=["attnbench", *sys.argv[1:]],
         listener=progress,
         wait=wait,
@@ -259,7 +257,7 @@ def measure(
     worst = 0
     for job in jobs:
         try:
-            outcome = job(manner)
+            outcome = job(options)
         finally:
             progress.end()
         hand_over(outcome, quiet=quiet, as_json=as_json)
@@ -312,7 +310,7 @@ def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:
         from ...reports.pages.terminal_summary import closing
         from .wall_table import found_table
 
-        show.closing(
+        show.print_summary(
             outcome.statuses, closing(outcome.path), found_table(outcome.path), outcome.path
         )
 

@@ -191,7 +191,7 @@ def _print(found: "Comparison", shape: Shape) -> None:
 
     titles, rows = compare_text.table(found)
     if rows:
-        show.echo_table(show.table("", titles, rows))
+        show.echo(show.table("", titles, rows))
         typer.echo("")
     for sentence in compare_text.sentences(found):
         show.echo(escape(sentence))
@@ -224,9 +224,7 @@ def save(
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
     from .. import baselines
-    from ..terminal import echo_table, table
+    from ..terminal import echo, table
 
     rows = baselines.saved(out)
-    echo_table(
-        table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows)
-    )
+    echo(table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows))

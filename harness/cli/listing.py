@@ -19,7 +19,7 @@ def backends_table(wanted: str) -> Table:
     from ..cases import Case
     from ..environment import pick_device
     from ..errors import EnvironmentUnmet
-    from ..preflight import foreseen
+    from ..preflight import preflight_outside_worker
     from ..record import Status
 
     device, why = pick_device(wanted)
@@ -38,13 +38,18 @@ def backends_table(wanted: str) -> Table:
     }
     rows = []
     for name in impls.names():
-        view = foreseen(Case(backend=name, problem=core), device, 1 << 40)
+        view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
         runs, why = (
             view.status.value if view.status else "not asked" if view.reason else "yes",
             view.reason,
         )
         for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
-            if foreseen(Case(backend=name, problem=problem), device, 1 << 40).status is None:
+            if (
+                preflight_outside_worker(
+                    Case(backend=name, problem=problem), device, 1 << 40
+                ).status
+                is None
+            ):
                 runs, why = "yes", f"{only} only"
                 break
         also = ", ".join(also for also, real in ALIASES.items() if real == name)

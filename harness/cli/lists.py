@@ -19,10 +19,10 @@ def list_backends(
 ) -> None:
     """Backends, and why one cannot run here."""
     from ...impls import ignored
-    from ..terminal import echo_table
+    from ..terminal import echo
     from .listing import backends_table
 
-    echo_table(backends_table(device.value))
+    echo(backends_table(device.value))
     for sentence in ignored():
         typer.echo(sentence, err=True)
 
@@ -30,34 +30,34 @@ def list_backends(
 @list_app.command("scenarios")
 def list_scenarios() -> None:
     """Shipped scenarios and the question that each answers."""
-    from ..terminal import echo_table
+    from ..terminal import echo
     from .listing import scenarios_table
 
-    echo_table(scenarios_table())
+    echo(scenarios_table())
 
 
 @list_app.command("studies")
 def list_studies() -> None:
     """What can be looked at without timing it, and the question that each study answers."""
-    from ..terminal import echo_table
+    from ..terminal import echo
     from .listing import studies_table
 
-    echo_table(studies_table())
+    echo(studies_table())
 
 
 @list_app.command("probes")
 def list_probes() -> None:
     """What is read of the device while a backend runs, and which `measure` asks for it."""
-    from ..terminal import echo_table
+    from ..terminal import echo
     from .listing import probes_table
 
-    echo_table(probes_table())
+    echo(probes_table())
 
 
 @list_app.command("runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs in a folder: when, what, how they ended."""
-    from ..terminal import echo_table
+    from ..terminal import echo
     from .listing import runs_table
 
-    echo_table(runs_table(out))
+    echo(runs_table(out))

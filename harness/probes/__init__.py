@@ -66,7 +66,7 @@ def load(name: str) -> Probe:
     return cast(Probe, importlib.import_module(f"{__name__}.{name}"))
 
 
-def wanted(measure: Iterable[str]) -> tuple[Probe, ...]:
+def requested(measure: Iterable[str]) -> tuple[Probe, ...]:
     """The probes that these names of `measure` switch on."""
     asked = set(measure)
     return tuple(probe for probe in map(load, names()) if asked & set(probe.MEASURES))

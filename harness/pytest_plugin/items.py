@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from ..cases import Case, group_cases
+from ..cases import Case
 from ..errors import BadInput, Refusal, StoreError
 from ..record import Record, Status
 from ..scenario import Scenario, load
+from ..selection import group_cases
 from .replay import Playback, extra_info, parameters, samples_ms, shape
 from .runs import FileRun, Runs
 from .session import NOT_UNDER_XDIST, runs_key
@@ -165,11 +166,11 @@ class ScenarioItem(pytest.Function):
             pytest.skip(text)
         if record.status in self.file.settings.expected:
             pytest.xfail(text)
-        if record.log_tail:
+        if record["log_tail"]:
             self.add_report_section(
                 "call",
                 "end of the worker's log",
-                "\n".join(record.log_tail.splitlines()[-TAIL_LINES:]),
+                "\n".join(record["log_tail"].splitlines()[-TAIL_LINES:]),
             )
         pytest.fail(text, pytrace=False)
 
@@ -187,14 +188,14 @@ def auto_device() -> str:
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
-    from ..process.worker_process import worker_environment
+    from ..process.worker_process import child_environment
 
     code = (
         "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=worker_environment(),
+        env=child_environment(),
         capture_output=True,
         text=True,
         check=False,

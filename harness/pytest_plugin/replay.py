@@ -43,7 +43,7 @@ class Playback:
 
 def samples_ms(record: Record) -> list[float]:
     """All calls, in order."""
-    return [call for process in record.block_ms or () for block in process for call in block]
+    return [call for process in record["block_ms"] or () for block in process for call in block]
 
 
 def shape(case: Case) -> str:
@@ -60,29 +60,29 @@ def extra_info(record: Record, run: str) -> dict[str, Any]:
     """What a row says beside its samples, under the row's own names; missing is null."""
     from ..stats import latency_interval  # numpy takes its time, and collecting needs none of it
 
-    latency = latency_interval(record.block_ms) if record.block_ms else None
+    latency = latency_interval(record["block_ms"]) if record["block_ms"] else None
     bounds = (None, None, None) if latency is None else (latency.value, latency.low, latency.high)
     latency_ms, low_ms, high_ms = (
         None if value is None or isnan(value) else value for value in bounds
     )
-    tier = record.utilization_tier
+    tier = record["utilization_tier"]
     windows = [
-        window for window in record.windows or () if window["way"] == "eager"
+        window for window in record["windows"] or () if window["way"] == "eager"
     ]  # as attnbench.load takes them
     return {
         "run": run,
         "schema": SCHEMA,
         "case": record.id,
         "device": record.device,
-        "kernel": record.kernel,
+        "kernel": record["kernel"],
         "latency_ms": latency_ms,
         "latency_low_ms": low_ms,
         "latency_high_ms": high_ms,
-        "stop": record.stop,
-        "input_bytes": record.input_bytes,
-        "peak_bytes": record.peak_bytes,
-        "predicted_peak_bytes": record.predicted_peak_bytes,
-        "error_ratio": record.error_ratio,
+        "stop": record["stop"],
+        "input_bytes": record["input_bytes"],
+        "peak_bytes": record["peak_bytes"],
+        "predicted_peak_bytes": record["predicted_peak_bytes"],
+        "error_ratio": record["error_ratio"],
         "utilization_tier": tier,
         "utilization_ratio": utilization_ratio(windows, tier) if windows and tier else None,
     }

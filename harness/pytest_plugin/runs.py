@@ -20,7 +20,8 @@ from ..store import read_meta
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from ..run.session import AnyRecord, Course, Listener
+    from ..listener import Listener
+    from ..run.session import RunSession
 
 FACTS = (
     "device",
@@ -51,8 +52,8 @@ class Kept:
         self.remarks.extend(remarks)
         self._teller.begin(path, planned, done, remarks)
 
-    def finished(self, record: "AnyRecord") -> None:
-        if isinstance(record, Record):
+    def finished(self, record: Record) -> None:
+        if record.kind == "latency":
             self.records[record.id] = record
         self._teller.finished(record)
 
@@ -75,11 +76,11 @@ class FileRun:
         self._scenario = scenario
         self._settings = settings
         self._command = command
-        self._course: Course | None = None
+        self._session: RunSession | None = None
         self._stack = ExitStack()
         self._waiting: set[str] = set()
         self._over: set[str] = set()
-        self._lap_of: dict[str, tuple[Group, ...]] = {}
+        self._part_of: dict[str, tuple[Group, ...]] = {}
 
     def open(self, case_id: str, chosen: Iterable[str], *, timed: bool) -> None:
         """Make it ready to measure a case, and the other chosen ones, unless it is. Raises Refusal.
@@ -88,24 +89,24 @@ class FileRun:
         """
         if self.refusal is not None:
             raise self.refusal
-        if self._course is not None:
+        if self._session is not None:
             return
-        from ..run.start import Manner, open_run
-        from ..selection import Choice
+        from ..run.start import RunOptions, open_run
+        from ..selection import Selection
 
         scenario = (
             self._scenario if timed else self._scenario.model_copy(update={"measure": ("memory",)})
         )
         self._waiting = set(chosen) - self._over | {case_id}
-        choice = Choice(ids=frozenset(self._waiting))
-        manner = Manner(command=self._command, listener=self.kept, wait=self._settings.wait)
+        selection = Selection(ids=frozenset(self._waiting))
+        options = RunOptions(command=self._command, listener=self.kept, wait=self._settings.wait)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter(
                     "default"
                 )  # torch and its friends warn when imported; that is no failure of a case
-                self._course = self._stack.enter_context(
-                    open_run(scenario, self._settings.root, 0, choice, manner)
+                self._session = self._stack.enter_context(
+                    open_run(scenario, self._settings.root, 0, selection, options)
                 )
         except Stopped as stopped:
             self.refusal = stopped
@@ -114,19 +115,22 @@ class FileRun:
             self.refusal = refusal
             raise
         else:
-            self.path, self.statuses = self._course.outcome.path, self._course.outcome.statuses
-            self._lap_of = {
-                case.id: lap for lap in self._course.laps for group in lap for case in group.cases
+            self.path, self.statuses = self._session.result.path, self._session.result.statuses
+            self._part_of = {
+                case.id: part
+                for part in self._session.parts
+                for group in part
+                for case in group.cases
             }
-            self._take(self._course.begin)
+            self._take(self._session.begin)
 
     def record(self, case_id: str) -> Record:
         """What came of a case; the first one of a lap has all of it measured. Raises Refusal."""
         if case_id not in self.kept.records:
-            course = self._course
-            if course is None or case_id not in self._lap_of:
+            session = self._session
+            if session is None or case_id not in self._part_of:
                 raise self.refusal or Refusal("its run began without it")
-            self._take(lambda: course.lap(self._lap_of[case_id]))
+            self._take(lambda: session.measure(self._part_of[case_id]))
         return self.kept.records[case_id]
 
     def turn_over(self, case_id: str) -> None:
@@ -140,8 +144,8 @@ class FileRun:
         """Measure all that is still waited for and close, so that another run can have the
         device.
         """
-        for case_id in self._lap_of:
-            if case_id in self._waiting and self._course is not None:
+        for case_id in self._part_of:
+            if case_id in self._waiting and self._session is not None:
                 self.record(case_id)
         self.close()
 
@@ -149,24 +153,24 @@ class FileRun:
         """The end. Cases that were planned and not reached get rows that say so; `attnbench run
         --resume` takes them up again.
         """
-        course, self._course = self._course, None
-        if course is None:
+        session, self._session = self._session, None
+        if session is None:
             return
         self.refusal = Refusal("its run has ended")
-        course.signals.watch()
+        session.signals.listen()
         try:
-            course.stop("its test did not run")
+            session.stop("its test did not run")
         except StoreError as error:
             self.kept.remark(str(error))
         finally:
             self._stack.close()
-        if course.signals.received is not None:
-            pass_on(course.signals.received)
+        if session.signals.received is not None:
+            pass_on(session.signals.received)
 
     def _take(self, step: Callable[[], None]) -> None:
         """One step of the run, during which signals are its affair."""
-        assert self._course is not None
-        self._course.signals.watch()
+        assert self._session is not None
+        self._session.signals.listen()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("default")
@@ -174,7 +178,7 @@ class FileRun:
         except BaseException as error:
             self._break_off(error)
             raise
-        self._course.signals.rest()
+        self._session.signals.ignore()
 
     def _break_off(self, error: BaseException) -> None:
         """End the run for what was raised in a step: a signal's Interrupted, a full disk, a time
@@ -182,8 +186,8 @@ class FileRun:
         """
         from ..process.worker_process import Interrupted
 
-        course, self._course = self._course, None
-        assert course is not None
+        session, self._session = self._session, None
+        assert session is not None
         self.refusal = (
             error
             if isinstance(error, Refusal)
@@ -191,10 +195,10 @@ class FileRun:
         )
         if not isinstance(error, Interrupted | StoreError):
             with suppress(StoreError):  # those rows are then missing, as after a crash
-                course.stop(f"pytest ended it by {type(error).__name__}")
+                session.stop(f"pytest ended it by {type(error).__name__}")
         self._stack.__exit__(type(error), error, error.__traceback__)
         if isinstance(error, Interrupted):
-            pass_on(course.outcome.signal or signal.SIGINT)
+            pass_on(session.result.signal or signal.SIGINT)
 
 
 def pass_on(number: int) -> None:

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from ...impls.problem import Problem, windowed
-from ..cases import length_beside
+from ..cases import placeholder_seq_len
 
 AXES: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
 NEEDED = ("seq_len", "d_model", "heads")
@@ -51,7 +51,7 @@ def wall_values(axes: AxisValues) -> Iterator[Values]:
     for kv_seq_len in others.get("kv_seq_len", (None,)):
         fixed = {} if kv_seq_len is None else {"kv_seq_len": (kv_seq_len,)}
         for (values,) in combinations(
-            others | fixed | {"seq_len": (length_beside(kv_seq_len),)}, ()
+            others | fixed | {"seq_len": (placeholder_seq_len(kv_seq_len),)}, ()
         ):
             yield values
 

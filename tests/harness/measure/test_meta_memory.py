@@ -12,7 +12,7 @@ import torch
 from attnbench.harness.cases import Case
 from attnbench.harness.measure import meta_memory as meta
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
-from attnbench.harness.preflight import outlook
+from attnbench.harness.preflight import preflight
 from attnbench.impls import Problem, load
 from tests.harness.measure.test_peak_memory import weighed
 
@@ -149,7 +149,7 @@ def test_only_the_sums_of_the_autograd_engine_are_in_place(passes, tmp_path, mon
 
 def outlook_fields(backend: str, *, check_formula: bool, **changes: object) -> dict:
     problem = Problem(**{"batch": 1, "seq_len": 64, "d_model": 32, "heads": 4, **changes})
-    return outlook(
+    return preflight(
         Case(backend=backend, problem=problem), CPU, 1 << 40, check_formula=check_formula
     ).fields
 
@@ -184,6 +184,6 @@ def test_a_case_can_be_refused_by_the_meta_device():
     problem = Problem(
         batch=1, seq_len=4096, d_model=64, heads=4, scope="layer", passes="forward+backward"
     )
-    view = outlook(Case(backend="naive", problem=problem), CPU, 1 << 20)
+    view = preflight(Case(backend="naive", problem=problem), CPU, 1 << 20)
     assert view.status == "predicted_oom"
     assert view.fields["predicted_source"] == "meta"

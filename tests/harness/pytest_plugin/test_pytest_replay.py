@@ -23,7 +23,7 @@ CASE = Case(
 
 
 def record(**more: object) -> Record:
-    return Record(case=CASE, device="cuda", attempt=1, status=Status.OK, **more)  # type: ignore[arg-type]
+    return Record(planned=CASE, device="cuda", attempt=1, status=Status.OK, values=more)
 
 
 class Rounds:

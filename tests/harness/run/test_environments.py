@@ -8,7 +8,7 @@ import pytest
 from attnbench.harness.errors import EnvironmentUnmet, Stopped
 from attnbench.harness.process.interpreter import Interpreter
 from attnbench.harness.process.signals import Signals
-from attnbench.harness.process.worker_process import Fault, Interrupted
+from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.record import Status
 from attnbench.harness.run import environments as subject
 from attnbench.harness.run.environments import (
@@ -51,7 +51,7 @@ class Worker:
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(subject, "Worker", Worker)
-    monkeypatch.setattr(subject, "interview", lambda interpreters: None)
+    monkeypatch.setattr(subject, "check_interpreters", lambda interpreters: None)
     monkeypatch.setattr(Worker, "made", [])
 
     def start(
@@ -94,7 +94,7 @@ def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
         (
             {
                 "old": None,
-                "new": Fault(
+                "new": WorkerFailure(
                     Status.CRASHED, "exit code 1", "Traceback\n  in x\nImportError: no libcudnn\n"
                 ),
             },
@@ -104,7 +104,7 @@ def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
             ),
         ),
         (
-            {"old": None, "new": Fault(Status.CRASHED, "SIGKILL")},
+            {"old": None, "new": WorkerFailure(Status.CRASHED, "SIGKILL")},
             (
                 "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL; what it"
                 " needs: /venvs/new/bin/python -m pip"

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.process.device_lock import alone_on
+from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long
@@ -371,7 +371,7 @@ def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
 
 
 def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp_path, attnbench):
-    with alone_on("cpu", wait=True, check=lambda: None):
+    with device_lock("cpu", wait=True, check=lambda: None):
         refused = attnbench("run", *axes("sdpa"), *QUICK)
         command = command_line("run", *axes("sdpa"), *QUICK, "--wait")
         waiting = subprocess.Popen(
