@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.harness.measure.correctness import output_shape
+from attnbench.harness.measure.prepared_call import leaves, output_shape
 from attnbench.impls import Inputs, Problem, Weights, load, make_inputs, make_weights
 from attnbench.impls.reference import reference, same_dtype_reference
 
@@ -109,7 +109,7 @@ def one_thread() -> Iterator[None]:
 
 @dataclass
 class Case:
-    """One problem with inputs, weights and an output gradient; only checked `rows` are nonzero in it."""
+    """A problem, its tensors, and an output gradient that is zero outside the checked `rows`."""
 
     problem: Problem
     inputs: Inputs
@@ -143,7 +143,7 @@ class Case:
 
     @cached_property
     def allowed(self) -> list[tuple[Tensor, float]]:
-        """The exact result and the same-dtype reference's error, for the output and each gradient."""
+        """For the output and each gradient: exact result, error of the same-dtype reference."""
         part = self.gradient[..., self.rows, :]
         inputs, weights = exact_copies(self.inputs, self.weights)
         exact = reference(self.problem, inputs, weights, self.rows)
@@ -155,7 +155,7 @@ class Case:
         return [(e, max(float((s.double() - e).norm()), floor * float(e.norm()))) for e, s in pairs]
 
     def worst_ratio(self, results: Sequence[Tensor]) -> float:
-        """The largest error of output and gradients, or of the output only, over the allowed one."""
+        """The largest error of output and gradients (or of the output) over the allowed one."""
         largest = max(float(exact.norm()) for exact, _ in self.allowed)
         worst = 0.0
         assert len(results) in (1, len(self.allowed))
@@ -167,11 +167,6 @@ class Case:
             else:
                 worst = max(worst, float((result.double() - exact).norm()) / allowed)
         return worst
-
-
-def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
-    tensors = (*inputs, *(weights.tensors() if weights else ()))
-    return list({id(tensor): tensor for tensor in tensors}.values())
 
 
 def exact_copies(inputs: Inputs, weights: Weights | None) -> tuple[Inputs, Weights | None]:
