@@ -148,8 +148,8 @@ class PlainCallable:
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
         if problem.causal and problem.kv_seq_len != problem.seq_len:
             return (
-                "a plain callable is not told which corner a causal mask starts from; for"
-                " kv_seq_len != seq_len give a module with prepare"
+                "a plain callable has no argument for causal_align; for kv_seq_len != seq_len give"
+                " a module with prepare"
             )
         return None
 

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from attnbench.impls import Problem
+from attnbench.impls.problem import ALL_MASKS
 
 SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
 
@@ -63,6 +64,9 @@ def test_sizes_left_out_take_the_usual_values() -> None:
     p = Problem(**SIZES)
     assert (p.kv_seq_len, p.kv_heads, p.d_k, p.d_v, p.scale) == (8, 4, 4, 4, 0.5)
     assert Problem(**SIZES | {"heads": 3, "d_k": 5, "d_v": 7}).d_k == 5
+    windows = [Problem(**SIZES | {"seq_len": 1024}, mask=mask).window for mask in ALL_MASKS]
+    expected = {"none": 0, "padding": 0, "random": 0, "local": 128, "strided": 32, "blocks": 4}
+    assert dict(zip(ALL_MASKS, windows, strict=True)) == expected
 
 
 @pytest.mark.parametrize("align", ["top_left", "bottom_right"])
