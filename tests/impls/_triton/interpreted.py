@@ -1,8 +1,8 @@
-"""Runs our Triton kernels in Triton's interpreter and prints what came out as JSON: `python -m
+"""Runs our Triton kernels in Triton's interpreter and prints the results as JSON: `python -m
 tests.impls._triton.interpreted CHECK`.
 
-A process of its own, since the interpreter is chosen for good when triton is first imported. Each
-CHECK is a function below; what it returns is judged in test_triton.py.
+A process of its own, because the first import of triton chooses the interpreter for good. Each
+CHECK is a function below; the tests of this folder check what it returns.
 """
 
 import gc
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,32 +30,32 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 from triton.runtime import interpreter
 
-from attnbench.harness.measure.correctness import Gate, leaves
+from attnbench.harness.measure.correctness import CorrectnessCheck
+from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
-from attnbench.impls._triton import launch as _triton_launch
+from attnbench.impls._triton import launch
 from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.op import attention
 from attnbench.impls.layer import as_call
+from attnbench.impls.peak_formulas import triton as formula
 from attnbench.impls.problem import Dtype
-from tests.impls.conftest import MASKED, PROBLEMS
+from tests.impls.conftest import BOTTOM_RIGHT, FLOOR, MASKED, PROBLEMS
 from tests.impls.peak_formulas.test_peak_bytes import peak
 
 CPU = torch.device("cpu")
-SMALL = (
-    Config(32, 32, 4, 1),
-    Config(32, 32, 4, 1),
-    Config(32, 32, 4, 1),
-)  # several tiles even of short sequences
-DESCRIBED = (
+Configs = tuple[Config, Config, Config]
+SMALL: Configs = (Config(32, 32, 4, 1),) * 3  # several tiles even for short sequences
+DESCRIBED: Configs = (
     replace(SMALL[0], descriptors=True, specialize=True),
-    *(replace(config, descriptors=True) for config in SMALL[1:]),
+    replace(SMALL[1], descriptors=True),
+    replace(SMALL[2], descriptors=True),
 )
 
 
-def mend_bf16() -> None:
-    """The interpreter keeps bf16 as 16-bit integers: it cuts where it should round, and multiplies
-    matrices of those integers.
+def fix_bf16() -> None:
+    """The interpreter stores bf16 as 16-bit integers: it truncates instead of rounding, and
+    multiplies matrices of those integers.
     """
     builder = interpreter.InterpreterBuilder
     cast, dot = builder.cast_impl, builder.create_dot
@@ -63,24 +64,23 @@ def mend_bf16() -> None:
         if (source.dtype.scalar, to.scalar) != (tl.float32, tl.bfloat16):
             return cast(self, source, to)
         rounded = torch.from_numpy(np.ascontiguousarray(source.data)).bfloat16()
-        return interpreter.TensorHandle(
-            rounded.view(torch.int16).numpy().view(np.uint16), tl.bfloat16
-        )
+        bits = rounded.view(torch.int16).numpy().view(np.uint16)
+        return interpreter.TensorHandle(bits, tl.bfloat16)
 
     def widened(self: Any, operand: Any) -> Any:
         return cast(self, operand, tl.float32) if operand.dtype.scalar == tl.bfloat16 else operand
 
     builder.cast_impl = rounding_cast
-    builder.create_dot = lambda self, a, b, *others: dot(
-        self, widened(self, a), widened(self, b), *others
-    )
+
+    def float_dot(self: Any, a: Any, b: Any, *others: Any) -> Any:
+        return dot(self, widened(self, a), widened(self, b), *others)
+
+    builder.create_dot = float_dot
 
 
 @contextmanager
 def poisoned() -> Iterator[None]:
-    """What is allocated and not filled is NaN, so that an element that no program writes is
-    seen.
-    """
+    """Fills fresh memory with NaN, so that an element that no program writes is noticed."""
 
     def filled(make: Callable[..., Tensor]) -> Callable[..., Tensor]:
         return lambda *arguments, **named: make(*arguments, **named).fill_(torch.nan)
@@ -92,50 +92,49 @@ def poisoned() -> Iterator[None]:
         yield
 
 
-def judged(problem: Problem, configs: tuple[Config, Config, Config] = SMALL) -> dict[str, Any]:
-    """What the harness's own gate says of output and gradients."""
+def checked(problem: Problem, configs: Configs = SMALL) -> dict[str, Any]:
+    """The harness's own correctness check of output and gradients."""
     p = replace(problem, passes="forward+backward")
     inputs = make_inputs(p, CPU, seed=1)
     weights = make_weights(p, CPU, seed=2) if p.scope == "layer" else None
-    gate = Gate(p, inputs, weights, seed=3)
+    check = CorrectnessCheck(p, inputs, weights, seed=3)
     with poisoned():
         output = as_call(p, inputs, weights, backend.attend(p, configs, backend.key_mask(p, CPU)))()
-        assert gate.grad_output is not None
-        gradients = torch.autograd.grad(output, leaves(inputs, weights), gate.grad_output)
-    verdict = gate.judge(output, gradients)
-    return {"ratio": verdict.error_ratio, "complaint": verdict.complaint}
+        assert check.grad_output is not None
+        gradients = torch.autograd.grad(output, leaves(inputs, weights), check.grad_output)
+    result = check.check(output, gradients)
+    return {"ratio": result.error_ratio, "complaint": result.complaint}
 
 
 def shared_list(dtype: Dtype) -> dict[str, Any]:
     """By pointers, and with descriptors; with the launches that used descriptors."""
-    found = {name: judged(replace(p, dtype=dtype)) for name, p in PROBLEMS.items()}
+    found = {name: checked(replace(p, dtype=dtype)) for name, p in PROBLEMS.items()}
     for name, p in PROBLEMS.items():
         with launches() as made:
-            verdict = judged(replace(p, dtype=dtype), DESCRIBED)
-        found[f"{name} described"] = verdict | {
-            "described": [launch.config.descriptors for launch in made]
-        }
+            result = checked(replace(p, dtype=dtype), DESCRIBED)
+        described = [one.config.descriptors for one in made]
+        found[f"{name} described"] = result | {"described": described}
     return found
 
 
 @contextmanager
-def launches() -> Iterator[list[_triton_launch.Launch]]:
-    made: list[_triton_launch.Launch] = []
-    start = _triton_launch.Launch.start
+def launches() -> Iterator[list[launch.Launch]]:
+    made: list[launch.Launch] = []
+    start = launch.Launch.start
 
-    def noted(launch: _triton_launch.Launch) -> None:
-        made.append(launch)
-        start(launch)
+    def noted(one: launch.Launch) -> None:
+        made.append(one)
+        start(one)
 
-    with patch.object(_triton_launch.Launch, "start", noted):
+    with patch.object(launch.Launch, "start", noted):
         yield made
 
 
 def padded_batches() -> dict[str, Any]:
-    """Sequences of unequal length, as the harness asks for them."""
+    """Sequences of unequal length, as the harness requests them."""
     named = {name: p for name, p in MASKED.items() if p.mask in backend.MASKS}
     return {
-        f"{name} {dtype}": judged(replace(p, dtype=dtype))
+        f"{name} {dtype}": checked(replace(p, dtype=dtype))
         for name, p in named.items()
         for dtype in ("fp32", "bf16")
     }
@@ -143,15 +142,13 @@ def padded_batches() -> dict[str, Any]:
 
 def layers() -> dict[str, Any]:
     return {
-        name: judged(replace(PROBLEMS[name], scope="layer"))
+        name: checked(replace(PROBLEMS[name], scope="layer"))
         for name in ("odd", "grouped", "empty_rows")
     }
 
 
 def drawn_shapes() -> dict[str, Any]:
-    """Shapes that hypothesis draws, the same ones every time; it shrinks what fails, and the report
-    says what is left.
-    """
+    """Shapes drawn by hypothesis, the same every time; it shrinks a failing one for the report."""
     worst = {"ratio": 0.0, "examples": 0}
 
     @settings(
@@ -162,24 +159,21 @@ def drawn_shapes() -> dict[str, Any]:
         suppress_health_check=list(HealthCheck),
     )
     @given(shapes())
-    def holds(drawn: tuple[Problem, tuple[Config, Config, Config]]) -> None:
-        verdict = judged(*drawn)
-        assert not verdict["complaint"], (drawn, verdict)
-        worst["ratio"], worst["examples"] = (
-            max(worst["ratio"], verdict["ratio"]),
-            worst["examples"] + 1,
-        )
+    def holds(drawn: tuple[Problem, Configs]) -> None:
+        result = checked(*drawn)
+        assert not result["complaint"], (drawn, result)
+        worst["ratio"] = max(worst["ratio"], result["ratio"])
+        worst["examples"] += 1
 
     holds()
     return worst
 
 
 @st.composite
-def shapes(draw: st.DrawFn) -> tuple[Problem, tuple[Config, Config, Config]]:
+def shapes(draw: st.DrawFn) -> tuple[Problem, Configs]:
     block = st.sampled_from((16, 32))
-    width = st.integers(1, 40) | st.sampled_from(
-        (8, 16, 24, 32, 40)
-    )  # those that descriptors fit, in any dtype
+    # the second kind: widths that fit descriptors, in any dtype
+    width = st.integers(1, 40) | st.sampled_from((8, 16, 24, 32, 40))
     causal = draw(st.booleans())
     kv_heads = draw(st.integers(1, 2))
     problem = Problem(
@@ -201,21 +195,12 @@ def shapes(draw: st.DrawFn) -> tuple[Problem, tuple[Config, Config, Config]]:
     return problem, (forward, grad_q, grad_kv)
 
 
-GROUPED = Problem(batch=1, seq_len=40, d_model=1, heads=4, kv_heads=2, d_k=16, d_v=16, causal=True)
-SHIFTED = Problem(
-    batch=1,
-    seq_len=20,
-    kv_seq_len=50,
-    d_model=1,
-    heads=1,
-    d_k=16,
-    d_v=16,
-    causal=True,
-    causal_align="bottom_right",
-    dtype="bf16",
-)
-PLAIN = Problem(batch=1, seq_len=70, d_model=1, heads=1, d_k=16, d_v=16, dtype="bf16")
-# the kernels' text, what stands there instead, and a problem on which that must be noticed
+NARROW: dict[str, Any] = {"batch": 1, "d_model": 1, "d_k": 16, "d_v": 16}
+GROUPED = Problem(seq_len=40, heads=4, kv_heads=2, causal=True, **NARROW)
+SHIFTED = Problem(seq_len=20, kv_seq_len=50, heads=1, dtype="bf16", **BOTTOM_RIGHT, **NARROW)
+PLAIN = Problem(seq_len=70, heads=1, dtype="bf16", **NARROW)
+# By what it breaks: a text of the kernels, its replacement, and a problem on which the check must
+# notice it.
 MUTATIONS = {
     "a tile of keys is dropped": (
         "in tl.range(first, last,",
@@ -227,7 +212,7 @@ MUTATIONS = {
         "in range(first, last if EDGE else last - BLOCK_KV,",
         PLAIN,
     ),
-    "the last key is dropped": ("live = keys < n_kv", "live = keys < n_kv - 1", PLAIN),
+    "the last key is dropped": ("valid = keys < n_kv", "valid = keys < n_kv - 1", PLAIN),
     "no query sees itself": (
         "keys[None, :] <= (rows + offset)[:, None]",
         "keys[None, :] < (rows + offset)[:, None]",
@@ -235,15 +220,11 @@ MUTATIONS = {
     ),
     "a query sees the next key": ("keys[None, :] <= (rows", "keys[None, :] - 1 <= (rows", SHIFTED),
     "whole blocks begin too late": ("first_row + offset + 1", "first_row + offset + 2", SHIFTED),
-    "the scale is wrong": (
-        "p = tl.exp2(s * scale_log2",
-        "p = tl.exp2(s * 1.05 * scale_log2",
-        PLAIN,
-    ),
-    "old sums are not scaled down": ("acc * shrink[:, None]", "acc", PLAIN),
+    "the scale is wrong": ("tl.exp2(qk * scale_log2", "tl.exp2(qk * 1.05 * scale_log2", PLAIN),
+    "old sums are not rescaled": ("acc * alpha[:, None]", "acc", PLAIN),
     "a row is not written": ("rows < n_q, acc", "(rows < n_q) & (rows != 5), acc", PLAIN),
-    "delta is forgotten": ("grad_p - delta_tile[:, None]", "grad_p", PLAIN),
-    "the gradient of q is not scaled": ("live, grad * (scale_log2 * LN_2)", "live, grad", PLAIN),
+    "delta is forgotten": ("dp - delta_tile[:, None]", "dp", PLAIN),
+    "the gradient of q is not scaled": ("dq_tile * (scale_log2 * LN_2)", "dq_tile", PLAIN),
     "a head of the group is forgotten": (
         "range(group * edges)",
         "range((group - 1) * edges)",
@@ -272,131 +253,112 @@ MUTATIONS_DESCRIBED = {
 
 
 def canaries() -> dict[str, Any]:
-    """The complaint about each broken kernel; "" would mean that nobody noticed."""
-    text = Path(str(_triton_launch.kernels.__file__)).read_text()
+    """The complaint about each broken kernel; "" means that the check noticed nothing."""
+    text = Path(str(launch.kernels.__file__)).read_text()
     problems = (PLAIN, SHIFTED, GROUPED, replace(GROUPED, batch=2))
-    found: dict[str, Any] = {
-        "whole": [
-            judged(problem, configs)["complaint"]
-            for problem in problems
-            for configs in (SMALL, DESCRIBED)
-        ]
-    }
+    intact = [
+        checked(problem, configs)["complaint"]
+        for problem in problems
+        for configs in (SMALL, DESCRIBED)
+    ]
+    found: dict[str, Any] = {"intact": intact}
     mutations = [(name, mutation, SMALL) for name, mutation in MUTATIONS.items()]
     mutations += [(name, mutation, DESCRIBED) for name, mutation in MUTATIONS_DESCRIBED.items()]
     with TemporaryDirectory() as folder:
         for number, (name, (old, new, problem), configs) in enumerate(mutations):
-            assert text.count(old) >= 1, f"{old!r} no longer stands in the kernels"
-            path = (
-                Path(folder) / f"broken_{number}.py"
-            )  # a file, because Triton reads its kernels' source
+            assert text.count(old) >= 1, f"{old!r} is no longer in the kernels"
+            # A file, because Triton reads the source of its kernels.
+            path = Path(folder) / f"broken_{number}.py"
             path.write_text(text.replace(old, new, 1))
             spec = spec_from_file_location(path.stem, path)
             assert spec is not None
             assert spec.loader is not None
             broken = module_from_spec(spec)
             spec.loader.exec_module(broken)
-            with patch.object(_triton_launch, "kernels", broken):
-                found[name] = judged(problem, configs)["complaint"]
+            with patch.object(launch, "kernels", broken):
+                found[name] = checked(problem, configs)["complaint"]
     return found
 
 
 def run(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, causal: bool = False, offset: int = 0,
-    configs: tuple[Config, Config, Config] = SMALL,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    return attention(
-        q,
-        k,
-        v,
-        mask,
-        q.shape[-1] ** -0.5,
-        causal,
-        offset,
-        False,
-        *(config.numbers() for config in configs),
-    )
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    offset: int = 0,
+    configs: Configs = SMALL,
+) -> tuple[Tensor, Tensor]:
+    scale, numbers = q.shape[-1] ** -0.5, (config.numbers() for config in configs)
+    return attention(q, k, v, mask, scale, causal, offset, False, *numbers)
 
 
-def plain(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor) -> Tensor:
-    """The formula with every intermediate in the dtype of q; `hidden` [batch, 1, n_q, n_kv].
+def plain(q: Tensor, k: Tensor, v: Tensor, masked: Tensor) -> Tensor:
+    """The formula with every intermediate in the dtype of q; `masked` [batch, 1, n_q, n_kv].
+
     Queries that see no key give zeros.
     """
     group = q.shape[1] // k.shape[1]
     s = q @ k.repeat_interleave(group, 1).mT * q.shape[3] ** -0.5
-    p = s.masked_fill(
-        hidden, -torch.inf if not hidden.all(-1).any() else torch.finfo(s.dtype).min
-    ).softmax(-1)
-    return p.masked_fill(hidden, 0.0) @ v.repeat_interleave(group, 1)
+    low = torch.finfo(s.dtype).min if masked.all(-1).any() else -torch.inf
+    p = s.masked_fill(masked, low).softmax(-1)
+    return p.masked_fill(masked, 0.0) @ v.repeat_interleave(group, 1)
 
 
-def tensors(
-    *,
-    dtype: torch.dtype = torch.float32,
-    n_q: int = 37,
-    n_kv: int = 50,
-    heads: int = 2,
-    kv_heads: int = 1,
-) -> list[Tensor]:
+def tensors(*, dtype: torch.dtype = torch.float32, kv_heads: int = 1) -> list[Tensor]:
     generator = torch.Generator().manual_seed(5)
-    shapes = ((2, heads, n_q, 24), (2, kv_heads, n_kv, 24), (2, kv_heads, n_kv, 20))
+    shapes = ((2, 2, 37, 24), (2, kv_heads, 50, 24), (2, kv_heads, 50, 20))
     return [torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes]
 
 
 def masks() -> dict[str, Any]:
-    """Errors against float64 in multiples of the plain formula's; and what hidden keys, full of
-    NaN, do to the result.
-    """
+    """Errors against float64, as multiples of the plain formula's."""
     found: dict[str, Any] = {}
-    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+    for dtype, name in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float16, "fp16")):
         for causal, offset in ((False, 0), (True, 0), (True, 13), (True, -20)):
             q, k, v = tensors(dtype=dtype)
             mask = torch.rand(2, 50, generator=torch.Generator().manual_seed(6)) > 0.4
             mask[:, -7:] = False  # the last keys are padding
             mask[1, :16] = False  # and a whole block
-            hidden = ~mask[:, None, None, :].expand(2, 1, 37, 50)
+            masked = ~mask[:, None, None, :].expand(2, 1, 37, 50)
             if causal:
-                hidden = hidden | (torch.arange(50) > torch.arange(37)[:, None] + offset)
-            results = passes(
-                lambda q, k, v, m=mask, c=causal, o=offset: run(q, k, v, m, causal=c, offset=o)[0],
-                q,
-                k,
-                v,
-            )
-            exact = passes(
-                lambda q, k, v, h=hidden: plain(q, k, v, h),
-                *(x.detach().double().requires_grad_() for x in (q, k, v)),
-            )
-            honest = passes(lambda q, k, v, h=hidden: plain(q, k, v, h), q, k, v)
-            floor = {torch.float32: 2.0**-18, torch.bfloat16: 2.0**-8, torch.float16: 2.0**-11}[
-                dtype
-            ]  # the gate's
-            errors = [
-                float((r.double() - e).norm() / e.norm())
-                for r, e in zip(results, exact, strict=True)
-            ]
-            allowed = [
-                float((h.double() - e).norm() / e.norm())
-                for h, e in zip(honest, exact, strict=True)
-            ]
-            allowed[1:] = [max(a, floor) for a in allowed[1:]]
-            found[f"{dtype} {'causal' if causal else 'full'} {offset}"] = max(
-                e / a for e, a in zip(errors, allowed, strict=True)
-            )
+                masked = masked | (torch.arange(50) > torch.arange(37)[:, None] + offset)
+            kernels = partial(run_output, mask=mask, causal=causal, offset=offset)
+            plainly = partial(plain, masked=masked)
+            exact = passes(plainly, *(x.detach().double().requires_grad_() for x in (q, k, v)))
+            errors = distances(passes(kernels, q, k, v), exact)
+            allowed = distances(passes(plainly, q, k, v), exact)
+            allowed[1:] = [max(a, FLOOR[name]) for a in allowed[1:]]
+            worst = max(e / a for e, a in zip(errors, allowed, strict=True))
+            found[f"{name} {'causal' if causal else 'full'} {offset}"] = worst
     return found
 
 
+def run_output(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    return run(q, k, v, **options)[0]
+
+
+def distances(results: list[Tensor], exact: list[Tensor]) -> list[float]:
+    pairs = zip(results, exact, strict=True)
+    return [float((result.double() - e).norm() / e.norm()) for result, e in pairs]
+
+
+def equal(results: list[Tensor], others: list[Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(results, others, strict=True))
+
+
 def passes(call: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
+    """Output and gradients."""
     with poisoned():
         output = call(*inputs)
-        gradient = torch.randn(output.shape, generator=torch.Generator().manual_seed(7)).to(
-            output.dtype
-        )
-        return [output.detach(), *torch.autograd.grad(output, inputs, gradient)]
+        gradient = torch.randn(output.shape, generator=torch.Generator().manual_seed(7))
+        gradients = torch.autograd.grad(output, inputs, gradient.to(output.dtype))
+        return [output.detach(), *gradients]
 
 
-def hidden_keys() -> dict[str, bool]:
-    """What NaN and infinity in masked keys and values change: nothing."""
+def masked_keys() -> dict[str, bool]:
+    """Whether results stay the same with NaN and infinity in masked keys and values."""
     mask = torch.ones(2, 50, dtype=torch.bool)
     mask[0, 20:] = False
     mask[1, ::3] = False
@@ -406,23 +368,18 @@ def hidden_keys() -> dict[str, bool]:
         q, k, v = (x.detach().clone() for x in clean)
         for x in (k, v):
             x[:] = torch.where(mask[:, None, :, None], x, poison)
+        poisoned_inputs = [x.requires_grad_() for x in (q, k, v)]
         for causal in (False, True):
-            ours = passes(
-                lambda q, k, v, c=causal: run(q, k, v, mask, causal=c)[0],
-                *(x.requires_grad_() for x in (q, k, v)),
-            )
-            wanted = passes(lambda q, k, v, c=causal: run(q, k, v, mask, causal=c)[0], *clean)
-            found[f"{name} {'causal' if causal else 'full'}"] = all(
-                torch.equal(a, b) for a, b in zip(ours, wanted, strict=True)
-            )
+            call = partial(run_output, mask=mask, causal=causal)
+            same = equal(passes(call, *poisoned_inputs), passes(call, *clean))
+            found[f"{name} {'causal' if causal else 'full'}"] = same
     return found
 
 
-def blind_queries() -> dict[str, bool]:
-    """Queries that see no key: by the mask, by the triangle, and by both."""
+def fully_masked_queries() -> dict[str, bool]:
+    """Queries that see no key: because of the mask, of the triangle, and of both."""
     mask = torch.ones(2, 50, dtype=torch.bool)
     mask[1] = False
-    q, k, v = tensors()
     found = {}
     for name, case_mask, offset in (
         ("mask", mask, 100),
@@ -430,27 +387,22 @@ def blind_queries() -> dict[str, bool]:
         ("both", mask, -20),
         ("all", mask & False, 100),
     ):
+        q, k, v = tensors()
         o, lse = run(q, k, v, case_mask, causal=True, offset=offset)
-        results = passes(
-            lambda q, k, v, m=case_mask, f=offset: run(q, k, v, m, causal=True, offset=f)[0],
-            q,
-            k,
-            v,
-        )
-        blind = torch.arange(37) + offset < 0
-        blind = (
-            blind[None] | (~case_mask.any(1)[:, None] if case_mask is not None else blind[None])
-        ).expand(2, 37)
-        rows = blind[:, None, :].expand(2, 2, 37)
-        zeros = not o.detach()[rows].any() and not results[1][rows].any()
-        unseen = torch.ones(2, 50, dtype=torch.bool) if case_mask is None else ~case_mask
-        unseen = unseen if case_mask is not None else (torch.arange(50) > 36 + offset).expand(2, 50)
-        no_gradient = not any(x[unseen[:, None, :].expand(2, 1, 50)].any() for x in results[2:])
-        finite = all(bool(torch.isfinite(x).all()) for x in results)
+        call = partial(run_output, mask=case_mask, causal=True, offset=offset)
+        results = passes(call, q, k, v)
+        by_triangle, beyond = torch.arange(37) + offset < 0, torch.arange(50) > 36 + offset
+        if case_mask is None:
+            queries, keys = by_triangle.expand(2, 37), beyond.expand(2, 50)
+        else:
+            queries, keys = by_triangle | ~case_mask.any(1)[:, None], ~case_mask
+        rows = queries[:, None, :].expand(2, 2, 37)
+        unseen = keys[:, None, :].expand(2, 1, 50)
         found[name] = (
-            zeros
-            and no_gradient
-            and finite
+            not o.detach()[rows].any()
+            and not results[1][rows].any()
+            and not any(x[unseen].any() for x in results[2:])
+            and all(bool(torch.isfinite(x).all()) for x in results)
             and bool((lse[rows] == -torch.inf).all())
             and bool(torch.isfinite(lse[~rows]).all())
         )
@@ -462,34 +414,28 @@ def operator() -> dict[str, Any]:
     q, k, v = tensors()
     arguments = (q, k, v, None, 0.25, True, 3, False, *(config.numbers() for config in SMALL))
     o, lse = attention(*arguments)
-    s = (q.double() @ k.double().repeat_interleave(2, 1).mT * 0.25).masked_fill(
-        torch.arange(50) > torch.arange(37)[:, None] + 3, -torch.inf
-    )
-    first, again = (passes(lambda q, k, v: run(q, k, v)[0], q, k, v) for _ in range(2))
-    compiled = torch.compile(
-        lambda q, k, v: run(q, k, v, causal=True)[0] * 2, backend="aot_eager", fullgraph=True
-    )
-    from_graph, eager = (
-        passes(compiled, q, k, v),
-        passes(lambda q, k, v: run(q, k, v, causal=True)[0] * 2, q, k, v),
-    )
-    with FlopCounterMode(display=False) as counter:
+    masked = torch.arange(50) > torch.arange(37)[:, None] + 3
+    s = q.double() @ k.double().repeat_interleave(2, 1).mT * 0.25
+    s = s.masked_fill(masked, -torch.inf)
+    first, again = (passes(run_output, q, k, v) for _ in range(2))
+
+    def doubled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return run(q, k, v, causal=True)[0] * 2
+
+    compiled = torch.compile(doubled, backend="aot_eager", fullgraph=True)
+    with FlopCounterMode(display=False) as forward:
         output = run(q, k, v)[0]
-    forward_flops = counter.get_total_flops()
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False) as backward:
         gradients = torch.autograd.grad(output.sum(), (q, k, v))
     return {
         "opcheck": torch.library.opcheck(torch.ops.attnbench.triton_attention, arguments),
         "lse_error": float((lse.double() - s.logsumexp(-1) / np.log(2)).abs().max()),
         "lse_has_gradient": lse.requires_grad,
-        "repeats": all(torch.equal(a, b) for a, b in zip(first, again, strict=True)),
-        "compiles": all(torch.equal(a, b) for a, b in zip(from_graph, eager, strict=True)),
-        "flops": [forward_flops, counter.get_total_flops()],
+        "repeats": equal(first, again),
+        "compiles": equal(passes(compiled, q, k, v), passes(doubled, q, k, v)),
+        "flops": [forward.get_total_flops(), backward.get_total_flops()],
         "merged": o.transpose(1, 2).is_contiguous(),
-        "layouts": [
-            gradient.stride() == x.stride()
-            for gradient, x in zip(gradients, (q, k, v), strict=True)
-        ],
+        "layouts": [g.stride() == x.stride() for g, x in zip(gradients, (q, k, v), strict=True)],
     }
 
 
@@ -505,23 +451,15 @@ VIEWS = {
 
 
 def strides() -> dict[str, bool]:
-    """Results from views of other layouts, against those from contiguous copies of the same
-    numbers.
-    """
-    mask = torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3
+    """Whether views of other layouts give the same results as contiguous copies."""
+    mask = (torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3).mT[::2]
+    call = partial(run_output, causal=True, offset=5)
     found = {}
     for name, view in VIEWS.items():
-        seen = [view(x.detach()) for x in tensors()]
-        copies = [x.contiguous().requires_grad_() for x in seen]
-        ours = passes(
-            lambda q, k, v: run(q, k, v, mask.mT[::2], causal=True, offset=5)[0],
-            *(x.requires_grad_() for x in seen),
-        )
-        wanted = passes(
-            lambda q, k, v: run(q, k, v, mask.mT[::2].contiguous(), causal=True, offset=5)[0],
-            *copies,
-        )
-        found[name] = all(torch.equal(a, b) for a, b in zip(ours, wanted, strict=True))
+        views = [view(x.detach()) for x in tensors()]
+        copies = [x.contiguous().requires_grad_() for x in views]
+        ours = passes(partial(call, mask=mask), *(x.requires_grad_() for x in views))
+        found[name] = equal(ours, passes(partial(call, mask=mask.contiguous()), *copies))
     return found
 
 
@@ -529,30 +467,26 @@ def descriptors() -> dict[str, Any]:
     """Which of the three launches used descriptors, and whether the results are those of pointers,
     to the bit.
     """
-    found = {}
+    call, found = partial(run_output, causal=True), {}
     for name, view in VIEWS.items():
-        seen = [view(x.detach()).requires_grad_() for x in tensors(kv_heads=2)]
-        by_pointers = passes(lambda q, k, v: run(q, k, v, causal=True)[0], *seen)
+        views = [view(x.detach()).requires_grad_() for x in tensors(kv_heads=2)]
+        by_pointers = passes(call, *views)
         with launches() as made:
-            ours = passes(lambda q, k, v: run(q, k, v, causal=True, configs=DESCRIBED)[0], *seen)
-        same = all(torch.equal(a, b) for a, b in zip(ours, by_pointers, strict=True))
-        found[name] = [[launch.config.descriptors for launch in made], same]
+            ours = passes(partial(call, configs=DESCRIBED), *views)
+        found[name] = [[one.config.descriptors for one in made], equal(ours, by_pointers)]
     q, k, v = tensors()
+    mask = torch.ones(2, 50, dtype=torch.bool)
     with launches() as made:
-        passes(
-            lambda q, k, v: run(q, k, v, torch.ones(2, 50, dtype=torch.bool), configs=DESCRIBED)[0],
-            q,
-            k,
-            v,
-        )
-        run(q, k, v, configs=DESCRIBED)[0].sum().backward()  # whose gradient has strides of 0
-    return found | {"masked and summed": [launch.config.descriptors for launch in made]}
+        passes(partial(run_output, mask=mask, configs=DESCRIBED), q, k, v)
+        run(q, k, v, configs=DESCRIBED)[0].sum().backward()  # this gradient has strides of 0
+    return found | {"masked and summed": [one.config.descriptors for one in made]}
 
 
 def refusals() -> list[str]:
-    """What the operator says to arguments that it would read wrongly."""
+    """The operator's errors for arguments that it would read wrongly; "" if there is none."""
     q, k, v = tensors()
     mask = torch.ones(2, 50, dtype=torch.bool)
+    numbers = [config.numbers() for config in SMALL]
     calls: list[Callable[[], object]] = [
         lambda: run(q[0], k[0], v[0]),
         lambda: run(q, k[..., :-1], v),
@@ -564,44 +498,36 @@ def refusals() -> list[str]:
         lambda: run(q, k.half(), v),
         lambda: run(q, k, v, mask[:, :-1]),
         lambda: run(q, k, v, mask.float()),
-        lambda: attention(
-            q, k, v, None, 0.0, False, 0, False, *(config.numbers() for config in SMALL)
-        ),
+        lambda: attention(q, k, v, None, 0.0, False, 0, False, *numbers),
     ]
-    said = []
+    errors = []
     for call in calls:
         try:
             call()
         except ValueError as error:
-            said.append(str(error))
+            errors.append(str(error))
         else:
-            said.append("")
-    return said
+            errors.append("")
+    return errors
 
 
 def peaks() -> dict[str, list[int | None]]:
-    """Bytes by formula and as torch's allocator saw them. The interpreter keeps what it was given
-    until garbage is collected.
-    """
-    start = _triton_launch.Launch.start
+    """Bytes by formula and as torch's allocator saw them."""
+    start = launch.Launch.start
 
-    def start_and_forget(launch: _triton_launch.Launch) -> None:
-        start(launch)
+    def start_and_collect(one: launch.Launch) -> None:
+        """The interpreter keeps its arguments until garbage is collected."""
+        start(one)
         gc.collect()
 
     found = {}
-    with patch.object(_triton_launch.Launch, "start", start_and_forget):
+    training = {"dtype": "fp16", "passes": "forward+backward"}
+    with patch.object(launch.Launch, "start", start_and_collect):
         for name in ("odd", "multi_query", "cross", "wide_values", "empty_rows"):
-            for changes in (
-                {},
-                {"scope": "layer"},
-                {"dtype": "fp16", "passes": "forward+backward"},
-            ):
+            for changes in ({}, {"scope": "layer"}, training):
                 problem = replace(PROBLEMS[name], **changes)
-                found[f"{name} {changes}"] = [
-                    backend.peak_bytes(problem, torch.device("cuda"), 1),
-                    measured_peak(problem),
-                ]
+                predicted = formula.peak_bytes(problem, torch.device("cuda"), 1)
+                found[f"{name} {changes}"] = [predicted, measured_peak(problem)]
     return found
 
 
@@ -623,7 +549,7 @@ def measured_peak(problem: Problem) -> int:
 
 def main() -> None:
     torch.set_num_threads(1)
-    mend_bf16()
+    fix_bf16()
     print(json.dumps(globals()[sys.argv[1]](*sys.argv[2:])))
 
 
