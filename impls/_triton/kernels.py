@@ -106,6 +106,21 @@ def valid_keys(keys, n_kv, key_mask, key_mask_stride, MASKED: tl.constexpr):
 
 
 @triton.jit
+def masked_scores(
+    q_tile, k_tile, rows, keys, valid, offset,
+    CAUSAL: tl.constexpr, MASKED: tl.constexpr, EDGE: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    """Q K^T, [queries, keys]; -inf for masked pairs."""
+    qk = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)
+    if EDGE or MASKED:
+        seen = valid[None, :]
+        if EDGE and CAUSAL:
+            seen = seen & (keys[None, :] <= (rows + offset)[:, None])
+        qk = tl.where(seen, qk, -INFINITY)
+    return qk
+
+
+@triton.jit
 def attend_keys(
     acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
     v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, first, last,
@@ -120,12 +135,9 @@ def attend_keys(
         k_tile = load_rows(
             k, batch, kv_head, start, k_strides, k_offsets, valid, D_K, EDGE or MASKED, DESCRIPTORS
         )
-        qk = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)  # [queries, keys]
-        if EDGE or MASKED:
-            seen = valid[None, :]
-            if EDGE and CAUSAL:
-                seen = seen & (keys[None, :] <= (rows + offset)[:, None])
-            qk = tl.where(seen, qk, -INFINITY)
+        qk = masked_scores(
+            q_tile, k_tile, rows, keys, valid, offset, CAUSAL, MASKED, EDGE, PRECISION
+        )
         m_ij = tl.maximum(m_i, tl.max(qk, 1) * scale_log2)
         # A query that has seen no key yet would give inf - inf.
         shift = tl.where(m_ij == -INFINITY, 0.0, m_ij) if EDGE or MASKED else m_ij
@@ -216,12 +228,9 @@ def add_keys_to_dq(
         v_tile = load_rows(
             v, batch, kv_head, start, v_strides, v_offsets, valid, D_V, EDGE or MASKED, DESCRIPTORS
         )
-        qk = tl.dot(q_tile, tl.trans(k_tile), input_precision=PRECISION)  # [queries, keys]
-        if EDGE or MASKED:
-            seen = valid[None, :]
-            if EDGE and CAUSAL:
-                seen = seen & (keys[None, :] <= (rows + offset)[:, None])
-            qk = tl.where(seen, qk, -INFINITY)
+        qk = masked_scores(
+            q_tile, k_tile, rows, keys, valid, offset, CAUSAL, MASKED, EDGE, PRECISION
+        )
         p = tl.exp2(qk * scale_log2 - lse_tile[:, None])
         dp = tl.dot(do_tile, tl.trans(v_tile), input_precision=PRECISION)
         ds = p * (dp - delta_tile[:, None])
