@@ -22,8 +22,9 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     matrix = materialized_mask(problem, device)
     if weights is None:
         return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem))
-    w, zero = weights, fully_masked_rows(problem, computed_rows(problem, device))
-    return lambda: layer(problem, inputs, w, matrix, None if zero is None else zero[:, None])
+    w, empty = weights, fully_masked_rows(problem, computed_rows(problem, device))
+    empty = None if empty is None else empty[:, None]
+    return lambda: layer(problem, inputs, w, matrix, empty)
 
 
 def one_head(q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None, scale: float) -> Tensor:
@@ -50,11 +51,11 @@ def core(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Proble
 
 
 def layer(
-    problem: Problem, inputs: Inputs, weights: Weights, matrix: Tensor | None, zero: Tensor | None
+    problem: Problem, inputs: Inputs, weights: Weights, matrix: Tensor | None, empty: Tensor | None
 ) -> Tensor:
     """Each head from its own rows of the weights; then heads are concatenated and W_O applied.
 
-    `zero` [rows, 1] is True for queries that see no key, except leading ones; None if there are
+    `empty` [rows, 1] is True for fully masked queries after the leading ones; None if there are
     none.
     """
     p, w = problem, weights
@@ -69,8 +70,8 @@ def layer(
         heads += one_group(inputs, own, keys[j], values[j], masked, p.scale)
     o = torch.cat(heads, -1)  # [batch, n_q, heads * d_v]
     del heads
-    if zero is not None:
-        o = o.masked_fill(zero, 0.0)
+    if empty is not None:
+        o = o.masked_fill(empty, 0.0)
     if p.empty_rows:
         o = pad(o, (0, 0, p.empty_rows, 0))
     return linear(o, w.w_o, w.b_o)  # [batch, seq_len, d_model]

@@ -47,12 +47,12 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
 
         return as_call(problem, inputs, weights, attend_lower_right)
 
-    given = materialized_mask(problem, device)
+    materialized = materialized_mask(problem, device)
 
     def attend_under_mask(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        mask = (
-            given if given is not None else mask_matrix(problem, computed_rows(problem, q.device))
-        )
+        mask = materialized
+        if mask is None:
+            mask = mask_matrix(problem, computed_rows(problem, q.device))
         assert mask is not None
         if mask.dim() == 3:
             mask = mask[:, None].expand(-1, -1, q.shape[2], -1)  # [batch or 1, 1, n_q, n_kv]

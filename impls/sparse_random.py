@@ -40,9 +40,8 @@ def core(q: Tensor, k: Tensor, v: Tensor, table: Tensor, problem: Problem) -> Te
         return by_block.index_select(2, chosen).view(*x.shape[:2], blocks, seen * BLOCK, -1)
 
     q = pad_tokens(q, before, blocks * BLOCK - before - n_q).unflatten(2, (blocks, BLOCK))
-    o = attend_in_blocks(
-        q, k, v, blocked, _masked(p, table), p
-    )  # [batch, heads, blocks, BLOCK, d_v]
+    masked = _masked(p, table)
+    o = attend_in_blocks(q, k, v, blocked, masked, p)  # [batch, heads, blocks, BLOCK, d_v]
     return o.flatten(2, 3)[:, :, before : before + n_q]
 
 
