@@ -1,4 +1,4 @@
-"""The kinds of mask, and what of them is numbers and tables. Imports no torch.
+"""The kinds of mask, as numbers and tables. Imports no torch.
 
     none      all pairs
     padding   sequences of unequal length in one batch: entry b has the first 3/4, 4/4, 2/4, 3/4,
