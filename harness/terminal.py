@@ -147,6 +147,13 @@ class JsonProgress(QuietProgress):
         print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
 
+def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgress:
+    """The listener that the options ask for."""
+    if as_json:
+        return JsonProgress()
+    return QuietProgress() if quiet else LiveProgress(console())
+
+
 def line_of(record: Record) -> str:
     """One line: latency with its half-width, the longest N that fits, or why there is none."""
     from humanize import naturalsize

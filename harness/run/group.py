@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..cases import Case, reported_pairs
 from ..costs import known_costs
 from ..measure.utilization_tier import tier_of
+from ..probes import own_call_measures, shared_measures
 from ..process.worker_process import WorkerFailure
 from ..record import Record, Status
 from .sampling import Sampler
@@ -114,7 +115,8 @@ class GroupRun:
         """
         config = self.config
         watched = [n for n, state in self.states.items() if config.watches(state.case.problem)]
-        windows = config.plan.windows if {"utilization", "energy"} & set(config.measure) else 0
+        measure = set(config.measure)
+        windows = config.plan.windows if measure.intersection(shared_measures()) else 0
         for repeat in range(max(1, windows)):
             names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
@@ -122,7 +124,7 @@ class GroupRun:
             process = repeat % config.plan.processes
             pythons = [self._python(name) for name in names]
             yield from self._ask_each(process, "warm_up", names)
-            if repeat == 0 and "kernels" in config.measure:
+            if repeat == 0 and measure.intersection(own_call_measures()):
                 yield from self._ask_each(process, "profile_kernels", names)
             self.order.shuffle(names)
             for name in names:

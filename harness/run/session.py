@@ -148,7 +148,7 @@ class RunSession:
         """End early: what was being measured and what was not reached get rows that say so."""
         if not self._left:
             return
-        status, hint = Status.INTERRUPTED, "attnbench run --resume goes on with it"
+        status, hint = Status.INTERRUPTED, "continue with attnbench run --resume"
         runners = (self._schedule, self._walls, self._studies)
         unfinished = [
             record for runner in runners for record in runner.unfinished(status, f"{why}; {hint}")

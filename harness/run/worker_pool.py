@@ -7,15 +7,13 @@ from typing import Any, NamedTuple, Self
 
 from ...impls.problem import Problem
 from ..cases import id_in
+from ..probes import measures
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
 from ..record import Planned, Record, Status
 from ..scenario import Plan
 from ..telemetry.timeline import Timeline
 from .environments import start_worker
-
-WATCHING = frozenset({"utilization", "energy", "kernels"})
-"""Names of `measure` that want the device watched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +59,7 @@ class RunConfig:
 
     def watches(self, problem: Problem) -> bool:
         """Whether the device's counters are read on this problem."""
-        return bool(WATCHING & set(self.measure)) and all(
+        return bool(set(measures()) & set(self.measure)) and all(
             getattr(problem, axis) in values for axis, values in self.watch.items()
         )
 

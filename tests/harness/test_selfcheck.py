@@ -79,7 +79,9 @@ def test_one_pair_told_apart_may_be_chance_and_two_convict_the_instrument():
 
 def test_a_case_that_did_not_end_well_gives_no_floor():
     failed = [
-        Record(planned=record.planned, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV")
+        Record(
+            planned=record.planned, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV"
+        )
         if number == 1
         else record
         for number, record in enumerate(records(lambda backend, process: 0.0))

@@ -118,7 +118,7 @@ def test_what_fails_or_takes_too_long_on_the_meta_device_is_a_reason(tmp_path, m
     predicted, reason = meta_peak_bytes(problem, load("reads_numbers"), CPU)
     assert predicted is None
     assert reason.startswith("not on the meta device: ")
-    monkeypatch.setattr(meta, "MOST_OPERATIONS", 10)
+    monkeypatch.setattr(meta, "MAX_OPERATIONS", 10)
     assert meta_peak_bytes(problem, load("naive"), CPU) == (
         None,
         "not on the meta device: more than 10 operations",

@@ -30,17 +30,17 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             ["VENV/bin/python"],
             (
-                "'VENV/bin/python': no name for it; wanted NAME=PATH, such as --python"
+                "'VENV/bin/python': has no name; wanted NAME=PATH, such as --python"
                 " old=VENV/bin/python"
             ),
         ),
-        (["old="], "no name for it"),
+        (["old="], "has no name"),
         (["=python"], "not a name; wanted up to 32 lowercase letters, digits, ., _ and -"),
         (["Old=python", "new=python"], "not a name"),
         (["-x=python", "new=python"], "not a name"),
         (["a b=python", "new=python"], "not a name"),
         ([f"{'a' * 33}=python", "new=python"], "not a name"),
-        (["old=python"], "one interpreter, and nothing to compare it with; wanted two or more"),
+        (["old=python"], "one interpreter; wanted two or more"),
         (["old=python", "old=other"], "old: given twice"),
     ],
 )
@@ -100,9 +100,9 @@ def program(folder: Path, line: str) -> Path:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("exit 0", "said nothing of attnbench (exit code 0)"),
-        ("echo 3", "said nothing of attnbench (exit code 0)"),
-        ("echo '{}'", "said nothing of attnbench (exit code 0)"),
+        ("exit 0", "attnbench printed nothing there (exit code 0)"),
+        ("echo 3", "attnbench printed nothing there (exit code 0)"),
+        ("echo '{}'", "attnbench printed nothing there (exit code 0)"),
         (
             "printf 'first\\nlast \\033[31m words\\n' >&2; exit 1",
             "cannot import attnbench ('last \\x1b[31m words')",
@@ -136,7 +136,7 @@ def test_one_that_never_answers_is_given_up(
     [
         ({"attnbench": "9.9"}, "has attnbench '9.9'"),
         ({"schema": SCHEMA + 1}, f"with rows of format {SCHEMA + 1}, not {SCHEMA}"),
-        ({"code": "0" * 12}, f"has an attnbench {__version__} of other code"),
+        ({"code": "0" * 12}, f"has attnbench {__version__} with different code"),
     ],
 )
 def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(

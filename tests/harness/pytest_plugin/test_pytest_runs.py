@@ -308,7 +308,7 @@ def test_the_first_failure_can_end_the_session_and_the_run_goes_on_later(tmp_pat
     assert reached == {16: "ok", 32: "interrupted", 64: "interrupted"}
     assert found["crashes-b1-n16-d32-h2-fp32-forward-core"]["status"] == "crashed"
     reason = found["fused-b1-n64-d32-h2-fp32-forward-core"]["reason"]
-    assert reason == "not reached: its test did not run; attnbench run --resume takes it up again"
+    assert reason == "not reached: its test did not run; continue with attnbench run --resume"
     assert f"next: attnbench run --resume {run.relative_to(tmp_path)}" in done.stdout
     attnbench("run", "--resume", run, "--quiet")
     last = {
