@@ -16,7 +16,9 @@ needs_triton = pytest.mark.skipif(
 
 def child(module: str, *arguments: str, **variables: str) -> Any:
     """The output of a process that imports triton, which this one never does."""
-    extra = {"PYTHONPATH": os.pathsep.join([str(ROOT / ".package"), str(ROOT)]), **variables}
+    path = os.pathsep.join([str(ROOT / ".package"), str(ROOT)])
+    interpreting = str(int(module.startswith("interpreted")))
+    extra = {"PYTHONPATH": path, "TRITON_INTERPRET": interpreting, **variables}
     done = subprocess.run(
         [sys.executable, "-m", f"tests.impls._triton.{module}", *arguments],
         env=environment(extra),

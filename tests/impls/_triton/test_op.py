@@ -4,7 +4,7 @@ pytestmark = needs_triton
 
 
 def test_the_operator_fits_into_torch() -> None:
-    found = child("interpreted", "operator")
+    found = child("interpreted_operator", "operator")
     assert set(found["opcheck"].values()) == {"SUCCESS"}
     assert found["compiles"]
     assert found["repeats"]
@@ -17,7 +17,7 @@ def test_the_operator_fits_into_torch() -> None:
 
 
 def test_the_operator_refuses_arguments_that_it_would_read_wrongly() -> None:
-    errors = child("interpreted", "refusals")
+    errors = child("interpreted_operator", "refusals")
     assert all("wanted" in error for error in errors), errors
     assert "q [2, 37, 24]" in errors[0]
     assert errors[-1] == "scale is 0.0; wanted a positive number"
