@@ -86,7 +86,7 @@ def preflight_outside_worker(case: Case, device: torch.device, budget_bytes: int
 
 def not_imported(backend: str) -> str:
     """Why a backend is not imported outside a worker; "" if it may be."""
-    origin = impls.from_outside(backend)
+    origin = impls.third_party(backend)
     return f"from {origin}, which is imported in workers only" if origin else ""
 
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..impls.discovery.aliases import real_name
-from ..impls.discovery.imported import attribute_of, given
+from ..impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
 from ..impls.problem import Problem
 from .cases import Case, Group, PlannedStudy, Wall
 from .errors import BadInput, NothingSelected
@@ -158,7 +157,7 @@ def backends_of(flags: Iterable[str]) -> dict[str, str]:
     """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
     found: dict[str, str] = {}
     for text in flags:
-        attribute = given(text)
+        attribute = attribute_from_flag(text)
         if attribute is None:
             raise BadInput(
                 f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"
@@ -170,7 +169,7 @@ def backends_of(flags: Iterable[str]) -> dict[str, str]:
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
     """Raises BadInput if a backend is in a user module and `--allow-import` was not given."""
-    attributes = [attribute for name in backends if (attribute := attribute_of(name))]
+    attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
     if attributes and not allowed:
         modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
         raise BadInput(

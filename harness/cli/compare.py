@@ -91,7 +91,7 @@ def compare(
     if fail_on_undecided and gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
-    from ...impls.discovery.aliases import real_name
+    from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import (
         DifferentDevices,
         NotComparable,

@@ -97,8 +97,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
 def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     """Each backend: its other names, what its result is, and whether it runs a small problem."""
     from ... import impls
-    from ...impls.discovery.aliases import ALIASES
-    from ...impls.problem import MASKS, Problem, windowed
+    from ...impls.discovery.names import ALIASES
+    from ...impls.problem import ALL_MASKS, Problem, windowed
     from ..cases import Case
     from ..preflight import preflight_outside_worker
     from ..record import Status
@@ -107,7 +107,9 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
     # asked next if the backend does not support `core`
     special = {"in scope layer": replace(core, scope="layer")}
-    special |= {f"with mask {mask}": replace(core, mask=mask) for mask in MASKS if windowed(mask)}
+    special |= {
+        f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
+    }
     for name in impls.names():
         view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
         runs = view.status.value if view.status else "not asked" if view.reason else "yes"

@@ -16,8 +16,7 @@ from torch import Tensor
 
 from ...impls.backend import Inputs, Weights
 from ...impls.problem import Problem
-from ...impls.reference import honest as same_dtype_reference
-from ...impls.reference import reference
+from ...impls.reference import reference, same_dtype_reference
 from .prepared_call import leaves, output_shape
 
 LIMIT_RATIO = 2.0

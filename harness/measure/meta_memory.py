@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from ...impls.backend import Backend
-from ...impls.peak_formulas.sizes import plain_operations
+from ...impls.peak_formulas.sizes import allocates_results_only
 from ...impls.problem import Problem
 from .prepared_call import make_gradient, make_tensors, prepare_call
 
@@ -34,7 +34,7 @@ def meta_peak_bytes(
     """
     if not backend.plain_operations:
         return None, f"{backend.name} is not made of plain operations only"
-    if not plain_operations(problem, device.type):
+    if not allocates_results_only(problem, device.type):
         return None, f"{problem.dtype} operations on {device.type} use buffers of their own"
     try:
         return _followed(problem, backend), ""

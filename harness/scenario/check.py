@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...impls import Problem, names
-from ...impls.discovery.aliases import ALIASES
-from ...impls.discovery.imported import attribute_of
+from ...impls.discovery.names import ALIASES, attribute_from_name
 from ..errors import shown
 from ..probes import shared_measures
 from ..studies import names as study_names
@@ -41,7 +40,7 @@ def problems_of(scenario: Scenario, document: Document) -> list[str]:
 def _between_fields(scenario: Scenario) -> Iterator[Finding]:
     backends, studies = names(), study_names()
     for index, backend in enumerate(scenario.backends):
-        if attribute_of(backend) is None:
+        if attribute_from_name(backend) is None:
             yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
     for index, study in enumerate(scenario.studies):
         yield from _unknown("study", study, studies, ("studies", index))

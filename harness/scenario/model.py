@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
-from ...impls.discovery.aliases import real_name, real_names
+from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import Problem
 from ..axes import AXES
 from ..probes import measures

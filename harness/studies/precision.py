@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from ...impls import missing
-from ...impls.discovery.registry import load, names
+from ...impls import load, missing, names
 from ...impls.problem import Dtype, Problem
 from ..measure.correctness import CorrectnessCheck
 from ..measure.prepared_call import make_tensors, prepare_call

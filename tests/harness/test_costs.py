@@ -50,7 +50,7 @@ def test_input_bytes_are_the_tensors_bytes(shape, scope, passes):
 
 def test_a_mask_that_is_given_is_an_input():
     problem = Problem(batch=2, seq_len=6, kv_seq_len=9, d_model=16, heads=4, mask="random")
-    matrix = masks.given(problem, torch.device("cpu"))
+    matrix = masks.materialized_mask(problem, torch.device("cpu"))
     assert input_bytes(problem) == input_bytes(replace(problem, mask="none")) + matrix.nbytes
 
 
@@ -98,7 +98,7 @@ WIDTHS = [
 def kept(problem: Problem) -> torch.Tensor:
     """The mask written out, [seq_len, kv_seq_len]: True where query i sees key j."""
     if problem.mask != "none":
-        return masks.kept(problem, torch.arange(problem.seq_len))[0]
+        return masks.mask_matrix(problem, torch.arange(problem.seq_len))[0]
     ones = torch.ones(problem.seq_len, problem.kv_seq_len, dtype=torch.bool)
     if not problem.causal:
         return ones
