@@ -1,0 +1,233 @@
+"""The recipes of CONTRIBUTING.md: one file of each kind, added to a copy of the tree, is enough.
+
+Each is used as a user would: from the command line to the page. Then the tests that take up every
+file of a folder run in that copy.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+FOLDERS = (".package", "harness", "impls", "reports", "scenarios", "tests", "docs")
+FILES = ("pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+
+ADDED = {
+    "impls/halves.py": '''
+"""The plain formula, for half of the queries at a time."""
+
+import torch
+
+from .layer import as_call
+
+
+def why_not(problem, device):
+    return "causal problems are not implemented" if problem.causal else None
+
+
+def prepare(problem, inputs, weights):
+    group = problem.heads // problem.kv_heads
+
+    def attend(q, k, v):
+        k, v = (x.repeat_interleave(group, 1) for x in (k, v))
+        parts = [(half @ k.mT * problem.scale).softmax(-1) @ v for half in q.tensor_split(2, 2)]
+        return torch.cat(parts, 2)
+
+    return as_call(problem, inputs, weights, attend)
+''',
+    "harness/probes/pulse.py": '''
+"""A probe whose measure and columns nobody else knows."""
+
+from . import Readings
+
+MEASURES = ("pulse",)
+COLUMNS = {"pulse_ratio": "of the window: a number that no other probe has"}
+
+
+class Pulse:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        pass
+
+    def readings(self):
+        return Readings({"pulse_ratio": 0.4321}, {})
+
+
+def watch(device):
+    return Pulse()
+''',
+    "harness/studies/coin.py": '''
+"""A study of one finding."""
+
+QUESTION = "Which side does the coin show?"
+
+
+def run(problem, device, seed):
+    yield {"side": "heads", "heads_count": problem.heads, "shown_ratio": 0.8765}
+''',
+    "reports/sections/greeting.py": '''
+"""A section of one sentence and one table."""
+
+from ..elements import Table, Text
+
+TITLE = "A greeting"
+ORDER = 46
+NEEDS = ()
+
+
+def render(frame, meta):
+    yield Text(text=f"This run has {len(frame)} cases to greet.")
+    rows = tuple((case,) for case in frame["case"])
+    yield Table(title="Greeted", columns=("case",), rows=rows)
+''',
+    "reports/exports/names_only.py": '''
+"""The names of the cases, a line each."""
+
+from ..data.load import frame
+from . import Exported
+
+MEANING = "the names of the cases, a line each"
+
+
+def export(runs):
+    lines = "".join(f"{case}\\n" for case in frame(runs)["case"])
+    notes = tuple(note for run in runs for note in run.notes)
+    return Exported(content=lines, notes=notes)
+''',
+    "scenarios/five_files.yaml": """
+# yaml-language-server: $schema=schema.json
+# attnbench run five_files
+name: five_files
+question: Does one new file of each kind suffice?
+backends: [fused, halves]
+baseline: fused
+grid: {batch: 1, seq_len: [32, 64], d_model: 32, heads: 2}
+plan: {like: quick, window_s: 0.2, budget_s: 0.2}
+measure: [latency, memory, pulse]
+studies: [coin]
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with the new files and no other change."""
+    house = tmp_path_factory.mktemp("house")
+    ignore = shutil.ignore_patterns("__pycache__", ".*_cache")
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, house / folder, symlinks=True, ignore=ignore)
+    for file in FILES:
+        shutil.copy(ROOT / file, house)
+    (house / "results").mkdir()
+    shutil.copy(ROOT / "results" / "README.md", house / "results")
+    for name, content in ADDED.items():
+        assert not (house / name).exists()
+        (house / name).write_text(content.lstrip("\n"))
+    return house
+
+
+def python(house: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(house / ".package"), "OMP_NUM_THREADS": "1"}
+    environment.pop("ATTNBENCH_BACKENDS", None)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        cwd=house,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+
+
+def attnbench(house: Path, *arguments: str) -> str:
+    done = python(house, "-m", "attnbench", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def run(house: Path) -> Path:
+    """The folder of the new scenario's run."""
+    return house / attnbench(house, "run", "five_files", "--device", "cpu").strip()
+
+
+@pytest.mark.parametrize(
+    ("what", "name"),
+    [
+        ("backends", "halves"),
+        ("scenarios", "five_files"),
+        ("studies", "coin"),
+        ("probes", "pulse_ratio"),
+    ],
+)
+def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
+    assert name in attnbench(house, "list", what)
+
+
+def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    assert {row["status"] for row in rows} == {"ok"}
+    cases = [row for row in rows if row["kind"] == "latency"]
+    assert sorted((row["backend"], row["seq_len"]) for row in cases) == [
+        ("fused", 32),
+        ("fused", 64),
+        ("halves", 32),
+        ("halves", 64),
+    ]
+    assert all(row["peak_bytes"] >= row["output_bytes"] > 0 for row in cases)
+    assert {window["pulse_ratio"] for row in cases for window in row["windows"]} == {0.4321}
+    (study,) = [row for row in rows if row["kind"] == "study"]
+    assert study["findings"] == [{"side": "heads", "heads_count": 2, "shown_ratio": 0.8765}]
+
+
+def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> None:
+    page = Path(attnbench(house, "report", str(run)).strip()).read_text()
+    assert "Does one new file of each kind suffice?" in page
+    assert "halves" in page
+    assert "A greeting" in page
+    assert "This run has 4 cases to greet." in page
+    assert "0.4321" in page or "43.2" in page  # the probe's column
+    assert "Which side does the coin show?" in page or "coin" in page
+    assert "0.8765" in page or "0.877" in page  # the study's finding
+
+
+def test_a_new_format_exports(house: Path, run: Path) -> None:
+    exported = attnbench(house, "export", str(run), "--format", "names-only").splitlines()
+    assert "halves-b1-n64-d32-h2-fp32-forward-core" in exported
+    assert len(exported) == 4
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "tests",
+    [
+        ("tests/test_readme.py", "tests/scenarios", "tests/harness/scenario"),
+        ("tests/harness/probes/test_every_probe.py", "tests/harness/studies"),
+        ("tests/reports/exports/test_every_format.py", "tests/reports/sections"),
+        ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
+        ("tests/impls/discovery", "tests/harness/cli/test_cli.py"),
+    ],
+    ids=lambda tests: tests[0],
+)
+def test_the_suite_accepts_the_new_files(house: Path, tests: tuple[str, ...]) -> None:
+    done = python(house, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert " passed" in done.stdout
+
+
+def test_no_import_of_the_new_files_runs_upward(house: Path) -> None:
+    code = "from importlinter.cli import lint_imports_command as main; main()"
+    command = [sys.executable, "-c", code, "--config", "../pyproject.toml", "--no-cache"]
+    done = subprocess.run(
+        command, cwd=house / ".package", capture_output=True, text=True, check=False
+    )
+    assert "0 broken" in done.stdout, done.stdout + done.stderr
