@@ -19,7 +19,7 @@ def main() -> None:
     import torch
 
     from ..environment import collect
-    from .examine import TRITON
+    from .compiler import TRITON
 
     torch.set_num_threads(1)
     environment = collect(torch.device("cpu")) | {"triton": TRITON}
@@ -35,8 +35,8 @@ def main() -> None:
 
 def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The answer, and the jobs by the ids in it."""
-    from .examine import planned
-    from .tools import known_to_ptxas, ptxas_version
+    from .compiler import planned
+    from .cuda_tools import known_to_ptxas, ptxas_version
 
     capabilities = [(major, minor) for major, minor in request["capabilities"]]
     for one in capabilities:
@@ -51,7 +51,7 @@ def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def compiled(job: Any) -> dict[str, Any]:
     """The result of compiling a kernel, as fields of its row."""
-    from .examine import facts
+    from .compiler import facts
 
     try:
         return {"status": "ok", "reason": "", "log_tail": None, **facts(job)}

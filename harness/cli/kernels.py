@@ -53,7 +53,7 @@ def audit(
     from ..audit.pool import KernelSelection
     from ..audit.progress import AuditProgress
     from ..audit.run import audit as audit_kernels
-    from ..audit.table import tables
+    from .audit_table import tables
     from ..audit.verdict import sentence
 
     selection = KernelSelection(
@@ -104,7 +104,7 @@ def keep(
     and the runs that chose.
     """
     from ...impls._triton.tuned import FILE, merge
-    from ..audit.keep import choices
+    from ..audit.tuning_results import choices
     from ..baselines import find_run
 
     found: dict[Kind, Choice] = {}

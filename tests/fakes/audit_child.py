@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from attnbench.harness.audit import child, examine, tools
+from attnbench.harness.audit import child, compiler as examine, cuda_tools as tools
 from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.jobs import Job
 

@@ -13,7 +13,7 @@ from contextlib import redirect_stdout
 import torch
 from triton import knobs
 
-from attnbench.harness.audit.examine import facts
+from attnbench.harness.audit.compiler import facts
 from attnbench.impls._triton.configs import Config, Kernel
 from attnbench.impls._triton.jobs import Job
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rich.table import Table
 
-from attnbench.harness.audit.table import tables
+from attnbench.harness.cli.audit_table import tables
 from attnbench.harness.audit.verdict import sentence, spills, verdicts
 from attnbench.harness.record import Status
 from tests.reports.fake_kernels import plan, row

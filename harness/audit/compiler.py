@@ -13,7 +13,7 @@ from ...impls._triton.jobs import Job, jobs
 from ...impls.problem import Dtype
 from .architecture import Capability, written
 from .sass import mix, opcodes, spilled_bytes
-from .tools import Unreadable, disassembly, ptxas_version, usage
+from .cuda_tools import Unreadable, disassembly, ptxas_version, usage
 
 TRITON = str(triton.__version__)
 BY_DISASSEMBLY = ("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions")

@@ -130,7 +130,7 @@ def test_kernels_alone_have_tables_and_no_windows(rows):
 def test_a_backend_that_breaks_under_the_counters_takes_nothing_from_the_others(
     rows, monkeypatch, tmp_path
 ):
-    folder = Path(__file__).parent.parent / "fakes" / "backends"
+    folder = Path(__file__).parents[2] / "fakes" / "backends"
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))
     found = {
         (row["backend"], row["seq_len"]): row

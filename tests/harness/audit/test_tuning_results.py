@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.keep import choices
+from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
 from attnbench.harness.errors import BadInput
 from attnbench.impls._triton import tuned as table

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from ..terminal import table
-from .verdict import Row, spills
+from ..audit.verdict import Row, spills
 
 COLUMNS = (
     "kernel",
