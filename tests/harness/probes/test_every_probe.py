@@ -1,4 +1,4 @@
-"""What holds for every file in harness/probes/, whoever adds it."""
+"""What every file in harness/probes/ fulfils."""
 
 import re
 
@@ -16,7 +16,7 @@ def probe(request):
     return probes.load(request.param)
 
 
-def test_columns_end_in_a_unit_and_say_what_they_mean(probe):
+def test_columns_end_in_a_unit_and_have_a_meaning(probe):
     for name, meaning in probe.COLUMNS.items():
         assert name.rpartition("_")[2] in UNITS, name
         assert len(meaning) > 10
@@ -31,7 +31,7 @@ def test_it_is_switched_on_by_names_that_a_scenario_knows(probe):
     assert scenario.measure == probe.MEASURES
 
 
-def test_the_names_that_are_read_from_its_file_are_those_of_the_module(probe):
+def test_the_measures_read_from_its_file_are_those_of_the_module(probe):
     name = probe.__name__.rpartition(".")[2]
     assert probes.declared()[name] == (probe.MEASURES, probes.own_calls(probe) is not None)
 
