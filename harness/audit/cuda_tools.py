@@ -1,5 +1,6 @@
-"""NVIDIA's programs that Triton carries: ptxas made the cubin, cuobjdump and nvdisasm read it.
-Importing this imports triton.
+"""NVIDIA's programs that ship with Triton: ptxas makes cubins, cuobjdump and nvdisasm read them.
+
+Imports triton.
 """
 
 import re
@@ -18,13 +19,11 @@ TOOL_S = 120.0
 
 
 class Unreadable(Exception):
-    """Why a tool said nothing, in words."""
+    """A tool gives no answer; the message is the reason."""
 
 
 class Usage(NamedTuple):
-    """What the loader is told of a kernel. `static_shared_bytes`: what is reserved for the system
-    not counted.
-    """
+    """The resources of a kernel. `static_shared_bytes`: without the system's reserve."""
 
     thread_register_count: int
     thread_stack_bytes: int
@@ -33,55 +32,42 @@ class Usage(NamedTuple):
 
 def usage(cubin: bytes, capability: Capability) -> Usage:
     """Raises Unreadable."""
-    said = _read("cuobjdump", cubin, "-res-usage")
-    numbers = re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", said)
+    output = _read("cuobjdump", cubin, "-res-usage")
+    numbers = re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", output)
     if numbers is None:
         raise Unreadable("cuobjdump -res-usage names no registers")
     registers, stack, shared = map(int, numbers.groups())
-    # From compute capability 9.0 on the cubin declares the system's part too.
-    return Usage(
-        registers, stack, max(0, shared - RESERVED_SHARED_BYTES) if capability >= (9, 0) else shared
-    )
+    if capability >= (9, 0):  # the cubin then declares the system's reserve too
+        shared = max(0, shared - RESERVED_SHARED_BYTES)
+    return Usage(registers, stack, shared)
 
 
 def disassembly(cubin: bytes) -> str:
     """Raises Unreadable."""
-    # The analysis of jumps that is left out takes half the time, and is lost on us.
+    # -ndf leaves out the analysis of jumps, which takes half the time and is not needed here.
     return _read("nvdisasm", cubin, "-ndf", "-c")
 
 
 @cache
 def ptxas_version(capability: Capability) -> str | None:
-    """Of the ptxas that Triton uses for this compute capability; None where it does not say."""
-    try:
-        said = _run([_ptxas(capability), "--version"])
-    except Unreadable:
-        return None
-    found = re.search(r"\bV(\d+(?:\.\d+)+)", said)
+    """Of the ptxas that Triton uses for this compute capability; None if it does not print it."""
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", _ptxas_output(capability, "--version"))
     return found[1] if found else None
 
 
 @cache
 def known_to_ptxas(capability: Capability) -> frozenset[Capability]:
-    """For what the ptxas of this compute capability can make code; empty where it does not say."""
+    """What the ptxas of this compute capability can make code for; empty if unknown."""
+    found = re.findall(r"'sm_(\d{1,2})(\d)'", _ptxas_output(capability, "--help"))
+    return frozenset((int(major), int(minor)) for major, minor in found)
+
+
+def _ptxas_output(capability: Capability, option: str) -> str:
+    """Empty if ptxas gives none."""
     try:
-        said = _run([_ptxas(capability), "--help"])
-    except Unreadable:
-        return frozenset()
-    return frozenset(
-        (int(major), int(minor)) for major, minor in re.findall(r"'sm_(\d{1,2})(\d)'", said)
-    )
-
-
-def _ptxas(capability: Capability) -> str:
-    try:
-        return str(get_ptxas(_arch(capability)).path)
-    except RuntimeError as error:
-        raise Unreadable(str(error)) from None
-
-
-def _arch(capability: Capability) -> int:
-    return 10 * capability[0] + capability[1]
+        return _run([str(get_ptxas(10 * capability[0] + capability[1]).path), option])
+    except (RuntimeError, Unreadable):
+        return ""
 
 
 def _read(tool: str, cubin: bytes, *options: str) -> str:
@@ -96,16 +82,14 @@ def tool_path(tool: str) -> str:
     try:
         return str(getattr(knobs.nvidia, tool).path)
     except (RuntimeError, AttributeError):
-        raise Unreadable(f"Triton has no {tool} here, which would read it") from None
+        raise Unreadable(f"Triton has no {tool} here to read it with") from None
 
 
 def _run(command: list[str]) -> str:
     try:
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=TOOL_S, check=True
-        ).stdout
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True)
+        return done.stdout
     except (OSError, subprocess.SubprocessError) as error:
         stderr = str(getattr(error, "stderr", None) or "").strip().splitlines()
-        raise Unreadable(
-            f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"[:300]
-        ) from None
+        reason = f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"
+        raise Unreadable(reason[:300]) from None
