@@ -23,7 +23,7 @@ from ..nvml import (
 )
 
 PERIOD_S = 0.2
-"""5 Hz: power is an average of up to 1 s, utilization of 1/6 s or more; a higher rate adds little."""
+"""5 Hz: power is an average of up to 1 s, utilization of 1/6 s or more."""
 PERIOD_NS = int(PERIOD_S * 1e9)
 MOST_CLOCK_S = 1e-3
 """Of CPU time to read the cores' clocks: half of what a sample may take, 1 % of PERIOD_S."""
@@ -158,4 +158,4 @@ def resident_bytes(processes: Iterable[psutil.Process]) -> Reading:
     for process in processes:
         with suppress(psutil.Error):
             found.append(process.memory_info().rss)
-    return Reading(sum(found)) if found else Reading(None, "no process was named that lives")
+    return Reading(sum(found)) if found else Reading(None, "none of the named processes is alive")

@@ -165,7 +165,7 @@ def test_processes_that_have_ended_have_no_memory_and_the_reason_is_told(timelin
     timeline.pause()
     first, second = headers_of(tmp_path)
     assert "resident_bytes" not in first["missing"]
-    assert second["missing"]["resident_bytes"] == "no process was named that lives"
+    assert second["missing"]["resident_bytes"] == "none of the named processes is alive"
     assert samples_of(tmp_path)[0]["resident_bytes"] > 0
 
 
