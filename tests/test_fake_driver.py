@@ -11,9 +11,8 @@ from itertools import pairwise
 import pytest
 
 from tests.conftest import environment
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 MIB = 1 << 20
 
 # `n` is pynvml; `error` names the error of a call; `say` passes a value to the test.

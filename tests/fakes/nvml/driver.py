@@ -18,9 +18,10 @@ FLAGS = (
     *("-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"),
 )
 
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
 # One idle GPU that supports everything but MIG.
-H100 = """\
-gpu GPU-11111111-2222-3333-4444-555555555555
+H100 = f"""\
+gpu {UUID}
 name NVIDIA H100 80GB HBM3
 memory_total_mib 81559
 memory_used_mib 4

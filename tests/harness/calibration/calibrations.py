@@ -3,8 +3,8 @@
 from attnbench.harness.calibration.calibrate import Calibration
 from attnbench.harness.calibration.checks import Check
 from attnbench.harness.calibration.peaks import Peak, specified
+from tests.fakes.nvml.driver import UUID
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 GPU = "NVIDIA H100 PCIe"
 PEAK = Peak(name="gemm_bf16_flops_per_s", work=1e12, block_ms=[[2.0], [2.0, 2.02], [2.02]])
 

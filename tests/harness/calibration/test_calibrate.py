@@ -13,7 +13,8 @@ from attnbench.harness.calibration.file import FILE, newest_calibration
 from attnbench.harness.calibration.peaks import Peak, Sizes
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from tests.conftest import environment
-from tests.harness.calibration.calibrations import UUID, made
+from tests.fakes.nvml.driver import UUID
+from tests.harness.calibration.calibrations import made
 
 pytestmark = pytest.mark.long
 

@@ -13,8 +13,7 @@ from attnbench.harness.calibration.checks import Expectation, check_reading, dis
 from attnbench.harness.probes import Readings
 from attnbench.harness.probes import load as load_probe
 from tests.conftest import environment
-from tests.fakes.nvml.driver import H100
-from tests.harness.calibration.calibrations import UUID
+from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
 

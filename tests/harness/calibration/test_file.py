@@ -1,7 +1,8 @@
 """calibration.jsonl, with whole and torn lines."""
 
 from attnbench.harness.calibration.file import FILE, append, newest_calibration
-from tests.harness.calibration.calibrations import UUID, made
+from tests.fakes.nvml.driver import UUID
+from tests.harness.calibration.calibrations import made
 
 
 def add(root, **changes):

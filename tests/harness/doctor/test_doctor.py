@@ -7,9 +7,8 @@ import sys
 import pytest
 
 from tests.conftest import environment
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 COUNTERS = "".join(
     f"gpm_metric {number} {value}\n"
     for number, value in {1: 50, 2: 40, 3: 20, 5: 30, 7: 25, 10: 10}.items()

@@ -8,8 +8,8 @@ from attnbench.harness.doctor import Finding
 from attnbench.harness.doctor.gpu_facts import GpuFacts
 from attnbench.harness.doctor.gpu_findings import gpu_findings
 from attnbench.harness.doctor.processes import Process, Users
+from tests.fakes.nvml.driver import UUID
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 HEALTHY = {
     "name": "NVIDIA H100",
     "compute_capability": "9.0",

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import environment
-from tests.fakes.nvml.driver import FakeDriver
+from tests.fakes.nvml.driver import UUID, FakeDriver
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 PROGRAM = """
 import json, sys, time
 from attnbench.harness import probes

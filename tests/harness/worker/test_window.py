@@ -10,11 +10,10 @@ from attnbench.harness import scenario
 from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.selection import Selection
 from attnbench.harness.terminal import QuietProgress
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 COUNTERS = (
     "gpm_metric 2 80\ngpm_metric 3 40\ngpm_metric 10 30\nbusy_percent 99\nmemory_busy_percent"
     " 20\nsample_period_ms 20\npower_w 400\n"
