@@ -10,7 +10,6 @@ from itertools import count
 from math import ceil
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Self
 
 from ..errors import BadInput
@@ -70,12 +69,7 @@ class CompilerPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End all children at once."""
         self._stopped = True
         os.write(self._stop_write, b"x")

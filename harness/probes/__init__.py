@@ -48,7 +48,7 @@ class Readings(NamedTuple):
 
 
 class Watch(Protocol):
-    """One window of one probe. A counter that is missing raises nowhere."""
+    """One window of one probe. A missing counter never raises."""
 
     def __enter__(self) -> object: ...
 
@@ -97,7 +97,7 @@ def gpu_window(
     read: Callable[[Gpu, Start, End], Readings],
     board_only: str = "",
 ) -> Watch:
-    """A Window of a GPU; without one every column is missing, with the reason.
+    """A Window of a GPU; if it cannot be opened every column is missing, with the reason.
 
     `board_only`: why the columns are missing for an instance of a GPU (MIG).
     """
@@ -112,7 +112,7 @@ def gpu_window(
 
 
 def missing_window(columns: Collection[str], reason: str) -> Watch:
-    """A window that reads nothing."""
+    """A window without a device: every column is missing."""
     return Window(
         start=lambda: None, end=lambda: None, read=lambda *_: Readings.missing(columns, reason)
     )
