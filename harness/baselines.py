@@ -1,6 +1,4 @@
-"""Names for runs: a small file each, results/baselines/NAME.json, so that a comparison can name
-what it is held against.
-"""
+"""Baselines, names for runs to compare with: a file each, results/baselines/NAME.json."""
 
 import json
 import re
@@ -19,7 +17,7 @@ CAP_BYTES = 1 << 16
 
 
 class Baseline(NamedTuple):
-    """`run`: the run's folder, below the results' folder or absolute."""
+    """`run`: the run's folder, relative to the results' folder or absolute."""
 
     name: str
     run: str
@@ -27,13 +25,14 @@ class Baseline(NamedTuple):
 
 
 def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
-    """Name the run, and give the file that says so. Raises BadInput, also where the name is taken
-    and not to be replaced.
+    """Name a run; returns the baseline's file.
+
+    Raises BadInput, also if the name is taken and `force` is not set.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
-            f"{shown(name)}: not a name for a baseline; wanted up to 64 letters, digits, ., _ and"
-            " -, such as main"
+            f"{shown(name)}: not a name for a baseline; use up to 64 letters, digits, ., _ and -,"
+            " such as main"
         )
     if (root / name / META).is_file():
         raise BadInput(f"{name}: already the name of a run in {root}; choose another")
@@ -60,22 +59,22 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
 
 
 def saved(root: Path) -> list[Baseline]:
-    """All baselines by name. Raises BadInput where a file is broken."""
-    return [
-        read(path) for path in sorted((root / FOLDER).glob("*.json")) if NAME.fullmatch(path.stem)
-    ]
+    """All baselines by name. Raises BadInput if a file is broken."""
+    paths = sorted((root / FOLDER).glob("*.json"))
+    return [read(path) for path in paths if NAME.fullmatch(path.stem)]
 
 
 def run_of(name: str, root: Path) -> Path | None:
-    """The folder that a baseline names; `name` may begin with "baseline:". None where there is no
-    such baseline. Raises BadInput.
+    """The run's folder of a baseline; None if there is no such baseline.
+
+    `name` may begin with "baseline:", and must then be one. Raises BadInput.
     """
-    wanted = name.removeprefix(PREFIX)
-    path = root / FOLDER / f"{wanted}.json"
-    if not NAME.fullmatch(wanted) or not path.is_file():
+    bare = name.removeprefix(PREFIX)
+    path = root / FOLDER / f"{bare}.json"
+    if not NAME.fullmatch(bare) or not path.is_file():
         if name.startswith(PREFIX):
             raise BadInput(
-                f"{shown(wanted)}: no such baseline; see `attnbench baseline list --out {root}`"
+                f"{shown(bare)}: no such baseline; see `attnbench baseline list --out {root}`"
             )
         return None
     return root / read(path).run
@@ -85,10 +84,8 @@ def read(path: Path) -> Baseline:
     try:
         with path.open("rb") as file:
             document: Any = json.loads(file.read(CAP_BYTES))
-        schema, found = (
-            document["schema"],
-            Baseline(path.stem, document["run"], document["saved_utc"]),
-        )
+        schema = document["schema"]
+        found = Baseline(path.stem, document["run"], document["saved_utc"])
     except (OSError, ValueError, RecursionError, KeyError, TypeError):
         raise BadInput(f"{path}: not a baseline; save it again with --force") from None
     if type(schema) is not int or not all(isinstance(part, str) for part in found):
@@ -102,8 +99,9 @@ def read(path: Path) -> Baseline:
 
 
 def find_run(name: str, root: Path) -> Path:
-    """The folder of a run, by path, by its name under `root` ("latest" is the newest) or by that of
-    a baseline. Raises BadInput.
+    """The folder of a run: by path, by name under `root` ("latest": the newest), or by baseline.
+
+    Raises BadInput.
     """
     for path in (Path(name), root / name):
         if (path / META).is_file():
@@ -116,7 +114,5 @@ def find_run(name: str, root: Path) -> Path:
             )
         return named.resolve()
     if Path(name).is_dir():
-        raise BadInput(
-            f"{name}: a folder without {META}; wanted a run folder, such as {root}/latest"
-        )
+        raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
     raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")

@@ -1,4 +1,4 @@
-"""What a problem costs by counting: the work that any backend must do, before anything runs."""
+"""What a problem costs by formula: the work that every backend must do."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from ..impls.problem import Problem
 
 
 def known_costs(problem: Problem) -> dict[str, Any]:
-    """The fields of a row that need neither a backend nor a run."""
+    """The fields of a row that need no run."""
     reason = "the case ended before its prediction"
     return {
         "input_bytes": input_bytes(problem),
@@ -20,13 +20,12 @@ def known_costs(problem: Problem) -> dict[str, Any]:
 
 
 def work_flops(problem: Problem) -> int:
-    """Floating-point operations of the matrix products, 2 per multiply-add, over the pairs that the
-    mask keeps.
+    """Floating-point operations of the matrix products, over the pairs that the mask keeps.
 
-    Forward: Q K^T and P V. Backward: dV, dP, dQ and dK, twice the forward; kernels that compute the
-    scores again in the backward pass do a fifth product, which is their choice and not counted.
-    Scope "layer" adds the four projections, each with its two backward products. The forward count
-    is the usual 4 B h N^2 d_k (Dao et al. 2022, FlashAttention, section 3).
+    2 per multiply-add. Forward: Q K^T and P V, the usual 4 B h N^2 d_k (Dao et al. 2022,
+    FlashAttention, section 3). Backward: dV, dP, dQ and dK, twice the forward; kernels that
+    recompute the scores in the backward pass do a fifth product, which is not counted. Scope
+    "layer" adds the four projections, each with its two backward products.
     """
     p = problem
     pairs = p.heads * unmasked_pairs(p)
@@ -39,28 +38,25 @@ def work_flops(problem: Problem) -> int:
 
 
 def work_exps(problem: Problem) -> int:
-    """Exponentials of the softmax: one for each pair that the mask keeps. The backward pass alone
-    needs none: the weights can be kept.
+    """Exponentials of the softmax: one for each pair that the mask keeps, none for "backward".
 
-    They have a count of their own because they do not run where the matrix products run: an H100
-    does 3.9e12 of them a second beside 989e12 operations of matrix products (Shah et al. 2024,
-    FlashAttention-3, section 3.1). Kernels that compute the weights again in the backward pass need
-    as many once more, which is their choice.
+    The backward pass can keep the weights; kernels that recompute them need as many again, which is
+    not counted. Counted apart from the matrix products because other units compute them: an H100
+    does 3.9e12 of them a second, but 989e12 operations of matrix products (Shah et al. 2024,
+    FlashAttention-3, section 3.1).
     """
     p = problem
     return 0 if p.passes == "backward" else p.heads * unmasked_pairs(p)
 
 
 def minimal_bytes(problem: Problem) -> int:
-    """Bytes that must cross to and from memory once: what the mask lets matter is read, every
-    result is written.
+    """Bytes that must move to and from memory once: inputs that matter are read, results written.
 
-    The compulsory traffic of the roofline model (Williams et al. 2009); over it, `work_flops` is
-    the highest arithmetic intensity that any kernel can have. No exact algorithm comes as low for
-    every size of fast memory (Dao et al. 2022, proposition 3). Keys that no query sees are not
-    read, nor queries that see no key; their gradients and outputs, all zero, are written. The
-    backward pass reads the inputs and the output's gradient: rowsum(dO * O) can be had as rowsum(dP
-    * P), so O is not needed.
+    The compulsory traffic of the roofline model (Williams et al. 2009); `work_flops` over it is the
+    highest arithmetic intensity that any kernel can have. No exact algorithm reaches it for every
+    size of fast memory (Dao et al. 2022, proposition 3). Keys that no query sees and queries that
+    see no key are not read; their gradients and outputs, all zero, are written. The backward pass
+    reads the inputs and the output's gradient, but not O: rowsum(dO * O) equals rowsum(dP * P).
     """
     p = problem
     return (_layer_elements(p) if p.scope == "layer" else _core_elements(p)) * p.item_bytes
@@ -80,9 +76,7 @@ def _core_elements(p: Problem) -> int:
 
 
 def _layer_elements(p: Problem) -> int:
-    """The output's bias is not read in the backward pass alone; its gradient needs the output's
-    gradient at every row.
-    """
+    """`backward` alone does not read the output's bias; its gradient needs every row of dO."""
     one_source = p.kv_seq_len == p.seq_len
     sources = p.seq_len if one_source else p.seq_len + p.kv_seq_len
     read = p.batch * p.seq_len if one_source else unmasked_queries(p) + unmasked_keys(p)
@@ -103,21 +97,16 @@ def _weight_elements(p: Problem) -> int:
 
 
 def input_bytes(problem: Problem) -> int:
-    """Bytes of inputs and weights, of the output's gradient where gradients are asked for, and of a
-    mask that is given as a matrix.
-    """
+    """Bytes of inputs and weights, of the output's gradient if needed, and of a mask's matrix."""
     p = problem
     if p.scope == "layer":
-        tokens = (
-            p.seq_len if p.kv_seq_len == p.seq_len else p.seq_len + p.kv_seq_len
-        )  # self-attention has one source
-        elements = p.batch * tokens * p.d_model
-        elements += _weight_elements(p)
+        one_source = p.kv_seq_len == p.seq_len  # self-attention
+        tokens = p.seq_len if one_source else p.seq_len + p.kv_seq_len
+        elements = p.batch * tokens * p.d_model + _weight_elements(p)
         output = p.batch * p.seq_len * p.d_model
     else:
-        elements = p.batch * (
-            p.heads * p.seq_len * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
-        )
+        q, kv = p.heads * p.seq_len * p.d_k, p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
+        elements = p.batch * (q + kv)
         output = p.batch * p.heads * p.seq_len * p.d_v
     mask_bytes = (p.seq_len - p.empty_rows) * p.kv_seq_len if p.mask == "random" else 0
     return (elements + (output if p.backward else 0)) * p.item_bytes + mask_bytes

@@ -1,6 +1,4 @@
-"""What a number depends on: machine, versions and settings, collected once per run inside the
-worker.
-"""
+"""What numbers depend on: machine, versions and settings, collected once per run in a worker."""
 
 import os
 import platform
@@ -14,7 +12,7 @@ from typing import Any
 import torch
 
 from .. import __version__
-from .nvml import identity, system_fact
+from .nvml import nvml_device, system_fact
 
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -34,11 +32,12 @@ SETTINGS = (  # environment variables that change numbers; no other variable is 
 )
 
 
-def pick_device(wanted: str) -> tuple[torch.device, str]:
-    """The device to measure on, and why it is not the wanted one ("" if it is). "auto" takes a GPU
-    where torch sees one.
+def pick_device(requested: str) -> tuple[torch.device, str]:
+    """The device to measure on, and why it is not the requested one ("" if it is).
+
+    "auto" takes a GPU if torch finds one.
     """
-    if wanted == "cpu":
+    if requested == "cpu":
         return torch.device("cpu"), ""
     if torch.cuda.is_available():
         return torch.device("cuda", torch.cuda.current_device()), ""
@@ -47,41 +46,37 @@ def pick_device(wanted: str) -> tuple[torch.device, str]:
         if torch.version.cuda is None
         else "torch finds no usable CUDA device"
     )
-    return torch.device("cpu"), "" if wanted == "auto" else why
+    return torch.device("cpu"), "" if requested == "auto" else why
 
 
 def fix_threads() -> None:
-    """One thread per core that this process may really use, unless the user says otherwise by
-    OMP_NUM_THREADS.
+    """One thread per core that this process may use, unless OMP_NUM_THREADS is set.
 
     Torch counts the cores it sees: under a CPU quota of 2 cores on a machine of 64 it would start
     64 threads and be throttled.
     """
     if "OMP_NUM_THREADS" not in os.environ:
-        torch.set_num_threads(
-            max(
-                1, min(len(os.sched_getaffinity(0)), ceil(quota_cores() or torch.get_num_threads()))
-            )
-        )
+        allowed = ceil(quota_cores() or torch.get_num_threads())
+        torch.set_num_threads(max(1, min(len(os.sched_getaffinity(0)), allowed)))
 
 
 def quota_cores() -> float | None:
-    """The control group's CPU quota in cores (cpu.max of cgroup v2, cpu.cfs_* of v1); None where
-    there is none.
+    """The control group's CPU quota in cores; None if there is none.
+
+    cpu.max of cgroup v2, cpu.cfs_* of v1.
     """
     with suppress(OSError, ValueError, IndexError):
         quota, period = (CGROUP / "cpu.max").read_text().split()
         return None if quota == "max" else int(quota) / int(period)
     with suppress(OSError, ValueError):
         quota_us = int((CGROUP / "cpu/cpu.cfs_quota_us").read_text())
-        return (
-            None if quota_us < 0 else quota_us / int((CGROUP / "cpu/cpu.cfs_period_us").read_text())
-        )
+        period_us = int((CGROUP / "cpu/cpu.cfs_period_us").read_text())
+        return None if quota_us < 0 else quota_us / period_us
     return None
 
 
 def collect(device: torch.device) -> dict[str, Any]:
-    """Facts for run.json. A fact that cannot be had is null."""
+    """Facts for run.json; an unknown fact is null."""
     facts: dict[str, Any] = {
         "device": device.type,
         "device_name": None,
@@ -118,22 +113,25 @@ def cuda_facts(device: torch.device) -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(device)
     return {
         "device_name": properties.name,
-        "device_uuid": identity(device).uuid,
+        "device_uuid": nvml_device(device).uuid,
         "compute_capability": f"{properties.major}.{properties.minor}",
         "device_memory_bytes": properties.total_memory,
-        "cudnn_path": loaded_library("libcudnn.so") or loaded_library("libcudnn"),
+        "cudnn_path": cudnn_path(),
         "driver": system_fact("nvmlSystemGetDriverVersion").value,
     }
 
 
 def cudnn_version() -> int | None:
-    """As loaded; None also where a library of another version than torch was built for stands in
-    its place.
-    """
+    """As loaded; None also if the library's version is not the one that torch was built for."""
     with suppress(RuntimeError):
         version: int | None = torch.backends.cudnn.version()
         return version
     return None
+
+
+def cudnn_path() -> str | None:
+    """The loaded library: a system copy may shadow the wheel's (transformers#48163)."""
+    return loaded_library("libcudnn.so") or loaded_library("libcudnn")
 
 
 def triton_version() -> str | None:
@@ -144,9 +142,7 @@ def triton_version() -> str | None:
 
 
 def loaded_library(name: str) -> str | None:
-    """The file from which a library was really loaded: a system copy may shadow the wheel's
-    (transformers#48163).
-    """
+    """The file from which this process loaded a library."""
     with suppress(OSError):
         for line in Path("/proc/self/maps").read_text().splitlines():
             path = line.split(maxsplit=5)[-1]
@@ -164,13 +160,12 @@ def cpu_name() -> str | None:
 
 
 def git_commit() -> str | None:
-    """The commit of this package's checkout; None where it is no checkout."""
+    """The commit of this package's checkout; None if it is not a checkout."""
     here = Path(__file__).resolve().parent.parent
     if not (here / ".git").exists():
         return None
     with suppress(OSError, subprocess.SubprocessError):
         command = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=10, check=True
-        ).stdout.strip()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
     return None

@@ -1,7 +1,9 @@
-"""NVML, the driver's own counters: which GPU is meant, and one way of asking that gives a value or
-the reason why there is none.
+"""NVML, the driver's management library: find a GPU, query it for a value or the reason for none.
+
+Queries never raise: a driver that refuses, an old driver and a machine without one are reasons.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     import torch
 
-WORDS = {
+ERROR_TEXTS = {
     "NVML_ERROR_NOT_SUPPORTED": "this GPU does not offer it",
     "NVML_ERROR_NO_PERMISSION": "this user may not read it",
     "NVML_ERROR_FUNCTION_NOT_FOUND": "the driver is too old to have it",
@@ -22,193 +24,197 @@ WORDS = {
         "the driver's library and kernel module differ in version; restart the machine"
     ),
 }
-"""What NVML's errors (nvml.h, nvmlReturn_t) mean to a user."""
+"""What NVML's return codes (nvml.h, nvmlReturn_t) mean to a user."""
 
 KNOWN_REASONS = (1 << 63) - 1
-"""The highest bit says that a reason is unknown (nvml.h), which is nothing, and makes the mask too
-large for readers of JSON.
-"""
+"""Without the highest bit, "unknown reason" (nvml.h), which is too large for readers of JSON."""
 
 NO_GPU = "measured on the CPU, no GPU is watched"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device:
-    """Whose counters are read. `uuid` as NVML writes it (GPU-... or MIG-...), None where no GPU is
-    meant: NVML, CUDA and CUDA_VISIBLE_DEVICES number GPUs differently, so that an index can mean a
-    stranger's GPU."""
-
-    uuid: str | None = None
-
-
-class Answer(NamedTuple):
-    """What NVML said. `value` is None if and only if `reason` says why."""
+class Reading(NamedTuple):
+    """A value, or None and the reason why there is none."""
 
     value: Any
     reason: str = ""
 
+    def map(self, convert: Callable[[Any], Any]) -> "Reading":
+        """The converted value, or the same reason."""
+        return self if self.value is None else Reading(convert(self.value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Device:
+    """The GPU to read, by its UUID as NVML writes it (GPU-... or MIG-...); None: no GPU.
+
+    No index: NVML, CUDA and CUDA_VISIBLE_DEVICES number GPUs differently.
+    """
+
+    uuid: str | None = None
+
 
 class Gpu:
-    """A GPU, or an instance of one (MIG), that NVML answers for."""
+    """A GPU or an instance of one (MIG). `board`: the whole GPU; `instance`: the instance's id."""
 
     def __init__(self, handle: Any) -> None:
-        self.nvml = _opened().value
+        self.nvml = _nvml().value
         self.handle = handle
         self.board = self
         self.instance: int | None = None
-        if self.ask("nvmlDeviceIsMigDeviceHandle").value:
-            self.board = Gpu(self.ask("nvmlDeviceGetDeviceHandleFromMigDeviceHandle").value)
-            self.instance = self.ask("nvmlDeviceGetGpuInstanceId").value
+        if self.query("nvmlDeviceIsMigDeviceHandle").value:
+            self.board = Gpu(self.query("nvmlDeviceGetDeviceHandleFromMigDeviceHandle").value)
+            self.instance = self.query("nvmlDeviceGetGpuInstanceId").value
 
-    def ask(self, function: str, *arguments: Any, **options: Any) -> Answer:
-        """Call a function of NVML that takes this GPU's handle first. Never raises."""
-        return self.call(function, self.handle, *arguments, **options)
+    def query(self, function: str, *arguments: Any, **options: Any) -> Reading:
+        """Call a function of NVML whose first parameter is this GPU's handle."""
+        return call(function, self.handle, *arguments, **options)
 
-    def call(self, function: str, *arguments: Any, **options: Any) -> Answer:
-        """Call any function of NVML. Never raises."""
-        try:
-            value = getattr(self.nvml, function)(*arguments, **options)
-        except AttributeError:
-            return Answer(None, f"{function}: nvidia-ml-py is too old to have it")
-        except self.nvml.NVMLError as error:
-            return Answer(None, f"{function}: {in_words(self.nvml, error)}")
-        return (
-            Answer(None, f"{function}: the driver gave no value")
-            if value is None
-            else Answer(value)
-        )
-
-    def words(self, code: int) -> str:
+    def error_text(self, code: int) -> str:
         """What a return code of NVML means."""
-        return in_words(self.nvml, self.nvml.NVMLError(code))
+        return _error_text(self.nvml, self.nvml.NVMLError(code))
 
 
-def open_gpu(device: Device) -> Answer:
-    """The Gpu of a device. NVML stays open until the process ends: opening it takes longer than
-    asking it.
-    """
-    if device.uuid is None:
-        return Answer(None, NO_GPU)
-    opened = _opened()
-    if opened.value is None:
-        return opened
-    nvml = opened.value
+def call(function: str, *arguments: Any, **options: Any) -> Reading:
+    """Call a function of NVML."""
+    nvml, reason = _nvml()
+    if nvml is None:
+        return Reading(None, reason)
     try:
-        return Answer(Gpu(nvml.nvmlDeviceGetHandleByUUID(device.uuid)))
+        value = getattr(nvml, function)(*arguments, **options)
+    except AttributeError:
+        return Reading(None, f"{function}: nvidia-ml-py is too old to have it")
     except nvml.NVMLError as error:
-        return Answer(None, f"{device.uuid}: {in_words(nvml, error)}")
+        return Reading(None, f"{function}: {_error_text(nvml, error)}")
+    return Reading(value, f"{function}: the driver gave no value" if value is None else "")
 
 
-def temperature_c(gpu: Gpu) -> Answer:
-    """Degrees Celsius of the die; by the newer call where the driver has it (the older one goes
-    with CUDA 14).
-    """
-    newer = gpu.board.ask("nvmlDeviceGetTemperatureV", gpu.nvml.NVML_TEMPERATURE_GPU)
-    return (
-        newer
-        if newer.value is not None
-        else gpu.board.ask("nvmlDeviceGetTemperature", gpu.nvml.NVML_TEMPERATURE_GPU)
-    )
+def without_function(reason: str) -> str:
+    """A reason without the name of NVML's function."""
+    function, _, text = reason.partition(": ")
+    return text if function.startswith("nvml") and text else reason
 
 
-def clock_event_reasons(gpu: Gpu) -> Answer:
-    """Why the clock is not at its highest now, a bit mask (nvml.h, nvmlClocksEventReasons); older
-    drivers know it by an older name.
-    """
-    found = gpu.board.ask("nvmlDeviceGetCurrentClocksEventReasons")
-    if found.value is None:
-        found = gpu.board.ask("nvmlDeviceGetCurrentClocksThrottleReasons")
-    return found if found.value is None else Answer(int(found.value) & KNOWN_REASONS)
+# ---- GPUs ----------------------------------------------------------------------------------------
 
 
-def used_bytes(gpu: Gpu) -> Answer:
-    """All that is used on the device now, contexts and other processes included. Version 2, which
-    leaves the driver's reserve out.
-    """
-    found = gpu.ask("nvmlDeviceGetMemoryInfo", version=getattr(gpu.nvml, "nvmlMemory_v2", None))
-    return found if found.value is None else Answer(int(found.value.used))
+def open_gpu(device: Device) -> Reading:
+    """The Gpu of a device. NVML stays open until the process ends: opening it is slow."""
+    if device.uuid is None:
+        return Reading(None, NO_GPU)
+    gpu, reason = call("nvmlDeviceGetHandleByUUID", device.uuid).map(Gpu)
+    return Reading(gpu, reason.replace("nvmlDeviceGetHandleByUUID", device.uuid))
 
 
-def identity(device: "torch.device") -> Device:
-    """The same GPU as NVML knows it: torch gives the UUID without the prefix that tells a whole GPU
-    from an instance of one.
+def nvml_device(device: "torch.device") -> Device:
+    """A torch device as NVML knows it.
+
+    torch gives the UUID without the prefix that distinguishes a GPU from an instance (MIG).
     """
     if device.type != "cuda":
         return Device()
-    # here: the sampler of telemetry.py asks NVML too, and must not take torch's seconds and memory
+    # Imported here: the telemetry sampler reads NVML too, and importing torch costs seconds.
     import torch
 
     bare = str(getattr(torch.cuda.get_device_properties(device), "uuid", ""))
     names = [bare] if bare.startswith(("GPU-", "MIG-")) else [f"GPU-{bare}", f"MIG-{bare}"]
-    return next(
-        (Device(uuid=name) for name in names if open_gpu(Device(uuid=name)).value),
-        Device(uuid=names[0]),
-    )
+    devices = [Device(uuid=name) for name in names]
+    return next((one for one in devices if open_gpu(one).value), devices[0])
 
 
-def each_gpu() -> Answer:
-    """A list of Answers, one for each whole GPU in the driver's order: the Gpu, or why it cannot be
-    asked. None is hidden by CUDA.
+def each_gpu() -> Reading:
+    """A list of one Reading per GPU, in the driver's order: the Gpu, or why it cannot be opened.
+
+    CUDA_VISIBLE_DEVICES hides none.
     """
-    opened = _opened()
-    if opened.value is None:
-        return opened
-    nvml = opened.value
-    try:
-        return Answer([_at(index) for index in range(nvml.nvmlDeviceGetCount())])
-    except nvml.NVMLError as error:
-        return Answer(None, in_words(nvml, error))
-
-
-def _at(index: int) -> Answer:
-    nvml = _opened().value
-    try:
-        return Answer(Gpu(nvml.nvmlDeviceGetHandleByIndex(index)))
-    except nvml.NVMLError as error:
-        return Answer(None, in_words(nvml, error))
+    return call("nvmlDeviceGetCount").map(
+        lambda count: [call("nvmlDeviceGetHandleByIndex", i).map(Gpu) for i in range(count)]
+    )
 
 
 def instances(gpu: Gpu) -> list[Gpu]:
-    """The parts into which a GPU is divided (MIG), as far as they are shown to this process."""
-    most = gpu.ask("nvmlDeviceGetMaxMigDeviceCount").value or 0
-    found = [gpu.ask("nvmlDeviceGetMigDeviceHandleByIndex", index).value for index in range(most)]
+    """The instances (MIG) of a GPU that this process can see."""
+    most = gpu.query("nvmlDeviceGetMaxMigDeviceCount").value or 0
+    found = [gpu.query("nvmlDeviceGetMigDeviceHandleByIndex", i).value for i in range(most)]
     return [Gpu(handle) for handle in found if handle is not None]
 
 
-def system_fact(function: str) -> Answer:
-    """A fact of the driver, such as nvmlSystemGetDriverVersion."""
-    opened = _opened()
-    if opened.value is None:
-        return opened
-    nvml = opened.value
-    try:
-        return Answer(text(getattr(nvml, function)()))
-    except (AttributeError, nvml.NVMLError) as error:
-        return Answer(None, f"{function}: {in_words(nvml, error)}")
+# ---- quantities, each with its unit; clocks, temperature and power are the whole board's ---------
+
+
+def sm_clock_mhz(gpu: Gpu) -> Reading:
+    return gpu.board.query("nvmlDeviceGetClockInfo", gpu.nvml.NVML_CLOCK_SM)
+
+
+def memory_clock_mhz(gpu: Gpu) -> Reading:
+    return gpu.board.query("nvmlDeviceGetClockInfo", gpu.nvml.NVML_CLOCK_MEM)
+
+
+def temperature_c(gpu: Gpu) -> Reading:
+    """Degrees Celsius of the die, by the newer call if the driver has it.
+
+    CUDA 14 removes the older one.
+    """
+    newer = gpu.board.query("nvmlDeviceGetTemperatureV", gpu.nvml.NVML_TEMPERATURE_GPU)
+    if newer.value is not None:
+        return newer
+    return gpu.board.query("nvmlDeviceGetTemperature", gpu.nvml.NVML_TEMPERATURE_GPU)
+
+
+def power_w(gpu: Gpu) -> Reading:
+    return gpu.board.query("nvmlDeviceGetPowerUsage").map(lambda power_mw: power_mw / 1e3)
+
+
+def clock_event_mask(gpu: Gpu) -> Reading:
+    """Why the clock is below its maximum now, as bits (nvml.h, nvmlClocksEventReasons).
+
+    Older drivers have the older name.
+    """
+    mask = gpu.board.query("nvmlDeviceGetCurrentClocksEventReasons")
+    if mask.value is None:
+        mask = gpu.board.query("nvmlDeviceGetCurrentClocksThrottleReasons")
+    return mask.map(lambda bits: int(bits) & KNOWN_REASONS)
+
+
+def memory_info(gpu: Gpu) -> Reading:
+    """Version 2 of NVML's struct: `used` leaves out what the driver reserves."""
+    return gpu.query("nvmlDeviceGetMemoryInfo", version=getattr(gpu.nvml, "nvmlMemory_v2", None))
+
+
+def used_bytes(gpu: Gpu) -> Reading:
+    """Memory in use on the device now by all processes, contexts included."""
+    return memory_info(gpu).map(lambda memory: int(memory.used))
+
+
+def latest_busy_ratio(gpu: Gpu) -> Reading:
+    """The driver's latest figure for the share of time in which any kernel ran."""
+    return gpu.query("nvmlDeviceGetUtilizationRates").map(lambda percent: percent.gpu / 100)
+
+
+def system_fact(function: str) -> Reading:
+    """A fact about the driver, such as nvmlSystemGetDriverVersion."""
+    return call(function).map(text)
 
 
 def text(value: Any) -> Any:
-    """Older bindings give bytes."""
+    """Older bindings return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def in_words(nvml: Any, error: Exception) -> str:
-    """An NVML error as a user understands it."""
+def _error_text(nvml: Any, error: Exception) -> str:
     code = getattr(error, "value", None)
-    return next(
-        (words for name, words in WORDS.items() if getattr(nvml, name, -1) == code), str(error)
-    )
+    texts = (text for name, text in ERROR_TEXTS.items() if getattr(nvml, name, -1) == code)
+    return next(texts, str(error))
 
 
 @cache
-def _opened() -> Answer:
-    """The binding, with NVML open."""
+def _nvml() -> Reading:
+    """The module pynvml, with NVML open."""
     try:
         import pynvml
     except ImportError:
-        return Answer(None, "nvidia-ml-py is not installed: pip install nvidia-ml-py")
+        return Reading(None, "nvidia-ml-py is not installed: pip install nvidia-ml-py")
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        return Answer(None, in_words(pynvml, error))
-    return Answer(pynvml)
+        return Reading(None, _error_text(pynvml, error))
+    return Reading(pynvml)

@@ -1,48 +1,41 @@
-"""Intervals and tests for latencies: the one module that the stopping rule and the reports share,
-so that they never disagree.
+"""Intervals and tests for latencies, shared by the stopping rule and the reports.
 
-Samples come as `block_ms`, nested [process][block][call], milliseconds. Calls within a block share
-drift, so a block counts once, by its median; blocks within a process share its layout, so where
-there are several processes a process counts once, by the median of its blocks: one disturbed block
-is no reason to doubt the other five. Intervals are Student t on logarithms: latencies are positive
-and skewed, and ratios are what is compared.
+Samples are `block_ms`, nested [process][block][call], in ms. Calls of a block share drift, so a
+block counts once, by its median. Blocks of a process share its memory layout, so with several
+processes a process counts once, by the median of its blocks, which ignores a disturbed block.
+Intervals are Student t on logarithms: latencies are positive and skewed, and ratios are compared.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import copysign, exp, inf, log, log1p, nan, sqrt
-
-# mean and stdev go by way of fractions: 3 times as long for the same digits
-from statistics import (
-    fmean,
-    median,
-)
+from statistics import fmean, median  # mean and stdev use fractions: 3 times slower
 
 import numpy as np
 
 Samples = Sequence[Sequence[Sequence[float]]]
 CONFIDENCE = 0.965
-"""Of every interval, so that it covers the truth in 95 % of runs: measuring stops at the first look
-that is precise enough, which favours samples that agree by luck, and costs 1 to 2 %. In 20 000
-simulated runs intervals of plain 95 % covered 92.8 to 94.8 %."""
-ALIKE = 0.3  # lag-1 correlation beyond which neighbouring blocks do not count as independent
-# units that must remain when neighbours are merged; two have an interval that is useless (t = 12.7)
-FEWEST_MERGED = 3
+"""The level of every interval, so that it covers the truth in 95 % of runs.
+
+Measuring stops at the first look that is precise enough. That favours samples that agree by chance
+and costs 1 to 2 %: in 20 000 simulated runs, intervals at 95 % covered 92.8 to 94.8 %.
+"""
+DEPENDENT = 0.3  # lag-1 correlation from which neighbouring blocks do not count as independent
+FEWEST_MERGED = 3  # units that must remain after merging; the interval of two is useless (t = 12.7)
 WINDOW_CALLS = 20
 FEWEST_WINDOW_CALLS = 5
 STEADY_RATIO = 0.01
 NORMAL_95 = 1.96
-MOST_LOG = 700.0  # whose exponential is still a number
+MOST_LOG = 700.0  # its exponential is still finite
 MAD_TO_SD = 1.4826  # median absolute deviation to standard deviation, for normal noise
 MEDIAN_TO_MEAN = 1.2533  # standard error of a median over that of a mean: sqrt(pi / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A value with the interval that covers the truth in 95 % of runs; NaN bounds where it cannot
-    be had, and then `reason` says why.
+    """A value, and the interval that covers the truth in 95 % of runs.
 
-    `reason` also stands beside a good interval that means less than it seems: one process only.
+    `reason`: why the bounds are NaN, or what a good interval leaves out (one process only).
     """
 
     value: float
@@ -59,9 +52,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence:
-    """Whether a ratio is as good as 1. `p_value` is that of the test; `low` and `high` bound the
-    ratio with 90 %, as the test does.
-    """
+    """Whether a ratio is practically 1. `low` and `high`: the ratio's 90 % interval."""
 
     equivalent: bool
     p_value: float
@@ -72,8 +63,9 @@ class Equivalence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outliers:
-    """How many values lie beyond Tukey's fences: 1.5 (mild) and 3 (severe) interquartile ranges
-    outside the quartiles.
+    """How many values lie beyond Tukey's fences.
+
+    They are 1.5 (mild) and 3 (severe) interquartile ranges outside the quartiles.
     """
 
     severe_low: int
@@ -86,8 +78,9 @@ class Outliers:
 
 
 def latency_interval(block_ms: Samples) -> Interval:
-    """The typical latency in ms: geometric mean of the units' medians, unit = process, or block
-    where there is one process.
+    """The typical latency in ms: geometric mean of the medians of the units.
+
+    A unit is a process, or a block of a single process.
     """
     return _interval(
         *_units([[log(median(block)) for block in process if block] for process in block_ms])
@@ -95,18 +88,15 @@ def latency_interval(block_ms: Samples) -> Interval:
 
 
 def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
-    """Latency ratio of two members that were measured in the same blocks, paired block by block
-    (log-ratios).
+    """The latency ratio of two cases measured in the same blocks, by paired log-ratios.
 
-    Raises ValueError where the two have no block in common.
+    Raises ValueError if they have no block in common.
     """
     return _interval(*_units(_log_ratios(numerator, denominator)))
 
 
 def mean_interval(values: Sequence[float], unit: str = "reading") -> Interval:
-    """The mean of independent readings of a quantity that may be 0, such as a share of time:
-    Student t on the values themselves.
-    """
+    """The mean of independent readings of a quantity that may be 0: Student t on the values."""
     count = len(values)
     if count < FEWEST_MERGED:
         reason = f"{count} {unit}{'' if count == 1 else 's'}: no interval"
@@ -125,21 +115,22 @@ def _log_ratios(numerator: Samples, denominator: Samples) -> list[list[float]]:
         for p, q in zip(numerator, denominator, strict=False)
     ]
     if not any(pairs):
-        raise ValueError("no block in common; compare members of one session")
+        raise ValueError("no block in common; compare cases of one run")
     return pairs
 
 
 def _units(processes: list[list[float]]) -> tuple[list[float], str]:
-    """The independent units: one per process, or the blocks of a single process, neighbours merged
-    where they are alike.
+    """The independent units, and a caveat.
+
+    One unit per process, or the blocks of a single process, neighbours merged if they correlate.
     """
     filled = [blocks for blocks in processes if blocks]
     if len(filled) > 1:
         return [median(blocks) for blocks in filled], ""
     blocks, reason = (filled[0] if filled else []), "one process: run-to-run variation not included"
-    if len(blocks) // 2 >= FEWEST_MERGED and lag1_correlation(blocks) > ALIKE:
+    if len(blocks) // 2 >= FEWEST_MERGED and lag1_correlation(blocks) > DEPENDENT:
         merged = [fmean(blocks[i : i + 2]) for i in range(len(blocks) % 2, len(blocks), 2)]
-        return merged, f"{reason}; neighbouring blocks are alike and count as one"
+        return merged, f"{reason}; neighbouring blocks correlate and count as one"
     return blocks, reason
 
 
@@ -175,9 +166,9 @@ def _t_quantile(degrees: float, probability: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrast:
-    """A quantity of two members, compared on the log scale: logarithms of the independent units.
+    """A quantity of two cases, compared on the log scale: logarithms of the independent units.
 
-    Paired: `numerator` holds log-ratios and `denominator` is empty. Unpaired: the units of either
+    Paired: `numerator` has the log-ratios and `denominator` is empty. Unpaired: the units of each
     side. `reason` as in Interval.
     """
 
@@ -190,9 +181,7 @@ class Contrast:
         return fmean(self.numerator) - (fmean(self.denominator) if self.denominator else 0.0)
 
     def interval(self) -> Interval:
-        """Student t; unpaired that of Welch (1947), whose two sides may differ in spread and
-        number.
-        """
+        """Student t; unpaired Welch's (1947), whose sides may differ in spread and number."""
         error, degrees = self._error()
         centre, reach = (
             self.log_ratio,
@@ -205,11 +194,11 @@ class Contrast:
         )
 
     def p_beyond(self, margin_ratio: float) -> float:
-        """How likely it is to see a ratio this far outside 1 / (1 + margin) .. 1 + margin, or
-        farther, if the truth is at its edge.
+        """The p-value of a ratio beyond the margin 1 / (1 + margin) .. 1 + margin; may be NaN.
 
-        Twice the one-sided t test, so the interval lies beyond the margin if and only if this is
-        below 1 - CONFIDENCE. May be NaN.
+        The probability of a ratio this far outside, or farther, if the truth is at the margin's
+        edge. Twice the one-sided t test, so the interval lies beyond the margin if and only if this
+        is below 1 - CONFIDENCE.
         """
         from scipy.special import stdtr
 
@@ -224,7 +213,7 @@ class Contrast:
         )
 
     def _error(self) -> tuple[float, float]:
-        """Standard error and degrees of freedom; 0 degrees where some side has one unit only."""
+        """Standard error and degrees of freedom; 0 degrees if a side has a single unit."""
         sides = [side for side in (self.numerator, self.denominator) if side]
         if min(map(len, sides)) < 2:
             return nan, 0.0
@@ -241,18 +230,18 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def paired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
-    """Of two members of the same blocks, as ratio_interval. Raises ValueError where the two have no
-    block in common.
+    """Two cases measured in the same blocks, as in ratio_interval.
+
+    Raises ValueError if they have no block in common.
     """
     logs, reason = _units(_log_ratios(numerator, denominator))
     return Contrast(numerator=tuple(logs), reason=reason)
 
 
 def unpaired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
-    """Of members that were measured at different times: medians of processes against medians of
-    processes.
+    """Two cases measured at different times, by the medians of their processes.
 
-    Raises ValueError where either has no sample.
+    Raises ValueError if one has no sample.
     """
     sides = [
         _units([[log(median(block)) for block in process if block] for process in side])
@@ -260,17 +249,16 @@ def unpaired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
     ]
     (above, above_reason), (below, below_reason) = sides
     if not above or not below:
-        raise ValueError("no samples; compare members that were measured")
+        raise ValueError("no samples; compare cases that were measured")
     return Contrast(
         numerator=tuple(above), denominator=tuple(below), reason=above_reason or below_reason
     )
 
 
 def pooled(contrasts: Sequence[Contrast]) -> Contrast | None:
-    """Their geometric mean, unit by unit, so that what all cases of one process share counts once.
+    """The geometric mean, unit by unit: what the cases of a process share counts once.
 
-    None where the contrasts differ in their numbers of units, or the units are blocks of one
-    process.
+    None if the contrasts differ in their numbers of units, or the units are blocks of one process.
     """
     shapes = {(len(one.numerator), len(one.denominator)) for one in contrasts}
     if len(shapes) != 1 or any(one.reason for one in contrasts):
@@ -281,8 +269,9 @@ def pooled(contrasts: Sequence[Contrast]) -> Contrast | None:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values, adjusted so that a claim at level x is wrong anywhere among them with
-    probability x at most (Holm 1979).
+    """P-values adjusted for several claims (Holm 1979).
+
+    At level x, the probability that any of the claims is wrong is at most x.
     """
     order = sorted(range(len(p_values)), key=lambda place: p_values[place])
     adjusted, highest = [nan] * len(p_values), 0.0
@@ -298,29 +287,23 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def equivalence(
     numerator: Samples, denominator: Samples, margin_ratio: float = 0.05
 ) -> Equivalence:
-    """Whether two members of the same blocks cost the same within `margin_ratio`: two one-sided t
-    tests at 5 % on the paired log-ratios.
+    """Whether two cases of the same blocks take the same time within `margin_ratio`.
 
-    Equivalent if and only if the 90 % interval of the ratio lies within 1 / (1 + margin) .. 1 +
-    margin (Schuirmann 1987). A difference that is merely not significant proves nothing. Raises
-    ValueError where the two have no block in common, or margin_ratio <= 0.
+    Two one-sided t tests at 5 % on the paired log-ratios: equivalent if and only if the 90 %
+    interval of the ratio lies within 1 / (1 + margin) .. 1 + margin (Schuirmann 1987). A difference
+    that is merely not significant proves nothing. Raises ValueError if they have no block in
+    common, or margin_ratio <= 0.
     """
     if not margin_ratio > 0:
-        raise ValueError(
-            f"margin_ratio is {margin_ratio}; wanted more than 0, such as 0.05 for 5 %"
-        )
+        raise ValueError(f"margin_ratio is {margin_ratio}; must be above 0, e.g. 0.05 for 5 %")
     logs, _ = _units(_log_ratios(numerator, denominator))
     if len(logs) < 2:
         return Equivalence(equivalent=False, p_value=nan, low=nan, high=nan, units=len(logs))
     from scipy.special import stdtr
 
-    centre, error, degrees, margin = (
-        fmean(logs),
-        sqrt(_variance(logs)) / sqrt(len(logs)),
-        len(logs) - 1,
-        log(1 + margin_ratio),
-    )
-    # Without any spread the statistic is infinite, on the side on which the centre lies.
+    centre, error = fmean(logs), sqrt(_variance(logs)) / sqrt(len(logs))
+    degrees, margin = len(logs) - 1, log(1 + margin_ratio)
+    # Without spread the statistic is infinite, with the sign of the distance.
     scores = [
         distance / error if error > 0 else copysign(float("inf"), distance)
         for distance in (centre + margin, margin - centre)
@@ -334,8 +317,9 @@ def equivalence(
 
 
 def lag1_correlation(values: Sequence[float]) -> float:
-    """How alike neighbours are: 0 for independent values, towards 1 for slow drift; NaN for fewer
-    than 3 values or no spread.
+    """Correlation of neighbours: 0 if independent, towards 1 for slow drift.
+
+    NaN for fewer than 3 values or without spread.
     """
     x = np.asarray(values, dtype=float)
     x = x - x.mean() if len(x) >= 3 else x
@@ -344,17 +328,13 @@ def lag1_correlation(values: Sequence[float]) -> float:
 
 
 def outliers(values: Sequence[float]) -> Outliers:
-    """Counts beyond Tukey's fences (1977), as criterion.rs classifies them. They are kept: a slow
-    call was slow.
-    """
+    """Counts beyond Tukey's fences (1977), as criterion.rs classifies them; none is dropped."""
     x = np.asarray(values, dtype=float)
     if not len(x):
         return Outliers(severe_low=0, mild_low=0, mild_high=0, severe_high=0)
     first, third = np.percentile(x, [25, 75])
-    beyond_low, beyond_high = (
-        (first - x) / max(third - first, 1e-300),
-        (x - third) / max(third - first, 1e-300),
-    )
+    width = max(third - first, 1e-300)
+    beyond_low, beyond_high = (first - x) / width, (x - third) / width
     return Outliers(
         severe_low=int((beyond_low > 3).sum()),
         mild_low=int(((beyond_low > 1.5) & (beyond_low <= 3)).sum()),
@@ -364,12 +344,11 @@ def outliers(values: Sequence[float]) -> Outliers:
 
 
 def stationary(readings: Sequence[float]) -> bool | None:
-    """Whether a warm-up has come to rest, by its last two windows of up to 20 calls; None where
-    there are too few calls to tell.
+    """Whether a warm-up is stationary, by its last two windows of up to 20 calls.
 
-    Both must hold: the windows' medians differ by at most 1 % or by what their noise explains (two
-    standard errors), and the calls show no trend (Mann 1945: the slope of Theil and Sen then has an
-    interval that contains 0).
+    None for too few calls. Both must hold: the windows' medians differ by at most 1 % or by what
+    their noise explains (two standard errors), and the calls show no trend (Mann 1945: the slope of
+    Theil and Sen then has an interval that contains 0).
     """
     window = min(WINDOW_CALLS, len(readings) // 2)
     if window < FEWEST_WINDOW_CALLS:
@@ -387,8 +366,9 @@ def stationary(readings: Sequence[float]) -> bool | None:
 
 
 def trend(values: Sequence[float] | np.ndarray) -> float:
-    """Mann-Kendall statistic, standard normal where there is no trend: how many pairs rise more
-    than fall, in standard deviations.
+    """Mann-Kendall statistic: rising minus falling pairs, in standard deviations.
+
+    Standard normal if there is no trend.
     """
     x = np.asarray(values, dtype=float)
     n = len(x)

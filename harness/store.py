@@ -1,6 +1,4 @@
-"""The files of a run: made once, appended to, never rewritten. docs/format.md says what stands in
-them.
-"""
+"""The files of a run: made once, appended to, never rewritten (docs/format.md)."""
 
 import json
 import os
@@ -17,25 +15,20 @@ from filelock import FileLock, Timeout
 from .errors import BadInput, EnvironmentUnmet, StoreError
 from .record import SCHEMA
 
-META, ROWS, LOGS, QUARANTINE, LOCK, LATEST = (
-    "run.json",
-    "rows.jsonl",
-    "logs",
-    "quarantine",
-    ".lock",
-    "latest",
-)
+META, ROWS, LOGS = "run.json", "rows.jsonl", "logs"
+QUARANTINE, LOCK, LATEST = "quarantine", ".lock", "latest"
 LINE_CAP_BYTES = 16 << 20
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
 
 
 class Store:
-    """The one writer of a run folder; holds its lock until closed. The kernel frees the lock of a
-    writer that is killed.
+    """The only writer of a run folder; holds its lock until closed.
+
+    The kernel frees the lock of a writer that is killed.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises EnvironmentUnmet where another process holds the lock."""
+        """Raises EnvironmentUnmet if another process holds the lock."""
         self.path = path
         self._lock = FileLock(path / LOCK)
         try:
@@ -50,7 +43,8 @@ class Store:
     def create(
         cls, root: Path, scenario: str, meta: Mapping[str, Any], now: datetime | None = None
     ) -> "Store":
-        """A new run folder under `root` with its run.json, made so that two starts never share one.
+        """A new run folder under `root` with its run.json; two starts never share a folder.
+
         Raises BadInput.
         """
         stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
@@ -59,11 +53,8 @@ class Store:
             root.mkdir(parents=True, exist_ok=True)
             path.mkdir()
             (path / LOGS).mkdir()
-            write_whole(
-                path / META,
-                json.dumps({"schema": SCHEMA, "run": path.name, **meta}, indent=1, allow_nan=False)
-                + "\n",
-            )
+            document = {"schema": SCHEMA, "run": path.name, **meta}
+            write_whole(path / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
         except OSError as error:
             raise BadInput(
                 f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
@@ -75,14 +66,15 @@ class Store:
 
     @classmethod
     def reopen(cls, path: Path) -> "Store":
-        """A run folder to append to; a torn tail is moved to quarantine/ first."""
+        """A run folder to append to, after a torn last line was moved to quarantine/."""
         store = cls(path)
-        store._mend()
+        store._repair()
         return store
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Put rows on disk before returning. On failure the file is as before, and StoreError
-        carries the rows.
+        """Put rows on disk before returning.
+
+        On failure the file is as before, and StoreError carries the rows.
         """
         unsaved = [dict(row) for row in rows]
         data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in unsaved).encode()
@@ -91,9 +83,7 @@ class Store:
         try:
             if not (self.path / ROWS).exists():
                 raise FileNotFoundError(2, "the file is gone")
-            while written < len(
-                data
-            ):  # a write may be short without a word, as with a file size limit
+            while written < len(data):  # a write may be short, as with a file size limit
                 written += os.write(self._fd, data[written:])
             os.fdatasync(self._fd)
         except OSError as error:
@@ -109,10 +99,8 @@ class Store:
         os.close(self._fd)
         self._lock.release()
 
-    def _mend(self) -> None:
-        """Move what follows the last newline out of the way: it is the torn tail of a writer that
-        died.
-        """
+    def _repair(self) -> None:
+        """Move what follows the last newline to quarantine/: the writer died there."""
         size = os.fstat(self._fd).st_size
         tail_start = size
         with open(self._fd, "rb", closefd=False) as file:
@@ -136,9 +124,7 @@ class Store:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step: after a crash it holds the old content or the new, never half of
-    it.
-    """
+    """Replace a file in one step: after a crash it has the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -158,7 +144,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def point_latest(root: Path, name: str) -> None:
-    """Let results/latest lead to the newest run; a file system without links does without."""
+    """Link results/latest to the newest run, if the file system has links."""
     with suppress(OSError):
         temporary = root / f".{LATEST}.{secrets.token_hex(4)}"
         temporary.symlink_to(name)
@@ -177,7 +163,7 @@ def runs(root: Path) -> list[Path]:
 
 
 def read_meta(path: Path) -> dict[str, Any]:
-    """run.json. Raises BadInput where it is broken or newer than this version."""
+    """run.json. Raises BadInput if it is broken or newer than this version."""
     try:
         meta = json.loads((path / META).read_bytes())
         schema = int(meta["schema"])
@@ -192,8 +178,9 @@ def read_meta(path: Path) -> dict[str, Any]:
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """All whole rows in order, one at a time, a torn tail left out. Raises BadInput for a broken
-    line elsewhere.
+    """All rows in order, one at a time, without a torn last line.
+
+    Raises BadInput for a broken line elsewhere.
     """
     with suppress(FileNotFoundError), (path / ROWS).open("rb") as file:
         number = 0

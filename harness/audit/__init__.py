@@ -1,6 +1,5 @@
-"""What compilers made of our Triton kernels, without a GPU: registers, spills, shared memory,
-instructions, and how much of it fits an SM.
+"""What our Triton kernels compile to, without a GPU: registers, spills, instructions, occupancy.
 
-The parent plans, keeps rows and prints; its children compile and read cubins. Triton is imported by
-the children alone.
+The parent (run, pool) plans and keeps rows; its children (child, compiler) compile and read cubins.
+Only children import Triton.
 """

@@ -1,4 +1,4 @@
-"""What one SM holds, by compute capability: data. And how a user may write a compute capability.
+"""What one SM holds, by compute capability: data; and how a user may write a capability.
 
 Sources: CUDA Programming Guide, appendix Compute Capabilities, tables 30 and 31 (blocks, warps,
 shared memory), and the header of NVIDIA's occupancy calculator, cuda_occupancy.h (units of
@@ -14,33 +14,30 @@ from ..errors import BadInput
 
 Capability = tuple[int, int]
 KIB = 1 << 10
-OLDEST = (8, 0)  # our kernels' own limit: earlier GPUs have neither bf16 nor asynchronous copies
+OLDEST = (8, 0)  # earlier GPUs have neither bf16 nor asynchronous copies, which our kernels use
 
 SM_REGISTER_COUNT = 64 << 10  # of 32 bits; a single block may have them all
 MOST_THREAD_REGISTER_COUNT = 256  # the hardware's limit; compilers stop at 255
 MOST_BLOCK_WARP_COUNT = 32  # 1024 threads
-PARTITION_COUNT = (
-    4  # an SM is four parts, each with its own scheduler and a quarter of the registers
-)
-WARP_REGISTER_UNIT = 256  # registers are given to a warp in this unit
-SHARED_UNIT_BYTES = 128  # shared memory is given to a block in this unit
-RESERVED_SHARED_BYTES = (
-    KIB  # of every block, for the system: one block may use all of an SM's shared memory but this
-)
+PARTITION_COUNT = 4  # each with its own scheduler and a quarter of the registers
+WARP_REGISTER_UNIT = 256  # a warp gets registers in this unit
+SHARED_UNIT_BYTES = 128  # a block gets shared memory in this unit
+RESERVED_SHARED_BYTES = KIB  # for the system, from each block's shared memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Architecture:
-    """What differs between SMs."""
+    """What differs between SMs.
+
+    `tensor_memory_column_count`: columns of 128 lanes of 32 bits (PTX ISA, Tensor Memory).
+    """
 
     name: str
     gpus: str
     most_warp_count: int
     most_block_count: int
     shared_bytes: int
-    tensor_memory_column_count: int | None = (
-        None  # PTX ISA, Tensor Memory: 512 columns of 128 lanes of 32 bits
-    )
+    tensor_memory_column_count: int | None = None
 
 
 def _sm(
@@ -75,26 +72,24 @@ ARCHITECTURES: Mapping[Capability, Architecture] = {
 }
 
 
-def capabilities(text: str) -> tuple[Capability, ...]:
+def parse_capabilities(text: str) -> tuple[Capability, ...]:
     """`80,9.0,sm_100` in this order, each once. Raises BadInput."""
-    return tuple(dict.fromkeys(_capability(one.strip()) for one in text.split(",")))
+    return tuple(dict.fromkeys(_parse(one.strip()) for one in text.split(",")))
 
 
-def _capability(text: str) -> Capability:
+def _parse(text: str) -> Capability:
     found = re.fullmatch(r"(?:sm_)?(\d{1,2})\.?(\d)", text)
     if found is None:
         raise BadInput(
-            f"--arch: {text!r} is no compute capability; wanted such as 80, 90, 100, separated by"
-            " commas"
+            f"--arch: {text!r} is not a compute capability; expected e.g. 80, 90, 100, separated"
+            " by commas"
         )
     capability = int(found[1]), int(found[2])
     if capability < OLDEST:
-        raise BadInput(
-            f"--arch: {text}: our kernels need compute capability 8.0 or newer, written 80"
-        )
+        raise BadInput(f"--arch: {text}: our kernels need compute capability 8.0 or newer, e.g. 80")
     return capability
 
 
-def written(capability: Capability) -> str:
+def dotted(capability: Capability) -> str:
     """As NVIDIA writes it: 9.0."""
     return f"{capability[0]}.{capability[1]}"

@@ -1,7 +1,7 @@
-"""The child in which kernels are compiled: requests in, answers out (process/child.py).
+"""The child that compiles kernels: requests in, events out (process/child.py).
 
-Requests carry the key "op": `plan`, which comes first and is answered by the kernels of a
-selection, and `compile`, answered by the result for one of them.
+Requests carry the key "op": first `plan`, answered by the kernels of a selection, then `compile`,
+answered by the result for one kernel.
 """
 
 import os
@@ -19,7 +19,7 @@ def main() -> None:
     import torch
 
     from ..environment import collect
-    from .examine import TRITON
+    from .compiler import TRITON
 
     torch.set_num_threads(1)
     environment = collect(torch.device("cpu")) | {"triton": TRITON}
@@ -27,16 +27,16 @@ def main() -> None:
     jobs: dict[str, Any] = {}
     for request in parent.requests():
         if request["op"] == "plan":
-            answer, jobs = plan(request)
-            parent.say(answer)
+            event, jobs = plan(request)
+            parent.say(event)
         elif request["op"] == "compile":
             parent.say({"event": "compiled", **compiled(jobs[request["case"]])})
 
 
 def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The answer, and the jobs by the ids in it."""
-    from .examine import planned
-    from .tools import known_to_ptxas, ptxas_version
+    """The event, and the jobs by the ids in it."""
+    from .compiler import plan_kernels
+    from .cuda_tools import known_to_ptxas, ptxas_version
 
     capabilities = [(major, minor) for major, minor in request["capabilities"]]
     for one in capabilities:
@@ -44,17 +44,17 @@ def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         if known and one not in known:
             found = {"capability": one, "ptxas": ptxas_version(one), "known": sorted(known)}
             return {"event": "unknown_capability", **found}, {}
-    kernels = list(planned(capabilities, tuple(request["dtypes"]), request["kernels"]))
-    answer = {"event": "planned", "kernels": [fields for fields, _ in kernels]}
-    return answer, {fields["case"]: job for fields, job in kernels}
+    kernels = list(plan_kernels(capabilities, tuple(request["dtypes"]), request["kernels"]))
+    event = {"event": "planned", "kernels": [fields for fields, _ in kernels]}
+    return event, {fields["case"]: job for fields, job in kernels}
 
 
 def compiled(job: Any) -> dict[str, Any]:
     """The result of compiling a kernel, as fields of its row."""
-    from .examine import facts
+    from .compiler import compile_kernel
 
     try:
-        return {"status": "ok", "reason": "", "log_tail": None, **facts(job)}
+        return {"status": "ok", "reason": "", "log_tail": None, **compile_kernel(job)}
     except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the others go on
         log_tail = traceback.format_exc()[-4096:]
         return {"status": "error", "reason": first_line(error), "log_tail": log_tail}

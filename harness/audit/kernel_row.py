@@ -1,4 +1,4 @@
-"""The row of a kernel: what the cubin says, and how many blocks of it an SM holds."""
+"""The row of a kernel: what its cubin takes, and how many blocks of it an SM holds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class PlannedKernel:
 def kernel_record(
     plan: Mapping[str, Any], status: Status, reason: str = "", **found: Any
 ) -> Record:
-    """`found`: the other fields of the row as far as the child reported them."""
+    """`found`: the fields of the row that the child reported."""
     capability = plan["compute_capability"]
     major, minor = map(int, capability.split("."))
     sm = ARCHITECTURES.get((major, minor))
@@ -60,12 +60,12 @@ def kernel_record(
 
 
 def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[str, Any], str]:
-    """The fields of OF_OCCUPANCY, and why they are None."""
-    nothing = dict.fromkeys(OF_OCCUPANCY)
+    """The fields of OF_OCCUPANCY, and why they are None ("" if they are not)."""
+    unknown = dict.fromkeys(OF_OCCUPANCY)
     if sm is None:
-        return nothing, "what its SM holds is unknown"
+        return unknown, "what its SM holds is unknown"
     if found.get("thread_register_count") is None or found.get("block_shared_bytes") is None:
-        return nothing, "what a block needs is unknown"
+        return unknown, "what a block needs is unknown"
     block = Block(
         warp_count=found["block_warp_count"],
         thread_register_count=found["thread_register_count"],
@@ -81,5 +81,5 @@ def _capacity(sm: Architecture | None) -> dict[str, int | None]:
     if sm is None:
         return dict.fromkeys(OF_SM)
     warps, blocks = sm.most_warp_count, sm.most_block_count
-    held = (SM_REGISTER_COUNT, sm.shared_bytes, warps, blocks, sm.tensor_memory_column_count)
-    return dict(zip(OF_SM, held, strict=True))
+    limits = (SM_REGISTER_COUNT, sm.shared_bytes, warps, blocks, sm.tensor_memory_column_count)
+    return dict(zip(OF_SM, limits, strict=True))

@@ -1,10 +1,9 @@
-"""How many blocks of a kernel an SM holds at once, and which of its resources ends first. Pure
-functions.
+"""How many blocks of a kernel an SM holds at once, and which resource limits them. Pure functions.
 
 The rules are those of NVIDIA's occupancy calculator (cuda_occupancy.h), which a test compiles and
-compares; its limit on barriers is left out, because a block has at most 16 of them and never
-reaches it before another limit. Tensor memory is not in it: blocks beyond that limit would be
-started, but wait at their first allocation, so they do not count here.
+compares. Its limit on barriers is left out: a block has at most 16 of them and reaches another
+limit before. Tensor memory is not in the calculator: blocks beyond that limit would start and then
+wait at their first allocation, so they do not count here.
 """
 
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ WARP_SIZE = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """What a block of a kernel asks for."""
+    """What a block of a kernel needs."""
 
     warp_count: int
     thread_register_count: int
@@ -37,11 +36,11 @@ class Block:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """`block_limits`: how many blocks each resource has room for; the least of them is
-    `sm_block_count`, 0 where not even one fits.
+    """`block_limits`: how many blocks each resource has room for.
 
-    `allocated_...`: what one block takes, rounded up to units and with what the system reserves.
-    `limited_by`: all that end first.
+    `sm_block_count`: their minimum, 0 if not even one block fits. `limited_by`: the resources with
+    that minimum. `allocated_...`: one block's share, rounded up to units and with the system's
+    reserve.
     """
 
     allocated_register_count: int
@@ -59,11 +58,11 @@ def occupancy(block: Block, sm: Architecture) -> Occupancy:
     limits: dict[Limit, int] = {
         "registers": _by_registers(block, warp_registers),
         "shared_memory": sm.shared_bytes // allocated_shared,
-        "warps": 0
-        if block.warp_count > MOST_BLOCK_WARP_COUNT
-        else sm.most_warp_count // block.warp_count,
+        "warps": sm.most_warp_count // block.warp_count,
         "blocks": sm.most_block_count,
     }
+    if block.warp_count > MOST_BLOCK_WARP_COUNT:
+        limits["warps"] = 0
     if sm.tensor_memory_column_count is not None and block.tensor_memory_column_count:
         limits["tensor_memory"] = sm.tensor_memory_column_count // block.tensor_memory_column_count
     blocks = min(limits.values())
@@ -79,13 +78,13 @@ def occupancy(block: Block, sm: Architecture) -> Occupancy:
 
 
 def _by_registers(block: Block, warp_registers: int) -> int:
-    """Warps live in one of the SM's parts, and take their registers from its share."""
+    """A warp belongs to one partition of the SM and takes registers from its share."""
     if block.thread_register_count > MOST_THREAD_REGISTER_COUNT:
         return 0
     if not warp_registers:
         return SM_REGISTER_COUNT
-    warps_of_part = SM_REGISTER_COUNT // PARTITION_COUNT // warp_registers
-    return warps_of_part * PARTITION_COUNT // block.warp_count
+    partition_warps = SM_REGISTER_COUNT // PARTITION_COUNT // warp_registers
+    return partition_warps * PARTITION_COUNT // block.warp_count
 
 
 def _rounded_up(value: int, unit: int) -> int:

@@ -1,4 +1,4 @@
-"""Children that compile at once, one thread each; a child that dies or hangs costs one kernel."""
+"""A pool of children that compile kernels; a child that dies or hangs costs one kernel."""
 
 import os
 import threading
@@ -10,12 +10,11 @@ from itertools import count
 from math import ceil
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Self
 
 from ..errors import BadInput
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
-from .architecture import Capability, written
+from .architecture import Capability, dotted
 
 PROGRAM = "attnbench.harness.audit.child"
 COMPILE_S = 600.0  # our slowest kernel takes 10 s on an idle core
@@ -34,18 +33,18 @@ class KernelSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class Started:
     """A child has started to compile this kernel."""
 
     case: str
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """The result for a kernel, as fields of its row."""
+class Compiled:
+    """A kernel has been compiled, or not; `fields` of its row."""
 
     case: str
-    answer: Mapping[str, Any]
+    fields: Mapping[str, Any]
     started_utc: str
     spent_s: float
 
@@ -59,8 +58,8 @@ class CompilerPool:
         self._stop_read, self._stop_write = os.pipe()
         self._stopped = False
         self._threads: list[threading.Thread] = []
-        self._left: SimpleQueue[str] = SimpleQueue()
-        self._said: SimpleQueue[Began | Done | BaseException] = SimpleQueue()
+        self._queue: SimpleQueue[str] = SimpleQueue()
+        self._events: SimpleQueue[Started | Compiled | BaseException] = SimpleQueue()
         self._numbers = count(1)
         self.logs: Path | None = None
         self._first: WorkerProcess | None = None
@@ -70,13 +69,8 @@ class CompilerPool:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """End all children, whatever they are doing."""
+    def __exit__(self, *_: object) -> None:
+        """End all children at once."""
         self._stopped = True
         os.write(self._stop_write, b"x")
         for thread in self._threads:
@@ -86,10 +80,12 @@ class CompilerPool:
         os.close(self._stop_read)
         os.close(self._stop_write)
 
-    def results(self, cases: Sequence[str], check: Callable[[], None]) -> Iterator[Began | Done]:
-        """As they come. `check` is called now and then, and may raise."""
+    def results(
+        self, cases: Sequence[str], check: Callable[[], None]
+    ) -> Iterator[Started | Compiled]:
+        """Results as they come. `check` is called while waiting, and may raise."""
         for case in cases:
-            self._left.put(case)
+            self._queue.put(case)
         if self._first is not None:
             self._write_log(self._first)
         cores = min(
@@ -104,20 +100,20 @@ class CompilerPool:
         while done < len(cases):
             check()
             try:
-                said = self._said.get(timeout=POLL_S)
+                event = self._events.get(timeout=POLL_S)
             except Empty:
                 continue
-            if isinstance(said, BaseException):
-                raise said
-            done += isinstance(said, Done)
-            yield said
+            if isinstance(event, BaseException):
+                raise event
+            done += isinstance(event, Compiled)
+            yield event
 
     def _compile(self, child: WorkerProcess | None) -> None:
-        """What each thread does, with a child of its own."""
+        """The body of each thread, with a child of its own."""
         try:
             while not self._stopped:
-                case = self._left.get_nowait()
-                self._said.put(Began(case))
+                case = self._queue.get_nowait()
+                self._events.put(Started(case))
                 started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
                 started = time.monotonic()
                 try:
@@ -133,17 +129,17 @@ class CompilerPool:
                         child = None
                     answer = {"status": failure.status, "reason": failure.reason}
                     answer["log_tail"] = log_tail
-                self._said.put(Done(case, answer, started_utc, time.monotonic() - started))
+                self._events.put(Compiled(case, answer, started_utc, time.monotonic() - started))
         except (Empty, Interrupted):
             pass
-        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits for results
-            self._said.put(error)
+        except BaseException as error:  # noqa: BLE001 - raised again by `results`
+            self._events.put(error)
         finally:
             if child is not None:
                 child.kill()
 
     def _child(self) -> tuple[WorkerProcess, list[dict[str, Any]]]:
-        """A fresh child that has the plan, and the plan.
+        """A new child that knows the plan, and the plan.
 
         Raises BadInput, WorkerFailure and Interrupted.
         """
@@ -165,7 +161,7 @@ class CompilerPool:
             known = ", ".join(f"{major}{minor}" for major, minor in answer["known"] if major >= 8)
             raise BadInput(
                 f"--arch: Triton's ptxas {answer['ptxas']} makes no code for"
-                f" {written(answer['capability'])}; it does for {known}"
+                f" {dotted(answer['capability'])}; it does for {known}"
             )
         return child, answer["kernels"]
 

@@ -1,4 +1,4 @@
-"""An audit from its first kernel to its last: one row per kernel whatever happens."""
+"""An audit from begin to end: one row per kernel, whatever happens."""
 
 import signal
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ..process.worker_process import Interrupted, WorkerFailure
 from ..record import Record, Status
 from ..store import LOGS, Store
 from .kernel_row import kernel_record
-from .pool import Began, CompilerPool, KernelSelection
+from .pool import CompilerPool, KernelSelection, Started
 from .verdict import CapabilityVerdict, Row, verdicts
 
 NAME = "kernels"
@@ -104,14 +104,14 @@ def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResul
     advice = "compiled kernels are in Triton's cache, so the next audit is faster"
     with Signals(advice=advice) as signals:
         try:
-            for said in pool.results(list(left), signals.check):
-                if isinstance(said, Began):
-                    listener.running(said.case, "")
+            for event in pool.results(list(left), signals.check):
+                if isinstance(event, Started):
+                    listener.running(event.case, "")
                 else:
-                    times = {"started_utc": said.started_utc, "spent_s": said.spent_s}
-                    found = {**said.answer, **times}
+                    times = {"started_utc": event.started_utc, "spent_s": event.spent_s}
+                    found = {**event.fields, **times}
                     status = Status(found.pop("status"))
-                    keep(kernel_record(left.pop(said.case), status, **found))
+                    keep(kernel_record(left.pop(event.case), status, **found))
         except Interrupted:
             result.signal = signals.received
             name = signal.Signals(signals.received or signal.SIGINT).name

@@ -1,7 +1,6 @@
-"""What a disassembly of machine code (SASS) says: how many instructions of each class, and how many
-bytes of registers are spilled.
+"""Read a disassembly of machine code (SASS): instructions by class, and bytes of spilled registers.
 
-Counted as they stand in the code, not as often as they run: what stands in a loop counts once.
+Instructions count as they stand in the code, not as often as they run.
 """
 
 import re
@@ -13,35 +12,28 @@ _INSTRUCTION = re.compile(
     r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE
 )
 
-CLASSES = {  # of an opcode's beginning; the first that fits counts
-    "HMMA": ("HMMA", "IMMA", "QMMA", "OMMA"),  # matrix products by one warp
-    "HGMMA": (
-        "HGMMA",
-        "IGMMA",
-        "QGMMA",
-    ),  # by four warps together, from shared memory: compute capability 9.0
-    "UTCHMMA": (
-        "UTCHMMA",
-        "UTCIMMA",
-        "UTCQMMA",
-        "UTCOMMA",
-    ),  # into tensor memory: compute capability 10.x and 11.0
-    "FFMA": ("FFMA",),  # multiply and add in fp32
-    "MUFU.EX2": ("MUFU.EX2",),  # powers of two, of which the softmax is made
-    "LDGSTS": ("LDGSTS",),  # asynchronous copies into shared memory, by every thread
-    "TMA": (
-        "UTMALDG",
-        "UTMASTG",
-        "UTMAREDG",
-        "UTMAPF",
-        "UBLKCP",
-        "UBLKRED",
-        "UBLKPF",
-    ),  # whole tiles, by the copy engine of the SM
-    "shared": ("LDS", "STS", "ATOMS"),  # LDSM and STSM, which move tiles of matrices, among them
+CLASSES = {
+    # matrix products by one warp
+    "HMMA": ("HMMA", "IMMA", "QMMA", "OMMA"),
+    # by four warps together, from shared memory: compute capability 9.0
+    "HGMMA": ("HGMMA", "IGMMA", "QGMMA"),
+    # into tensor memory: compute capability 10.x and 11.0
+    "UTCHMMA": ("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"),
+    # multiply and add in fp32
+    "FFMA": ("FFMA",),
+    # powers of two, for the softmax
+    "MUFU.EX2": ("MUFU.EX2",),
+    # asynchronous copies into shared memory, by every thread
+    "LDGSTS": ("LDGSTS",),
+    # whole tiles, by the copy engine of the SM
+    "TMA": ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF"),
+    # with LDSM and STSM, which move tiles of matrices
+    "shared": ("LDS", "STS", "ATOMS"),
     "global": ("LDG", "STG", "ATOMG", "RED."),
-    "local": ("LDL", "STL"),  # where spilled registers go
+    # spilled registers
+    "local": ("LDL", "STL"),
 }
+"""By the beginning of the opcode; the first class that fits counts."""
 OTHER = "other"
 PADDING = "NOP"
 _WIDTH_BYTES = {"128": 16, "64": 8, "16": 2, "U16": 2, "S16": 2, "8": 1, "U8": 1, "S8": 1}
@@ -49,19 +41,20 @@ _WORD_BYTES = 4
 
 
 def opcodes(disassembly: str) -> list[str]:
-    """Of nvdisasm's output, in order, without padding."""
+    """The opcodes in nvdisasm's output, in order, without padding."""
     return [name for name in _INSTRUCTION.findall(disassembly) if name != PADDING]
 
 
 def mix(names: Sequence[str]) -> dict[str, int]:
-    """How many instructions of each class; together all there are."""
+    """How many instructions each class has; each instruction counts once."""
     counts = Counter(map(_class, names))
     return {name: counts[name] for name in (*CLASSES, OTHER)}
 
 
 def spilled_bytes(names: Sequence[str]) -> tuple[int, int]:
-    """Bytes per thread that are stored to local memory and loaded from it: what `ptxas -v` calls
-    spill stores and spill loads.
+    """Bytes per thread stored to local memory and loaded from it.
+
+    `ptxas -v` calls them spill stores and spill loads.
     """
     stores, loads = (
         sum(_width_bytes(name) for name in names if name.startswith(kind))

@@ -1,3 +1,1 @@
-"""What this device can reach and whether its counters read what they should: `attnbench doctor
---calibrate`.
-"""
+"""`attnbench doctor --calibrate`: peak rates of a device, and whether its counters are right."""

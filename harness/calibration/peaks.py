@@ -1,8 +1,7 @@
-"""What this device can reach at all: rates of large matrix products and of copying memory, the
-denominators of utilization.
+"""Peak rates of a device, the denominators of utilization: measured, and by NVIDIA's data sheets.
 
-Inputs are random: a GPU multiplies zeros with less power, and so at a higher clock. Results are
-written into given memory, so that no call allocates.
+Measured on large matrix products and on copying memory. Inputs are random: a GPU multiplies zeros
+with less power, so at a higher clock. Results are written into given memory, so no call allocates.
 """
 
 import time
@@ -16,13 +15,14 @@ import torch
 from ..measure.clock import Call, Clock, clock_for
 
 Make = Callable[[], tuple[float, Call]]
-"""Makes inputs; gives the work of one call, in FLOPs or bytes, and the call."""
+"""Makes inputs; returns the work of one call, in FLOPs or bytes, and the call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large the work is, and how often it is repeated: `blocks` blocks unless `most_s` are
-    over, and then at least three.
+    """The size of the work, and how often it is repeated.
+
+    `blocks`: fewer once `most_s` are over, but at least FEWEST_BLOCKS.
     """
 
     gemm: int
@@ -33,10 +33,9 @@ class Sizes:
     most_s: float = 4.0
 
 
-CUDA = Sizes(gemm=8192, copy_bytes=1 << 30)  # inputs and outputs many times as large as any L2
-CPU = Sizes(
-    gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1
-)  # a copy larger than the caches of all but the largest servers
+CUDA_SIZES = Sizes(gemm=8192, copy_bytes=1 << 30)  # many times as large as any L2
+# a copy larger than the caches of all but the largest servers
+CPU_SIZES = Sizes(gemm=2048, copy_bytes=256 << 20, warm_up_s=0.1)
 FEWEST_BLOCKS = 3
 KINDS = {
     "cpu": (("fp32", torch.float32), ("bf16", torch.bfloat16)),
@@ -51,8 +50,9 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """A rate per second of `work` per call. `block_ms` [block][call]; empty where `reason` says why
-    it was not measured.
+    """A rate: `work` per call, over its time. `block_ms` is [block][call].
+
+    `block_ms` is empty if it was not measured, and `reason` says why.
     """
 
     name: str
@@ -62,25 +62,23 @@ class Peak:
 
     @property
     def best_per_s(self) -> float | None:
-        """Of the best block, by its median: one lucky reading of a clock makes no peak."""
-        return (
-            self.work / (min(median(block) for block in self.block_ms) / 1e3)
-            if self.block_ms
-            else None
-        )
+        """Of the block with the smallest median: one lucky reading of a clock is no peak."""
+        if not self.block_ms:
+            return None
+        return self.work / (min(median(block) for block in self.block_ms) / 1e3)
 
 
 def measure(device: torch.device, sizes: Sizes | None = None) -> tuple[Peak, ...]:
-    """Every peak that this kind of device has. The names end in their units."""
-    sizes = sizes or (CUDA if device.type == "cuda" else CPU)
+    """Every peak of this kind of device. The names end in their units."""
+    sizes = sizes or (CUDA_SIZES if device.type == "cuda" else CPU_SIZES)
     clock = clock_for(device)
     found = []
     for name, dtype in KINDS[device.type]:
+        product = gemm(device, dtype, sizes.gemm)
         with tf32(allowed=name == "tf32"):
-            found.append(
-                measured(f"gemm_{name}_flops_per_s", gemm(device, dtype, sizes.gemm), clock, sizes)
-            )
-    return (*found, measured("copy_bytes_per_s", copy(device, sizes.copy_bytes), clock, sizes))
+            found.append(measure_peak(f"gemm_{name}_flops_per_s", product, clock, sizes))
+    copying = copy(device, sizes.copy_bytes)
+    return (*found, measure_peak("copy_bytes_per_s", copying, clock, sizes))
 
 
 def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
@@ -98,7 +96,7 @@ def gemm(device: torch.device, dtype: torch.dtype, size: int) -> Make:
 
 
 def copy(device: torch.device, size_bytes: int) -> Make:
-    """Every byte is read once and written once."""
+    """A copy: each byte is read once and written once."""
 
     def make() -> tuple[float, Call]:
         source = torch.ones(size_bytes // 4, dtype=torch.float32, device=device)  # [size]
@@ -108,8 +106,8 @@ def copy(device: torch.device, size_bytes: int) -> Make:
     return make
 
 
-def measured(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
-    """Not measured where it does not fit into memory or this device cannot do it."""
+def measure_peak(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
+    """Not measured if it does not fit into memory or this device cannot do it."""
     try:
         work, call = make()
         call_s = warm_up(call, clock, sizes.warm_up_s)
@@ -122,14 +120,13 @@ def measured(name: str, make: Make, clock: Clock, sizes: Sizes) -> Peak:
         ):
             blocks.append(timer.sample(calls).block_ms)
     except RuntimeError as error:
-        return Peak(
-            name=name, work=0.0, block_ms=[], reason=str(error).strip().partition("\n")[0][:200]
-        )
+        reason = str(error).strip().partition("\n")[0][:200]
+        return Peak(name=name, work=0.0, block_ms=[], reason=reason)
     return Peak(name=name, work=work, block_ms=blocks)
 
 
 def warm_up(call: Call, clock: Clock, seconds: float) -> float:
-    """Seconds that a call takes once libraries are loaded and clocks have risen."""
+    """Seconds per call once libraries are loaded and clocks have risen."""
     call()
     clock.finish()
     spent: list[float] = []
@@ -143,10 +140,52 @@ def warm_up(call: Call, clock: Clock, seconds: float) -> float:
 
 @contextmanager
 def tf32(*, allowed: bool) -> Iterator[None]:
-    """Whether fp32 products may be rounded to TF32, as on tensor cores."""
+    """Allow or forbid TF32, the tensor cores' rounding of fp32 products."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if allowed else "highest")
     try:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+# ---- data sheets ---------------------------------------------------------------------------------
+
+TERA, GIGA = 1e12, 1e9
+
+
+def _rates(*, fp32: float, tf32: float, half: float, gb_per_s: float) -> dict[str, float]:
+    """TFLOP/s and GB/s by the names of measured peaks; `half` is fp16 and bf16, equal on these."""
+    return {
+        "gemm_fp32_flops_per_s": fp32 * TERA,
+        "gemm_tf32_flops_per_s": tf32 * TERA,
+        "gemm_bf16_flops_per_s": half * TERA,
+        "gemm_fp16_flops_per_s": half * TERA,
+        "copy_bytes_per_s": gb_per_s * GIGA,
+    }
+
+
+SPECIFIED = {
+    "NVIDIA A10": _rates(fp32=31.2, tf32=62.5, half=125, gb_per_s=600),
+    "NVIDIA A100-SXM4-40GB": _rates(fp32=19.5, tf32=156, half=312, gb_per_s=1555),
+    "NVIDIA A100-SXM4-80GB": _rates(fp32=19.5, tf32=156, half=312, gb_per_s=2039),
+    "NVIDIA B200": _rates(fp32=75, tf32=1100, half=2250, gb_per_s=8000),
+    "NVIDIA GeForce RTX 4090": _rates(fp32=82.6, tf32=82.6, half=165.2, gb_per_s=1008),
+    "NVIDIA H100 80GB HBM3": _rates(fp32=67, tf32=494.7, half=989.4, gb_per_s=3350),  # SXM
+    "NVIDIA H100 PCIe": _rates(fp32=51, tf32=378, half=756, gb_per_s=2000),
+    "NVIDIA H200": _rates(fp32=67, tf32=494.7, half=989.4, gb_per_s=4800),  # SXM
+    "NVIDIA L4": _rates(fp32=30.3, tf32=60, half=121, gb_per_s=300),
+    "NVIDIA L40S": _rates(fp32=91.6, tf32=183, half=362, gb_per_s=864),
+}
+"""By the driver's name of the GPU: variants of one chip differ in clock and memory.
+
+Dense, at boost clock; the sheets also print rates with sparsity, twice as high. Sources: NVIDIA's
+data sheets "A100 Tensor Core GPU", "H100 Tensor Core GPU", "H200 Tensor Core GPU", "A10", "L4",
+"L40S", "Blackwell" (HGX B200, one of eight GPUs); RTX 4090: white paper "NVIDIA Ada GPU
+Architecture", appendix A (fp16 and bf16 with fp32 accumulation).
+"""
+
+
+def specified(device_name: str | None) -> dict[str, float]:
+    """Empty if the GPU is not in the table: a wrong peak would be worse than none."""
+    return SPECIFIED.get(device_name or "", {})

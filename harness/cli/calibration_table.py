@@ -1,11 +1,12 @@
-"""A calibration in words."""
+"""A calibration for the terminal."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from rich.table import Table
 
-from ..calibration.calibrate import FILE, Calibration
+from ..calibration.calibrate import Calibration
+from ..calibration.file import FILE
 from ..calibration.peaks import Peak
 from ..stats import latency_interval
 from ..terminal import table
@@ -15,27 +16,16 @@ PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))
 
 
 def tables(calibration: Calibration) -> list[Table]:
-    """Peaks, then checks. Reasons stand below what they explain, so that both are readable at 80
-    characters.
-    """
+    """Peaks, then checks. Reasons follow as sentences, so that 80 columns are enough."""
     peaks = [row_of(peak, calibration.specified.get(peak.name)) for peak in calibration.peaks]
     checks = [
-        (
-            check.name,
-            check.wanted,
-            "" if check.found is None else f"{check.found:.3g}",
-            check.verdict,
-        )
-        for check in calibration.checks
+        (one.name, one.expected, "" if one.found is None else f"{one.found:.3g}", one.outcome)
+        for one in calibration.checks
     ]
+    numbers = ("best", "typical", "95 %", "specified", "share")
     return [
-        table(
-            "",
-            ("peak", "best", "typical", "95 %", "specified", "share"),
-            peaks,
-            right=("best", "typical", "95 %", "specified", "share"),
-        ),
-        table("", ("check", "wanted", "found", ""), checks, right=("wanted", "found")),
+        table("", ("peak", *numbers), peaks, right=numbers),
+        table("", ("check", "expected", "found", ""), checks, right=("expected", "found")),
     ]
 
 
@@ -74,15 +64,15 @@ def rate(value: float | None, unit: str) -> str:
 
 
 def sentences(calibration: Calibration, root: Path) -> Iterator[str]:
-    """What is behind the verdicts, and where the numbers were put."""
+    """What may be wrong, and where the numbers are."""
     for check in calibration.checks:
-        if check.verdict != "ok":
-            yield f"{check.verdict}: {check.name}: {check.reason}"
-    off = sum(check.verdict == "off" for check in calibration.checks)
+        if check.outcome != "ok":
+            yield f"{check.outcome}: {check.name}: {check.reason}"
+    off = sum(check.outcome == "off" for check in calibration.checks)
     device = calibration.device_name or calibration.device
     if off:
         yield (
             f"{off} of {len(calibration.checks)} checks are off: do not trust utilization from"
-            f" {device} until they are not."
+            f" {device} until they are ok."
         )
     yield f"Appended to {root / FILE}."

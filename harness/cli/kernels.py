@@ -49,15 +49,13 @@ def audit(
     from ...impls._triton.configs import KERNELS
     from ...impls.problem import Dtype
     from .. import terminal as show
-    from ..audit.architecture import capabilities
+    from ..audit.architecture import parse_capabilities
     from ..audit.pool import KernelSelection
-    from ..audit.progress import AuditProgress
     from ..audit.run import audit as audit_kernels
-    from ..audit.table import tables
-    from ..audit.verdict import sentence
+    from .audit_table import AuditProgress, sentence, tables
 
     selection = KernelSelection(
-        capabilities=capabilities(arch),
+        capabilities=parse_capabilities(arch),
         dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
     )
@@ -104,7 +102,7 @@ def keep(
     and the runs that chose.
     """
     from ...impls._triton.tuned import FILE, merge
-    from ..audit.keep import choices
+    from ..audit.tuning_results import choices
     from ..baselines import find_run
 
     found: dict[Kind, Choice] = {}

@@ -44,12 +44,13 @@ def doctor(
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
     from ..doctor import examine
+    from .doctor_table import tables
 
     findings = examine(out)
     if as_json:
         typer.echo(json.dumps(findings.as_dict(), indent=2))
     else:
-        for number, drawn in enumerate(findings.tables()):
+        for number, drawn in enumerate(tables(findings)):
             typer.echo("" if number else None, nl=bool(number))
             echo(drawn)
     raise typer.Exit(findings.exit_code)
@@ -58,13 +59,13 @@ def doctor(
 def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
-    from ..calibration.calibrate import calibrate, line_of
+    from ..calibration.calibrate import calibrate
     from ..terminal import echo
     from .calibration_table import sentences, tables
 
     calibration = calibrate(device, out, wait=wait)
     if as_json:
-        typer.echo(json.dumps(line_of(calibration), indent=2))
+        typer.echo(json.dumps(calibration.as_line(), indent=2))
         return calibration.exit_code
     for drawn in tables(calibration):
         echo(drawn)

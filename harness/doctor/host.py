@@ -1,4 +1,4 @@
-"""Findings on the CPU, its load and the memory that a run would have."""
+"""Findings on the CPU, its load, settings, and the memory that a run would have."""
 
 import os
 from math import ceil
@@ -7,51 +7,40 @@ from typing import Any
 
 import torch
 
-from ..calibration.calibrate import newest_calibration
+from ..calibration.file import newest_calibration
 from ..measure.memory_budget import available_bytes
-from .calibration import calibration
-from .finding import Finding
+from .finding import Finding, calibration_finding
 
 CROWDED_SHARE = 0.5
-"""Of the cores: a load above it disturbs calls that use them all."""
+"""Of the cores: a higher load disturbs calls that use them all."""
 
 
-def host(facts: dict[str, Any], device: torch.device, root: Path) -> list[Finding]:
-    """Findings on what is not a GPU; the CPU's calibration stands in `root`."""
-    free = available_bytes(device)
-    memory = Finding(
-        about="memory",
-        found=(
-            f"{free / 2**30:.1f} GiB free on {device.type}; runs take up to 70 % of it by default"
-        ),
-    )
-    kept = calibration(newest_calibration(root, None, facts["cpu"]))
-    return [
-        cpu(facts),
-        *load(facts["cores"]),
-        *settings(facts["allocator"]),
-        memory,
-        *([kept] if device.type == "cpu" else []),
+def host_findings(environment: dict[str, Any], device: torch.device, root: Path) -> list[Finding]:
+    """`root`: the folder with the calibrations."""
+    free_gib = available_bytes(device) / 2**30
+    memory = f"{free_gib:.1f} GiB free on {device.type}; runs take up to 70 % of it by default"
+    findings = [
+        cpu(environment),
+        *load(environment["cores"]),
+        *settings(environment["allocator"]),
+        Finding("memory", memory),
     ]
+    if device.type == "cpu":
+        findings.append(calibration_finding(newest_calibration(root, None, environment["cpu"])))
+    return findings
 
 
-def cpu(facts: dict[str, Any]) -> Finding:
-    threads, cores = (
-        facts["threads"],
-        min(facts["cores"], ceil(facts["quota_cores"] or facts["cores"])),
-    )
+def cpu(environment: dict[str, Any]) -> Finding:
+    threads, cores = environment["threads"], environment["cores"]
+    usable = min(cores, ceil(environment["quota_cores"] or cores))
     found = (
-        f"{facts['cpu'] or 'unknown'}, {cores} usable cores, torch uses {threads} threads"
-        f" ({facts['cpu_capability']})"
+        f"{environment['cpu'] or 'unknown'}, {usable} usable cores, torch uses {threads} threads"
+        f" ({environment['cpu_capability']})"
     )
-    if threads == cores:
-        return Finding(about="cpu", found=found)
-    advice = (
-        ""
-        if "OMP_NUM_THREADS" in os.environ
-        else "set OMP_NUM_THREADS, so that runs on other machines can be compared"
-    )
-    return Finding(about="cpu", found=found, grade="note", advice=advice)
+    if threads == usable:
+        return Finding("cpu", found)
+    advice = "set OMP_NUM_THREADS, so that runs on other machines can be compared"
+    return Finding("cpu", found, "note", "" if "OMP_NUM_THREADS" in os.environ else advice)
 
 
 def load(cores: int) -> list[Finding]:
@@ -62,20 +51,12 @@ def load(cores: int) -> list[Finding]:
     if average <= CROWDED_SHARE * cores:
         return []
     advice = "other processes will disturb CPU latencies; wait for them"
-    return [
-        Finding(about="load", found=f"{average:.1f} on {cores} cores", grade="note", advice=advice)
-    ]
+    return [Finding("load", f"{average:.1f} on {cores} cores", "note", advice)]
 
 
 def settings(variables: dict[str, str]) -> list[Finding]:
     if not variables:
         return []
     found = ", ".join(f"{name}={value}" for name, value in variables.items())
-    return [
-        Finding(
-            about="settings",
-            found=found,
-            grade="note",
-            advice="these environment variables change numbers and are recorded",
-        )
-    ]
+    advice = "these environment variables change numbers and are recorded"
+    return [Finding("settings", found, "note", advice)]

@@ -1,5 +1,7 @@
-"""Who else uses a GPU. In a container the driver gives the host's process numbers or none: then it
-cannot be known, and is not guessed.
+"""Which processes use a GPU.
+
+In a container the driver gives the host's process numbers or none: then it is unknown whose
+processes they are, and is not guessed.
 """
 
 import os
@@ -10,17 +12,15 @@ from typing import Any
 
 import psutil
 
-from ..nvml import Answer, Gpu
+from ..nvml import Gpu, Reading
 
-# Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: process numbers are the driver's own
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: the driver's process numbers are ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """`ours`: of this process's own tree; None where the driver's process numbers are not those of
-    this container.
-    """
+    """`ours`: in this process's own tree; None if the process numbers are not this container's."""
 
     pid: int
     used_bytes: int | None
@@ -33,8 +33,9 @@ class Process:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Users:
-    """All that the driver lists. `known`: its process numbers are ours, so that the list can be
-    believed, also where it is empty.
+    """The processes that the driver lists.
+
+    `known`: its process numbers are ours, so the list can be believed, also if it is empty.
     """
 
     processes: tuple[Process, ...]
@@ -45,12 +46,12 @@ class Users:
         return [process for process in self.processes if process.ours is False]
 
 
-def users(gpu: Gpu) -> Answer:
-    """The Users of this GPU, or of this instance of it."""
-    computing = gpu.ask("nvmlDeviceGetComputeRunningProcesses")
+def users(gpu: Gpu) -> Reading:
+    """The Users of a GPU or of an instance."""
+    computing = gpu.query("nvmlDeviceGetComputeRunningProcesses")
     if computing.value is None:
         return computing
-    drawing = gpu.ask("nvmlDeviceGetGraphicsRunningProcesses").value or []
+    drawing = gpu.query("nvmlDeviceGetGraphicsRunningProcesses").value or []
     listed = {one.pid: one.usedGpuMemory for one in (*drawing, *computing.value)}
     known = os.getpid() in listed or in_first_namespace()
     tree = own_tree()
@@ -63,11 +64,11 @@ def users(gpu: Gpu) -> Answer:
         )
         for pid, used in sorted(listed.items())
     )
-    return Answer(Users(processes=tuple(found), known=known))
+    return Reading(Users(processes=tuple(found), known=known))
 
 
 def in_first_namespace() -> bool:
-    """Whether this is no container, so that the driver's process numbers are those seen here."""
+    """Whether this process sees the process numbers of the driver: it is not in a container."""
     with suppress(OSError):
         return str(Path("/proc/self/ns/pid").readlink()) == FIRST_PID_NAMESPACE
     return False

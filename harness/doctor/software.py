@@ -1,24 +1,27 @@
-"""Findings on torch, the driver, CUDA and cuDNN, and whether they fit each other."""
+"""Findings on torch, the driver, CUDA and cuDNN: does torch compute on the GPU, do versions fit.
+
+A GPU that torch lists may still not work, so torch computes something on it and loads cuDNN.
+"""
 
 import os
+import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from ..nvml import WORDS, Answer, system_fact
+from ..environment import cudnn_path, pick_device
+from ..nvml import ERROR_TEXTS, Reading, system_fact, without_function
 from .finding import Finding
-from .trial import Trial
 
-ABSENT = (WORDS["NVML_ERROR_LIBRARY_NOT_FOUND"], WORDS["NVML_ERROR_DRIVER_NOT_LOADED"])
-NO_COUNTERS = (
-    "latency by the host's clock and exact memory are measured on the CPU, with CPU time per"
-    " thread; SM utilization is not"
+NO_DRIVER = (
+    ERROR_TEXTS["NVML_ERROR_LIBRARY_NOT_FOUND"],
+    ERROR_TEXTS["NVML_ERROR_DRIVER_NOT_LOADED"],
 )
-
 DRIVER_FILES = ("/proc/driver/nvidia/version", "/dev/nvidiactl")
-"""What a loaded driver shows, also where its library is missing or refuses."""
-REMEDIES = {  # by what CUDA's errors say
+"""A loaded driver has them, also if its library is missing or refuses."""
+REMEDIES = {
     "busy or unavailable": (
         "another process holds it, or its compute mode forbids programs: see below"
     ),
@@ -30,133 +33,144 @@ REMEDIES = {  # by what CUDA's errors say
         "update the driver, or install a build of torch for the driver's CUDA version, below"
     ),
 }
+"""By a part of CUDA's error."""
 
 
-def software(trial: Trial, facts: dict[str, Any], seen: Answer) -> list[Finding]:
-    """`seen` is what gpu_facts.look came to."""
-    build = f"{facts['torch']}, built {built()}"
-    there = (
-        bool(seen.value)
-        if seen.value is not None
-        else any(Path(file).exists() for file in DRIVER_FILES)
-    )
-    findings = [nvml(seen, there=there or trial.device is not None)]
-    if trial.device is not None:
-        if not seen.value:
-            name = (
-                f"{facts['device_name']}, compute capability {facts['compute_capability']},"
-                f" {facts['device_memory_bytes'] / 2**30:.0f} GiB"
-            )
-            found = (
-                "no counters; derived from FLOPs once attnbench doctor --calibrate has measured"
-                " peaks"
-            )
-            findings += [
-                Finding(about="gpu", found=name),
-                Finding(about="utilization", found=found, grade="note"),
-            ]
-        findings.append(
-            Finding(about="torch", found=f"{build}, computes on {facts['device_name']}")
-        )
-        findings += [cuda(), cudnn(trial.cudnn)]
-    elif there:
-        findings.append(
-            Finding(
-                about="torch",
-                found=f"{facts['torch']} cannot use the GPU: {trial.reason}",
-                grade="bad",
-                advice=remedy(trial.reason),
-            )
-        )
-        findings.append(cuda())
-    else:
-        findings.append(Finding(about="gpu", found="none", advice=NO_COUNTERS))
-        findings.append(Finding(about="torch", found=build))
-        findings.append(
-            Finding(
-                about="utilization", found="host: CPU time of the process, over torch's threads"
-            )
-        )
-    return findings
+# ---- trying torch --------------------------------------------------------------------------------
+
+NOT_LOADED = Reading(None, "no GPU to load it for")
 
 
-def nvml(seen: Answer, *, there: bool) -> Finding:
-    """The driver as it answers through NVML. `there`: something shows that this machine has an
-    NVIDIA GPU.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TorchGpu:
+    """The GPU that torch computes on, or None and the `reason`.
+
+    `cudnn`: its version and file, or why it does not load.
     """
-    driver = system_fact("nvmlSystemGetDriverVersion")
-    if seen.value is None:
-        absent = seen.reason in ABSENT and not there
-        advice = (
-            ""
-            if absent
-            else (
-                "without it clocks, power, energy and counters are not measured; latency and"
-                " memory are"
-            )
-        )
-        # With a GPU that torch uses a silent NVML costs counters only; without one, torch's own
-        # finding is the bad one.
-        return Finding(
-            about="driver", found=seen.reason, grade="ok" if absent else "note", advice=advice
-        )
-    if not seen.value:
-        advice = "give the container a GPU (--gpus all), or look for 'fallen off the bus' in dmesg"
-        return Finding(
-            about="driver",
-            found=f"{driver.value or driver.reason}, loaded, and shows no GPU",
-            grade="note",
-            advice=advice,
-        )
-    return Finding(
-        about="driver",
-        found=str(driver.value or driver.reason),
-        grade="note" if driver.value is None else "ok",
+
+    device: torch.device | None
+    reason: str = ""
+    cudnn: Reading = NOT_LOADED
+
+
+def try_torch() -> TorchGpu:
+    with warnings.catch_warnings(record=True) as caught:  # such as a driver that is too old
+        warnings.simplefilter("always")
+        device, why = pick_device("cuda")
+    if device.type != "cuda":
+        return TorchGpu(device=None, reason=first_line(caught[0].message) if caught else why)
+    try:
+        (torch.ones(64, 64, device=device) @ torch.ones(64, 64, device=device)).sum().item()
+    except RuntimeError as error:
+        return TorchGpu(device=None, reason=first_line(error))
+    return TorchGpu(device=device, cudnn=load_cudnn(device))
+
+
+def load_cudnn(device: torch.device) -> Reading:
+    """By a convolution."""
+    try:
+        x = torch.ones(1, 8, 8, 8, device=device, dtype=torch.float16)
+        torch.nn.functional.conv2d(x, x).sum().item()
+        version = torch.backends.cudnn.version()
+    except RuntimeError as error:
+        return Reading(None, first_line(error))
+    path = cudnn_path()
+    return Reading((version, path)) if path else Reading(None, "a convolution ran without it")
+
+
+def first_line(error: object) -> str:
+    return (str(error).strip().splitlines() or ["no reason given"])[0][:200]
+
+
+# ---- findings ------------------------------------------------------------------------------------
+
+
+def software_findings(
+    torch_gpu: TorchGpu, environment: dict[str, Any], gpus: Reading
+) -> list[Finding]:
+    """`gpus`: what NVML lists (gpu_facts.read_gpus)."""
+    build = f"{environment['torch']}, built {built()}"
+    if torch_gpu.device is not None:
+        unlisted = [] if gpus.value else unlisted_gpu(environment)
+        used = Finding("torch", f"{build}, computes on {environment['device_name']}")
+        return [driver(gpus, has_gpu=True), *unlisted, used, cuda(), cudnn(torch_gpu.cudnn)]
+    has_gpu = (
+        any(Path(file).exists() for file in DRIVER_FILES)
+        if gpus.value is None
+        else bool(gpus.value)
     )
+    if has_gpu:
+        found = f"{environment['torch']} cannot use the GPU: {torch_gpu.reason}"
+        unused = Finding("torch", found, "bad", remedy(torch_gpu.reason))
+        return [driver(gpus, has_gpu=True), unused, cuda()]
+    advice = (
+        "runs measure the CPU: latency by the host's clock, exact memory and CPU time per thread,"
+        " but no SM utilization"
+    )
+    return [
+        driver(gpus, has_gpu=False),
+        Finding("gpu", "none", advice=advice),
+        Finding("torch", build),
+        Finding("utilization", "host: CPU time of the process, over torch's threads"),
+    ]
+
+
+def unlisted_gpu(environment: dict[str, Any]) -> list[Finding]:
+    """A GPU that torch computes on and NVML does not list."""
+    name = (
+        f"{environment['device_name']}, compute capability {environment['compute_capability']},"
+        f" {environment['device_memory_bytes'] / 2**30:.0f} GiB"
+    )
+    found = "no counters; derived from FLOPs once attnbench doctor --calibrate has measured peaks"
+    return [Finding("gpu", name), Finding("utilization", found, "note")]
+
+
+def driver(gpus: Reading, *, has_gpu: bool) -> Finding:
+    """The driver through NVML. `has_gpu`: something shows that this machine has an NVIDIA GPU."""
+    if gpus.value is None:
+        if gpus.reason in NO_DRIVER and not has_gpu:
+            return Finding("driver", gpus.reason)
+        # A note: without torch's GPU the finding on torch is bad, with it only counters are lost.
+        advice = (
+            "without it clocks, power, energy and counters are not measured; latency and memory are"
+        )
+        return Finding("driver", without_function(gpus.reason), "note", advice)
+    version, reason = system_fact("nvmlSystemGetDriverVersion")
+    if not gpus.value:
+        advice = "give the container a GPU (--gpus all), or look for 'fallen off the bus' in dmesg"
+        return Finding("driver", f"{version or reason}, loaded, lists no GPU", "note", advice)
+    return Finding("driver", version or reason, "ok" if version else "note")
 
 
 def cuda() -> Finding:
-    """A driver runs programs of its own CUDA version and of older ones, and newer ones of the same
-    first number.
-    """
-    newest = system_fact("nvmlSystemGetCudaDriverVersion_v2")
-    ours = f"torch was built {built()}"
-    if newest.value is None:
-        return Finding(
-            about="cuda", found=f"{ours}; the driver's is not known: {newest.reason}", grade="note"
-        )
-    found = f"driver {newest.value // 1000}.{newest.value % 1000 // 10}, {ours}"
-    if torch.version.cuda and int(torch.version.cuda.split(".")[0]) > newest.value // 1000:
-        return Finding(
-            about="cuda",
-            found=found,
-            grade="note",
-            advice="update the driver, or install torch for the driver's CUDA",
-        )
-    return Finding(about="cuda", found=found)
+    """A driver runs programs for its CUDA version, for older ones, and for the same major one."""
+    newest, reason = system_fact("nvmlSystemGetCudaDriverVersion_v2")
+    torchs = f"torch was built {built()}"
+    if newest is None:
+        return Finding("cuda", f"{torchs}; the driver's version is unknown: {reason}", "note")
+    found = f"driver {newest // 1000}.{newest % 1000 // 10}, {torchs}"
+    if torch.version.cuda and int(torch.version.cuda.split(".")[0]) > newest // 1000:
+        advice = "update the driver, or install a build of torch for the driver's CUDA version"
+        return Finding("cuda", found, "note", advice)
+    return Finding("cuda", found)
+
+
+def cudnn(loaded: Reading) -> Finding:
+    if loaded.value is None:
+        advice = "sdpa:cudnn will not run; usually LD_LIBRARY_PATH names another cuDNN"
+        return Finding("cudnn", f"does not load: {loaded.reason}", "note", advice)
+    version, path = loaded.value
+    return Finding("cudnn", f"{version} from {path}")
 
 
 def built() -> str:
     return "without CUDA" if torch.version.cuda is None else f"for CUDA {torch.version.cuda}"
 
 
-def cudnn(answer: Answer) -> Finding:
-    if answer.value is None:
-        advice = (
-            "sdpa:cudnn will not run; an LD_LIBRARY_PATH that names another cuDNN is the usual"
-            " reason"
-        )
-        return Finding(
-            about="cudnn", found=f"does not load: {answer.reason}", grade="note", advice=advice
-        )
-    version, path = answer.value
-    return Finding(about="cudnn", found=f"{version} from {path}")
-
-
 def remedy(reason: str) -> str:
-    """What to do where a GPU is there and torch cannot use it."""
-    for sign, advice in REMEDIES.items():
-        if sign in reason:
+    """What to do if there is a GPU and torch cannot use it."""
+    for part, advice in REMEDIES.items():
+        if part in reason:
             return advice
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if torch.version.cuda is None:

@@ -12,7 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..nvml import Answer, Device, clock_event_reasons, identity, open_gpu, temperature_c
+from ..nvml import (
+    Device,
+    Gpu,
+    clock_event_mask,
+    nvml_device,
+    open_gpu,
+    sm_clock_mhz,
+    temperature_c,
+)
 
 if TYPE_CHECKING:
     import torch
@@ -77,27 +85,27 @@ class DeviceConditions:
 
     def __init__(self, device: Device) -> None:
         self.host = HostConditions()
-        self.gpu = open_gpu(device).value
+        self.gpu: Gpu | None = open_gpu(device).value
 
     def before(self) -> None:
         self.host.before()
 
     def after(self) -> Readings:
-        readings = self._gpu() if self.gpu else {}  # first: the clock falls once the GPU is idle
+        readings = gpu_conditions(self.gpu) if self.gpu else {}  # first: an idle GPU clocks down
         return {**self.host.after(), **readings}
 
-    def _gpu(self) -> Readings:
-        clock = self.gpu.board.ask("nvmlDeviceGetClockInfo", self.gpu.nvml.NVML_CLOCK_SM)
-        answers: dict[str, Answer] = {
-            "sm_clock_mhz": clock,
-            "temperature_c": temperature_c(self.gpu),
-            "clock_event_reasons": clock_event_reasons(self.gpu),
-        }
-        return {n: int(answer.value) for n, answer in answers.items() if answer.value is not None}
+
+def gpu_conditions(gpu: Gpu) -> Readings:
+    found = {
+        "sm_clock_mhz": sm_clock_mhz(gpu),
+        "temperature_c": temperature_c(gpu),
+        "clock_event_reasons": clock_event_mask(gpu),
+    }
+    return {name: int(one.value) for name, one in found.items() if one.value is not None}
 
 
 def conditions_for(device: "torch.device") -> Conditions:
-    return DeviceConditions(identity(device)) if device.type == "cuda" else HostConditions()
+    return DeviceConditions(nvml_device(device)) if device.type == "cuda" else HostConditions()
 
 
 def contended(readings: Mapping[str, Any]) -> bool | None:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import torch
 from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a class
 
-from ..nvml import identity, open_gpu, used_bytes
+from ..nvml import nvml_device, open_gpu, used_bytes
 from .resident_memory import resident_peak_bytes
 
 T = TypeVar("T")
@@ -137,7 +137,7 @@ def _reserved(
 
 
 def device_used_bytes(device: torch.device) -> int | None:
-    gpu = open_gpu(identity(device)).value
+    gpu = open_gpu(nvml_device(device)).value
     return used_bytes(gpu).value if gpu else None
 
 

@@ -1,40 +1,54 @@
-"""What the device does while a backend runs in a steady loop. A probe is one file here; nothing
-else is edited to add one.
+"""What the device does while a backend runs in a steady loop. A probe is one file in this folder.
 
 A probe's file defines
     MEASURES   names of a scenario's `measure` that switch it on; a plain tuple of strings
-    COLUMNS    its numbers, each name ending in its unit, with what they mean; or a name ending in
-               _table, for a list of them
+    COLUMNS    its columns, each name ending in its unit, and what they mean; a name that ends in
+               _table is a list
     CALLS      (optional) number of calls of its own, outside the shared loop, because it disturbs
                what it watches
     watch(device) -> Watch
 
-Watches are made before the loop, entered and left while it runs, and read after it. So what is slow
-or disturbs the device belongs into `watch` or `readings`, and only the two readings that bound a
-window into `__enter__` and `__exit__`.
+A watch is made before the loop, entered and left while the loop runs, and read after it. Only the
+readings that bound the window belong into entering and leaving; whatever is slow or disturbs the
+device belongs before or after the loop. `gpu_window` makes a watch from functions.
 """
 
 import ast
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
-from ..nvml import Answer, Device
+from ..nvml import Device, Gpu, Reading, open_gpu
+
+Start = TypeVar("Start")
+End = TypeVar("End")
 
 
 class Readings(NamedTuple):
-    """Every column of a probe: its value, or None and in `reasons` why there is none."""
+    """The columns of a probe: a value, or None and in `reasons` why there is none."""
 
     values: dict[str, Any]
     reasons: dict[str, str]
 
+    @classmethod
+    def of(cls, columns: Mapping[str, Reading]) -> Self:
+        return cls(
+            {name: one.value for name, one in columns.items()},
+            {name: one.reason for name, one in columns.items() if one.reason},
+        )
+
+    @classmethod
+    def missing(cls, columns: Collection[str], reason: str) -> Self:
+        """No column has a value, all for the same reason."""
+        return cls(dict.fromkeys(columns), dict.fromkeys(columns, reason))
+
 
 class Watch(Protocol):
-    """One window of one probe. None of its methods raises because of a counter that is missing."""
+    """One window of one probe. A missing counter never raises."""
 
     def __enter__(self) -> object: ...
 
@@ -48,6 +62,62 @@ class Watch(Protocol):
     def readings(self) -> Readings: ...
 
 
+class Window(Generic[Start, End]):
+    """A Watch made of functions: `start` and `end` run at the two ends of the window.
+
+    `read` makes the columns from their results after the loop.
+    """
+
+    def __init__(
+        self,
+        *,
+        start: Callable[[], Start],
+        end: Callable[[], End],
+        read: Callable[[Start, End], Readings],
+    ) -> None:
+        self._start, self._end, self._read = start, end, read
+
+    def __enter__(self) -> Self:
+        self._at_start = self._start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._at_end = self._end()
+
+    def readings(self) -> Readings:
+        return self._read(self._at_start, self._at_end)
+
+
+def gpu_window(
+    device: Device,
+    columns: Collection[str],
+    *,
+    start: Callable[[Gpu], Start],
+    end: Callable[[Gpu], End],
+    read: Callable[[Gpu, Start, End], Readings],
+    board_only: str = "",
+) -> Watch:
+    """A Window of a GPU; if it cannot be opened every column is missing, with the reason.
+
+    `board_only`: why the columns are missing for an instance of a GPU (MIG).
+    """
+    gpu, reason = open_gpu(device)
+    if gpu is None or (board_only and gpu.instance is not None):
+        return missing_window(columns, reason or board_only)
+    return Window(
+        start=lambda: start(gpu),
+        end=lambda: end(gpu),
+        read=lambda at_start, at_end: read(gpu, at_start, at_end),
+    )
+
+
+def missing_window(columns: Collection[str], reason: str) -> Watch:
+    """A window without a device: every column is missing."""
+    return Window(
+        start=lambda: None, end=lambda: None, read=lambda *_: Readings.missing(columns, reason)
+    )
+
+
 class Probe(Protocol):
     MEASURES: tuple[str, ...]
     COLUMNS: Mapping[str, str]
@@ -55,19 +125,22 @@ class Probe(Protocol):
     def watch(self, device: Device) -> Watch: ...
 
 
+# ---- the files of this folder --------------------------------------------------------------------
+
+
 def names() -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            module.name
-            for module in pkgutil.iter_modules(__path__)
-            if not module.name.startswith("_")
-        )
-    )
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+@cache
+def load(name: str) -> Probe:
+    return cast(Probe, importlib.import_module(f"{__name__}.{name}"))
 
 
 @cache
 def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
-    """MEASURES of each probe, and whether it has CALLS; read from the file: it may need torch.
+    """MEASURES of each probe, and whether it has CALLS, read without importing: it may need torch.
 
     Raises ValueError if MEASURES is not a plain tuple of strings.
     """
@@ -87,36 +160,31 @@ def declared() -> dict[str, tuple[tuple[str, ...], bool]]:
             switches = None
         if not isinstance(switches, tuple) or not all(isinstance(one, str) for one in switches):
             raise ValueError(
-                f"{path}: MEASURES must be a plain tuple of strings, since the file is read without"
-                " being run"
+                f"{path}: MEASURES must be a plain tuple of strings, since the file is read"
+                " without running it"
             )
         found[name] = (switches, "CALLS" in values)
     return found
 
 
 def measures() -> tuple[str, ...]:
-    """Every name of `measure` that switches on a probe."""
+    """The names of `measure` that switch on a probe."""
     return tuple(sorted({*shared_measures(), *own_call_measures()}))
 
 
 def shared_measures() -> tuple[str, ...]:
-    """Those with a probe that watches the shared steady loop."""
-    return _sorted_measures(own_calls=False)
+    """The names of `measure` with a probe that watches the shared steady loop."""
+    return _measures(own_calls=False)
 
 
 def own_call_measures() -> tuple[str, ...]:
-    """Those with a probe that makes calls of its own."""
-    return _sorted_measures(own_calls=True)
+    """The names of `measure` with a probe that makes calls of its own."""
+    return _measures(own_calls=True)
 
 
-def _sorted_measures(*, own_calls: bool) -> tuple[str, ...]:
+def _measures(*, own_calls: bool) -> tuple[str, ...]:
     found = (some for some, own in declared().values() if own is own_calls)
     return tuple(sorted({name for some in found for name in some}))
-
-
-@cache
-def load(name: str) -> Probe:
-    return cast(Probe, importlib.import_module(f"{__name__}.{name}"))
 
 
 def requested(measure: Iterable[str]) -> tuple[Probe, ...]:
@@ -126,19 +194,5 @@ def requested(measure: Iterable[str]) -> tuple[Probe, ...]:
 
 
 def own_calls(probe: Probe) -> int | None:
-    """How many calls of its own it wants; None where it shares the steady loop."""
+    """How many calls of its own it makes; None if it shares the steady loop."""
     return getattr(probe, "CALLS", None)
-
-
-def told(answers: Mapping[str, Answer]) -> Readings:
-    """What NVML answered, column by column."""
-    return Readings(
-        {name: one.value for name, one in answers.items()},
-        {name: one.reason for name, one in answers.items() if one.reason},
-    )
-
-
-def nothing(columns: Iterable[str], reason: str) -> Readings:
-    """No column has a value, all for the same reason."""
-    found = list(columns)
-    return Readings(dict.fromkeys(found), dict.fromkeys(found, reason))

@@ -1,27 +1,25 @@
-"""Hopper's performance counters through NVML: how much of the GPU is at work, not only whether some
-kernel runs.
+"""Hopper's performance counters through NVML: how much of the GPU works.
 
-All numbers come from one pair of samples and are averages over the time between them, and over all
+All columns come from one pair of samples and are averages over the time between them and over all
 SMs. Sources: nvml.h, nvmlGpmMetricId_t; NVIDIA's DCGM field identifiers 1001 to 1007, which name
 the same counters.
 """
 
 import time
 from math import isfinite
-from types import TracebackType
 from typing import Any
 
-from ..nvml import Answer, Device, Gpu, open_gpu
-from . import Readings, nothing, told
+from ..nvml import Device, Gpu, Reading, call, open_gpu
+from . import Readings, Watch, Window, missing_window
 
 MEASURES = ("utilization",)
 COLUMNS = {
-    "sm_active_ratio": "of all cycles of all SMs: those with at least one warp resident",
+    "sm_active_ratio": "share of all cycles of all SMs with at least one warp resident",
     "sm_occupancy_ratio": "resident warps over the most that fit, averaged over all SMs and cycles",
-    "any_tensor_ratio": "of all cycles: those in which a tensor core of any kind was at work",
-    "hmma_ratio": "of all cycles: those in which a tensor core worked on fp16 or bf16",
-    "dram_bandwidth_ratio": "of the memory's highest bandwidth: what was used",
-    "graphics_ratio": "of the time: that in which any context was active",
+    "any_tensor_ratio": "share of all cycles in which a tensor core of any kind worked",
+    "hmma_ratio": "share of all cycles in which a tensor core worked on fp16 or bf16",
+    "dram_bandwidth_ratio": "share of the memory's peak bandwidth",
+    "graphics_ratio": "share of the time in which any context was active",
 }
 METRIC_IDS = {
     "sm_active_ratio": 2,
@@ -31,98 +29,80 @@ METRIC_IDS = {
     "dram_bandwidth_ratio": 10,
     "graphics_ratio": 1,
 }  # nvml.h, nvmlGpmMetricId_t
-SHORTEST_S = 0.1  # nvml.h: samples nearer to each other than 100 ms mean nothing
+SHORTEST_S = 0.1  # nvml.h: samples less than 100 ms apart mean nothing
 
 
-class GpmWatch:
-    def __init__(self, device: Device) -> None:
-        opened = open_gpu(device)
-        self.gpu: Gpu | None = opened.value
-        self.reason = opened.reason
-        self.samples: list[Any] = []
-        self.entered_s = self.left_s = 0.0
-        if self.gpu:
-            self._allocate(self.gpu)
+def watch(device: Device) -> Watch:
+    gpu, reason = open_gpu(device)
+    samples, reason = allocate(gpu) if gpu else (None, reason)
+    if samples is None:
+        return missing_window(COLUMNS, reason)
+    first, second = samples
 
-    def _allocate(self, gpu: Gpu) -> None:
-        support = gpu.board.ask("nvmlGpmQueryDeviceSupport")
-        if support.value is None or not support.value.isSupportedDevice:
-            self.reason = support.reason or "this GPU has no such counters; they came with Hopper"
-            return
-        for _ in range(2):
-            sample = gpu.call("nvmlGpmSampleAlloc")
-            self.reason = self.reason or sample.reason
-            if sample.value is not None:
-                self.samples.append(sample.value)
+    def start() -> tuple[Reading, float]:
+        return take(gpu, first), time.monotonic()
 
-    def __enter__(self) -> "GpmWatch":
-        self._take(0)
-        self.entered_s = time.monotonic()
-        return self
+    def end() -> tuple[Reading, float]:
+        end_s = time.monotonic()
+        return take(gpu, second), end_s
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.left_s = time.monotonic()
-        self._take(1)
-
-    def _take(self, which: int) -> None:
-        if self.gpu is None or self.reason:
-            return
-        sample = self.samples[which]
-        if self.gpu.instance is None:
-            taken = self.gpu.call("nvmlGpmSampleGet", self.gpu.handle, sample)
-        else:
-            taken = self.gpu.call(
-                "nvmlGpmMigSampleGet", self.gpu.board.handle, self.gpu.instance, sample
-            )
-        self.reason = taken.reason
-
-    def readings(self) -> Readings:
+    def read(start: tuple[Reading, float], end: tuple[Reading, float]) -> Readings:
         try:
-            return self._read()
+            reason = start[0].reason or end[0].reason
+            if not reason and end[1] - start[1] < SHORTEST_S:
+                reason = f"the window was shorter than {SHORTEST_S:g} s"
+            return Readings.missing(COLUMNS, reason) if reason else compare(gpu, first, second)
         finally:
-            while self.gpu and self.samples:
-                self.gpu.call("nvmlGpmSampleFree", self.samples.pop())
+            free(samples)
 
-    def _read(self) -> Readings:
-        if self.gpu is None or self.reason:
-            return nothing(COLUMNS, self.reason)
-        if self.left_s - self.entered_s < SHORTEST_S:
-            return nothing(COLUMNS, f"the window was shorter than {SHORTEST_S:g} s")
-        answer = metrics(self.gpu, self.samples)
-        if answer.value is None:
-            return nothing(COLUMNS, answer.reason)
-        found = {
-            name: metric(self.gpu, answer.value.metrics[place])
-            for place, name in enumerate(METRIC_IDS)
-        }
-        return told(found)
+    return Window(start=start, end=end, read=read)
 
 
-def metrics(gpu: Gpu, samples: list[Any]) -> Answer:
-    """The filled structure of nvmlGpmMetricsGet for all columns."""
+def allocate(gpu: Gpu) -> Reading:
+    """Two samples."""
+    support = gpu.board.query("nvmlGpmQueryDeviceSupport")
+    if support.value is None or not support.value.isSupportedDevice:
+        no_counters = "this GPU has no such counters; they came with Hopper"
+        return Reading(None, support.reason or no_counters)
+    samples = [call("nvmlGpmSampleAlloc") for _ in range(2)]
+    allocated = [sample.value for sample in samples if sample.value is not None]
+    if len(allocated) < len(samples):
+        free(allocated)
+        return Reading(None, next(sample.reason for sample in samples if sample.reason))
+    return Reading(allocated)
+
+
+def free(samples: list[Any]) -> None:
+    while samples:
+        call("nvmlGpmSampleFree", samples.pop())
+
+
+def take(gpu: Gpu, sample: Any) -> Reading:
+    if gpu.instance is None:
+        return gpu.query("nvmlGpmSampleGet", sample)
+    return gpu.board.query("nvmlGpmMigSampleGet", gpu.instance, sample)
+
+
+def compare(gpu: Gpu, first: Any, second: Any) -> Readings:
+    """The columns, averaged over the time between two samples."""
     nvml = gpu.nvml
-    wanted = nvml.c_nvmlGpmMetricsGet_t()
-    wanted.version = nvml.NVML_GPM_METRICS_GET_VERSION
-    wanted.numMetrics = len(METRIC_IDS)
-    wanted.sample1, wanted.sample2 = samples
+    request = nvml.c_nvmlGpmMetricsGet_t()
+    request.version = nvml.NVML_GPM_METRICS_GET_VERSION
+    request.numMetrics = len(METRIC_IDS)
+    request.sample1, request.sample2 = first, second
     for place, number in enumerate(METRIC_IDS.values()):
-        wanted.metrics[place].metricId = number
-    return gpu.call("nvmlGpmMetricsGet", wanted)
+        request.metrics[place].metricId = number
+    filled = call("nvmlGpmMetricsGet", request)
+    if filled.value is None:
+        return Readings.missing(COLUMNS, filled.reason)
+    metrics = filled.value.metrics
+    return Readings.of({name: ratio(gpu, metrics[i]) for i, name in enumerate(METRIC_IDS)})
 
 
-def metric(gpu: Gpu, found: Any) -> Answer:
-    """One metric as a ratio: NVML gives percent, and an error of its own for each."""
-    if found.nvmlReturn != gpu.nvml.NVML_SUCCESS:
-        return Answer(None, f"GPM metric {found.metricId}: {gpu.words(found.nvmlReturn)}")
-    if not isfinite(found.value):
-        return Answer(None, f"GPM metric {found.metricId}: the driver gave {found.value}")
-    return Answer(found.value / 100)
-
-
-def watch(device: Device) -> GpmWatch:
-    return GpmWatch(device)
+def ratio(gpu: Gpu, metric: Any) -> Reading:
+    """NVML gives percent, and each metric has its own error."""
+    if metric.nvmlReturn != gpu.nvml.NVML_SUCCESS:
+        return Reading(None, f"GPM metric {metric.metricId}: {gpu.error_text(metric.nvmlReturn)}")
+    if not isfinite(metric.value):
+        return Reading(None, f"GPM metric {metric.metricId}: the driver gave {metric.value}")
+    return Reading(metric.value / 100)

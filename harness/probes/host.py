@@ -1,15 +1,15 @@
-"""What the process itself takes of the host: all there is to see on a CPU, and on a GPU whether
-launching keeps a core busy.
+"""CPU time and memory of this process.
+
+The only utilization on a CPU; on a GPU it shows whether launching keeps a core busy.
 """
 
 import time
-from types import TracebackType
 
 import psutil
 import torch
 
 from ..nvml import Device
-from . import Readings
+from . import Readings, Watch, Window
 
 MEASURES = ("utilization",)
 COLUMNS = {
@@ -22,36 +22,23 @@ COLUMNS = {
 }
 
 
-class HostWatch:
-    def __init__(self) -> None:
-        self.process = psutil.Process()
-        self.start_s = self.start_cpu_s = self.spent_s = self.spent_cpu_s = 0.0
+def watch(device: Device) -> Watch:
+    process = psutil.Process()
 
-    def __enter__(self) -> "HostWatch":
-        self.start_s, self.start_cpu_s = time.perf_counter(), time.process_time()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.spent_cpu_s = time.process_time() - self.start_cpu_s
-        self.spent_s = time.perf_counter() - self.start_s
-
-    def readings(self) -> Readings:
+    def read(start: tuple[float, float], end: tuple[float, float]) -> Readings:
+        (start_s, start_cpu_s), (end_cpu_s, end_s) = start, end
         threads = torch.get_num_threads()
-        busy = self.spent_cpu_s / self.spent_s
-        resident = self.process.memory_info().rss
-        values = {
-            "host_cpu_ratio": busy / threads,
-            "host_busy_cores": busy,
+        busy_cores = (end_cpu_s - start_cpu_s) / (end_s - start_s)
+        columns = {
+            "host_cpu_ratio": busy_cores / threads,
+            "host_busy_cores": busy_cores,
             "host_thread_count": threads,
-            "host_resident_bytes": resident,
+            "host_resident_bytes": process.memory_info().rss,
         }
-        return Readings(values, {})
+        return Readings(columns, {})
 
-
-def watch(device: Device) -> HostWatch:
-    return HostWatch()
+    return Window(
+        start=lambda: (time.perf_counter(), time.process_time()),
+        end=lambda: (time.process_time(), time.perf_counter()),
+        read=read,
+    )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..calibration.calibrate import newest_calibration
+from ..calibration.file import newest_calibration
 from ..cases import Case, Group, case_of, study_of, wall_of
 from ..errors import BadInput
 from ..listener import Listener

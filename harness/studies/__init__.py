@@ -1,13 +1,11 @@
-"""What is looked at and not timed: properties, copies, maps of attention. A study is one file here;
-nothing else is edited to add one.
+"""Studies of properties, copies and attention maps, without a measurement of latency.
 
-A study's file defines
+A study is one file in this folder. It defines
     QUESTION   what it answers, in one sentence
     run(problem, device, seed) -> findings
 
 Findings are flat objects of numbers and text, numbers with their unit in the name. `problem` is the
-smallest of the run's scenario; a study takes from it what fits, and keeps its own work to a second
-or two.
+smallest of the run's scenario; a study uses of it what it needs, and works for a second or two.
 """
 
 import importlib
@@ -30,13 +28,8 @@ class Study(Protocol):
 
 
 def names() -> tuple[str, ...]:
-    return tuple(
-        sorted(
-            module.name
-            for module in pkgutil.iter_modules(__path__)
-            if not module.name.startswith("_")
-        )
-    )
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
 
 
 def load(name: str) -> Study:

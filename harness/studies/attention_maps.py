@@ -1,6 +1,4 @@
-"""What heads look at: the weights of every head of a small layer with random weights, as `fused`
-computes them.
-"""
+"""Attention weights of every head of a small random layer, as `fused` computes them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,8 +16,9 @@ BACKEND = "fused"
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """One finding per head: `weight_rows`, [query][key], each row sums to 1. Inputs and weights are
-    drawn, nothing is trained.
+    """One finding per head: `weight_rows`, [query][key], each row sums to 1.
+
+    Inputs and weights are random, not trained.
     """
     heads = min(problem.heads, MOST_HEADS)
     small = Problem(

@@ -1,6 +1,4 @@
-"""Whether joining the heads by view and transpose copies anything: the bytes that laying [batch, n,
-heads, width] out in a row takes.
-"""
+"""Whether merging the heads by view and transpose copies the output, and how many bytes."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -18,26 +16,24 @@ D_MODEL, MOST_TOKENS = 256, 512
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """Two layouts of a core's output: [batch, heads, n, width], which a batched product gives, and
-    one that a kernel wrote merged.
+    """Two layouts of a core's output, [batch, heads, n, width].
+
+    Contiguous, as from a batched product, and as from a kernel that writes it merged.
     """
     tokens, dtype = min(problem.seq_len, MOST_TOKENS), TORCH_DTYPE[problem.dtype]
     for heads in HEADS:
         width = D_MODEL // heads
         batched = torch.zeros(1, heads, tokens, width, device=device, dtype=dtype)
         merged = torch.zeros(1, tokens, heads, width, device=device, dtype=dtype).transpose(1, 2)
-        for layout, output in (
-            ("batched product", batched),
-            ("kernel that writes it merged", merged),
-        ):
-            copied = _bytes_of_merging(output, device)
+        layouts = {"batched product": batched, "kernel that writes it merged": merged}
+        for layout, output in layouts.items():
             yield {
                 "layout": layout,
                 "heads": heads,
-                "copied_bytes": copied,
+                "copied_bytes": _merging_bytes(output, device),
                 "output_bytes": output.numel() * output.element_size(),
             }
 
 
-def _bytes_of_merging(output: torch.Tensor, device: torch.device) -> int:
+def _merging_bytes(output: torch.Tensor, device: torch.device) -> int:
     return peak(lambda: None, lambda _: merge_heads(output), device).peak_bytes

@@ -1,6 +1,4 @@
-"""Statements on attention that hold, or do not, for every input: tried on random cases in float64,
-with the textbook formula.
-"""
+"""Properties of attention, tried on random inputs in float64 with the textbook formula."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,7 +12,7 @@ QUESTION = (
     "Do weights sum to 1, do outputs lie between the values, does order matter, does scale matter?"
 )
 CASES = 50
-TOLERANCE = 1e-12  # of float64 sums over some hundred terms
+TOLERANCE = 1e-12  # for float64 sums over some hundred terms
 TOKENS, WIDTH = 24, 16
 SCALE = 3.0
 
@@ -33,8 +31,9 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
 
 
 def drawn(generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """q, k, v, each [token, width]; their size varies by four orders, so that soft and hard
-    softmaxes both occur.
+    """q, k, v, each [token, width].
+
+    Their size varies by four orders of magnitude, so soft and hard softmaxes both occur.
     """
     size = 10 ** (4 * torch.rand((), generator=generator, dtype=torch.float64) - 2)
     q, k, v = (
@@ -54,14 +53,14 @@ def rows_sum_to_one(generator: torch.Generator) -> float:
 
 
 def outputs_between_values(generator: torch.Generator) -> float:
-    """How far an output leaves the box that the values span, over its size."""
+    """How far outputs are outside the box of the values, over the box's size."""
     q, k, v = drawn(generator)
     out, low, high = weights(q, k) @ v, v.amin(0), v.amax(0)
     return float((torch.relu(low - out) + torch.relu(out - high)).max() / (high - low).max())
 
 
 def order_permutes_outputs(generator: torch.Generator) -> float:
-    """Without positions: permuting the tokens permutes the outputs, and nothing else."""
+    """Without positions: permuting the tokens only permutes the outputs."""
     q, k, v = drawn(generator)
     order = torch.randperm(TOKENS, generator=generator)
     out, permuted = weights(q, k) @ v, weights(q[order], k[order]) @ v[order]

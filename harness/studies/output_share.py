@@ -1,5 +1,6 @@
-"""What joining the heads and the output projection take of a layer's time, over N: timed side by
-side with the whole layer.
+"""The share of a layer's time in merging heads and output projection, over N.
+
+The parts and the whole layer are timed in the same blocks.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,14 +37,10 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         )
         for name in BACKENDS:
             with torch.no_grad():
-                whole, joining, projecting = timed(_calls(name, layer, device, seed), device)
-            both = [
-                [
-                    [a + b for a, b in zip(*pair, strict=True)]
-                    for pair in zip(joining[0], projecting[0], strict=True)
-                ]
-            ]
-            share, copy = ratio_interval(both, whole), ratio_interval(joining, whole)
+                whole, merging, projecting = timed(_calls(name, layer, device, seed), device)
+            pairs = zip(merging[0], projecting[0], strict=True)
+            both = [[[a + b for a, b in zip(*blocks, strict=True)] for blocks in pairs]]
+            share, copy = ratio_interval(both, whole), ratio_interval(merging, whole)
             yield {
                 "backend": name,
                 "seq_len": seq_len,
@@ -61,21 +58,17 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
 def _calls(
     name: str, layer: Problem, device: torch.device, seed: int
 ) -> tuple[Callable[[], object], ...]:
-    """The whole layer; joining what its core gives, as that lies in memory; W_O of what was
-    joined.
-    """
+    """The whole layer; merging the heads of its core's output; W_O of the merged heads."""
     backend, weights = load(name), make_weights(layer, device, seed)
     core = replace(layer, scope="core")
     whole = backend.prepare(layer, make_inputs(layer, device, seed), weights)
     output = backend.prepare(core, make_inputs(core, device, seed), None)()
-    joined = merge_heads(output)
-    return whole, lambda: merge_heads(output), lambda: linear(joined, weights.w_o, weights.b_o)
+    merged = merge_heads(output)
+    return whole, lambda: merge_heads(output), lambda: linear(merged, weights.w_o, weights.b_o)
 
 
 def timed(calls: tuple[Callable[[], object], ...], device: torch.device) -> list[Samples]:
-    """Milliseconds, [process][block][call], of calls that take turns: in each block all of them are
-    made equally often.
-    """
+    """Samples of each call, interleaved: each block makes every call equally often."""
     clock = clock_for(device)
     timers: list[Timer] = []
     longest_ms = 0.0

@@ -1,8 +1,7 @@
-"""Whether more heads mean more parameters: counted on the layer itself, for heads that share
-d_model and for heads of a fixed width.
-"""
+"""Parameters of a layer by number of heads, sharing d_model or of a fixed width."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,15 +17,8 @@ D_MODEL, FIXED_WIDTH = 512, 64
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
     for rule, width in (("d_model / heads", 0), (f"fixed at {FIXED_WIDTH}", FIXED_WIDTH)):
         for heads in HEADS:
-            layer = Problem(
-                batch=1,
-                seq_len=1,
-                d_model=D_MODEL,
-                heads=heads,
-                d_k=width,
-                d_v=width,
-                scope="layer",
-            )
-            drawn = make_weights(layer, torch.device("meta"), seed)
-            count = sum(tensor.numel() for tensor in drawn.tensors())
+            core = Problem(batch=1, seq_len=1, d_model=D_MODEL, heads=heads, d_k=width, d_v=width)
+            layer = replace(core, scope="layer")
+            weights = make_weights(layer, torch.device("meta"), seed)
+            count = sum(tensor.numel() for tensor in weights.tensors())
             yield {"d_k_rule": rule, "heads": heads, "d_model": D_MODEL, "parameter_count": count}

@@ -1,8 +1,7 @@
-"""How far results are from the exact ones, per dtype and backend, over N: output and gradients,
-judged as the gate judges them.
-"""
+"""Errors of output and gradients per dtype and backend, over N, by the correctness check."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -19,31 +18,22 @@ D_MODEL, HEADS = 64, 1
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """Every exact backend that can run here. `error_ratio` is over the error of an honest textbook
-    implementation in the same dtype.
+    """Every exact backend that can run here.
+
+    `error_ratio` is over the error of a textbook implementation in the same dtype.
     """
     for dtype in DTYPES:
         for seq_len in LENGTHS:
-            one = Problem(
-                batch=1,
-                seq_len=seq_len,
-                d_model=D_MODEL,
-                heads=HEADS,
-                dtype=dtype,
-                causal=problem.causal,
-                passes="forward+backward",
-            )
+            forward = Problem(batch=1, seq_len=seq_len, d_model=D_MODEL, heads=HEADS, dtype=dtype)
+            one = replace(forward, causal=problem.causal, passes="forward+backward")
             tensors = make_tensors(one, device, seed)
             correctness = CorrectnessCheck(one, *tensors, seed)
             for name in names():
                 backend = None if missing(name) else load(name)
-                if (
-                    backend is None
-                    or backend.exactness != "exact"
-                    or backend.compiles
-                    or backend.why_not(one, device)
-                ):
-                    continue  # what compiles would do so anew for each problem
+                if backend is None or backend.exactness != "exact" or backend.why_not(one, device):
+                    continue
+                if backend.compiles:  # it would compile again for each problem
+                    continue
                 prepared = prepare_call(one, backend, tensors, correctness.grad_output)
                 with prepared.in_force():
                     result = correctness.check(*prepared.result())

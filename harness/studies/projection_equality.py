@@ -1,6 +1,4 @@
-"""Whether one projection for all heads gives what a projection per head gives: the same numbers,
-but for the order of summing.
-"""
+"""Whether one projection for all heads equals a projection per head, but for summation order."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +12,13 @@ from ...impls.problem import Dtype, Problem
 QUESTION = "Does one projection for all heads give what one projection per head gives?"
 HEADS, D_MODEL, TOKENS = (2, 8, 16), 256, 64
 UNIT_ROUNDOFF: dict[Dtype, float] = {"fp32": 2.0**-24, "bf16": 2.0**-8, "fp16": 2.0**-11}
-"""The largest relative error of one rounding, 2**-p for p binary digits (Higham 2002, Accuracy and
-Stability, section 2.1).
-"""
+"""2**-p for p binary digits (Higham 2002, Accuracy and Stability, section 2.1)."""
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """`worst_error_ratio`: the largest difference over sum |x| |w|, to which the rounding error of
-    a sum is proportional (Higham, 3.1).
+    """`worst_error_ratio`: the largest difference over sum |x| |w|.
+
+    The rounding error of a sum is proportional to it (Higham, 3.1).
     """
     generator = torch.Generator().manual_seed(seed)
     for dtype, roundoff in UNIT_ROUNDOFF.items():
@@ -30,13 +27,10 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         whole = linear(x, weight).double()
         size = x.double().abs() @ weight.double().abs().T
         for heads in HEADS:
-            apart = torch.cat(
-                [linear(x, part) for part in weight.split(D_MODEL // heads)], -1
-            ).double()
-            worst = float(((whole - apart).abs() / size).max())
-            tolerance = (
-                2 * D_MODEL * 2.0**-24 + 2 * roundoff
-            )  # both sums in fp32 in any order, and one rounding of each result
+            parts = [linear(x, part) for part in weight.split(D_MODEL // heads)]
+            worst = float(((whole - torch.cat(parts, -1).double()).abs() / size).max())
+            # Two sums in fp32 in any order, and one rounding of each result.
+            tolerance = 2 * D_MODEL * 2.0**-24 + 2 * roundoff
             yield {
                 "dtype": dtype,
                 "heads": heads,

@@ -1,5 +1,6 @@
-"""Why scores are divided by sqrt(d_k): without it their variance is d_k, and the softmax becomes
-one-hot (Vaswani et al. 2017, 3.2.1).
+"""Why scores are divided by sqrt(d_k): otherwise their variance is d_k and the softmax one-hot.
+
+Vaswani et al. 2017, section 3.2.1.
 """
 
 from collections.abc import Iterator
@@ -19,9 +20,7 @@ CERTAIN = 0.99
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """Queries and keys with independent entries of variance 1, as the argument in the paper has
-    them.
-    """
+    """Queries and keys have independent entries of variance 1, as the paper assumes."""
     generator = torch.Generator().manual_seed(seed)
     for d_k in WIDTHS:
         q = torch.randn(REPEATS, QUERIES, d_k, generator=generator, dtype=torch.float64)
@@ -29,9 +28,8 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         raw = q @ k.mT  # [repeat, query, key]
         for scaled in (False, True):
             scores = raw / sqrt(d_k) if scaled else raw
-            variances = scores.flatten(1).var(
-                dim=1
-            )  # one per repeat: scores of one repeat share queries and keys
+            # One per repeat: scores of a repeat share queries and keys.
+            variances = scores.flatten(1).var(dim=1)
             centre, reach = variances.mean(), NORMAL_95 * variances.std() / sqrt(REPEATS)
             weights = torch.softmax(scores, -1)
             entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)

@@ -18,7 +18,7 @@ def main() -> None:
     from ..environment import collect, fix_threads, pick_device
     from ..measure.memory_budget import available_bytes
     from ..measure.peak_memory import freeze_gc
-    from ..nvml import Device, identity
+    from ..nvml import Device, nvml_device
     from .measure import Measurer
     from .phases import WorkerConfig
     from .study import run_study
@@ -45,7 +45,7 @@ def main() -> None:
                 measure=tuple(request["measure"]),
                 warm_heap=request["warm_heap"],
                 max_warm_up_s=request["max_warm_up_s"],
-                watched=Device(uuid=gpu) if gpu else identity(torch.device(device)),
+                watched=Device(uuid=gpu) if gpu else nvml_device(torch.device(device)),
             )
             measurer = Measurer(config, parent.say)
             parent.say({"event": "configured"})

@@ -1,8 +1,7 @@
-"""A child of an audit with kernels of its own: one is well, one surely spills, one does not
-compile, one takes its process with it.
+"""An audit's child with kernels of its own: one is good, one spills, one does not compile, one
+kills its process.
 
-AUDIT_CANARY=slow: all of them are well, and take their time. AUDIT_CANARY=blind: Triton came
-without nvdisasm.
+AUDIT_CANARY=slow: all are good and slow. AUDIT_CANARY=no_nvdisasm: Triton came without nvdisasm.
 """
 
 import os
@@ -10,22 +9,22 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from attnbench.harness.audit import child, examine, tools
+from attnbench.harness.audit import child, compiler, cuda_tools
 from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.jobs import Job
 
-WELL = Config(32, 32, 4, 1)
+GOOD = Config(32, 32, 4, 1)
 SPILLS = Config(128, 64, 4, 1)  # with heads of 256: an accumulator of 256 registers per thread
-BROKEN = Config(48, 32, 4, 1)  # no power of two
+BROKEN = Config(48, 32, 4, 1)  # not a power of two
 DEADLY = Config(64, 32, 4, 1)
 
 
 def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
-    configs = [WELL, SPILLS, BROKEN, DEADLY, WELL]
+    configs = [GOOD, SPILLS, BROKEN, DEADLY, GOOD]
     if chosen("slow"):
         configs = [Config(16 << place, 32, 4, 1) for place in range(4)]
-    elif chosen("blind"):
-        configs = [WELL, SPILLS]
+    elif chosen("no_nvdisasm"):
+        configs = [GOOD, SPILLS]
     for config in configs:
         width = 256 if config == SPILLS else 32
         yield Job(
@@ -39,19 +38,19 @@ def few(capability: tuple[int, int], dtypes: tuple[Any, ...]) -> Iterator[Job]:
         )
 
 
-def facts(job: Job) -> dict[str, Any]:
+def compile_kernel(job: Job) -> dict[str, Any]:
     if chosen("slow"):
         time.sleep(60)
     if job.config == DEADLY:
         print("dying as a compiler does", flush=True)
         os.abort()
-    return compile_it(job)
+    return real_compile(job)
 
 
 def tool_path(tool: str) -> str:
-    if chosen("blind") and tool == "nvdisasm":
-        raise tools.Unreadable("Triton has no nvdisasm here, which would read it")
-    return known_path(tool)
+    if chosen("no_nvdisasm") and tool == "nvdisasm":
+        raise cuda_tools.Unreadable("Triton has no nvdisasm here to read it with")
+    return real_path(tool)
 
 
 def chosen(what: str) -> bool:
@@ -59,6 +58,6 @@ def chosen(what: str) -> bool:
 
 
 if __name__ == "__main__":
-    compile_it, examine.facts, examine.jobs = examine.facts, facts, few
-    known_path, tools.tool_path = tools.tool_path, tool_path
+    real_compile, real_path = compiler.compile_kernel, cuda_tools.tool_path
+    compiler.compile_kernel, compiler.jobs, cuda_tools.tool_path = compile_kernel, few, tool_path
     child.main()

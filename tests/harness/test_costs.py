@@ -1,7 +1,8 @@
-"""Counts against brute force and against torch's own counter."""
+"""Formulas against brute force and against torch's own counter."""
 
 from dataclasses import replace
 from itertools import product
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -55,15 +56,8 @@ def test_a_mask_that_is_given_is_an_input():
 
 
 def test_heads_do_not_change_the_work_at_fixed_width():
-    assert (
-        len(
-            {
-                work_flops(Problem(batch=1, seq_len=128, d_model=64, heads=h, scope="layer"))
-                for h in (1, 2, 8, 64)
-            }
-        )
-        == 1
-    )
+    sizes = {"batch": 1, "seq_len": 128, "d_model": 64, "scope": "layer"}
+    assert len({work_flops(Problem(**sizes, heads=h)) for h in (1, 2, 8, 64)}) == 1
 
 
 MASKS = [
@@ -74,13 +68,8 @@ MASKS = [
     {"mask": "random", "causal": True},
     {"mask": "local", "window": 1},
     {"mask": "strided", "window": 2, "causal": True},
-    {
-        "mask": "strided",
-        "window": 2,
-        "causal": True,
-        "causal_align": "bottom_right",
-        "kv_seq_len": 9,
-    },
+    {"mask": "strided", "window": 2, "causal": True}
+    | {"causal_align": "bottom_right", "kv_seq_len": 9},
     *(
         {"causal": True, "causal_align": align, "kv_seq_len": n}
         for align in ("top_left", "bottom_right")
@@ -107,26 +96,27 @@ def kept(problem: Problem) -> torch.Tensor:
     )
 
 
-def used_and_made(
-    problem: Problem,
-) -> tuple[
-    list[tuple[torch.Tensor, torch.Tensor]], torch.Tensor, torch.Tensor, torch.Tensor | None
-]:
-    """Each input with the part of it that matters; the output; the part of its gradient that
-    matters; the bias that no gradient needs.
+class Traffic(NamedTuple):
+    """Each input with the part that matters; the output; the part of its gradient that matters.
+
+    `unread`: the bias, which no gradient needs.
     """
+
+    inputs: list[tuple[torch.Tensor, torch.Tensor]]
+    output: torch.Tensor
+    output_gradient: torch.Tensor
+    unread: torch.Tensor | None
+
+
+def traffic(problem: Problem) -> Traffic:
     tensors = make_tensors(problem, torch.device("cpu"), 0)
     mask = kept(problem)
     queries, keys = mask.any(1), mask.any(0)
     if problem.scope == "core":
         q, k, v = tensors.inputs
         output = torch.zeros(problem.batch, problem.heads, problem.seq_len, problem.d_v)
-        return (
-            [(q, q[:, :, queries]), (k, k[:, :, keys]), (v, v[:, :, keys])],
-            output,
-            output[:, :, queries],
-            None,
-        )
+        inputs = [(q, q[:, :, queries]), (k, k[:, :, keys]), (v, v[:, :, keys])]
+        return Traffic(inputs, output, output[:, :, queries], None)
     x, source, _ = tensors.inputs
     weights = tensors.weights
     output = torch.zeros(problem.batch, problem.seq_len, problem.d_model)
@@ -135,7 +125,8 @@ def used_and_made(
         if source is x
         else [(x, x[:, queries]), (source, source[:, keys])]
     )
-    return [*parts, *((w, w) for w in weights.tensors())], output, output, weights.b_o
+    inputs = [*parts, *((w, w) for w in weights.tensors())]
+    return Traffic(inputs, output, output, weights.b_o)
 
 
 @pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
@@ -147,30 +138,25 @@ def test_bytes_and_exponentials_are_those_of_the_mask_written_out(scope, passes)
             scope=scope,
             passes=passes,
         )
-        inputs, output, output_gradient, unread = used_and_made(problem)
-        read, gradients = (
-            sum(part.nbytes for _, part in inputs),
-            sum(whole.nbytes for whole, _ in inputs),
-        )
+        inputs, output, output_gradient, unread = traffic(problem)
+        read = sum(part.nbytes for _, part in inputs)
+        gradients = sum(whole.nbytes for whole, _ in inputs)
+        unread_bytes = 0 if unread is None else unread.nbytes
         expected = {
             "forward": read + output.nbytes,
-            "backward": read
-            - (0 if unread is None else unread.nbytes)
-            + output_gradient.nbytes
-            + gradients,
+            "backward": read - unread_bytes + output_gradient.nbytes + gradients,
             "forward+backward": read + output_gradient.nbytes + output.nbytes + gradients,
         }
         assert minimal_bytes(problem) == expected[passes], problem
-        exps = (
-            0 if passes == "backward" else problem.batch * problem.heads * int(kept(problem).sum())
-        )
-        assert work_exps(problem) == exps, problem
+        pairs = problem.batch * problem.heads * int(kept(problem).sum())
+        assert work_exps(problem) == (0 if passes == "backward" else pairs), problem
 
 
 @pytest.mark.parametrize(("align", "n_q", "n_kv"), [("top_left", 4, 9), ("bottom_right", 9, 4)])
 def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
-    """Keys that no query sees, and queries that see no key, have no say in output and gradients,
-    and gradients of zero.
+    """Keys that no query sees and queries that see no key do not change output and gradients.
+
+    Their own gradients are zero.
     """
     sizes = {"batch": 1, "seq_len": n_q, "kv_seq_len": n_kv, "d_model": 8, "heads": 2}
     problem = Problem(**sizes, causal=True, causal_align=align, passes="forward+backward")
@@ -178,19 +164,17 @@ def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
     unused = (~mask.any(1), ~mask.any(0), ~mask.any(0))
     assert any(bool(part.any()) for part in unused)
     tensors = make_tensors(problem, torch.device("cpu"), 0)
-    subject = prepare_call(problem, impls.load("fused"), tensors, torch.ones(1, 2, n_q, 4))
-    with subject.in_force():
-        output, gradients = subject.result()
+    prepared = prepare_call(problem, impls.load("fused"), tensors, torch.ones(1, 2, n_q, 4))
+    with prepared.in_force():
+        output, gradients = prepared.result()
         for tensor, part in zip(tensors.inputs, unused, strict=True):
             tensor.detach()[:, :, part] = 7.0
-        output_again, gradients_again = subject.result()
+        output_again, gradients_again = prepared.result()
     assert torch.equal(output, output_again)
-    assert all(
-        torch.equal(one, other) for one, other in zip(gradients, gradients_again, strict=True)
-    )
-    assert all(
-        not gradient[:, :, part].any() for gradient, part in zip(gradients, unused, strict=True)
-    )
+    assert all(map(torch.equal, gradients, gradients_again))
+    assert len(gradients) == len(gradients_again)
+    for gradient, part in zip(gradients, unused, strict=True):
+        assert not gradient[:, :, part].any()
 
 
 def test_the_highest_intensity_grows_with_n():
@@ -215,8 +199,8 @@ def test_flops_of_plain_backends_are_what_torch_counts(name, scope, passes):
         assert counted_by_torch(name, problem) == work_flops(problem), shape
 
 
-def test_torchs_counter_is_blind_to_the_flash_kernel_of_the_cpu():
-    """Its table has no entry for it, so it says 0: no cross-check there."""
+def test_torchs_counter_does_not_know_the_flash_kernel_of_the_cpu():
+    """Its table has no entry for it, so it counts 0."""
     problem = Problem(batch=2, seq_len=64, d_model=16, heads=4)
     assert counted_by_torch("sdpa:flash", problem) == 0 < work_flops(problem)
 
@@ -224,7 +208,7 @@ def test_torchs_counter_is_blind_to_the_flash_kernel_of_the_cpu():
 def counted_by_torch(name: str, problem: Problem) -> int:
     tensors = make_tensors(problem, torch.device("cpu"), 0)
     gradient = torch.zeros(output_shape(problem)) if problem.backward else None
-    subject = prepare_call(problem, impls.load(name), tensors, gradient)
-    with FlopCounterMode(display=False) as counter, subject.in_force():
-        subject.run(None)
+    prepared = prepare_call(problem, impls.load(name), tensors, gradient)
+    with FlopCounterMode(display=False) as counter, prepared.in_force():
+        prepared.run(None)
     return counter.get_total_flops()

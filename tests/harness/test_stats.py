@@ -1,6 +1,4 @@
-"""Intervals and tests: right on small examples, and in agreement with scipy where that has the same
-thing.
-"""
+"""Intervals and tests on small examples, and against scipy if it has the same."""
 
 import math
 
@@ -62,16 +60,16 @@ def test_half_width_is_a_ratio():
     assert interval.high / interval.value == pytest.approx(math.exp(interval.half_width_ratio))
 
 
-def test_neighbouring_blocks_that_are_alike_count_as_one():
+def test_neighbouring_blocks_that_correlate_count_as_one():
     drifting = [[[1.0 + 0.01 * i] for i in range(9)]]
     interval = latency_interval(drifting)
     assert interval.units == 4
-    assert "alike" in interval.reason
+    assert "correlate" in interval.reason
     shuffled = [[[1.0 + 0.01 * i] for i in (4, 0, 7, 2, 8, 1, 5, 3, 6)]]
     assert latency_interval(shuffled).units == 9
 
 
-def test_ratio_of_strangers_is_refused():
+def test_a_ratio_without_common_blocks_is_refused():
     with pytest.raises(ValueError, match="no block in common"):
         ratio_interval([[[1.0]]], [])
 
@@ -100,7 +98,7 @@ def test_equivalence_agrees_with_two_one_sided_tests_of_scipy(seed):
     assert found.equivalent == (found.low > 1 / 1.05 and found.high < 1.05)
 
 
-def test_a_wide_interval_round_1_is_no_equivalence():
+def test_a_wide_interval_around_1_is_not_equivalence():
     noisy = blocks_of([0.3, -0.3, 0.2, -0.25, 0.05])
     assert not equivalence(noisy, blocks_of([0.0] * 5)).equivalent
 
@@ -135,7 +133,7 @@ def test_lag_1_correlation_finds_drift_and_not_noise():
     assert lag1_correlation(walk) == pytest.approx(0.8, abs=0.05)
 
 
-def test_correlation_of_too_little_is_no_number():
+def test_correlation_of_few_values_is_not_a_number():
     assert math.isnan(lag1_correlation([1.0, 2.0]))
     assert math.isnan(lag1_correlation([1.0, 1.0, 1.0]))
 
@@ -190,10 +188,9 @@ def test_an_unpaired_contrast_is_welchs_t_on_logarithms():
     above, below = [1.2, 1.3, 1.25, 1.4], [1.0, 1.1, 0.9, 1.05, 1.02, 0.99]
     contrast = unpaired_contrast([[[x]] for x in above], [[[x]] for x in below])
     oracle = scipy_stats.ttest_ind(np.log(above), np.log(below), equal_var=False)
-    interval, wanted = contrast.interval(), oracle.confidence_interval(CONFIDENCE)
-    assert (math.log(interval.low), math.log(interval.high)) == pytest.approx(
-        (wanted.low, wanted.high)
-    )
+    interval, expected = contrast.interval(), oracle.confidence_interval(CONFIDENCE)
+    bounds = (math.log(interval.low), math.log(interval.high))
+    assert bounds == pytest.approx((expected.low, expected.high))
     assert contrast.p_beyond(0.0) == pytest.approx(oracle.pvalue)
 
 
@@ -215,11 +212,10 @@ def test_a_paired_contrast_has_the_interval_of_the_ratio():
         [[[level * (1 + wobble)] for wobble in (0.0, 0.01, 0.02)] for level in levels]
         for levels in ((1, 2, 3), (2, 4.1, 6))
     )
-    found, wanted = paired_contrast(one, other).interval(), ratio_interval(one, other)
-    assert (found.value, found.low, found.high) == pytest.approx(
-        (wanted.value, wanted.low, wanted.high)
-    )
-    assert (found.units, found.reason) == (wanted.units, wanted.reason)
+    found, expected = paired_contrast(one, other).interval(), ratio_interval(one, other)
+    bounds = (expected.value, expected.low, expected.high)
+    assert (found.value, found.low, found.high) == pytest.approx(bounds)
+    assert (found.units, found.reason) == (expected.units, expected.reason)
 
 
 def test_one_unit_has_no_interval_and_no_p_value():

@@ -1,4 +1,4 @@
-"""A correct backend that takes its time to choose how it will work, and says what it chose."""
+"""A correct backend that chooses a configuration for 50 ms and reports it."""
 
 import time
 

@@ -1,5 +1,6 @@
-"""A correct backend whose `prepare` loads 1 GiB of code, as compilers do, and can take its time
-about it.
+"""A correct backend whose `prepare` takes 1 GiB of address space, as compilers do.
+
+`compiles:slowly` also takes COMPILES_S seconds.
 """
 
 import mmap
@@ -7,7 +8,7 @@ import os
 import time
 
 COMPILES = True
-VARIANTS = ("slowly",)  # a name, and no kernel that would have to run
+VARIANTS = ("slowly",)  # without PINS_KERNEL: no kernel has to run
 loaded = []
 
 

@@ -1,4 +1,4 @@
-"""A backend whose kernel reads where it must not: the process dies of SIGSEGV."""
+"""A backend whose process dies of SIGSEGV."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A backend that is asked for one kernel and silently runs another."""
+"""A backend that silently runs another kernel than the requested one."""
 
 VARIANTS = ("flash",)
 PINS_KERNEL = True

@@ -1,4 +1,4 @@
-"""A correct backend that runs out of memory in a process that has run another backend before."""
+"""A correct backend that runs out of memory in a process that has run another backend."""
 
 import sys
 

@@ -1,6 +1,4 @@
-"""A correct backend that leaves a process behind at its first call; its pid goes to the file named
-in FORKS_PID.
-"""
+"""A correct backend that leaves a process behind; its pid goes to the file FORKS_PID."""
 
 import os
 import subprocess

@@ -1,6 +1,4 @@
-"""A correct backend that takes as long as the package attnbench_test_pace of its environment says;
-None there makes it crash.
-"""
+"""A correct backend that takes the SLEEP_S of the package attnbench_test_pace; None: it crashes."""
 
 import os
 import signal

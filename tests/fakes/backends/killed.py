@@ -1,4 +1,4 @@
-"""A backend whose process is killed from outside, as the host's out-of-memory killer does."""
+"""A backend whose process dies of SIGKILL, as by the host's out-of-memory killer."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A backend that cannot do causal problems, and says so."""
+"""A correct backend that refuses causal problems."""
 
 
 def why_not(problem, device):

@@ -1,4 +1,4 @@
-"""A backend that meets the error of a full GPU."""
+"""A backend that raises torch's out-of-memory error."""
 
 import torch
 

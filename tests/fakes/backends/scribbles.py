@@ -1,6 +1,4 @@
-"""A backend that writes nonsense on every open file descriptor, the harness's own pipe
-among them.
-"""
+"""A backend that writes nonsense to every open file descriptor, the harness's pipe included."""
 
 import os
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""A backend that takes 4 seconds at 1 000 tokens, and in proportion to their square at others."""
+"""A backend that takes 4 seconds at 1 000 tokens, growing with their square."""
 
 import time
 

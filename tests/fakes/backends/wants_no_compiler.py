@@ -1,4 +1,4 @@
-"""Fails where torch's compiler has been imported beside it."""
+"""A backend that fails if torch's compiler has been imported in its process."""
 
 import sys
 

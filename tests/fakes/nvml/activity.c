@@ -1,4 +1,4 @@
-// Functions that say how busy a device is and who uses it.
+// Functions of how busy a device is, and of the processes that use it.
 #include "state.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 enum { RING_SAMPLES = 120 };
 static const unsigned long long RING_US = 120000000, STALE_US = 600000000;
 
-// Kernel-active time is not known of a MIG device, nor of a GPU that is divided into them.
+// Busy time is unknown for a MIG device and for a GPU with MIG on.
 static double busy(const struct device *device, enum key key) { return device->value[mig] == 1 ? NAN : device->value[key]; }
 
 EXPORT nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_t *rates) {
@@ -51,7 +51,7 @@ EXPORT nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t handle, unsigned type, uns
     return NVML_SUCCESS;
 }
 
-// The processes of a GPU; of a MIG device those that name its GPU instance.
+// The processes of a GPU, or of a MIG device by its GPU instance.
 static unsigned list_processes(const struct device *device, const struct process *found[MAX_PROCESSES]) {
     const struct device *board = board_of(device);
     unsigned count = 0;

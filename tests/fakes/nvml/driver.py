@@ -1,5 +1,6 @@
-"""Builds the fake NVIDIA driver library and says how a child process comes to load it. README.md
-has the script's lines.
+"""Build the fake NVIDIA driver library, and the environment in which a process loads it.
+
+README.md has the script's lines.
 """
 
 import os
@@ -14,15 +15,13 @@ FLAGS = (
     "-D_GNU_SOURCE",
     "-O1",
     "-fPIC",
-    "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
+    *("-fvisibility=hidden", "-Wall", "-Wextra", "-Werror"),
 )
 
+UUID = "GPU-11111111-2222-3333-4444-555555555555"
 # One idle GPU that supports everything but MIG.
-H100 = """\
-gpu GPU-11111111-2222-3333-4444-555555555555
+H100 = f"""\
+gpu {UUID}
 name NVIDIA H100 80GB HBM3
 memory_total_mib 81559
 memory_used_mib 4
@@ -54,9 +53,9 @@ pcie_width 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeDriver:
-    """A built library and the script that it follows."""
+    """A built library and its script. `library`: the folder that has it."""
 
-    library: Path  # the folder that has it
+    library: Path
     script: Path
 
     @property
@@ -64,16 +63,14 @@ class FakeDriver:
         return environment(self.library, self.script)
 
     def write(self, text: str) -> None:
-        """Replace the script at once, so that a process that reads it now never sees half of it."""
+        """Replace the script in one step: a process that reads it now never sees a part."""
         new = self.script.with_suffix(".new")
         new.write_text(text)
         new.replace(self.script)
 
 
 def build(folder: Path, *, old: bool = False) -> Path:
-    """Compile into `folder`, which is then what LD_LIBRARY_PATH needs; an old driver lacks the
-    newer functions.
-    """
+    """Compile into `folder`, for LD_LIBRARY_PATH; an old driver lacks the newer functions."""
     folder.mkdir(parents=True, exist_ok=True)
     output = ["-shared", f"-Wl,-soname,{LIBRARY}", "-o", str(folder / LIBRARY)]
     options = ["-DOLD_DRIVER"] if old else []
@@ -85,7 +82,7 @@ def build(folder: Path, *, old: bool = False) -> Path:
 
 
 def environment(library_dir: Path, script_path: Path) -> dict[str, str]:
-    """What a process needs from its start on: the loader reads LD_LIBRARY_PATH only then."""
+    """For a new process: the loader reads LD_LIBRARY_PATH at its start."""
     others = os.environ.get("LD_LIBRARY_PATH")
     return {
         "LD_LIBRARY_PATH": f"{library_dir}:{others}" if others else str(library_dir),

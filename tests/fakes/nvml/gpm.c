@@ -1,4 +1,4 @@
-// Hardware counters between two samples. Drivers older than the first GPU that has them lack all of these functions.
+// Hardware counters between two samples. Drivers before Hopper lack these functions.
 #ifndef OLD_DRIVER
 #include "state.h"
 

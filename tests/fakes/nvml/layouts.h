@@ -1,4 +1,4 @@
-// What the driver's public header lays down and callers rely on: return codes, struct layouts and their versions.
+// From NVIDIA's public header: return codes, struct layouts and their versions.
 #pragma once
 
 typedef enum {
@@ -107,7 +107,7 @@ typedef struct {
 typedef struct {
     unsigned version, numMetrics;
     nvmlGpmSample_t sample1, sample2;
-    nvmlGpmMetric_t metrics[];  // the header's length differs from release to release
+    nvmlGpmMetric_t metrics[];  // its length differs between releases
 } nvmlGpmMetricsGet_t;
 
 enum { NVML_GPM_SUPPORT_VERSION = 1, NVML_GPM_METRICS_GET_VERSION = 1 };  // plain numbers, without a size

@@ -1,4 +1,4 @@
-// Functions that ask one device: memory, power, clocks, temperature, state.
+// Functions of one device: memory, power, clocks, temperature, state.
 #include "state.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@ static nvmlReturn_t give_long(double value, unsigned long long *out) {
     return NVML_SUCCESS;
 }
 
-// A function that gives one number of the script, times `scale`.
+// A function that returns one number of the script, times `scale`.
 #define NUMBER(name, key, scale)                               \
     EXPORT nvmlReturn_t name(nvmlDevice_t handle, unsigned *out) { \
         ENTER_DEVICE(handle);                                  \
@@ -36,7 +36,7 @@ NUMBER(nvmlDeviceGetCurrPcieLinkWidth, pcie_width, 1)
 EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memory) {
     ENTER_DEVICE(handle);
     NEED(memory);
-    // The first version of the struct counts as used what the driver keeps for itself.
+    // The first version of the struct counts the driver's reserve as used.
     double used_mib = device->value[memory_used_mib] + device->value[memory_reserved_mib], total_mib = device->value[memory_total_mib];
     if (isnan(total_mib - used_mib)) return NVML_ERROR_NOT_SUPPORTED;
     memory->total = (unsigned long long)(total_mib * MIB);

@@ -1,4 +1,4 @@
-// Reads the script that says what the driver answers. README.md has its grammar.
+// Reads the script with the driver's answers; README.md has its lines.
 #include "script.h"
 
 #include <dlfcn.h>
@@ -47,7 +47,7 @@ const char *error_text(nvmlReturn_t error) {
     return "Unknown Error";
 }
 
-// Where the reader stands: for the message of `fail`.
+// The current line, for the message of `fail`.
 static const char *file_name;
 static int line_number;
 
@@ -89,7 +89,7 @@ static char *word(char **rest) {
 
 static void nothing_left(char **rest) {
     char *found = strtok_r(NULL, " \t", rest);
-    if (found) fail("'%s' is too much on this line", found);
+    if (found) fail("unexpected '%s' at the end of the line", found);
 }
 
 static unsigned one_more(unsigned count, unsigned most) {
@@ -131,7 +131,7 @@ static void add_mig_device(struct script *script, const struct device *gpu, char
     struct device *device = add_device(script, word(rest), (int)(gpu - script->devices));
     device->value[memory_reserved_mib] = 0;
     for (char *key; (key = strtok_r(NULL, " \t", rest));)
-        if (!set_number(device, key, word(rest))) fail("'%s' is not known of a mig_device", key);
+        if (!set_number(device, key, word(rest))) fail("'%s' is not a key of a mig_device", key);
     if (isnan(device->value[gpu_instance])) fail("a mig_device needs gpu_instance");
 }
 
@@ -191,7 +191,7 @@ static void read_device_line(struct script *script, struct device *gpu, const ch
     else if (!strcmp(key, "process")) add_process(gpu, rest);
     else if (!strcmp(key, "gpm_metric")) add_metric(gpu, rest);
     else if (!strcmp(key, "mig_device")) add_mig_device(script, gpu, rest);
-    else if (!set_number(gpu, key, word(rest))) fail("'%s' is not known", key);
+    else if (!set_number(gpu, key, word(rest))) fail("'%s' is not a key", key);
 }
 
 static void cut_comment(char *line) {
@@ -217,7 +217,7 @@ void read_script(const char *path, struct script *script) {
         char *rest, *key = strtok_r(line, " \t", &rest);
         if (!key) continue;
         if (!read_driver_line(script, key, &rest)) {
-            if (!gpu) fail("'%s' is no line of the driver, and no gpu line stands before it", key);
+            if (!gpu) fail("'%s' needs a gpu line before it", key);
             read_device_line(script, gpu, key, &rest);
         } else if (!strcmp(key, "gpu")) gpu = &script->devices[script->device_count - 1];
         nothing_left(&rest);

@@ -1,4 +1,4 @@
-// A script as read from its file: what the driver and each device are to answer.
+// A script: the answers of the driver and of each device.
 #pragma once
 #include "layouts.h"
 
@@ -31,7 +31,7 @@ struct metric {
 
 struct device {
     char uuid[TEXT], name[TEXT];
-    int parent;  // of a MIG device: the place of its GPU among the devices; else -1
+    int parent;  // a MIG device: the index of its GPU; else -1
     double value[KEY_COUNT];  // NaN: not supported
     enum { FRESH, STALE, GARBAGE } samples;
     struct process processes[MAX_PROCESSES];
@@ -54,10 +54,10 @@ struct script {
     unsigned device_count, refusal_count;
 };
 
-// Reads a script; a line that makes no sense ends the process, so that a test cannot pass on a typing error.
+// Reads a script; an invalid line ends the process, so that no test passes because of a typo.
 void read_script(const char *path, struct script *script);
 
-// The return code that is called `name` (without NVML_ERROR_), or -1.
+// The return code NVML_ERROR_`name`, or -1.
 int error_called(const char *name);
 
 const char *error_text(nvmlReturn_t error);

@@ -1,4 +1,4 @@
-// Keeps the script, the handles and the counters of one process.
+// The script, handles and counters of one process.
 #include "state.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ double written_s;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct stat seen;
-static double counted_from_s;  // monotonic; the counters below the handles hold what came before
+static double counted_from_s;  // monotonic; the handles have the counters up to this time
 static unsigned starts;
 static struct nvmlDevice_st handles[MAX_HANDLES];
 static struct {
@@ -59,7 +59,7 @@ nvmlReturn_t find_device(nvmlDevice_t handle, const struct device **device) {
             *device = &script.devices[i];
             return board_of(*device)->value[lost] > 0 ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
         }
-    return NVML_ERROR_GPU_IS_LOST;  // the present script has it no longer
+    return NVML_ERROR_GPU_IS_LOST;  // it is not in the current script
 }
 
 static double energy_grown_mj(const struct device *device, double elapsed_s) { return device->value[power_w] * 1000 * elapsed_s; }
@@ -81,8 +81,8 @@ double sync_boost_ns(nvmlDevice_t handle, const struct device *device) {
 
 static double or_zero(double value) { return isnan(value) ? 0 : value; }
 
-// Adds to each counter what it grew under the script that now ends.
-static void settle(double elapsed_s) {
+// Adds to each counter its growth under the script that ends.
+static void add_growth(double elapsed_s) {
     for (unsigned i = 0; i < script.device_count; i++) {
         const struct device *device = &script.devices[i];
         nvmlDevice_t handle = handle_of(device);
@@ -104,8 +104,8 @@ static void follow_script(void) {
     seen = now;
     written_s = (double)now.st_mtim.tv_sec + (double)now.st_mtim.tv_nsec * 1e-9;
     double now_s = monotonic_s();
-    settle(now_s - counted_from_s);
-    // From the writing of the first script, so that processes started one after another see one counter.
+    add_growth(now_s - counted_from_s);
+    // From when the first script was written, so that later processes see the same counter.
     counted_from_s = first ? now_s - fmax(0, unix_s() - written_s) : now_s;
     read_script(path, &script);
 }
@@ -123,7 +123,7 @@ static unsigned count(const char *function) {
         if (!*counts[i].function) strcpy(counts[i].function, function);
         if (!strcmp(counts[i].function, function)) return ++counts[i].calls;
     }
-    fail("more functions than were foreseen: ", function);
+    fail("too many functions: ", function);
 }
 
 nvmlReturn_t enter(const char *function) {

@@ -1,4 +1,4 @@
-// What lives as long as the process: the present script, the handles given out, and counters that only grow.
+// The state of a process: the current script, handles, and counters that only grow.
 #pragma once
 #include "script.h"
 
@@ -6,13 +6,13 @@
 
 struct nvmlDevice_st {
     char uuid[TEXT];
-    double energy_mj, power_throttle_ns, sync_boost_ns;  // gathered under earlier scripts
+    double energy_mj, power_throttle_ns, sync_boost_ns;  // from earlier scripts
 };
 
 extern struct script script;
-extern double written_s;  // when the present script was written, seconds since 1970
+extern double written_s;  // when the current script was written, seconds since 1970
 
-// Takes the lock, reads the script anew if it changed, notes the call and says whether the script refuses it.
+// Takes the lock, rereads the script if it changed, logs the call, and returns whether it is refused.
 nvmlReturn_t enter(const char *function);
 void leave(const char **function);
 
@@ -22,14 +22,14 @@ void stop(void);
 double unix_s(void);
 double monotonic_s(void);
 
-// The handle of a device stays the same over new scripts.
+// A device keeps its handle in new scripts.
 nvmlDevice_t handle_of(const struct device *device);
 nvmlReturn_t find_device(nvmlDevice_t handle, const struct device **device);
 
-// A MIG device's GPU; a GPU itself.
+// The GPU of a MIG device, or the GPU itself.
 const struct device *board_of(const struct device *device);
 
-// The counters now; NaN where the script does not say how they grow.
+// The counters now; NaN if the script does not say how they grow.
 double energy_mj(nvmlDevice_t handle, const struct device *device);
 double power_throttle_ns(nvmlDevice_t handle, const struct device *device);
 double sync_boost_ns(nvmlDevice_t handle, const struct device *device);

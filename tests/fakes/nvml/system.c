@@ -1,4 +1,4 @@
-// Functions of the driver as a whole, and how a caller comes to a device.
+// Functions of the driver as a whole, and of finding a device.
 #include "state.h"
 
 #include <string.h>
@@ -59,7 +59,7 @@ EXPORT nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version) {
     return NVML_SUCCESS;
 }
 
-// How many devices with this parent there are, and the one at `index` among them.
+// The number of devices with this parent, and the device at `index`.
 static unsigned count_below(int parent, unsigned index, const struct device **found) {
     unsigned count = 0;
     *found = NULL;

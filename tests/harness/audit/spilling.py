@@ -1,8 +1,7 @@
-"""Compiles kernels that spill and prints as JSON what ptxas says of them beside what an audit reads
-from their cubins: `python -m tests.harness.audit.spilling`.
+"""Compile kernels that spill; print as JSON what ptxas reports and what an audit reads from cubins.
 
-A process of its own, so that no other test meets triton; its cache must be empty, because ptxas
-speaks only while it compiles.
+`python -m tests.harness.audit.spilling`: a process of its own, so that no other test imports
+triton. Its cache must be empty, because ptxas reports only while it compiles.
 """
 
 import io
@@ -13,7 +12,7 @@ from contextlib import redirect_stdout
 import torch
 from triton import knobs
 
-from attnbench.harness.audit.examine import facts
+from attnbench.harness.audit.compiler import compile_kernel
 from attnbench.impls._triton.configs import Config, Kernel
 from attnbench.impls._triton.jobs import Job
 
@@ -36,17 +35,17 @@ def both(capability: tuple[int, int], kernel: Kernel, config: Config) -> dict[st
     )
     log = io.StringIO()
     with redirect_stdout(log):
-        found = facts(job)
-    said = re.search(
+        found = compile_kernel(job)
+    reported = re.search(
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads.*?Used (\d+)"
         r" registers",
         log.getvalue(),
         re.S,
     )
-    assert said is not None, log.getvalue()
+    assert reported is not None, log.getvalue()
     names = ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes", "thread_register_count")
     return {
-        "ptxas": [int(number) for number in said.groups()],
+        "ptxas": [int(number) for number in reported.groups()],
         "audit": [found[name] for name in names],
     }
 

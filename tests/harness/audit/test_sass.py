@@ -25,13 +25,13 @@ DISASSEMBLY = """
         /*0ea0*/                   LDL.U8 R2, [R1+0x8] ;
         /*0eb0*/                   LDSM.16.M88.4 R8, [R8] ;
         /*0ec0*/                   LDG.E.128 R8, [R2.64] ;
-       /*10ed0*/                   UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR11], tmem[UR20], idesc[UR21], !UPT ;
+       /*10ed0*/                   UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR11], tmem[UR20], !UPT ;
        /*10ee0*/                   UTCATOMSWS.FIND_AND_SET.ALIGN UP0, UR4, UR7 ;
        /*10ef0*/                   NOP;
 """
 
 
-def test_instructions_are_told_by_class_and_padding_is_none() -> None:
+def test_instructions_are_counted_by_class_without_padding() -> None:
     names = opcodes(DISASSEMBLY)
     assert len(names) == 20
     found = mix(names)
@@ -40,7 +40,7 @@ def test_instructions_are_told_by_class_and_padding_is_none() -> None:
         **dict.fromkeys(CLASSES, 1),
         "FFMA": 2,
         "local": 6,
-        "other": 4,  # LDC, MUFU.RCP, UIADD3 and UTCATOMSWS, which is no matrix product
+        "other": 4,  # LDC, MUFU.RCP, UIADD3 and UTCATOMSWS, which is not a matrix product
     }
 
 

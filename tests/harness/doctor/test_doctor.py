@@ -1,6 +1,4 @@
-"""What doctor finds on scripted machines: through the real binding of NVML, with torch as it is
-installed here.
-"""
+"""Doctor on scripted machines: through the real NVML binding, with the installed torch."""
 
 import json
 import subprocess
@@ -9,9 +7,8 @@ import sys
 import pytest
 
 from tests.conftest import environment
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 COUNTERS = "".join(
     f"gpm_metric {number} {value}\n"
     for number, value in {1: 50, 2: 40, 3: 20, 5: 30, 7: 25, 10: 10}.items()
@@ -31,27 +28,31 @@ torch.version.cuda = None
 from attnbench.harness.doctor import software
 software.DRIVER_FILES = ()
 """
-# the driver wants 0.1 s
+# the driver needs 0.1 s
 SHORT = "from attnbench.harness.doctor import gpu_facts\ngpu_facts.OBSERVE_S = 0.12\n"
-DOCTOR = (
-    "import sys\nfrom attnbench.harness.cli.app import main\nsys.argv = ['attnbench', 'doctor',"
-    " '--json']\nmain()"
-)
+DOCTOR = """
+import sys
+from attnbench.harness.cli.app import main
+sys.argv = ["attnbench", "doctor", "--json"]
+main()
+"""
 
 
-def examined(fake, extra=""):
-    """Exit code and findings of doctor under the scripted driver."""
-    code = f"{WITHOUT_CUDA}{SHORT}{extra}\n{DOCTOR}"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(
-        command,
+def run_python(fake, code, timeout=60):
+    return subprocess.run(
+        [sys.executable, "-c", code],
         env=environment(fake.environment),
         cwd=fake.script.parent,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=timeout,
         check=False,
     )
+
+
+def examined(fake, extra=""):
+    """Exit code and findings of doctor under the scripted driver."""
+    done = run_python(fake, f"{WITHOUT_CUDA}{SHORT}{extra}\n{DOCTOR}")
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -67,7 +68,7 @@ def about(found, what, gpu="GPU-11111111"):
 # ---- with a scripted driver ----------------------------------------------------------------------
 
 
-def test_a_gpu_that_torch_cannot_use_is_described_and_condemned(fake_nvml):
+def test_a_gpu_that_torch_cannot_use_is_described_and_bad(fake_nvml):
     fake_nvml.write(H100 + COUNTERS)
     code, found = examined(fake_nvml)
     assert code == 4
@@ -77,10 +78,22 @@ def test_a_gpu_that_torch_cannot_use_is_described_and_condemned(fake_nvml):
     assert about(found, "driver")["found"] == "550.54.15"
     (gpu,) = found["gpus"]
     expected = {
-        "uuid": UUID, "name": "NVIDIA H100 80GB HBM3", "gpm": True, "tier": "gpm", "torch_uses": False, "sm_active_ratio": 0.4,
-        "kernel_busy_ratio": 0.0, "power_w": 70.0, "sm_clock_mhz": 1980, "temperature_limit_c": 87, "ecc_enabled": True,
-        "memory_total_bytes": 81559 << 20, "energy_j": pytest.approx(1000, rel=0.5), "mig_enabled": False, "compute_mode": "default",
-    }  # fmt: skip
+        "uuid": UUID,
+        "name": "NVIDIA H100 80GB HBM3",
+        "gpm": True,
+        "tier": "gpm",
+        "torch_uses": False,
+        "sm_active_ratio": 0.4,
+        "kernel_busy_ratio": 0.0,
+        "power_w": 70.0,
+        "sm_clock_mhz": 1980,
+        "temperature_limit_c": 87,
+        "ecc_enabled": True,
+        "memory_total_bytes": 81559 << 20,
+        "energy_j": pytest.approx(1000, rel=0.5),
+        "mig_enabled": False,
+        "compute_mode": "default",
+    }
     assert {name: gpu[name] for name in expected} == expected
     assert all(
         value is not None or name in gpu["reasons"]
@@ -112,8 +125,9 @@ def test_an_instance_is_an_entry_of_its_own_without_busy_time(fake_nvml):
     fake_nvml.write(
         H100
         + COUNTERS
-        + "mig 1\nmig_device MIG-33333333-b gpu_instance 1 memory_total_mib 10240 memory_used_mib"
-        " 100\nprocess self 100 1\n"
+        + "mig 1\n"
+        + "mig_device MIG-33333333-b gpu_instance 1 memory_total_mib 10240 memory_used_mib 100\n"
+        + "process self 100 1\n"
     )
     _, found = examined(fake_nvml)
     whole, part = found["gpus"]
@@ -141,7 +155,7 @@ def test_a_gpu_that_is_lost_later_is_lost(fake_nvml):
     assert [one["about"] for one in found["findings"] if one["gpu"] == "GPU-11111111"] == ["gpu"]
 
 
-def test_another_process_at_work_is_bad_and_named(fake_nvml):
+def test_another_busy_process_is_bad_and_named(fake_nvml):
     fake_nvml.write(H100 + COUNTERS + "busy_percent 97\nprocess self 300\nprocess 1 4000\n")
     _, found = examined(fake_nvml)
     other = about(found, "other processes")
@@ -153,11 +167,12 @@ def test_another_process_at_work_is_bad_and_named(fake_nvml):
 
 def test_process_numbers_of_a_host_are_not_taken_for_ours(fake_nvml):
     fake_nvml.write(H100 + "process 1 4000\n")
-    contained = (
-        "from attnbench.harness.doctor import processes\nprocesses.FIRST_PID_NAMESPACE = 'another'"
-    )
-    _, found = examined(fake_nvml, contained)
-    assert "cannot be known" in about(found, "other processes")["found"]
+    in_container = """
+from attnbench.harness.doctor import processes
+processes.FIRST_PID_NAMESPACE = "another"
+"""
+    _, found = examined(fake_nvml, in_container)
+    assert "unknown inside this container" in about(found, "other processes")["found"]
     assert found["gpus"][0]["processes_known"] is False
     assert [process["ours"] for process in found["gpus"][0]["processes"]] == [None]
 
@@ -170,7 +185,7 @@ def test_a_driver_without_a_gpu_is_no_failure(fake_nvml):
     assert found["gpus"] == []
 
 
-def test_no_driver_is_no_failure_and_says_what_is_measured_instead(fake_nvml):
+def test_no_driver_is_no_failure_and_the_cpu_is_measured_instead(fake_nvml):
     fake_nvml.write(
         "refuse nvmlInit_v2 DRIVER_NOT_LOADED\nrefuse nvmlInitWithFlags DRIVER_NOT_LOADED\n"
     )
@@ -189,30 +204,31 @@ script = Path(os.environ["FAKE_NVML"])
 plain = script.read_text()
 examine(Path("results"))
 answers = {}
-for function in sorted(set(Path("calls.txt").read_text().split()) - {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString"}):
+needed = {"nvmlInit_v2", "nvmlInitWithFlags", "nvmlErrorString"}
+for function in sorted(set(Path("calls.txt").read_text().split()) - needed):
     new = script.with_suffix(".new")
     new.write_text(plain + f"refuse {function} NO_PERMISSION\\n")
     new.replace(script)
     answers[function] = examine(Path("results")).as_dict()
 print(json.dumps(answers, allow_nan=False))
 """
-SECOND_BEST = {  # another function answers instead, or nobody needs the answer
-    "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTemperatureV", "nvmlDeviceGetSamples", "nvmlDeviceIsMigDeviceHandle",
-    "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetMaxMigDeviceCount", "nvmlGpmSampleFree",
-}  # fmt: skip
+ALTERNATIVE = {  # another function answers instead, or the answer is not needed
+    "nvmlDeviceGetCurrentClocksEventReasons",
+    "nvmlDeviceGetTemperatureV",
+    "nvmlDeviceGetSamples",
+    "nvmlDeviceIsMigDeviceHandle",
+    "nvmlDeviceGetGraphicsRunningProcesses_v3",
+    "nvmlDeviceGetMaxMigDeviceCount",
+    "nvmlGpmSampleFree",
+}
 
 
-def test_every_refusal_is_a_reason_in_words(fake_nvml):
+def test_every_refusal_is_shown_with_its_reason(fake_nvml):
     fake_nvml.write(H100 + COUNTERS + f"count_calls {fake_nvml.script.parent / 'calls.txt'}\n")
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_CUDA + SHORT + EVERY_REFUSAL],
-        env=environment(fake_nvml.environment), cwd=fake_nvml.script.parent, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+    done = run_python(fake_nvml, WITHOUT_CUDA + SHORT + EVERY_REFUSAL, timeout=120)
     assert not done.returncode, done.stderr
     answers = json.loads(done.stdout)
     assert len(answers) > 20
     for function, found in answers.items():
-        words = json.dumps(found["findings"]) + json.dumps(
-            [gpu["reasons"] for gpu in found["gpus"]]
-        )
-        assert function in SECOND_BEST or "this user may not read it" in words, function
+        shown = json.dumps([found["findings"], [gpu["reasons"] for gpu in found["gpus"]]])
+        assert function in ALTERNATIVE or "this user may not read it" in shown, function

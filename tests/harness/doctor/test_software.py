@@ -1,47 +1,47 @@
-"""Torch, driver, CUDA and cuDNN, and what is said where they do not fit."""
+"""Findings on torch, driver, CUDA and cuDNN."""
 
 import warnings
 
 import torch
 
-from attnbench.harness.doctor.software import software
-from attnbench.harness.doctor.trial import Trial, try_torch
-from attnbench.harness.nvml import Answer
+from attnbench.harness.doctor.software import TorchGpu, software_findings, try_torch
+from attnbench.harness.nvml import Reading
 
-SEEN = Answer(("a GPU",))
+LISTED = Reading(("a GPU",))
 
 
-def told(trial, seen, **facts):
-    return {one.about: one for one in software(trial, {"torch": "2.11", **facts}, seen)}
+def findings(torch_gpu, gpus, **environment):
+    found = software_findings(torch_gpu, {"torch": "2.11", **environment}, gpus)
+    return {one.about: one for one in found}
 
 
 def test_a_gpu_that_is_listed_and_does_not_work_is_bad(monkeypatch):
     monkeypatch.setattr(torch.version, "cuda", "12.8")
-    trial = Trial(
-        device=None, reason="CUDA error: no kernel image is available for execution on the device"
-    )
-    found = told(trial, SEEN)
+    reason = "CUDA error: no kernel image is available for execution on the device"
+    found = findings(TorchGpu(device=None, reason=reason), LISTED)
     assert found["torch"].grade == "bad"
     assert "compute capability" in found["torch"].advice
 
 
 def test_a_working_gpu_with_a_silent_driver_costs_counters_only():
-    trial = Trial(device=torch.device("cuda"), cudnn=Answer((91900, "/x/libcudnn.so.9")))
+    torch_gpu = TorchGpu(device=torch.device("cuda"), cudnn=Reading((91900, "/x/libcudnn.so.9")))
     named = {
         "device_name": "NVIDIA H100",
         "compute_capability": "9.0",
         "device_memory_bytes": 80 << 30,
     }
-    found = told(trial, Answer(None, "this user may not read it"), **named)
+    found = findings(torch_gpu, Reading(None, "this user may not read it"), **named)
     assert not any(one.grade == "bad" for one in found.values())
     assert found["driver"].grade == "note"
     assert "NVIDIA H100" in found["gpu"].found
     assert found["cudnn"].found == "91900 from /x/libcudnn.so.9"
 
 
-def test_a_cudnn_that_does_not_load_is_told():
-    trial = Trial(device=torch.device("cuda"), cudnn=Answer(None, "cuDNN version incompatibility"))
-    found = told(trial, SEEN, device_name="NVIDIA H100")
+def test_a_cudnn_that_does_not_load_is_a_note():
+    torch_gpu = TorchGpu(
+        device=torch.device("cuda"), cudnn=Reading(None, "cuDNN version incompatibility")
+    )
+    found = findings(torch_gpu, LISTED, device_name="NVIDIA H100")
     assert found["cudnn"].grade == "note"
     assert "cuDNN version incompatibility" in found["cudnn"].found
 

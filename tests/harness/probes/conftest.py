@@ -1,4 +1,4 @@
-"""Watches through a driver that a test scripts."""
+"""Watches of probes under a scripted driver."""
 
 import json
 import subprocess
@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import environment
-from tests.fakes.nvml.driver import FakeDriver
+from tests.fakes.nvml.driver import UUID, FakeDriver
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 PROGRAM = """
 import json, sys, time
 from attnbench.harness import probes
@@ -33,7 +32,7 @@ print(json.dumps(found))
 
 
 class Window(dict[str, Any]):
-    """Values of the columns; `reasons` of those that are None."""
+    """Values of the columns; `reasons` of the columns that are None."""
 
     reasons: Mapping[str, str]
 
@@ -41,9 +40,7 @@ class Window(dict[str, Any]):
 def watched(
     driver: FakeDriver | None, probe: str, window_s: float = 0.15, uuid: str = UUID
 ) -> Window:
-    """One window of one probe in a process of its own: the loader reads LD_LIBRARY_PATH only at its
-    start.
-    """
+    """One window of one probe in a new process: the loader reads LD_LIBRARY_PATH at its start."""
     asked = json.dumps({"probes": [probe], "uuid": uuid, "window_s": window_s})
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), asked],

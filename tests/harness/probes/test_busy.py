@@ -9,9 +9,8 @@ def test_busy_time_comes_from_the_samples_inside_the_window(fake_nvml, watch):
     fake_nvml.write(H100 + FAST)
     window = watch(fake_nvml, "busy", 0.4)
     assert (window["kernel_busy_ratio"], window["memory_busy_ratio"]) == (0.97, 0.4)
-    assert (
-        14 <= window["busy_sample_count"] <= 19
-    )  # 20 fit into the window; the first and the last do not count
+    # 20 fit into the window; the first and the last do not count.
+    assert 14 <= window["busy_sample_count"] <= 19
 
 
 REFUSALS = [
@@ -34,7 +33,7 @@ def test_a_refusal_is_a_reason(fake_nvml, watch, line, reason):
     assert reason in window.reasons["kernel_busy_ratio"]
 
 
-def test_a_window_of_two_samples_has_none_that_lies_wholly_inside(fake_nvml, watch):
+def test_a_window_of_two_samples_has_none_wholly_inside(fake_nvml, watch):
     fake_nvml.write(H100 + FAST + "sample_period_ms 100\n")
     assert "do not count" in watch(fake_nvml, "busy", 0.15).reasons["kernel_busy_ratio"]
 

@@ -4,14 +4,16 @@ import pytest
 
 from tests.fakes.nvml.driver import H100
 
-ALL = (
-    "gpm_metric 1 99\ngpm_metric 2 87.5\ngpm_metric 3 41\ngpm_metric 5 62.25\ngpm_metric 7"
-    " 60\ngpm_metric 10 33\n"
-)
-MIG = (
-    "mig 1\nmig_device MIG-aaaaaaaa-2222-3333-4444-555555555555 gpu_instance 3 memory_total_mib"
-    " 10240 memory_used_mib 100\n"
-)
+UUID = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
+ALL = """\
+gpm_metric 1 99
+gpm_metric 2 87.5
+gpm_metric 3 41
+gpm_metric 5 62.25
+gpm_metric 7 60
+gpm_metric 10 33
+"""
+MIG = f"mig 1\nmig_device {UUID} gpu_instance 3 memory_total_mib 10240 memory_used_mib 100\n"
 
 
 def test_counters_become_ratios(fake_nvml, watch):
@@ -26,7 +28,7 @@ def test_counters_become_ratios(fake_nvml, watch):
     }
 
 
-def test_a_counter_that_is_missing_or_no_number_is_null_and_the_others_stand(fake_nvml, watch):
+def test_a_counter_that_is_missing_or_not_a_number_is_null_and_the_others_are_not(fake_nvml, watch):
     fake_nvml.write(H100 + "gpm_metric 2 50\ngpm_metric 5 nan\n")
     window = watch(fake_nvml, "gpm")
     assert window["sm_active_ratio"] == 0.5
@@ -65,45 +67,33 @@ def test_a_refusal_is_a_reason_and_frees_what_was_allocated(
 
 def test_a_driver_without_these_functions_says_so(old_fake_nvml, watch):
     window = watch(old_fake_nvml, "gpm")
-    assert (
-        window.reasons["sm_active_ratio"]
-        == "nvmlGpmQueryDeviceSupport: the driver is too old to have it"
-    )
+    reason = "nvmlGpmQueryDeviceSupport: the driver is too old to have it"
+    assert window.reasons["sm_active_ratio"] == reason
 
 
-def test_a_window_shorter_than_the_counters_refresh_is_none(fake_nvml, watch):
+def test_a_window_shorter_than_the_counters_period_has_no_values(fake_nvml, watch):
     fake_nvml.write(H100 + ALL)
-    assert (
-        watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"]
-        == "the window was shorter than 0.1 s"
-    )
+    reason = watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"]
+    assert reason == "the window was shorter than 0.1 s"
 
 
 def test_an_instance_of_a_gpu_is_sampled_through_its_board(fake_nvml, watch, tmp_path):
     calls = tmp_path / "calls"
     fake_nvml.write(H100 + ALL + MIG + f"count_calls {calls}\n")
-    assert (
-        watch(fake_nvml, "gpm", uuid="MIG-aaaaaaaa-2222-3333-4444-555555555555")["sm_active_ratio"]
-        == 0.875
-    )
+    assert watch(fake_nvml, "gpm", uuid=UUID)["sm_active_ratio"] == 0.875
     made = Counter(calls.read_text().split())
     assert (made["nvmlGpmMigSampleGet"], made["nvmlGpmSampleGet"]) == (2, 0)
 
 
 def test_without_a_driver_it_says_so(watch):
-    assert (
-        watch(None, "gpm").reasons["sm_active_ratio"]
-        == "no NVIDIA driver is installed (libnvidia-ml.so.1)"
-    )
+    reason = watch(None, "gpm").reasons["sm_active_ratio"]
+    assert reason == "no NVIDIA driver is installed (libnvidia-ml.so.1)"
 
 
-def test_the_gpu_is_found_by_its_uuid_and_not_by_its_place(fake_nvml, watch):
+def test_the_gpu_is_found_by_its_uuid_and_not_by_its_index(fake_nvml, watch):
     other = H100.replace("1111111", "9999999") + "gpm_metric 2 10\n"
     fake_nvml.write(other + H100 + "gpm_metric 2 20\n")
     assert watch(fake_nvml, "gpm")["sm_active_ratio"] == 0.2
-    assert (
-        "there is none"
-        in watch(fake_nvml, "gpm", uuid="GPU-00000000-2222-3333-4444-555555555555").reasons[
-            "sm_active_ratio"
-        ]
-    )
+    unknown = "GPU-00000000-2222-3333-4444-555555555555"
+    reason = watch(fake_nvml, "gpm", uuid=unknown).reasons["sm_active_ratio"]
+    assert reason == f"{unknown}: there is none"

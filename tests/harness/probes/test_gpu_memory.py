@@ -3,7 +3,7 @@ from tests.fakes.nvml.driver import H100
 MIB = 1 << 20
 
 
-def test_what_is_used_leaves_the_drivers_reserve_out(fake_nvml, watch):
+def test_used_memory_excludes_the_drivers_reserve(fake_nvml, watch):
     fake_nvml.write(H100 + "memory_used_mib 1500\nmemory_reserved_mib 550\nprocess self 1200\n")
     window = watch(fake_nvml, "gpu_memory")
     assert window == {
@@ -13,12 +13,12 @@ def test_what_is_used_leaves_the_drivers_reserve_out(fake_nvml, watch):
     }
 
 
-def test_strangers_on_the_device_are_counted(fake_nvml, watch):
+def test_processes_of_others_are_counted(fake_nvml, watch):
     fake_nvml.write(H100 + "process self 1200\nprocess 999999 300\nprocess 999998 unknown\n")
     assert watch(fake_nvml, "gpu_memory")["other_process_count"] == 2
 
 
-def test_where_our_own_process_is_not_listed_nobody_can_tell(fake_nvml, watch):
+def test_if_our_own_process_is_not_listed_others_are_unknown(fake_nvml, watch):
     fake_nvml.write(H100 + "process 12 300\n")
     window = watch(fake_nvml, "gpu_memory")
     assert window["device_used_bytes"] == 4 * MIB

@@ -1,6 +1,4 @@
-"""What holds for every file in harness/studies/, whoever adds it; and the studies carried out by a
-run.
-"""
+"""What every file in harness/studies/ fulfils, and studies in a run."""
 
 import json
 from pathlib import Path
@@ -49,20 +47,8 @@ def rows_of(done) -> dict[str, dict]:
     }
 
 
-FLAGS = (
-    "--backends",
-    "sdpa",
-    "--batch",
-    "1",
-    "--seq-len",
-    "32,64",
-    "--d-model",
-    "32",
-    "--heads",
-    "2",
-    "--device",
-    "cpu",
-)
+SHAPE = ("--batch", "1", "--seq-len", "32,64", "--d-model", "32", "--heads", "2")
+FLAGS = ("--backends", "sdpa", *SHAPE, "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
@@ -78,15 +64,8 @@ def test_a_run_keeps_a_row_per_study_and_says_so(attnbench):
 
 
 def test_studies_are_chosen_like_cases_and_can_stand_alone(attnbench):
-    done = attnbench(
-        "run",
-        *FLAGS,
-        *QUICK,
-        "--set",
-        "studies=[parameter_count, attention_maps]",
-        "--only",
-        "study-parameter",
-    )
+    studies = ("--set", "studies=[parameter_count, attention_maps]")
+    done = attnbench("run", *FLAGS, *QUICK, *studies, "--only", "study-parameter")
     assert set(rows_of(done)) == {"study-parameter_count"}
 
 
@@ -99,19 +78,11 @@ def test_a_study_that_fails_is_one_row_and_the_run_goes_on(attnbench, monkeypatc
         "study.run = run\n"
     )
     root = Path(__file__).parents[3] / ".package"
-    done = attnbench(
-        "run",
-        *FLAGS,
-        *QUICK,
-        "--set",
-        "studies=[parameter_count, score_scale]",
-        env={"PYTHONPATH": f"{folder}:{root}"},
-    )
+    studies = ("--set", "studies=[parameter_count, score_scale]")
+    done = attnbench("run", *FLAGS, *QUICK, *studies, env={"PYTHONPATH": f"{folder}:{root}"})
     rows = rows_of(done)
-    assert (rows["study-parameter_count"]["status"], rows["study-parameter_count"]["findings"]) == (
-        "error",
-        [],
-    )
-    assert "a bug of the study" in rows["study-parameter_count"]["reason"]
+    failed = rows["study-parameter_count"]
+    assert (failed["status"], failed["findings"]) == ("error", [])
+    assert "a bug of the study" in failed["reason"]
     assert rows["study-score_scale"]["status"] == "ok"
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""That the studies find what is true, and would find it if it were not."""
+"""The studies find what is true, and notice if it is not."""
 
 import pytest
 import torch
@@ -18,15 +18,10 @@ def found(name: str, problem: Problem = SMALL) -> list[dict]:
 def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one():
     for finding in found("score_scale"):
         truth = 1 if finding["scaled"] else finding["d_k"]
-        wide = 2 * (
-            finding["score_variance_high"] - finding["score_variance_low"]
-        )  # twice the interval: ten of them are looked at
-        assert abs(finding["score_variance"] - truth) < wide
-        assert (
-            finding["score_variance_low"]
-            < finding["score_variance"]
-            < finding["score_variance_high"]
-        )
+        low, high = finding["score_variance_low"], finding["score_variance_high"]
+        # Twice the interval, because ten findings are checked.
+        assert abs(finding["score_variance"] - truth) < 2 * (high - low)
+        assert low < finding["score_variance"] < high
     narrow, broad = (
         next(f for f in found("score_scale") if f["d_k"] == 512 and f["scaled"] is scaled)
         for scaled in (False, True)
@@ -37,7 +32,7 @@ def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one():
     assert narrow["fp16_overflow_ratio"] > 0.1
 
 
-def test_what_holds_for_every_input_holds_and_what_does_not_is_refuted():
+def test_true_properties_hold_and_a_false_one_does_not():
     holds = {finding["property"]: finding["holds"] for finding in found("layer_properties")}
     assert holds == {
         "rows_sum_to_one": True,
@@ -47,26 +42,22 @@ def test_what_holds_for_every_input_holds_and_what_does_not_is_refuted():
     }
 
 
-def test_wrong_attention_is_convicted(monkeypatch):
+def test_wrong_attention_has_wrong_properties(monkeypatch):
     monkeypatch.setattr(layer_properties, "weights", lambda q, k: torch.sigmoid(q @ k.mT / 4))
     holds = {finding["property"]: finding["holds"] for finding in found("layer_properties")}
     assert not holds["rows_sum_to_one"]
     assert not holds["outputs_between_values"]
 
 
-def test_joining_heads_copies_the_output_unless_it_lies_there_already():
+def test_merging_heads_copies_the_output_unless_it_is_merged_already():
     for finding in found("head_copies"):
         copies = finding["layout"] == "batched product" and finding["heads"] > 1
         assert finding["copied_bytes"] == (finding["output_bytes"] if copies else 0), finding
-    assert (
-        found("head_copies", Problem(batch=1, seq_len=64, d_model=64, heads=8, dtype="bf16"))[0][
-            "output_bytes"
-        ]
-        == 64 * 256 * 2
-    )
+    half = Problem(batch=1, seq_len=64, d_model=64, heads=8, dtype="bf16")
+    assert found("head_copies", half)[0]["output_bytes"] == 64 * 256 * 2
 
 
-def test_heads_add_parameters_only_where_their_width_is_fixed():
+def test_heads_add_parameters_only_if_their_width_is_fixed():
     counts = {
         (finding["d_k_rule"], finding["heads"]): finding["parameter_count"]
         for finding in found("parameter_count")
@@ -89,7 +80,7 @@ def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal):
         assert finding["causal"] is causal
 
 
-def test_errors_shrink_with_the_digits_and_every_backend_that_runs_here_is_asked():
+def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studied():
     findings = found("precision")
     assert {finding["seq_len"] for finding in findings} == {64, 256, 1024}
     assert {"naive", "fused", "sdpa", "sdpa:math"} <= {finding["backend"] for finding in findings}
@@ -98,29 +89,20 @@ def test_errors_shrink_with_the_digits_and_every_backend_that_runs_here_is_asked
         (f["backend"], f["dtype"]): f["error_l2_ratio"] for f in findings if f["seq_len"] == 256
     }
     for backend in ("naive", "fused"):
-        assert (
-            errors[backend, "fp32"]
-            < 1e-5
-            < 1e-4
-            < errors[backend, "fp16"]
-            < errors[backend, "bf16"]
-            < 0.05
-        )
+        fp32, fp16, bf16 = (errors[backend, dtype] for dtype in ("fp32", "fp16", "bf16"))
+        assert fp32 < 1e-5 < 1e-4 < fp16 < bf16 < 0.05
 
 
 def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
     assert {finding["holds"] for finding in found("projection_equality")} == {True}
     split = torch.Tensor.split
-    monkeypatch.setattr(
-        torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1]
-    )  # heads in another order
+    # heads in another order
+    monkeypatch.setattr(torch.Tensor, "split", lambda tensor, size: split(tensor, size)[::-1])
     assert {finding["holds"] for finding in found("projection_equality")} == {False}
 
 
 def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
-    """With a clock that says what each call takes: 10 ms for the layer, 1 ms for joining, 2 ms for
-    the projection.
-    """
+    """With given times: 10 ms for the layer, 1 ms for merging heads, 2 ms for the projection."""
     monkeypatch.setattr(output_share, "LENGTHS", {"cpu": (8,)})
     monkeypatch.setattr(
         output_share, "timed", lambda calls, device: [[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)]
@@ -131,7 +113,7 @@ def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
         assert finding["share_low_ratio"] <= 0.3000001 <= finding["share_high_ratio"] + 1e-6
 
 
-def test_calls_of_a_study_take_turns():
+def test_calls_of_a_study_are_interleaved():
     made: list[str] = []
     samples = output_share.timed((lambda: made.append("a"), lambda: made.append("b")), CPU)
     assert [len(blocks) for (blocks,) in samples] == [output_share.BLOCKS] * 2

@@ -1,6 +1,4 @@
-"""Windows of a run, through real workers and the driver's real binding: what a row then says of
-utilization, and of what is missing.
-"""
+"""Utilization windows of a run: real workers and the real NVML binding under a scripted driver."""
 
 import json
 from collections import Counter
@@ -9,15 +7,13 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness import scenario
-from attnbench.harness.measure.utilization_tier import MEANING, tier_of
 from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.selection import Selection
 from attnbench.harness.terminal import QuietProgress
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 COUNTERS = (
     "gpm_metric 2 80\ngpm_metric 3 40\ngpm_metric 10 30\nbusy_percent 99\nmemory_busy_percent"
     " 20\nsample_period_ms 20\npower_w 400\n"
@@ -27,9 +23,7 @@ PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1, windows: 2, 
 
 @pytest.fixture
 def rows(tmp_path, monkeypatch, fake_nvml):
-    """The rows of a small run on the CPU, whose watched device is the fake driver's where
-    `gpu_uuid` says so.
-    """
+    """The rows of a small run on the CPU that watches the fake driver's GPU."""
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
 
@@ -41,28 +35,17 @@ def rows(tmp_path, monkeypatch, fake_nvml):
         **more,
     ):
         fake_nvml.write(H100 + script)
-        flags = {
-            "backends": backends,
-            "batch": "1",
-            "seq_len": "64,128",
-            "d_model": "32",
-            "heads": "2",
-        }
+        shape = {"batch": "1", "seq_len": "64,128", "d_model": "32", "heads": "2"}
         changes = [
             f"plan={PLAN}",
             f"measure={measure}",
             "device=cpu",
             *(f"{key.replace('__', '.')}={value}" for key, value in more.items()),
         ]
-        planned = scenario.from_axes(flags, changes)
-        outcome = start_run(
-            planned,
-            tmp_path,
-            0,
-            Selection(),
-            RunOptions(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid),
-        )
-        return [json.loads(line) for line in (outcome.path / "rows.jsonl").read_text().splitlines()]
+        planned = scenario.from_axes({"backends": backends, **shape}, changes)
+        options = RunOptions(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid)
+        result = start_run(planned, tmp_path, 0, Selection(), options)
+        return [json.loads(line) for line in (result.path / "rows.jsonl").read_text().splitlines()]
 
     return measured
 
@@ -89,14 +72,14 @@ def test_without_those_counters_the_tier_has_another_name(rows):
         assert row["windows"][0]["kernel_busy_ratio"] == 0.99
 
 
-def test_a_lost_gpu_leaves_the_hosts_numbers_and_the_reasons(rows):
+def test_with_a_lost_gpu_there_are_the_hosts_numbers_and_reasons(rows):
     for row in rows(script=COUNTERS + "lost 1\n"):
         assert (row["status"], row["utilization_tier"]) == ("ok", "host")
         assert "the GPU is lost" in row["missing"]["energy_j"]
         assert row["windows"][0]["host_cpu_ratio"] > 0
 
 
-def test_a_cpu_run_is_of_the_host_and_asks_no_gpu(rows, tmp_path):
+def test_a_cpu_run_watches_the_host_and_queries_no_gpu(rows, tmp_path):
     calls = tmp_path / "calls"
     for row in rows(gpu_uuid=None, script=COUNTERS + f"count_calls {calls}\n"):
         assert row["utilization_tier"] == "host"
@@ -127,10 +110,8 @@ def test_kernels_alone_have_tables_and_no_windows(rows):
         assert "aten::_softmax" in {one["name"] for one in row["tables"]["kernel_table"]}
 
 
-def test_a_backend_that_breaks_under_the_counters_takes_nothing_from_the_others(
-    rows, monkeypatch, tmp_path
-):
-    folder = Path(__file__).parent.parent / "fakes" / "backends"
+def test_a_backend_that_crashes_in_a_window_does_not_affect_others(rows, monkeypatch, tmp_path):
+    folder = Path(__file__).parents[2] / "fakes" / "backends"
     monkeypatch.setenv("ATTNBENCH_BACKENDS", str(folder))
     found = {
         (row["backend"], row["seq_len"]): row
@@ -144,18 +125,3 @@ def test_a_backend_that_breaks_under_the_counters_takes_nothing_from_the_others(
             assert row["status"] == "ok"
             assert len(row["windows"]) == 2
             assert row["block_ms"] is not None
-
-
-@pytest.mark.parametrize(
-    ("window", "device", "peaks", "tier"),
-    [
-        ({"sm_active_ratio": 0.0, "kernel_busy_ratio": 1.0}, "cuda", None, "gpm"),
-        ({"sm_active_ratio": None, "kernel_busy_ratio": 1.0}, "cuda", {"x": 1.0}, "busy"),
-        ({"sm_active_ratio": None, "kernel_busy_ratio": None}, "cuda", {"x": 1.0}, "derived"),
-        ({"host_cpu_ratio": 0.5}, "cuda", None, "host"),
-        ({"host_cpu_ratio": 0.5}, "cpu", {"x": 1.0}, "host"),
-    ],
-)
-def test_the_best_kind_that_is_there_is_named(window, device, peaks, tier):
-    assert tier_of([window], device, peaks) == tier
-    assert tier in MEANING

@@ -1,6 +1,4 @@
-"""`attnbench kernels keep`: from the rows of a run on a GPU, which is made up here, to the table
-that ships.
-"""
+"""`attnbench kernels keep`: from the rows of a made-up GPU run to the table that ships."""
 
 import json
 from dataclasses import asdict
@@ -9,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.keep import choices
+from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
 from attnbench.harness.errors import BadInput
 from attnbench.impls._triton import tuned as table
@@ -28,7 +26,7 @@ def facts(number: int = 0, source: str = "timed") -> dict[str, Any]:
     }
 
 
-def written(folder: Path, rows: list[tuple[int, dict[str, Any]]], **environment: Any) -> Path:
+def run_with(folder: Path, rows: list[tuple[int, dict[str, Any]]], **environment: Any) -> Path:
     """A run of one problem per seq_len and configuration."""
     planned = [
         case(
@@ -54,7 +52,7 @@ def written(folder: Path, rows: list[tuple[int, dict[str, Any]]], **environment:
 
 
 def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) -> None:
-    run = written(tmp_path, [(1000, facts(0)), (1024, facts(1)), (2048, facts(0))])
+    run = run_with(tmp_path, [(1000, facts(0)), (1024, facts(1)), (2048, facts(0))])
     found, notes = choices(run)
     assert notes == []
     assert [kind.queries for kind in found] == [1024, 2048]  # 1000 and 1024 are of one kind
@@ -70,14 +68,14 @@ def test_the_last_choice_of_a_kind_is_kept_with_what_chose_it(tmp_path: Path) ->
     )
 
 
-def test_what_was_not_timed_is_no_news(tmp_path: Path) -> None:
+def test_a_configuration_that_was_not_timed_is_not_kept(tmp_path: Path) -> None:
     assert choices(
-        written(tmp_path, [(1024, facts(source="table")), (2048, facts(source="only"))])
+        run_with(tmp_path, [(1024, facts(source="table")), (2048, facts(source="only"))])
     ) == ({}, [])
 
 
 @pytest.mark.parametrize(
-    ("found", "environment", "said"),
+    ("found", "environment", "reason"),
     [
         (
             {"configuration": {"forward": {"block_q": 1}}, "configuration_source": "timed"},
@@ -89,12 +87,12 @@ def test_what_was_not_timed_is_no_news(tmp_path: Path) -> None:
         (facts(), {"compute_capability": None}, "does not know the GPU's compute capability"),
     ],
 )
-def test_what_the_table_would_refuse_is_left_out_and_told(
-    tmp_path: Path, found: dict[str, Any], environment: dict[str, Any], said: str
+def test_what_the_table_would_refuse_is_left_out_with_a_note(
+    tmp_path: Path, found: dict[str, Any], environment: dict[str, Any], reason: str
 ) -> None:
-    kept, (note,) = choices(written(tmp_path, [(1024, found)], **environment))
+    kept, (note,) = choices(run_with(tmp_path, [(1024, found)], **environment))
     assert kept == {}
-    assert said in note
+    assert reason in note
 
 
 def test_the_command_fills_the_table_and_says_where_it_is(
@@ -103,14 +101,14 @@ def test_the_command_fills_the_table_and_says_where_it_is(
     file = tmp_path / "tuned.json"
     file.write_text('{"about": "", "choices": []}')
     monkeypatch.setattr(table, "FILE", file)
-    run = written(tmp_path, [(1024, facts())])
+    run = run_with(tmp_path, [(1024, facts())])
     app.app(["kernels", "keep", str(run)], standalone_mode=False)
     assert capsys.readouterr().out == f"{file}\n"
     assert list(table.read(file)) == list(choices(run)[0])
 
 
 def test_a_run_that_chose_nothing_is_refused_in_one_line(tmp_path: Path) -> None:
-    run = written(tmp_path, [(1024, facts(source="table"))])
+    run = run_with(tmp_path, [(1024, facts(source="table"))])
     with pytest.raises(
         BadInput, match=r"nothing was timed to choose by; run `attnbench run kernel_sweep"
     ):

@@ -1,4 +1,4 @@
-"""The fake NVIDIA driver, seen through the real nvidia-ml-py."""
+"""The fake NVIDIA driver (tests/fakes/nvml) through the real nvidia-ml-py."""
 
 import json
 import signal
@@ -11,12 +11,11 @@ from itertools import pairwise
 import pytest
 
 from tests.conftest import environment
-from tests.fakes.nvml.driver import H100
+from tests.fakes.nvml.driver import H100, UUID
 
-UUID = "GPU-11111111-2222-3333-4444-555555555555"
 MIB = 1 << 20
 
-# `n` is pynvml; `error` names what a call raises; `say` gives a value to the test.
+# `n` is pynvml; `error` names the error of a call; `say` passes a value to the test.
 UNSTARTED = """
 import json, os, sys, time
 from pathlib import Path
@@ -36,7 +35,7 @@ def rewrite(text):
     new.write_text(text)
     new.replace(os.environ["FAKE_NVML"])
 """
-# Then pynvml is started, and `h` is the first device.
+# The same with pynvml started; `h` is the first device.
 STARTED = f"""{UNSTARTED}
 n.nvmlInit()
 h = n.nvmlDeviceGetHandleByIndex(0) if n.nvmlDeviceGetCount() else None
@@ -44,12 +43,9 @@ h = n.nvmlDeviceGetHandleByIndex(0) if n.nvmlDeviceGetCount() else None
 
 
 def child(fake, code, preamble=STARTED):
-    program = preamble + textwrap.dedent(code)
-    env = environment(fake.environment)
-    command = [sys.executable, "-c", program]
     return subprocess.run(
-        command,
-        env=env,
+        [sys.executable, "-c", preamble + textwrap.dedent(code)],
+        env=environment(fake.environment),
         cwd=fake.script.parent,
         capture_output=True,
         text=True,
@@ -59,38 +55,32 @@ def child(fake, code, preamble=STARTED):
 
 
 def ask(fake, code, preamble=STARTED):
-    """What `code` says in a fresh process."""
+    """What `code` says in a new process."""
     done = child(fake, code, preamble)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
 
 
-def test_the_driver_tells_its_versions(fake_nvml):
+def test_the_driver_has_versions(fake_nvml):
     fake_nvml.write(H100 + "driver 535.1\nnvml 12.535.1\ncuda 12020\n")
     code = """
-    say([n.nvmlSystemGetDriverVersion(), n.nvmlSystemGetNVMLVersion(), n.nvmlSystemGetCudaDriverVersion(),
-         n.nvmlSystemGetCudaDriverVersion_v2(), n.nvmlErrorString(25)])
+    say([n.nvmlSystemGetDriverVersion(), n.nvmlSystemGetNVMLVersion(),
+         n.nvmlSystemGetCudaDriverVersion(), n.nvmlSystemGetCudaDriverVersion_v2(),
+         n.nvmlErrorString(25)])
     """
     assert ask(fake_nvml, code) == ["535.1", "12.535.1", 12020, 12020, "Argument version mismatch"]
 
 
-def test_devices_are_found_by_place_and_by_uuid(fake_nvml):
+def test_devices_are_found_by_index_and_by_uuid(fake_nvml):
     fake_nvml.write(H100 + "gpu GPU-b # the second\n  name A 100\n")
     code = """
     second = n.nvmlDeviceGetHandleByUUID("GPU-b")
-    say([n.nvmlDeviceGetCount(), n.nvmlDeviceGetUUID(h), n.nvmlDeviceGetName(h), n.nvmlDeviceGetIndex(h), n.nvmlDeviceGetName(second),
-         n.nvmlDeviceGetIndex(second), error(n.nvmlDeviceGetHandleByUUID, "GPU-c"), error(n.nvmlDeviceGetHandleByIndex, 2)])
+    devices = [[f(d) for f in (n.nvmlDeviceGetName, n.nvmlDeviceGetIndex)] for d in (h, second)]
+    missing = [error(n.nvmlDeviceGetHandleByUUID, "GPU-c"), error(n.nvmlDeviceGetHandleByIndex, 2)]
+    say([n.nvmlDeviceGetCount(), n.nvmlDeviceGetUUID(h), devices, missing])
     """
-    assert ask(fake_nvml, code) == [
-        2,
-        UUID,
-        "NVIDIA H100 80GB HBM3",
-        0,
-        "A 100",
-        1,
-        "NotFound",
-        "InvalidArgument",
-    ]
+    devices = [["NVIDIA H100 80GB HBM3", 0], ["A 100", 1]]
+    assert ask(fake_nvml, code) == [2, UUID, devices, ["NotFound", "InvalidArgument"]]
 
 
 NUMBERS = {
@@ -133,15 +123,13 @@ def test_every_number_of_the_script_is_answered(fake_nvml):
     assert ask(fake_nvml, f"say([{', '.join(NUMBERS)}])") == list(NUMBERS.values())
 
 
-def test_what_the_script_does_not_give_is_not_supported(fake_nvml):
+def test_numbers_that_the_script_lacks_are_not_supported(fake_nvml):
     fake_nvml.write("gpu GPU-a\n")
     calls = [
         *NUMBERS,
         "n.nvmlDeviceGetTotalEnergyConsumption(h)",
         "n.nvmlDeviceGetSamples(h, 1, 0)",
         "n.nvmlDeviceGetMemoryInfo(h)",
-    ]
-    calls += [
         "n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)",
         "n.nvmlGpmSampleGet(h, n.nvmlGpmSampleAlloc())",
     ]
@@ -152,8 +140,9 @@ def test_what_the_script_does_not_give_is_not_supported(fake_nvml):
 def test_a_number_can_be_unsupported_by_name(fake_nvml):
     fake_nvml.write(H100 + "ecc unsupported\npower_w unsupported\n")
     code = """
-    say([error(n.nvmlDeviceGetEccMode, h), error(n.nvmlDeviceGetTotalEccErrors, h, 1, 0), error(n.nvmlDeviceGetPowerUsage, h),
-         error(n.nvmlDeviceGetTotalEnergyConsumption, h), n.nvmlDeviceGetFieldValues(h, [186])[0].nvmlReturn])
+    say([error(n.nvmlDeviceGetEccMode, h), error(n.nvmlDeviceGetTotalEccErrors, h, 1, 0),
+         error(n.nvmlDeviceGetPowerUsage, h), error(n.nvmlDeviceGetTotalEnergyConsumption, h),
+         n.nvmlDeviceGetFieldValues(h, [186])[0].nvmlReturn])
     """
     assert ask(fake_nvml, code) == ["NotSupported"] * 4 + [3]
 
@@ -162,37 +151,27 @@ def test_only_the_first_memory_struct_counts_what_the_driver_reserves(fake_nvml)
     fake_nvml.write(H100 + "memory_total_mib 1000\nmemory_used_mib 100\nmemory_reserved_mib 50\n")
     code = """
     one, two = n.nvmlDeviceGetMemoryInfo(h), n.nvmlDeviceGetMemoryInfo(h, version=n.nvmlMemory_v2)
-    say([one.total, one.used, one.free, two.total, two.used, two.reserved, two.free])
+    sizes = [one.total, one.used, one.free, two.total, two.used, two.reserved, two.free]
+    say([size / 2**20 for size in sizes])
     """
-    assert ask(fake_nvml, code) == [
-        1000 * MIB,
-        150 * MIB,
-        850 * MIB,
-        1000 * MIB,
-        100 * MIB,
-        50 * MIB,
-        850 * MIB,
-    ]
+    assert ask(fake_nvml, code) == [1000, 150, 850, 1000, 100, 50, 850]
 
 
 def test_a_struct_of_the_wrong_version_is_refused(fake_nvml):
     code = """
     from ctypes import byref
-    temperature, support, metrics = n.c_nvmlTemperature_v1_t(), n.c_nvmlGpmSupport_t(), n.c_nvmlGpmMetricsGet_t()
+    temperature, support = n.c_nvmlTemperature_v1_t(), n.c_nvmlGpmSupport_t()
+    metrics = n.c_nvmlGpmMetricsGet_t()
     temperature.version, support.version, metrics.version = n.nvmlTemperature_v1 + 4, 2, 2
     processes = n.c_nvmlProcessesUtilizationInfo_v1_t()
     processes.version = n.ProcessesUtilizationInfo_v1 - 8
-    say([error(n.nvmlDeviceGetMemoryInfo, h, n.nvmlMemory_v2 - 8), error(n.nvmlGpmMetricsGet, metrics),
-         n.nvmlLib.nvmlDeviceGetTemperatureV(h, byref(temperature)), n.nvmlLib.nvmlGpmQueryDeviceSupport(h, byref(support)),
+    say([error(n.nvmlDeviceGetMemoryInfo, h, n.nvmlMemory_v2 - 8),
+         error(n.nvmlGpmMetricsGet, metrics),
+         n.nvmlLib.nvmlDeviceGetTemperatureV(h, byref(temperature)),
+         n.nvmlLib.nvmlGpmQueryDeviceSupport(h, byref(support)),
          n.nvmlLib.nvmlDeviceGetProcessesUtilizationInfo(h, byref(processes))])
     """
-    assert ask(fake_nvml, code) == [
-        "ArgumentVersionMismatch",
-        "ArgumentVersionMismatch",
-        25,
-        25,
-        25,
-    ]
+    assert ask(fake_nvml, code) == ["ArgumentVersionMismatch"] * 2 + [25] * 3
 
 
 def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
@@ -213,7 +192,7 @@ def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     assert 0 <= readings[0] - 123_456_789 <= readings[-1] - 123_456_789 <= spent_mj
 
 
-def test_counters_go_on_over_processes_and_over_scripts(fake_nvml):
+def test_counters_continue_in_new_processes_and_scripts(fake_nvml):
     fake_nvml.write(H100 + "power_w 500\n")
     first = ask(fake_nvml, "say(n.nvmlDeviceGetTotalEnergyConsumption(h))")
     time.sleep(0.1)
@@ -237,9 +216,13 @@ def test_fields_are_answered_one_by_one(fake_nvml):
         H100 + "power_w 350\npower_throttle_share 0.25\nsync_boost_share 0\nenergy_step_ms 0\n"
     )
     code = """
+    def number(f):
+        return f.value.uiVal if f.valueType == 1 else f.value.ullVal
+
     def read():
-        return [(f.fieldId, f.nvmlReturn, f.valueType, f.value.uiVal if f.valueType == 1 else f.value.ullVal, f.timestamp)
+        return [(f.fieldId, f.nvmlReturn, f.valueType, number(f), f.timestamp)
                 for f in n.nvmlDeviceGetFieldValues(h, [74, 75, 76, (83, 0), 185, 186, 269])]
+
     start = time.time()
     one = read()
     time.sleep(0.2)
@@ -247,15 +230,8 @@ def test_fields_are_answered_one_by_one(fake_nvml):
     say([start * 1e6, one, two])
     """
     start_us, one, two = ask(fake_nvml, code)
-    assert [field[:2] for field in one] == [
-        [74, 0],
-        [75, 3],
-        [76, 0],
-        [83, 0],
-        [185, 0],
-        [186, 0],
-        [269, 3],
-    ]
+    returned = {74: 0, 75: 3, 76: 0, 83: 0, 185: 0, 186: 0, 269: 3}
+    assert [field[:2] for field in one] == [list(pair) for pair in returned.items()]
     assert [field[2] for field in one if not field[1]] == [3, 3, 3, 1, 1]
     elapsed_us = [later[4] - earlier[4] for earlier, later in zip(one, two, strict=True)]
     assert start_us <= one[0][4] < start_us + 1e6
@@ -292,7 +268,7 @@ def test_the_ring_ends_after_two_minutes(fake_nvml):
     assert len(samples) == 20
 
 
-def test_the_ring_gives_only_what_is_newer(fake_nvml):
+def test_the_ring_gives_only_newer_samples(fake_nvml):
     fake_nvml.write(H100 + "sample_period_ms 50\n")
     code = """
     _, old = n.nvmlDeviceGetSamples(h, 1, 0)
@@ -313,10 +289,8 @@ def test_a_stale_ring_ended_ten_minutes_ago(fake_nvml):
     _, samples, before_us = ask(fake_nvml, SAMPLES.format(kind=1, last_seen=0))
     assert len(samples) == 120
     assert before_us - 600e6 - 60e6 < samples[-1][0] < before_us - 600e6
-    assert (
-        ask(fake_nvml, "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))")
-        == "NotFound"
-    )
+    code = "say(error(n.nvmlDeviceGetSamples, h, 1, int((time.time() - 60) * 1e6)))"
+    assert ask(fake_nvml, code) == "NotFound"
 
 
 def test_a_ring_of_garbage_has_impossible_values(fake_nvml):
@@ -331,11 +305,13 @@ def sample(device=h):
 
 def metrics(one, two, *ids):
     request = n.c_nvmlGpmMetricsGet_t()
-    request.version, request.numMetrics, request.sample1, request.sample2 = n.NVML_GPM_METRICS_GET_VERSION, len(ids), one, two
+    request.version, request.numMetrics = n.NVML_GPM_METRICS_GET_VERSION, len(ids)
+    request.sample1, request.sample2 = one, two
     for place, id in enumerate(ids):
         request.metrics[place].metricId = id
     got = n.nvmlGpmMetricsGet(request)
-    return [(m.metricId, m.nvmlReturn, m.value if m.value == m.value else "nan") for m in got.metrics[:len(ids)]]
+    return [(m.metricId, m.nvmlReturn, m.value if m.value == m.value else "nan")
+            for m in got.metrics[:len(ids)]]
 """
 
 
@@ -358,7 +334,7 @@ def test_hardware_counters_come_from_two_samples(fake_nvml):
     ]
 
 
-def test_two_samples_that_make_no_window_are_refused(fake_nvml):
+def test_two_samples_that_are_not_a_window_are_refused(fake_nvml):
     fake_nvml.write(H100 + "gpm_metric 2 1\ngpu GPU-b\ngpm 1\n")
     code = """
     one, at_once, other = sample(), sample(), sample(n.nvmlDeviceGetHandleByIndex(1))
@@ -421,54 +397,51 @@ def test_mig_devices_have_handles_memory_and_processes_of_their_own(fake_nvml):
     board = n.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(m)
     same = n.nvmlDeviceGetMigDeviceHandleByIndex(h, 1)
     memory = n.nvmlDeviceGetMemoryInfo(m, version=n.nvmlMemory_v2)
-    say([n.nvmlDeviceGetCount(), n.nvmlDeviceGetMigMode(h), n.nvmlDeviceGetMaxMigDeviceCount(h), n.nvmlDeviceGetUUID(same),
-         n.nvmlDeviceGetUUID(board), n.nvmlDeviceIsMigDeviceHandle(m).value, n.nvmlDeviceIsMigDeviceHandle(h).value,
-         n.nvmlDeviceGetGpuInstanceId(m), n.nvmlDeviceGetIndex(m), memory.total, memory.used,
-         [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(m)], [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(h)],
-         error(n.nvmlDeviceGetMigDeviceHandleByIndex, h, 2), error(n.nvmlDeviceGetGpuInstanceId, h)])
+    counts = [n.nvmlDeviceGetCount(), n.nvmlDeviceGetMigMode(h)]
+    counts.append(n.nvmlDeviceGetMaxMigDeviceCount(h))
+    uuids = [n.nvmlDeviceGetUUID(same), n.nvmlDeviceGetUUID(board)]
+    kinds = [n.nvmlDeviceIsMigDeviceHandle(device).value for device in (m, h)]
+    ids = [n.nvmlDeviceGetGpuInstanceId(m), n.nvmlDeviceGetIndex(m)]
+    pids = [[p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(device)] for device in (m, h)]
+    errors = [error(n.nvmlDeviceGetMigDeviceHandleByIndex, h, 2),
+              error(n.nvmlDeviceGetGpuInstanceId, h)]
+    say([counts, uuids, kinds, ids, [memory.total, memory.used], pids, errors])
     """
     assert ask(fake_nvml, code) == [
-        *(
-            1,
-            [1, 1],
-            7,
-            "MIG-bbbb",
-            UUID,
-            1,
-            0,
-            3,
-            1,
-            20480 * MIB,
-            200 * MIB,
-            [7],
-            [7, 8],
-            "NotFound",
-            "InvalidArgument",
-        )
+        [1, [1, 1], 7],
+        ["MIG-bbbb", UUID],
+        [1, 0],
+        [3, 1],
+        [20480 * MIB, 200 * MIB],
+        [[7], [7, 8]],
+        ["NotFound", "InvalidArgument"],
     ]
 
 
-def test_a_mig_device_knows_hardware_counters_and_nothing_of_the_board(fake_nvml):
+def test_a_mig_device_has_hardware_counters_and_nothing_of_the_board(fake_nvml):
     fake_nvml.write(H100 + MIG)
     code = """
     m = n.nvmlDeviceGetHandleByUUID("MIG-aaaa")
     one, by_id = sample(m), n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc())
     time.sleep(0.11)
-    got = [metrics(one, sample(m), 2), metrics(by_id, n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc()), 2)]
-    say([n.nvmlGpmQueryDeviceSupport(m).isSupportedDevice, got, error(n.nvmlGpmMigSampleGet, h, 9, one),
-         [error(call, m) for call in (n.nvmlDeviceGetUtilizationRates, n.nvmlDeviceGetTotalEnergyConsumption, n.nvmlDeviceGetPowerUsage)],
-         error(n.nvmlDeviceGetSamples, m, 1, 0), error(n.nvmlDeviceGetClockInfo, m, 1), error(n.nvmlDeviceGetUtilizationRates, h),
-         [f.nvmlReturn for f in n.nvmlDeviceGetFieldValues(m, [74, 83, 186])]])
+    other_by_id = n.nvmlGpmMigSampleGet(h, 2, n.nvmlGpmSampleAlloc())
+    got = [metrics(one, sample(m), 2), metrics(by_id, other_by_id, 2)]
+    of_board = (n.nvmlDeviceGetUtilizationRates, n.nvmlDeviceGetTotalEnergyConsumption,
+                n.nvmlDeviceGetPowerUsage)
+    refused = [error(call, m) for call in of_board]
+    refused += [error(n.nvmlDeviceGetSamples, m, 1, 0), error(n.nvmlDeviceGetClockInfo, m, 1),
+                error(n.nvmlDeviceGetUtilizationRates, h)]
+    fields = [f.nvmlReturn for f in n.nvmlDeviceGetFieldValues(m, [74, 83, 186])]
+    wrong_id = error(n.nvmlGpmMigSampleGet, h, 9, one)
+    say([n.nvmlGpmQueryDeviceSupport(m).isSupportedDevice, got, wrong_id, refused, fields])
     """
-    answer = [
+    assert ask(fake_nvml, code, STARTED + GPM) == [
         1,
         [[[2, 0, 60.0]]] * 2,
         "InvalidArgument",
-        ["NotSupported"] * 3,
-        *["NotSupported"] * 3,
+        ["NotSupported"] * 6,
         [3, 3, 3],
     ]
-    assert ask(fake_nvml, code, STARTED + GPM) == answer
 
 
 ERRORS = {
@@ -505,7 +478,8 @@ def test_a_lost_gpu_answers_nothing(fake_nvml):
     answers = []
     for script in ({H100!r} + "lost 1", "gpu GPU-b", {H100!r}):
         rewrite(script)
-        answers.append([error(n.nvmlDeviceGetName, h), error(n.nvmlDeviceGetHandleByUUID, {UUID!r})])
+        by_uuid = error(n.nvmlDeviceGetHandleByUUID, {UUID!r})
+        answers.append([error(n.nvmlDeviceGetName, h), by_uuid])
     say(answers)
     """
     assert ask(fake_nvml, code) == [
@@ -515,25 +489,29 @@ def test_a_lost_gpu_answers_nothing(fake_nvml):
     ]
 
 
-def test_the_calls_are_written_down_in_order(fake_nvml, tmp_path):
+def test_calls_are_logged_in_order(fake_nvml, tmp_path):
     fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\nrefuse nvmlDeviceGetName UNKNOWN\n")
     ask(
         fake_nvml,
-        "say([error(n.nvmlDeviceGetName, h), n.nvmlDeviceGetSamples(h, 1, 0)[0],"
-        " n.nvmlShutdown()])",
+        """
+    error(n.nvmlDeviceGetName, h)
+    n.nvmlDeviceGetSamples(h, 1, 0)
+    n.nvmlShutdown()
+    say(0)
+    """,
     )
     assert (tmp_path / "calls").read_text().split() == [
-        *(
-            "nvmlInitWithFlags",
-            "nvmlDeviceGetCount_v2",
-            "nvmlDeviceGetHandleByIndex_v2",
-            "nvmlDeviceGetName",
-        ),
-        *("nvmlDeviceGetSamples", "nvmlDeviceGetSamples", "nvmlShutdown"),
+        "nvmlInitWithFlags",
+        "nvmlDeviceGetCount_v2",
+        "nvmlDeviceGetHandleByIndex_v2",
+        "nvmlDeviceGetName",
+        "nvmlDeviceGetSamples",
+        "nvmlDeviceGetSamples",
+        "nvmlShutdown",
     ]
 
 
-def test_nothing_is_answered_before_the_start_and_after_the_end(fake_nvml):
+def test_calls_fail_before_init_and_after_shutdown(fake_nvml):
     code = """
     n._LoadNvmlLibrary()
     before = [error(n.nvmlDeviceGetCount), error(n.nvmlShutdown)]
@@ -555,10 +533,19 @@ def test_a_driver_that_is_not_loaded_refuses_to_start(fake_nvml):
 
 def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
     code = """
-    new = [(n.nvmlDeviceGetCurrentClocksEventReasons, h), (n.nvmlDeviceGetTemperatureV, h, 0), (n.nvmlGpmQueryDeviceSupport, h),
-           (n.nvmlGpmSampleAlloc,), (n.nvmlGpmSampleFree, None), (n.nvmlGpmSampleGet, h, None), (n.nvmlGpmMigSampleGet, h, 1, None),
-           (n.nvmlGpmMetricsGet, n.c_nvmlGpmMetricsGet_t()), (n.nvmlDeviceGetProcessesUtilizationInfo, h, 0)]
-    say([[error(*call) for call in new], n.nvmlDeviceGetCurrentClocksThrottleReasons(h), n.nvmlDeviceGetTemperature(h, 0)])
+    new = [
+        (n.nvmlDeviceGetCurrentClocksEventReasons, h),
+        (n.nvmlDeviceGetTemperatureV, h, 0),
+        (n.nvmlGpmQueryDeviceSupport, h),
+        (n.nvmlGpmSampleAlloc,),
+        (n.nvmlGpmSampleFree, None),
+        (n.nvmlGpmSampleGet, h, None),
+        (n.nvmlGpmMigSampleGet, h, 1, None),
+        (n.nvmlGpmMetricsGet, n.c_nvmlGpmMetricsGet_t()),
+        (n.nvmlDeviceGetProcessesUtilizationInfo, h, 0),
+    ]
+    old = [n.nvmlDeviceGetCurrentClocksThrottleReasons(h), n.nvmlDeviceGetTemperature(h, 0)]
+    say([[error(*call) for call in new], *old])
     """
     assert ask(old_fake_nvml, code) == [["FunctionNotFound"] * 9, 1, 31]
 
@@ -566,22 +553,22 @@ def test_an_old_driver_lacks_the_newer_functions(old_fake_nvml):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("powre_w 3", "'powre_w' is not known"),
+        ("powre_w 3", "'powre_w' is not a key"),
         ("power_w", "a value is missing"),
         ("power_w much", "'much' is not a number"),
         ("power_w nan", "power_w cannot be 'nan'"),
-        ("power_w 3 4", "'4' is too much on this line"),
+        ("power_w 3 4", "unexpected '4' at the end of the line"),
         ("samples old", "samples are fresh, stale or garbage, not 'old'"),
         ("process 1.5 3", "'1.5' is not a whole number"),
         ("refuse nvmlDeviceGetNmae UNKNOWN", "there is no function 'nvmlDeviceGetNmae'"),
         ("refuse nvmlDeviceGetName LOST", "there is no error 'LOST'"),
         ("mig_device MIG-a memory_total_mib 3", "a mig_device needs gpu_instance"),
-        ("mig_device MIG-a gpu_instance 1 power_w 3 busy 4", "'busy' is not known of a mig_device"),
+        ("mig_device MIG-a gpu_instance 1 power_w 3 busy 4", "'busy' is not a key of a mig_device"),
         ("gpm_metric 2", "a value is missing"),
         (f"gpu {UUID}", f"there are two devices '{UUID}'"),
     ],
 )
-def test_a_script_that_makes_no_sense_ends_the_process(fake_nvml, line, message):
+def test_an_invalid_script_ends_the_process(fake_nvml, line, message):
     fake_nvml.write(f"{H100}{line}\n")
     done = child(fake_nvml, "say(0)")
     assert done.returncode == -signal.SIGABRT
@@ -592,4 +579,4 @@ def test_a_script_that_makes_no_sense_ends_the_process(fake_nvml, line, message)
 
 def test_a_number_needs_a_gpu_before_it(fake_nvml):
     fake_nvml.write("power_w 3\n")
-    assert "no gpu line stands before it" in child(fake_nvml, "say(0)").stderr
+    assert "'power_w' needs a gpu line before it" in child(fake_nvml, "say(0)").stderr

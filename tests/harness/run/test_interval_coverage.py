@@ -1,9 +1,8 @@
-"""Whether the instrument can be convicted: simulated streams whose truth is known, through the
-whole way from calls to a verdict.
+"""Intervals cover the truth: simulated latencies with known truth, from calls to intervals.
 
-The streams have what real ones have: processes that differ, blocks that drift, calls that resemble
-the one before (AR(1)), and spikes. They go through the same Sampler that decides how long a real
-group is measured, so that early stopping is part of what is tested.
+They have what real ones have: processes that differ, blocks that drift, correlated calls (AR(1))
+and spikes. They go through the Sampler that decides how long a real group is measured, so early
+stopping is tested too.
 """
 
 import math
@@ -21,7 +20,7 @@ CALLS = 5
 
 
 class Machine:
-    """Latencies in ms of members whose true values are known."""
+    """Latencies in ms of cases with known true values."""
 
     def __init__(
         self,
@@ -37,13 +36,8 @@ class Machine:
     ):
         self.rng = np.random.default_rng(seed)
         self.truths = truths
-        self.block_sd, self.drift_sd, self.call_sd, self.rho, self.spike_share = (
-            block_sd,
-            drift_sd,
-            call_sd,
-            rho,
-            spike_share,
-        )
+        self.block_sd, self.drift_sd, self.call_sd = block_sd, drift_sd, call_sd
+        self.rho, self.spike_share = rho, spike_share
         self.process = {
             (name, p): self.rng.normal(0, process_sd) for name in truths for p in range(64)
         }
@@ -51,20 +45,15 @@ class Machine:
 
     def block(self, name, process, number):
         common = self.drift.setdefault((process, number), self.rng.normal(0, self.drift_sd))
-        level = (
-            math.log(self.truths[name])
-            + self.process[name, process]
-            + common
-            + self.rng.normal(0, self.block_sd)
-        )
+        own = self.process[name, process] + self.rng.normal(0, self.block_sd)
+        level = math.log(self.truths[name]) + common + own
         noise = np.empty(CALLS)
         state = self.rng.normal()
         for call in range(CALLS):
             state = self.rho * state + math.sqrt(1 - self.rho**2) * self.rng.normal()
             noise[call] = self.call_sd * state
-        spikes = np.where(
-            self.rng.random(CALLS) < self.spike_share, self.rng.uniform(1.2, 3.0, CALLS), 1.0
-        )
+        spiked = self.rng.random(CALLS) < self.spike_share
+        spikes = np.where(spiked, self.rng.uniform(1.2, 3.0, CALLS), 1.0)
         return list(np.exp(level + noise) * spikes)
 
 
@@ -102,7 +91,7 @@ def test_a_latency_interval_over_processes_covers_the_truth():
     assert 0.93 <= coverage("standard", "latency") <= 0.98
 
 
-def test_a_latency_interval_covers_the_truth_where_it_often_stops_early():
+def test_a_latency_interval_covers_the_truth_if_it_often_stops_early():
     assert 0.93 <= coverage("standard", "latency", process_sd=0.015) <= 0.98
 
 
@@ -119,11 +108,9 @@ def test_a_paired_ratio_of_one_process_covers_the_truth_under_drift():
 
 
 @pytest.mark.parametrize("plan", ["quick", "standard"])
-def test_equal_members_are_told_apart_in_at_most_5_percent_of_runs(plan):
+def test_equal_cases_differ_in_at_most_5_percent_of_runs(plan):
     alarms = 0
-    process_sd = (
-        0.0 if plan == "quick" else 0.04
-    )  # one process cannot know that processes differ, and says so
+    process_sd = 0.0 if plan == "quick" else 0.04  # one process cannot see that processes differ
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 2.0, "b": 2.0}, process_sd=process_sd, drift_sd=0.05)
         samples = measured(machine, Plan.model_validate(plan), (("a", "b"),))
@@ -133,18 +120,12 @@ def test_equal_members_are_told_apart_in_at_most_5_percent_of_runs(plan):
 
 
 def test_treating_calls_as_independent_would_not_cover_the_truth():
-    """What this harness does not do: the same streams, every call a unit."""
+    """This harness does not do this: every call a unit."""
     hits = 0
     for seed in range(SEEDS):
         machine = Machine(seed, {"a": 3.0})
-        calls = np.log(
-            [
-                call
-                for process in measured(machine, Plan.model_validate("standard"))["a"]
-                for block in process
-                for call in block
-            ]
-        )
+        processes = measured(machine, Plan.model_validate("standard"))["a"]
+        calls = np.log([call for process in processes for block in process for call in block])
         reach = 1.96 * calls.std(ddof=1) / math.sqrt(len(calls))
         hits += abs(calls.mean() - math.log(3.0)) <= reach
     assert hits / SEEDS < 0.7

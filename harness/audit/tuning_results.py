@@ -1,5 +1,6 @@
-"""`attnbench kernels keep`: what a run on a GPU found to be fastest goes into the table that ships
-with the backend `triton`.
+"""The configurations that runs on a GPU found fastest, for the table of the backend `triton`.
+
+`attnbench kernels keep` merges them into the table.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,8 +14,9 @@ from ..store import read_meta, read_rows
 
 
 def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:
-    """What was timed in this run, the last of a kind, and why the rest of the backend's rows teach
-    nothing. Raises BadInput.
+    """The last timed choice for each kind of problem, and why other rows give none.
+
+    Raises BadInput.
     """
     meta = read_meta(run)
     environments = {one["name"]: one["environment"] for one in meta.get("environments", ())} or {
@@ -33,9 +35,7 @@ def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:
 
 
 def _timed(run: Path) -> Iterator[dict[str, Any]]:
-    """Rows for which the backend chose by timing; a choice from the table, or of one, is no
-    news.
-    """
+    """Rows whose configuration was chosen by timing, not from the table or as the only one."""
     for row in read_rows(run):
         if row["kind"] == "latency" and row["backend"] == "triton" and row["status"] == Status.OK:
             facts = row.get("configuration") or {}
@@ -44,9 +44,9 @@ def _timed(run: Path) -> Iterator[dict[str, Any]]:
 
 
 def _choice(row: Mapping[str, Any], environment: Mapping[str, Any], run: str) -> Choice:
-    """Raises KeyError, TypeError or ValueError where the table could not hold it."""
+    """Raises KeyError, TypeError or ValueError if the table cannot hold it."""
     if row["dtype"] == "fp32" and environment["tf32"]:
-        raise ValueError("chosen for products in TF32, and the table's are for full precision")
+        raise ValueError("chosen for products in TF32; the table is for full precision")
     if environment["compute_capability"] is None:
         raise ValueError("the run does not know the GPU's compute capability")
     major, minor = map(int, environment["compute_capability"].split("."))

@@ -1,6 +1,4 @@
-"""Inside a child: which kernels there are, and what a compiled one says of itself. Importing this
-imports triton.
-"""
+"""Inside a child: which kernels there are, and what a compiled one takes. Imports triton."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,52 +9,50 @@ import triton
 
 from ...impls._triton.jobs import Job, jobs
 from ...impls.problem import Dtype
-from .architecture import Capability, written
+from .architecture import Capability, dotted
+from .cuda_tools import Unreadable, disassembly, ptxas_version, usage
 from .sass import mix, opcodes, spilled_bytes
-from .tools import Unreadable, disassembly, ptxas_version, usage
 
 TRITON = str(triton.__version__)
 BY_DISASSEMBLY = ("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions")
 BY_USAGE = ("thread_register_count", "thread_stack_bytes", "block_shared_bytes")
 
 
-def planned(
+def plan_kernels(
     capabilities: Iterable[Capability], dtypes: tuple[Dtype, ...], kernels: Iterable[str]
 ) -> Iterator[tuple[dict[str, Any], Job]]:
-    """Every job once, as run.json plans it. `rank`: its place in its list, 1 for the likeliest;
-    lists for few queries come last.
+    """Every job once, with its fields in run.json.
+
+    `rank`: its place in its list of candidates, 1 for the first choice; lists for few queries come
+    last.
     """
-    wanted = set(kernels)
+    selected = set(kernels)
     for capability in capabilities:
         ranks: Counter[Any] = Counter()
         for job in dict.fromkeys(jobs(capability, dtypes)):
-            if job.kernel in wanted:
-                list_of = (*(getattr(job, name) for name in _kind_fields()),)
-                ranks[list_of] += 1
-                yield plan_of(job, ranks[list_of]), job
+            if job.kernel in selected:
+                kind = _kind(job)
+                key = tuple(kind.values())
+                ranks[key] += 1
+                config = asdict(job.config)
+                plan = {
+                    "case": _id(job.capability, kind | config),
+                    "compute_capability": dotted(job.capability),
+                    **kind,
+                    "config": config,
+                    "rank": ranks[key],
+                }
+                yield plan, job
 
 
-def plan_of(job: Job, rank: int) -> dict[str, Any]:
-    kind = {name: getattr(job, name) for name in _kind_fields()}
-    config = asdict(job.config)
-    return {
-        "case": _name(job.capability, kind | config),
-        "compute_capability": written(job.capability),
-        **kind,
-        "config": config,
-        "rank": rank,
-    }
+def _kind(job: Job) -> dict[str, Any]:
+    """The fields in which jobs differ, besides the GPU and the configuration."""
+    names = (field.name for field in fields(Job) if field.name not in ("capability", "config"))
+    return {name: getattr(job, name) for name in names}
 
 
-def _kind_fields() -> list[str]:
-    """What tells jobs apart beside the GPU and the configuration."""
-    return [field.name for field in fields(Job) if field.name not in ("capability", "config")]
-
-
-def _name(capability: Capability, values: Mapping[str, Any]) -> str:
-    """Generic, so that a field that is added to a job or to its configuration tells ids
-    apart too.
-    """
+def _id(capability: Capability, values: Mapping[str, Any]) -> str:
+    """Of all fields, so that a field added to a job or its configuration makes new ids too."""
     parts = [f"kernel-sm{capability[0]}{capability[1]}"]
     for name, value in values.items():
         if isinstance(value, str):
@@ -68,26 +64,27 @@ def _name(capability: Capability, values: Mapping[str, Any]) -> str:
     return "-".join(parts)
 
 
-def facts(job: Job) -> dict[str, Any]:
-    """Compiles it, or finds it in Triton's cache. `missing` says why a fact is absent. Raises
-    whatever Triton does.
+def compile_kernel(job: Job) -> dict[str, Any]:
+    """Compile a job, or take it from Triton's cache, and read the cubin.
+
+    `missing` says why a fact is absent. Raises whatever Triton raises.
     """
     compiled = triton.compile(*job.arguments())
     cubin, metadata = compiled.asm["cubin"], compiled.metadata
     found: dict[str, Any] = {
         "triton": TRITON,
         "ptxas": ptxas_version(job.capability),
-        # specialized warps included, which the configuration does not count
+        # with specialized warps, which the configuration does not count
         "block_warp_count": metadata.num_warps,
         "tensor_memory_column_count": getattr(metadata, "tmem_size", None) or 0,
     }
-    missing: dict[str, str] = {} if found["ptxas"] else {"ptxas": "it does not say its version"}
+    missing: dict[str, str] = {} if found["ptxas"] else {"ptxas": "it does not print its version"}
     try:
-        of_thread = usage(cubin, job.capability)
+        resources = usage(cubin, job.capability)
         found |= {
-            "thread_register_count": of_thread.thread_register_count,
-            "thread_stack_bytes": of_thread.thread_stack_bytes,
-            "block_shared_bytes": metadata.shared + of_thread.static_shared_bytes,
+            "thread_register_count": resources.thread_register_count,
+            "thread_stack_bytes": resources.thread_stack_bytes,
+            "block_shared_bytes": metadata.shared + resources.static_shared_bytes,
         }
     except Unreadable as reason:
         missing |= dict.fromkeys(BY_USAGE, str(reason))

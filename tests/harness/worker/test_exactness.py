@@ -1,6 +1,4 @@
-"""From the command line to the rows: each backend is asked for what it claims, and the row says
-what that is.
-"""
+"""Exactness from the command line to the rows: each backend is checked for what it claims."""
 
 import json
 from pathlib import Path
@@ -9,50 +7,29 @@ import pytest
 
 pytestmark = pytest.mark.long
 
-FLAGS = (
-    "--batch",
-    "2",
-    "--d-model",
-    "32",
-    "--heads",
-    "2",
-    "--device",
-    "cpu",
-    "--set",
-    "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}",
-)
+SMALL = ("--batch", "2", "--d-model", "32", "--heads", "2", "--device", "cpu")
+QUICK = ("--set", "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
 
 
 def rows_of(done):
-    rows = [
-        json.loads(line)
-        for line in (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
-    ]
-    return {(row["backend"], row.get("mask", "none")): row for row in rows}
+    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
+    return {(row["backend"], row.get("mask", "none")): row for row in map(json.loads, lines)}
 
 
 @pytest.fixture
 def run(attnbench):
     def go(*arguments):
-        done = attnbench("run", *FLAGS, *arguments)
+        done = attnbench("run", *SMALL, *QUICK, *arguments)
         assert done.returncode == 0, done.stderr
         return rows_of(done), done.stderr
 
     return go
 
 
-def test_approximations_and_recurrence_are_measured_in_training_and_not_judged_as_exact(run):
+def test_approximations_and_recurrence_are_measured_but_not_checked_as_exact(run):
     backends = "fused,linformer,linformer:64,performer,rnn,needs_package"
-    rows, told = run(
-        "--backends",
-        backends,
-        "--seq-len",
-        "64",
-        "--scope",
-        "layer",
-        "--passes",
-        "forward+backward",
-    )
+    shape = ("--seq-len", "64", "--scope", "layer", "--passes", "forward+backward")
+    rows, shown = run("--backends", backends, *shape)
     found = {backend: row for (backend, _), row in rows.items()}
     assert {name: row["status"] for name, row in found.items() if row["status"] != "ok"} == {
         "needs_package": "unavailable"
@@ -76,21 +53,14 @@ def test_approximations_and_recurrence_are_measured_in_training_and_not_judged_a
     assert all(
         row["peak_bytes"] and row["block_ms"] for row in found.values() if row["status"] == "ok"
     )
-    assert f"approximate, error {found['performer']['error_l2_ratio']:.1%}" in told
-    assert "fused takes" in told  # the only exact one, whatever is faster
+    assert f"approximate, error {found['performer']['error_l2_ratio']:.1%}" in shown
+    assert "fused takes" in shown  # the only exact backend, even if others are faster
 
 
-def test_sparse_backends_are_exact_under_their_masks_and_say_which_they_want(run):
-    rows, _ = run(
-        "--backends",
-        "fused,sparse_local,sparse_strided,sparse_random",
-        "--seq-len",
-        "200",
-        "--mask",
-        "local,strided,blocks",
-        "--window",
-        "3",
-    )
+def test_sparse_backends_are_exact_with_their_mask_and_name_it(run):
+    backends = "fused,sparse_local,sparse_strided,sparse_random"
+    shape = ("--seq-len", "200", "--mask", "local,strided,blocks", "--window", "3")
+    rows, _ = run("--backends", backends, *shape)
     own = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}
     for (backend, mask), row in rows.items():
         assert row["exactness"] == "exact"
@@ -99,8 +69,6 @@ def test_sparse_backends_are_exact_under_their_masks_and_say_which_they_want(run
             assert row["error_ratio"] <= 2
             assert row["peak_bytes"] - row["predicted_peak_bytes"] <= 16
         else:
-            assert (
-                row["reason"]
-                == f"computes mask {own[backend]} only, and the mask is {mask}; set mask:"
-                f" {own[backend]}"
-            )
+            name = own[backend]
+            expected = f"computes mask {name} only, and the mask is {mask}; set mask: {name}"
+            assert row["reason"] == expected

@@ -1,0 +1,23 @@
+"""A calibration for the terminal."""
+
+from attnbench.harness.calibration.calibrate import check_peak
+from attnbench.harness.calibration.checks import Check
+from attnbench.harness.cli.calibration_table import sentences, tables
+from tests.harness.calibration.calibrations import PEAK, made
+
+
+def test_two_tables_and_a_sentence_for_each_check_that_is_off(tmp_path):
+    reason = "other work runs on this GPU"
+    off = Check(
+        name="idle: kernel_busy_ratio",
+        expected="at most 0.05",
+        found=0.9,
+        outcome="off",
+        reason=reason,
+    )
+    stated = made().specified["gemm_bf16_flops_per_s"]
+    calibration = made(checks=[off, *check_peak(PEAK, stated)])
+    assert [table.row_count for table in tables(calibration)] == [1, 3]
+    shown = list(sentences(calibration, tmp_path))
+    assert f"off: idle: kernel_busy_ratio: {reason}" in shown
+    assert any("1 of 3 checks are off" in sentence for sentence in shown)

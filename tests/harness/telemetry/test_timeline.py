@@ -1,0 +1,109 @@
+"""The parent's end of telemetry: no failure of the sampler breaks a run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from attnbench.harness.telemetry.sources import (
+    PERIOD_S,
+)
+from attnbench.harness.telemetry.timeline import Timeline
+from tests.conftest import environment
+from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
+
+PARENT = """
+import signal, sys, time
+from pathlib import Path
+from attnbench.harness.telemetry.timeline import Timeline
+timeline = Timeline(Path(sys.argv[1]), None)
+timeline.sample("fused")
+print(timeline.pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp_path):
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, tmp_path],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        sampler = psutil.Process(int(parent.stdout.readline()))
+        wait_for(lambda: samples_of(tmp_path))
+        sampler.suspend()  # it cannot read the end of its requests
+        parent.kill()
+    wait_for(
+        lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE, timeout_s=5
+    )
+
+
+def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(
+    timeline, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("attnbench.harness.telemetry.timeline.PAUSE_S", 0.3)
+    timeline.sample("fused")
+    timeline.pause()
+    timeline.sample("fused")
+    sampler = psutil.Process(timeline.pid)
+    sampler.suspend()
+    start_s = time.monotonic()
+    timeline.pause()
+    assert time.monotonic() - start_s < 2
+    assert not sampler.is_running()
+    assert timeline.failure == "the sampler did not answer in time and was ended"
+    timeline.sample("sdpa")
+    timeline.pause()
+    timeline.close()
+    assert timeline.failure == "the sampler did not answer in time and was ended"
+
+
+def test_a_sampler_that_is_killed_ends_telemetry_and_nothing_else(timeline):
+    timeline.sample("fused")
+    timeline.pause()
+    os.kill(timeline.pid, signal.SIGKILL)
+    time.sleep(0.1)
+    timeline.sample("fused")
+    timeline.pause()
+    assert timeline.failure.startswith("SIGKILL")
+
+
+def test_a_bug_of_the_sampler_is_named(timeline):
+    timeline.program = "attnbench.harness.no_such_module"
+    timeline.sample("fused")
+    timeline.pause()
+    assert "the sampler ended with exit code 1: " in timeline.failure
+    assert "No module named attnbench.harness.no_such_module" in timeline.failure
+
+
+def test_a_missing_folder_ends_telemetry_with_a_reason(tmp_path):
+    timeline = Timeline(tmp_path / "none", None)
+    timeline.sample("fused")
+    timeline.pause()
+    timeline.close()
+    assert timeline.failure == f"{tmp_path / 'none' / 'telemetry.jsonl'}: No such file or directory"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
+    (tmp_path / "telemetry.jsonl").symlink_to("/dev/full")
+    timeline.sample("fused")
+    time.sleep(4 * PERIOD_S)
+    timeline.close()
+    assert timeline.failure == f"{tmp_path / 'telemetry.jsonl'}: No space left on device"
+
+
+def test_a_timeline_that_never_samples_starts_nothing(timeline, tmp_path):
+    timeline.pause()
+    timeline.close()
+    timeline.close()
+    timeline.sample("too late")
+    assert timeline.pid is None
+    assert timeline.failure is None
+    assert list(tmp_path.iterdir()) == []
