@@ -13,7 +13,7 @@ import pytest
 from attnbench.reports.analysis import approximate, recurrence, speed
 from attnbench.reports.analysis.badges import badges
 from attnbench.reports.analysis.claims import ledger
-from attnbench.reports.analysis.crossover import winner_map
+from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.analysis.overtaking import overtaking
 from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
 from attnbench.reports.comparison import text as compare_text

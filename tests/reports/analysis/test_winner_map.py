@@ -1,11 +1,11 @@
-"""reports/analysis/crossover.py: who wins where, and where nobody does."""
+"""reports/analysis/winner_map.py: who wins where, and where nobody does."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.crossover import winner_map
+from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.load import frame, read_run
 from attnbench.reports.data.row_groups import Row, records
 
