@@ -9,7 +9,7 @@ from math import inf
 from ..data.exactness import error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..formatting import list_text
-from .overtaking import Overtaking, overtaking
+from .crossover import Overtaking, overtaking
 from .ratio import Ratio, time_ratio
 from .speed import race
 

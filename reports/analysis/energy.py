@@ -6,7 +6,7 @@ from math import exp, hypot, log
 from typing import Any
 
 from ...harness.stats import Interval
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Group, Row, groups
 from .ratio import Ratio
 from .utilization import missing, seen, windows

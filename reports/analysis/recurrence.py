@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..formatting import count_text, list_text
-from .overtaking import Overtaking, overtaking
+from .crossover import Overtaking, overtaking
 from .polynomial import through
 
 RECURRENT = ("rnn", "lstm")

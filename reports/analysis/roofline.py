@@ -12,9 +12,9 @@ from math import nan
 from typing import Any
 
 from ...harness.stats import Interval
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row
-from .claim_verdict import number
+from .claims.claim_verdict import number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

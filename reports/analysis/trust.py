@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from math import expm1
 from typing import Any, Literal
 
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row, groups, label, problem, varying_axes
 from ..formatting import list_text, number_text, plural
 

@@ -6,7 +6,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from ..data.context import device_identity, device_name
+from ..data.run_meta import device_identity, device_name
 from ..data.noise_floor import Floor, newest_floor
 from ..data.read import BadRun, Document, Run, read_run
 from ..data.row_groups import problem

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.context import Meta, device_identity
+from ..data.run_meta import Meta, device_identity
 from ..data.noise_floor import Floor, newest_floor
 from ..data.read import BadRun
 from ..data.row_groups import Row, label, problem, varying_axes

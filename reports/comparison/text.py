@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from ..data.context import device_name
+from ..data.run_meta import device_name
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..formatting import list_text, markdown_cell, plural, visible
 from .case_samples import UNFINISHED, Side

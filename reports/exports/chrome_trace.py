@@ -13,7 +13,7 @@ from typing import Any
 
 from ..analysis.timeline import GAP_PERIODS, QUANTITIES
 from ..comparison.case_samples import NOT_REACHED
-from ..data.context import device_name
+from ..data.run_meta import device_name
 from ..data.read import Document, Run
 from ..data.telemetry import telemetry
 from ..formatting import plural, visible

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..data.context import device_name
+from ..data.run_meta import device_name
 from ..data.read import Run
 from ..formatting import visible
 from . import Exported

@@ -8,7 +8,7 @@ from typing import Literal
 
 from ..data.load import frame, read_run, told
 from ..drawing.bars import draw as draw_bars
-from ..drawing.exactness_marks import marked, marked_names
+from .exactness_marks import marked, marked_names
 from ..drawing.plots import draw
 from ..elements import Bars, Figure
 from ..sections import shown

@@ -16,11 +16,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..analysis.rows import case_key
-from ..data.context import Meta, device_name, question, scenario_name
+from ..data.run_meta import Meta, device_name, question, scenario_name
 from ..data.load import frame, read_run, told
 from ..data.row_groups import records
 from ..drawing.bars import svg as bars_svg
-from ..drawing.exactness_marks import marked, marked_names
+from .exactness_marks import marked, marked_names
 from ..drawing.maps import svg as maps_svg
 from ..drawing.plots import legend, svg, swatches
 from ..elements import Bars, Block, Figure, Maps, Text

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from ..analysis.claims import Claim, ledger, tally, together
+from ..analysis.claims.ledger import Claim, ledger, tally, together
 from ..comparison.environments import apart
 from ..data.load import frame, read_run, told
 from ..data.row_groups import records

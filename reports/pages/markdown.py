@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..data.load import frame, read_run, told
-from ..drawing.exactness_marks import marked, marked_names
+from .exactness_marks import marked, marked_names
 from ..elements import Badges, Bars, Block, Figure, Maps, Table, Text
 from ..formatting import markdown_cell
 from ..sections import shown

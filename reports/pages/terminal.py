@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from ..data.load import frame, read_run, told
-from ..drawing.exactness_marks import marked, marked_names
+from .exactness_marks import marked, marked_names
 from ..elements import Badges, Bars, Block, Figure, Maps, Table, Text
 from ..formatting import visible
 from ..sections import sections

@@ -5,7 +5,7 @@ summary.
 from pathlib import Path
 
 from ..data.load import frame, read_run, told
-from ..drawing.exactness_marks import marked, marked_names
+from .exactness_marks import marked, marked_names
 from ..elements import Text
 from ..sections import summary
 

@@ -9,7 +9,7 @@ from typing import Protocol, cast
 
 import pandas as pd
 
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..elements import Block
 
 

@@ -5,7 +5,7 @@ of an SM.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..analysis.kernels import configuration, limit_text, spills
+from ..analysis.audited_kernels import configuration, limit_text, spills
 from ..data.row_groups import Row
 from ..formatting import STATUS_WORDS, bytes_text, number_text
 

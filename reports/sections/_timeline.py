@@ -9,7 +9,7 @@ from typing import cast
 import pandas as pd
 
 from ..analysis import timeline
-from ..data.context import Meta, device_name, scenario_name
+from ..data.run_meta import Meta, device_name, scenario_name
 from ..data.read import BadRun
 from ..data.row_groups import Row
 from ..data.telemetry import TELEMETRY, telemetry

@@ -17,7 +17,7 @@ from ..analysis.approximate import (
     trades,
 )
 from ..analysis.rows import case_key
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.exactness import error_text
 from ..data.row_groups import Group, Row, axis_text, backends, records
 from ..elements import Block, Figure, Panel, Series, Table, Text

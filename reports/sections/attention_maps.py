@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.context import Meta, device_name, scenario_name
+from ..data.run_meta import Meta, device_name, scenario_name
 from ..elements import Block, Map, Maps, Table, Text
 from ..formatting import number_text
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from ..analysis.rows import case_key
 from ..analysis.speedup import SpeedUp, baseline, finding, speed_ups
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import (
     Group,
     axis_title,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.claims import Claim, ledger, tally
+from ..analysis.claims.ledger import Claim, ledger, tally
 from ..comparison.environments import apart, environments
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row, records
 from ..elements import Block, Table, Text
 

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ..analysis.errors import ALLOWED_RATIO, WRONG, by_backend, judged, ratio, worst
 from ..analysis.rows import case_key
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.exactness import is_exact, meanings
 from ..data.row_groups import (
     Row,

@@ -7,7 +7,7 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..analysis.energy import Cost, costs, reasons
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import Group, axis_text, groups, records
 from ..elements import Block, Table, Text
 from ..formatting import count_text, number_text, plural

@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.context import Meta, budget_bytes
+from ..data.run_meta import Meta, budget_bytes
 from ..elements import Block, Table, Text
 from ..formatting import bytes_text
 

@@ -20,7 +20,7 @@ from ..comparison.verdict_text import (
     verdict_text,
     worth_a_line,
 )
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import records
 from ..elements import Block, Table, Text
 from ..formatting import number_text

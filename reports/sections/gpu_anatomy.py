@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.kernels import (
+from ..analysis.audited_kernels import (
     LIMITS,
     by_gpu,
     configuration,
@@ -18,11 +18,11 @@ from ..analysis.kernels import (
     short_name,
     versions,
 )
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row
 from ..elements import Bar, Bars, Block, Table, Text
 from ..formatting import list_text, plural
-from . import _anatomy, _kernel_cells
+from . import _gpu_glossary as _anatomy, _kernel_cells
 
 TITLE = "GPU anatomy"
 ORDER = 47

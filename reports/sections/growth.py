@@ -10,11 +10,11 @@ from math import isfinite
 import pandas as pd
 
 from ...harness.stats import Interval
-from ..analysis.claims_bytes import bytes_over_n
-from ..analysis.claims_times import interval_text
+from ..analysis.claims.counts import bytes_over_n
+from ..analysis.claims.times import interval_text
 from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, predict
 from ..analysis.polynomial import Polynomial
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import Group, axis_text, backends, groups, records
 from ..elements import Block, Figure, Panel, Series, Table, Text
 from ..formatting import bytes_text, count_text, list_text, number_text, plural, time_text

@@ -15,7 +15,7 @@ from ..analysis.heads import (
     same_time,
 )
 from ..analysis.rows import case_key
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import Group, label, records, unusual
 from ..elements import Block, Figure, Panel, Series, Table, Text
 from ..formatting import STATUS_WORDS, bytes_text, flops_text, number_text, plural, time_text

@@ -9,7 +9,7 @@ import pandas as pd
 from ..analysis import speed, trust
 from ..analysis.missing_points import absent
 from ..analysis.rows import case_key
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import Group, Row, backends, groups, records
 from ..elements import Block, Figure, Panel, Series, Table, Text
 from ..formatting import STATUS_WORDS, count_text, number_text, plural, time_text

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from ..analysis.memory import disagreement, others
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row, axis_title, groups, records, value_text, varying_axes
 from ..elements import Block, Table, Text
 from ..formatting import bytes_text, plural

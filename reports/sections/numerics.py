@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.context import Meta, device_name, scenario_name
+from ..data.run_meta import Meta, device_name, scenario_name
 from ..elements import Block, Figure, Panel, Series, Table, Text
 from ..formatting import list_text, number_text
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.overtaking import Overtaking
+from ..analysis.crossover import Overtaking
 from ..analysis.recurrence import Steps, even_by_flops, finding, overtakings, recurring, steps
 from ..analysis.rows import case_key
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import Group, axis_text, backends, records
 from ..elements import Block, Figure, Panel, Series, Table, Text
 from ..formatting import count_text, plural, rate_text, time_text

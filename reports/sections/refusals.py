@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row, backends, records
 from ..elements import Block, Table, Text
 from ..formatting import STATUS_WORDS, count_text, list_text, plural

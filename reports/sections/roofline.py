@@ -9,7 +9,7 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..analysis.roofline import Peaks, Place, peaks, places
-from ..data.context import Meta, caption, device_name
+from ..data.run_meta import Meta, caption, device_name
 from ..data.row_groups import (
     Group,
     axis_text,

@@ -6,7 +6,7 @@ import pandas as pd
 
 from ..analysis.reproduce import command
 from ..analysis.rows import case_key, readable
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import records
 from ..elements import Block, Table, Text
 

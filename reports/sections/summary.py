@@ -19,12 +19,12 @@ from ..analysis import (
 from ..analysis import (
     max_seq_len as longest,
 )
-from ..analysis.badges import badges
-from ..analysis.kernels import by_gpu, kernels
-from ..analysis.kernels import finding as kernels_finding
+from ._badges import badges
+from ..analysis.audited_kernels import by_gpu, kernels
+from ..analysis.audited_kernels import finding as kernels_finding
 from ..analysis.rows import case_key
 from ..comparison import environments
-from ..data.context import Meta, question
+from ..data.run_meta import Meta, question
 from ..data.exactness import is_exact, meanings, note
 from ..data.row_groups import (
     Group,

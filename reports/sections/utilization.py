@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..analysis import utilization
-from ..data.context import Meta, caption
+from ..data.run_meta import Meta, caption
 from ..data.row_groups import Group, Row, groups, records
 from ..elements import Block, Table, Text
 from ..formatting import list_text, number_text

@@ -12,7 +12,7 @@ from ..analysis.max_seq_len import finding as longest_finding
 from ..analysis.missing_points import absent
 from ..analysis.rows import case_key
 from ..analysis.wall import OUT_OF_MEMORY, ends, finding
-from ..data.context import Meta, budget_bytes, caption
+from ..data.run_meta import Meta, budget_bytes, caption
 from ..data.row_groups import Group, Row, backends, groups, records
 from ..elements import Block, Figure, Panel, Series, Table, Text
 from ..formatting import STATUS_WORDS, bytes_text, count_text, plural

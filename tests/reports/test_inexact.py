@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import approximate, recurrence, speed
-from attnbench.reports.analysis.badges import badges
-from attnbench.reports.analysis.claims import ledger
+from attnbench.reports.sections._badges import badges
+from attnbench.reports.analysis.claims.ledger.ledger import ledger
 from attnbench.reports.analysis.winner_map import winner_map
-from attnbench.reports.analysis.overtaking import overtaking
+from attnbench.reports.analysis.crossover import overtaking
 from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.exactness import note
 from attnbench.reports.data.load import BadRun, frame, load, read_run, told
 from attnbench.reports.data.row_groups import Row, groups, records
-from attnbench.reports.drawing.exactness_marks import marked, marked_names
+from attnbench.reports.pages.exactness_marks import marked, marked_names
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.pages import terminal_summary as closing
 from attnbench.reports.pages.html import render

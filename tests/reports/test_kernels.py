@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from attnbench.harness.record import Status
-from attnbench.reports.analysis.kernels import WHOLE
+from attnbench.reports.analysis.audited_kernels import WHOLE
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.exports import export

@@ -1,4 +1,4 @@
-"""reports/analysis/claims.py: every claim once in every ledger, and verdicts that follow the truth
+"""reports/analysis/claims/ledger.py: every claim once in every ledger, and verdicts that follow the truth
 of made-up rows.
 """
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.claim_verdict import (
+from attnbench.reports.analysis.claims.ledger.claim_verdict import (
     Verdict,
     agreed,
     by_interval,
     jointly,
     over_problems,
 )
-from attnbench.reports.analysis.claims import STATEMENTS, Claim, ledger, tally, together
+from attnbench.reports.analysis.claims.ledger.ledger import STATEMENTS, Claim, ledger, tally, together
 from attnbench.reports.data.load import frame, read_run, told
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Table, Text

@@ -286,7 +286,7 @@ def test_too_few_lengths_are_told(tmp_path: Path, lengths: tuple[int, ...]) -> N
 
 def test_a_bound_without_an_end_is_told_in_words() -> None:
     from attnbench.harness.stats import Interval
-    from attnbench.reports.analysis.claims_times import interval_text
+    from attnbench.reports.analysis.claims.ledger.times import interval_text
 
     assert (
         interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ..analysis.kernels import configuration, limit_text, spills
+from ..analysis.audited_kernels import configuration, limit_text, spills
 from ..data.row_groups import Row
 from ..formatting import number_text, plural
 from ._kernel_cells import amount_text, copies_text, matrix_instruction, resources, spill_text

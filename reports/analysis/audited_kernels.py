@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.row_groups import Row
 from ..formatting import list_text, plural
 

@@ -5,11 +5,11 @@ means equal.
 from collections.abc import Sequence
 from fractions import Fraction
 
-from ..data.row_groups import Group, Row, backends, groups
-from ..formatting import bytes_text, number_text
+from ...data.row_groups import Group, Row, backends, groups
+from ...formatting import bytes_text, number_text
 from .claim_verdict import Part, Verdict, over_problems
-from .heads import MARGIN_RATIO, HeadCost, comparable
-from .polynomial import Polynomial, through
+from ..heads import MARGIN_RATIO, HeadCost, comparable
+from ..polynomial import Polynomial, through
 
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 MATERIALISING = "fused"

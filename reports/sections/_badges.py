@@ -5,12 +5,12 @@ unknown, never good.
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..data.exactness import is_exact
 from ..data.row_groups import Row
 from ..elements import Badge
 from ..formatting import plural
-from .trust import missed, precision_ratio
+from ..analysis.trust import missed, precision_ratio
 
 CLOCK_SPREAD_RATIO = (
     0.05  # of the median clock: a latency follows its clock, and 5 % is what a quick run resolves

@@ -4,11 +4,11 @@ against the layer of all h.
 
 from collections.abc import Sequence
 
-from ..data.row_groups import AXES, Row, backends
-from ..formatting import count_text, number_text
+from ...data.row_groups import AXES, Row, backends
+from ...formatting import count_text, number_text
 from .claim_verdict import Part, Verdict, by_interval, over_problems
-from .claims_studies import MARGIN_RATIO
-from .ratio import time_ratio
+from .studies import MARGIN_RATIO
+from ..ratio import time_ratio
 
 FOLLOWING = ("heads", "kv_heads")  # what differs between a layer and the same one with fewer heads
 EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)

@@ -9,9 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..data.exactness import is_exact
-from ..data.row_groups import Row
-from . import claims_bytes, claims_pruning, claims_studies, claims_times
+from ...data.exactness import is_exact
+from ...data.row_groups import Row
+from . import (
+    counts as claims_bytes,
+    pruning as claims_pruning,
+    studies as claims_studies,
+    times as claims_times,
+)
 from .claim_verdict import Part, Verdict, agreed
 
 

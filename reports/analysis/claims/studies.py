@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ..formatting import bytes_text, number_text
+from ...formatting import bytes_text, number_text
 from .claim_verdict import Part, Verdict, by_interval, jointly, number, over_problems
 
 Finding = dict[str, Any]

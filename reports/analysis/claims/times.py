@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.stats import Interval
-from ..data.row_groups import Row, backends, groups, problem
-from ..formatting import count_text, number_text
+from ....harness.stats import Interval
+from ...data.row_groups import Row, backends, groups, problem
+from ...formatting import count_text, number_text
 from .claim_verdict import Part, Verdict, by_interval, jointly, over_problems
-from .claims_bytes import bytes_over_n
-from .growth import Growth, growths_of
-from .heads import comparable, same_time
-from .polynomial import through
-from .ratio import Ratio, time_ratio
-from .utilization import seen
+from .counts import bytes_over_n
+from ..growth import Growth, growths_of
+from ..heads import comparable, same_time
+from ..polynomial import through
+from ..ratio import Ratio, time_ratio
+from ..utilization import seen
 
 EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")

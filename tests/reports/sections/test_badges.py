@@ -1,4 +1,4 @@
-"""reports/analysis/badges.py: what nobody looked at is unknown, what was disturbed is a caution,
+"""reports/sections/_badges.py: what nobody looked at is unknown, what was disturbed is a caution,
 and neither is ever good.
 """
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.badges import badges
+from attnbench.reports.sections._badges import badges
 from attnbench.reports.data.load import frame, read_run, told
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Badge
