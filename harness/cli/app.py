@@ -309,12 +309,12 @@ def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:
         else outcome.path
     )
     if not quiet and not as_json:
-        from ...reports.pages.terminal_summary import closing
+        from ...reports.pages.report import open_report
+        from ...reports.pages.terminal import terminal_summary
         from .wall_table import found_table
 
-        show.closing(
-            outcome.statuses, closing(outcome.path), found_table(outcome.path), outcome.path
-        )
+        answers = terminal_summary(open_report([outcome.path]))
+        show.closing(outcome.statuses, answers, found_table(outcome.path), outcome.path)
 
 
 @app.command()

@@ -1,26 +1,20 @@
-"""Audited kernels: what each GPU's audit comes to, and the ones by which an SM is explained."""
+"""Audited kernels: the result per GPU, and the example kernels that explain an SM."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..data.run_meta import Meta
 from ..data.row_groups import Row
+from ..data.run_meta import Meta
 from ..formatting import list_text, plural
 
 KERNELS = ("forward", "grad_q", "grad_kv")
 EXAMPLE_WIDTH = 128  # of a head, in most models of today
 DTYPES = ("bf16", "fp16", "fp32")  # the usual one first
-WHOLE = (
-    *(
-        "sm_most_warp_count",
-        "sm_register_count",
-        "sm_shared_bytes",
-        "allocated_register_count",
-        "allocated_shared_bytes",
-    ),
-    *("block_warp_count", "thread_register_count", "block_limits", "limited_by"),
-)
-"""What a row must have to explain an SM by it, beside a number of blocks, which may be 0."""
+_OF_SM = ("sm_most_warp_count", "sm_register_count", "sm_shared_bytes")
+_ALLOCATED = ("allocated_register_count", "allocated_shared_bytes")
+_OF_BLOCK = ("block_warp_count", "thread_register_count", "block_limits", "limited_by")
+EXAMPLE_FIELDS = (*_OF_SM, *_ALLOCATED, *_OF_BLOCK)
+"""What an example row must have, besides a number of blocks, which may be 0."""
 COMPILERS = (("Triton", "triton"), ("ptxas", "ptxas"))
 LIMITS = {
     "registers": "registers",
@@ -32,7 +26,7 @@ LIMITS = {
 
 
 def kernels(meta: Meta) -> list[Row]:
-    """Every kernel that was planned, with the run that it belongs to."""
+    """Every planned kernel, with its run."""
     return [{"run": name, **row} for name, run in meta.items() for row in run.get("kernels", ())]
 
 
@@ -45,29 +39,22 @@ def by_gpu(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
 
 
 def spills(row: Mapping[str, Any]) -> bool | None:
-    """None where nobody could tell."""
-    read = [
-        row.get(name) for name in ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
-    ]
-    known = [value for value in read if value is not None]
+    """None if unknown."""
+    names = ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
+    known = [value for name in names if (value := row.get(name)) is not None]
     return any(known) if known else None
 
 
 def gpu_text(row: Mapping[str, Any]) -> str:
-    """9.0 (Hopper: H100, H200)."""
+    """`9.0 (Hopper: H100, H200)`."""
     architecture = row.get("architecture")
-    return (
-        f"{row['compute_capability']} ({architecture})"
-        if architecture
-        else str(row["compute_capability"])
-    )
+    return f"{row['compute_capability']}{f' ({architecture})' if architecture else ''}"
 
 
 def short_name(row: Mapping[str, Any]) -> str:
-    """9.0 Hopper."""
-    return " ".join(
-        filter(None, (row["compute_capability"], (row.get("architecture") or "").partition(":")[0]))
-    )
+    """`9.0 Hopper`."""
+    name = (row.get("architecture") or "").partition(":")[0]
+    return " ".join(filter(None, (row["compute_capability"], name)))
 
 
 def finding(rows: Sequence[Row]) -> str:
@@ -93,32 +80,24 @@ def finding(rows: Sequence[Row]) -> str:
         if row.get("sm_warp_count") and row.get("sm_most_warp_count")
     ]
     if held:
-        parts.append(
-            f"an SM holds {_range([warps for warps, _ in held])} of {held[0][1]} warps of them"
-        )
+        warps = sorted({warps for warps, _ in held})
+        shown = str(warps[0]) if len(warps) == 1 else f"{warps[0]} to {warps[-1]}"
+        parts.append(f"an SM holds {shown} of {held[0][1]} warps")
     if tight := sum(row.get("sm_block_count") == 0 for row in rows):
-        parts.append(f"{tight} do not fit and are passed over")
+        parts.append(f"{tight} do not fit and are skipped")
     return f"{gpu_text(rows[0])}: {'; '.join(parts)}"
 
 
-def _range(values: Sequence[int]) -> str:
-    low, high = min(values), max(values)
-    return str(low) if low == high else f"{low} to {high}"
-
-
 def examples(rows: Sequence[Row]) -> list[Row]:
-    """The likeliest configuration of each kernel that has an occupancy: of the usual dtype, for a
-    usual head, causal if there is.
+    """The first configuration of each kernel with an occupancy: of the usual dtype and head width,
+    causal if there is one.
     """
-    fitted = [
-        row
-        for row in rows
-        if row.get("occupancy_ratio") is not None and row.get("sm_block_count") is not None
-    ]
+    counts = ("occupancy_ratio", "sm_block_count", "sm_warp_count")
     known = [
         row
-        for row in fitted
-        if row.get("sm_warp_count") is not None and all(row.get(name) for name in WHOLE)
+        for row in rows
+        if all(row.get(name) is not None for name in counts)
+        and all(row.get(name) for name in EXAMPLE_FIELDS)
     ]
     if not known:
         return []
@@ -136,37 +115,26 @@ def examples(rows: Sequence[Row]) -> list[Row]:
             best[row["kernel"]] = min(
                 best.get(row["kernel"], row), row, key=lambda one: (one["rank"], not one["causal"])
             )
-    order = [name for name in KERNELS if name in best] + [
-        name for name in best if name not in KERNELS
-    ]
-    return [best[name] for name in order]
+    return [best[name] for name in dict.fromkeys((*KERNELS, *best)) if name in best]
 
 
 def is_bad(row: Mapping[str, Any]) -> bool:
-    """It fails an audit, or was not reached by it."""
+    """It fails the audit, or was not reached."""
     return row["status"] != "ok" or spills(row) is not False
 
 
 def configuration(config: Mapping[str, Any]) -> str:
-    """`128 x 64, 8 warps, 2 stages`: queries by keys of a tile; and whatever else a configuration
-    has.
-    """
+    """`128 x 64, 8 warps, 2 stages`: queries by keys of a tile, and the other settings."""
     known = ("block_q", "block_kv", "warps", "stages")
     if not all(type(config.get(name)) is int for name in known):
         return ", ".join(f"{name} {value}" for name, value in config.items())
-    said = [
-        f"{config['block_q']} \N{MULTIPLICATION SIGN} {config['block_kv']}",
-        f"{config['warps']} warps",
-        plural(config["stages"], "stage"),
-    ]
-    rest = {
-        name: value
+    tile = f"{config['block_q']} \N{MULTIPLICATION SIGN} {config['block_kv']}"
+    others = (
+        name if value is True else f"{name} {value}"
         for name, value in config.items()
         if name not in known and value not in (False, None)
-    }
-    return ", ".join(
-        [*said, *(name if value is True else f"{name} {value}" for name, value in rest.items())]
     )
+    return ", ".join([tile, f"{config['warps']} warps", plural(config["stages"], "stage"), *others])
 
 
 def limit_text(row: Mapping[str, Any]) -> str:
@@ -174,10 +142,10 @@ def limit_text(row: Mapping[str, Any]) -> str:
 
 
 def versions(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Of the compilers, those that are known: `Triton 3.9.0, ptxas 12.9.86 and 13.4.59`."""
-    known = [
-        (name, list(dict.fromkeys(row[field] for row in rows if row.get(field))))
+    """Of the known compilers: `Triton 3.9.0, ptxas 12.9.86 and 13.4.59`."""
+    known = {
+        name: list(dict.fromkeys(row[field] for row in rows if row.get(field)))
         for name, field in COMPILERS
-    ]
-    said = [f"{name} {list_text(found)}" for name, found in known if found]
-    return ", ".join(said) or "compilers unknown"
+    }
+    texts = [f"{name} {list_text(found)}" for name, found in known.items() if found]
+    return ", ".join(texts) or "compilers unknown"

@@ -1,6 +1,4 @@
-"""From which N on one backend is faster than another one: the lengths between which it overtakes,
-and where by interpolation.
-"""
+"""From which N on one backend is faster than another one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,13 +10,13 @@ from .ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Overtaking:
-    """`faster_from`: the shortest N from which on it is faster at every length by more than noise,
-    None where it is not at the longest.
+class Crossover:
+    """`faster_from`: the shortest N from which on `backend` is clearly faster at every length; None
+    if it is not faster at the longest.
 
-    `slower_to`: the longest N below at which it is slower by more than noise, None where it never
-    is. `even_at`: where a straight line between those two, of the logarithms, crosses a ratio of 1.
-    `lengths`: the shortest and the longest N at which both were timed.
+    `slower_to`: the longest N below at which it is clearly slower, if any. `even_at`: where a
+    straight line between those two, on logarithms, crosses a ratio of 1. `lengths`: the shortest
+    and the longest N at which both were timed.
     """
 
     backend: str
@@ -34,21 +32,17 @@ class Overtaking:
         first, last = self.lengths
         if self.faster_from is None:
             return f"not up to N = {count_text(last)}"
+        if self.slower_to is None and self.faster_from == first:
+            return f"at every N from {count_text(first)} on"
+        text = f"from N = {count_text(self.faster_from)} on"
         if self.slower_to is None:
-            return (
-                f"at every N from {count_text(first)} on"
-                if self.faster_from == first
-                else f"from N = {count_text(self.faster_from)} on"
-            )
+            return text
         even = "" if self.even_at is None else f", even at about {float(f'{self.even_at:.2g}'):.0f}"
-        return (
-            f"from N = {count_text(self.faster_from)} on (slower up to"
-            f" {count_text(self.slower_to)}{even})"
-        )
+        return f"{text} (slower up to {count_text(self.slower_to)}{even})"
 
 
-def overtaking(rows: Sequence[Row], backend: str, against: str) -> Overtaking | None:
-    """Among the rows of one problem over N; None where the two have no timed length in common."""
+def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | None:
+    """Among the rows of one problem over N; None if the two have no timed length in common."""
     ratios = _ratios(rows, backend, against)
     if not ratios:
         return None
@@ -60,16 +54,13 @@ def overtaking(rows: Sequence[Row], backend: str, against: str) -> Overtaking | 
         faster_from = n
     slower = [n for n in lengths if ratios[n].low > 1 and (faster_from is None or n < faster_from)]
     slower_to = max(slower, default=None)
-    return Overtaking(
+    crosses = slower_to is not None and faster_from is not None
+    return Crossover(
         backend=backend,
         against=against,
         faster_from=faster_from,
         slower_to=slower_to,
-        even_at=(
-            _even(ratios, slower_to, faster_from)
-            if slower_to is not None and faster_from is not None
-            else None
-        ),
+        even_at=_even(ratios, slower_to or 0, faster_from or 0) if crosses else None,
         lengths=(lengths[0], lengths[-1]),
     )
 

@@ -1,6 +1,4 @@
-"""Who wins where: every problem as a cell of a map over N and one more axis, with the margin, and
-what failed there.
-"""
+"""The winner of every problem, as cells of a map over N and one more axis."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +8,19 @@ from ..data.row_groups import AXES, Row, groups, label
 from .ratio import Ratio
 from .speed import race
 
-Verdict = Literal["won", "undecided", "alone", "nobody"]
+CellKind = Literal["won", "undecided", "alone", "nobody"]
 USUAL_AXIS = "heads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One problem. `map` says which of several maps it belongs to, by what differs beside the two
-    axes; "" where there is one map.
+    """One problem. `map` tells several maps apart, by the axes that vary besides the two; "" if
+    there is one map.
 
-    Among exact backends. won: `winner` is faster than every other by more than noise. undecided: it
-    is not, and `tied` are those that it is not told apart from, itself first. alone: nobody else
-    has a latency. nobody: no one has. `margin` is how many times as long the runner-up takes.
-    `failed`: by status, the backends that ended so.
+    `kind` is about exact backends. won: `winner` is clearly faster than every other. undecided: it
+    is not; `tied` are the winner and those that it cannot be told apart from. alone: no other has a
+    latency. nobody: none has. `margin`: the runner-up's time over the winner's. `failed`: backends
+    by status.
     """
 
     map: str
@@ -30,7 +28,7 @@ class Cell:
     seq_len: int
     axis: str
     value: Any
-    verdict: Verdict
+    kind: CellKind
     winner: str | None
     tied: tuple[str, ...]
     runner_up: str | None
@@ -43,27 +41,20 @@ def winner_map(rows: Sequence[Row]) -> list[Cell]:
     found = groups(rows, None)
     problems = [group.problem for group in found]
     axis = second_axis(problems)
-    rest = [
+    others = [
         other
         for other in AXES
         if other not in ("seq_len", axis) and len({problem[other] for problem in problems}) > 1
     ]
-    return [_cell(group.rows, group.problem, axis, label(group.problem, rest)) for group in found]
+    return [_cell(group.rows, group.problem, axis, label(group.problem, others)) for group in found]
 
 
 def second_axis(problems: Sequence[dict[str, Any]]) -> str:
-    """The axis, beside N, that takes the most values; heads where two take as many, or none
-    varies.
-    """
-    counts = {
-        axis: len({problem[axis] for problem in problems})
-        for axis in AXES
-        if axis not in ("run", "seq_len")
-    }
-    most = max(counts.values(), default=0)
-    return (
-        USUAL_AXIS if counts.get(USUAL_AXIS) == most else max(counts, key=lambda axis: counts[axis])
-    )
+    """The axis besides N with the most values; heads in a tie."""
+    axes = (axis for axis in AXES if axis not in ("run", "seq_len"))
+    counts = {axis: len({problem[axis] for problem in problems}) for axis in axes}
+    most = max(counts, key=lambda axis: counts[axis])
+    return USUAL_AXIS if counts[USUAL_AXIS] == counts[most] else most
 
 
 def _cell(rows: Sequence[Row], problem: dict[str, Any], axis: str, map_label: str) -> Cell:
@@ -78,22 +69,14 @@ def _cell(rows: Sequence[Row], problem: dict[str, Any], axis: str, map_label: st
         for row, margin in zip(found.ranking[1:], found.margins, strict=True)
         if not margin.clear
     ]
-    verdict: Verdict = (
-        "nobody"
-        if winner is None
-        else "alone"
-        if not found.margins
-        else "won"
-        if found.clear
-        else "undecided"
-    )
+    kind: CellKind = "won" if found.clear else "undecided" if found.margins else "alone"
     return Cell(
         map=map_label,
         problem=problem,
         seq_len=problem["seq_len"],
         axis=axis,
         value=problem[axis],
-        verdict=verdict,
+        kind=kind if winner is not None else "nobody",
         winner=winner,
         tied=(winner, *unclear) if winner is not None and unclear else (),
         runner_up=runner_up,

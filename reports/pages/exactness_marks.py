@@ -1,24 +1,23 @@
-"""The mark of a backend that is not exact, set behind its name wherever a report says it:
-`linformer ~`, `rnn ≠`.
+"""Marks behind the names of inexact backends: `linformer ~`, `rnn ≠`.
 
-Set on finished blocks, in one place, so that no section can forget it.
+They are set on finished blocks, in one place, so that no section can forget them.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 
 from ..data.exactness import MARKS
+from ..data.run_meta import Meta
 from ..elements import Block, Figure, Maps, Panel, Table, Text
 
-Say = Callable[[str], str]
+Mark = Callable[[str], str]
 
 
-def marked_names(table: pd.DataFrame, meta: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Every backend of the table in order, and the walls' own, with the name that is shown."""
+def marked_names(table: pd.DataFrame, meta: Meta) -> dict[str, str]:
+    """Every backend of the table and of the walls, in order, with the name to show."""
     kinds: dict[str, str | None] = {}
     walls = (
         (wall["backend"], wall.get("exactness"))
@@ -31,49 +30,47 @@ def marked_names(table: pd.DataFrame, meta: Mapping[str, Mapping[str, Any]]) -> 
 
 
 def marked(blocks: Iterable[Block], names: Mapping[str, str]) -> Iterator[Block]:
-    """`names` as marked_names gives them. What the run is asked and what a program printed stay as
-    they are.
-    """
+    """The blocks with `names` of marked_names; questions and logs are not changed."""
     changed = {name: shown for name, shown in names.items() if shown != name}
     if not changed:
         yield from blocks
         return
-    # A name within a longer one, a path or the id of a case is another word.
+    # Not within a longer name, a path or the id of a case.
     longest_first = "|".join(re.escape(name) for name in sorted(changed, key=len, reverse=True))
     pattern = re.compile(rf"(?<![\w:/.-])(?:{longest_first})(?!:?[\w-])")
 
-    def say(text: str) -> str:
+    def mark(text: str) -> str:
         return pattern.sub(lambda found: changed[found.group()], text)
 
     for block in blocks:
-        yield _block(block, say)
+        yield _block(block, mark)
 
 
-def _block(block: Block, say: Say) -> Block:
+def _block(block: Block, mark: Mark) -> Block:
     if isinstance(block, Text):
-        return block if block.kind in ("question", "log") else replace(block, text=say(block.text))
+        keep = block.kind in ("question", "log")
+        return block if keep else replace(block, text=mark(block.text))
     if isinstance(block, Table):
-        return _table(block, say)
+        return _table(block, mark)
     if isinstance(block, Figure):
-        panels = tuple(_panel(panel, say) for panel in block.panels)
         return replace(
             block,
-            title=say(block.title),
-            caption=say(block.caption),
-            panels=panels,
-            table=_table(block.table, say),
+            title=mark(block.title),
+            caption=mark(block.caption),
+            panels=tuple(_panel(panel, mark) for panel in block.panels),
+            table=_table(block.table, mark),
         )
     if isinstance(block, Maps):
-        return replace(block, title=say(block.title), table=_table(block.table, say))
+        return replace(block, title=mark(block.title), table=_table(block.table, mark))
     return block
 
 
-def _table(table: Table, say: Say) -> Table:
-    rows = tuple(tuple(map(say, row)) for row in table.rows)
-    return replace(table, title=say(table.title), columns=tuple(map(say, table.columns)), rows=rows)
+def _table(table: Table, mark: Mark) -> Table:
+    rows = tuple(tuple(map(mark, row)) for row in table.rows)
+    columns = tuple(map(mark, table.columns))
+    return replace(table, title=mark(table.title), columns=columns, rows=rows)
 
 
-def _panel(panel: Panel, say: Say) -> Panel:
-    return replace(
-        panel, series=tuple(replace(series, backend=say(series.backend)) for series in panel.series)
-    )
+def _panel(panel: Panel, mark: Mark) -> Panel:
+    series = (replace(series, backend=mark(series.backend)) for series in panel.series)
+    return replace(panel, series=tuple(series))

@@ -1,21 +1,21 @@
-"""The words of the section on GPU anatomy: what each means, and what it comes to for a kernel."""
+"""The glossary of the GPU anatomy section: each term, its meaning, and its value for a kernel."""
 
 from collections.abc import Callable, Iterator
 
 from ..analysis.audited_kernels import configuration, limit_text, spills
 from ..data.row_groups import Row
-from ..formatting import number_text, plural
+from ..formatting import percent_text, plural
 from ._kernel_cells import amount_text, copies_text, matrix_instruction, resources, spill_text
 
 NONE = "not known"
 
 
 def lines(rows: list[Row]) -> Iterator[tuple[str, ...]]:
-    """A word, what it means, and what it comes to for each of these kernels."""
-    for word, meaning, said in WORDS:
-        cells = [said(row) for row in rows]
+    """A term, its meaning, and its value for each of these kernels."""
+    for term, meaning, value in TERMS:
+        cells = [value(row) for row in rows]
         if any(cells):
-            yield word, meaning, *(cell or "none" for cell in cells)
+            yield term, meaning, *(cell or "none" for cell in cells)
 
 
 def _sm(row: Row) -> str:
@@ -35,28 +35,23 @@ def _registers(row: Row) -> str:
 
 
 def _room(name: str) -> Callable[[Row], str]:
-    """`57,344 of 65,536: 1 block`; "" where there is no such resource."""
+    """`57,344 of 65,536: 1 block`; "" if the SM has no such resource."""
 
-    def said(row: Row) -> str:
-        taken, capacity = {one: (taken, capacity) for one, taken, capacity in resources(row)}.get(
-            name, (0, 0)
-        )
+    def value(row: Row) -> str:
+        known = {one: (taken, capacity) for one, taken, capacity in resources(row)}
+        if name not in known:
+            return ""
+        taken, capacity = (amount_text(name, count) for count in known[name])
         unit = " columns" if name == "tensor_memory" else ""
         room = plural(row["block_limits"].get(name, 0), "block")
-        return (
-            f"{amount_text(name, taken)} of {amount_text(name, capacity)}{unit}: {room}"
-            if capacity
-            else ""
-        )
+        return f"{taken} of {capacity}{unit}: {room}" if known[name][1] else ""
 
-    return said
+    return value
 
 
 def _occupancy(row: Row) -> str:
-    return (
-        f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps:"
-        f" {number_text(100 * row['occupancy_ratio'])} %"
-    )
+    warps = f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps"
+    return f"{warps}: {percent_text(row['occupancy_ratio'])}"
 
 
 def _spilled(row: Row) -> str:
@@ -65,14 +60,8 @@ def _spilled(row: Row) -> str:
 
 
 def _matrix(row: Row) -> str:
-    name = matrix_instruction(row)
-    return (
-        NONE
-        if row.get("instructions") is None
-        else f"{row['instructions'][name]} {name}"
-        if name
-        else ""
-    )
+    name, mix = matrix_instruction(row), row.get("instructions")
+    return NONE if mix is None else f"{mix[name]} {name}" if name else ""
 
 
 def _copies(row: Row) -> str:
@@ -82,36 +71,29 @@ def _copies(row: Row) -> str:
 
 def _exponentials(row: Row) -> str:
     mix = row.get("instructions")
-    return (
-        NONE if mix is None else f"{mix.get('MUFU.EX2', 0)} of {sum(mix.values()):,} instructions"
-    )
+    if mix is None:
+        return NONE
+    return f"{mix.get('MUFU.EX2', 0)} of {sum(mix.values()):,} instructions"
 
 
-WORDS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
+# Term, meaning, and how its value is taken from a row.
+TERMS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
     (
         "SM",
-        (
-            "Streaming multiprocessor. A GPU is dozens of them to well over a hundred; each works"
-            " by itself and has registers, shared memory and tensor cores of its own."
-        ),
+        "Streaming multiprocessor. A GPU has dozens of them to well over a hundred; each works"
+        " independently, with its own registers, shared memory and tensor cores.",
         _sm,
     ),
     (
         "block",
-        (
-            "The threads that share one piece of work, here a tile of queries against tiles of"
-            " keys. A block is put on one SM and stays there until it ends; others wait until there"
-            " is room."
-        ),
+        "The threads that share one piece of work, here a tile of queries against tiles of keys. A"
+        " block runs on one SM until it ends; other blocks wait until there is room.",
         _block,
     ),
     (
         "warp",
-        (
-            "32 threads that take each step together. An SM has four schedulers; each picks in"
-            " every cycle a warp that is not waiting, so the more warps there are, the more waiting"
-            " is hidden."
-        ),
+        "32 threads that execute each step together. An SM has four schedulers; in every cycle each"
+        " picks a warp that is not waiting, so more warps hide more waiting.",
         _warp,
     ),
     (
@@ -121,61 +103,46 @@ WORDS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
     ),
     (
         "registers of a block",
-        (
-            "Those of all its threads. They are taken for as long as the block lives, and in steps"
-            " of 8 a thread."
-        ),
+        "The registers of all its threads, allocated as long as the block lives, in steps of 8 per"
+        " thread.",
         _room("registers"),
     ),
     (
         "shared memory",
-        (
-            "Fast memory of the SM that all threads of a block see; tiles of queries, keys and"
-            " values lie here. The system keeps 1 KiB of every block."
-        ),
+        "Fast memory of the SM that all threads of a block can access; it holds tiles of queries,"
+        " keys and values. The system reserves 1 KiB per block.",
         _room("shared_memory"),
     ),
     (
         "tensor memory",
-        (
-            "Where matrix products of 10.x and 11.0 leave their sums. A block that finds none free"
-            " waits."
-        ),
+        "Where matrix products on 10.x and 11.0 keep their sums. A block waits until enough of it"
+        " is free.",
         _room("tensor_memory"),
     ),
-    ("occupancy", "Warps that an SM holds at once over the most that it could hold.", _occupancy),
-    ("limited by", "What ends first, so that no further block fits.", limit_text),
+    ("occupancy", "Warps resident on an SM over the most that it can hold.", _occupancy),
+    ("limited by", "The resource that runs out first, so no further block fits.", limit_text),
     (
         "spill",
-        (
-            "A value for which no register was left goes to local memory, behind the caches, and"
-            " comes back when it is needed."
-        ),
+        "A value without a register goes to local memory, behind the caches, and is loaded again"
+        " when it is needed.",
         _spilled,
     ),
     (
         "matrix products",
-        (
-            "Instructions that multiply tiles on tensor cores. HMMA: each warp by itself. HGMMA:"
-            " four warps together, from shared memory. UTCHMMA: one thread starts them, the sums go"
-            " to tensor memory. Counted as they stand in the code: a loop counts once."
-        ),
+        "Instructions that multiply tiles on tensor cores. HMMA: each warp on its own. HGMMA: four"
+        " warps together, from shared memory. UTCHMMA: one thread starts them, the sums go to"
+        " tensor memory. Static count in the code: a loop counts once.",
         _matrix,
     ),
     (
         "copies",
-        (
-            "Instructions that bring tiles into shared memory while the SM computes: LDGSTS by"
-            " every thread, TMA as whole tiles."
-        ),
+        "Instructions that bring tiles into shared memory while the SM computes: LDGSTS by every"
+        " thread, TMA as whole tiles.",
         _copies,
     ),
     (
         "exponentials",
-        (
-            "Powers of two (MUFU.EX2), of which the softmax is made. They run on a unit of their"
-            " own, a few per cycle."
-        ),
+        "Powers of two (MUFU.EX2) for the softmax. They have a unit of their own, a few per cycle.",
         _exponentials,
     ),
 )

@@ -1,30 +1,30 @@
-"""What a test of a claim came to, and how several outcomes make one."""
+"""The verdict on a claim, and how several verdicts are combined."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
-Verdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The verdict for one backend, or for whatever else the claim is tested on; `numbers` are what
-    it rests on, in words.
+    """The verdict for one backend, or whatever else (`of`) the claim is tested on; `numbers` are
+    the evidence as text.
     """
 
     of: str
-    verdict: Verdict
+    verdict: ClaimVerdict
     numbers: str
 
 
-def agreed(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of tests that stand side by side, such as backends: their verdict where all agree, "depends"
-    where they contradict each other.
+def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """Of independent tests, such as backends: their verdict if all agree, "depends" if they
+    contradict each other.
 
-    What was not run has no voice. An open test leaves the whole open, unless the others contradict
-    each other already.
+    Tests that were not run do not count. One inconclusive test makes the whole inconclusive, unless
+    the others contradict each other.
     """
     found = {verdict for verdict in verdicts if verdict != "not run"}
     if len(found) <= 1:
@@ -32,46 +32,42 @@ def agreed(verdicts: Iterable[Verdict]) -> Verdict:
     return "depends" if "depends" in found or {"supported", "refuted"} <= found else "inconclusive"
 
 
-def over_problems(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of one backend on several problems. A statement that is said of all is refuted by one of
-    them, if no other supports it.
+def over_problems(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """Of one backend on several problems: a general statement is refuted by one problem, unless
+    another supports it.
     """
     found = {verdict for verdict in verdicts if verdict != "not run"}
     return "refuted" if found == {"refuted", "inconclusive"} else agreed(found)
 
 
-def jointly(verdicts: Iterable[Verdict]) -> Verdict:
-    """Of halves of one claim, all of which must hold: one that fails refutes it, one that is open
-    or was not run leaves it open.
+def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """Of the parts of one claim, which must all hold: one that fails refutes it; one that is
+    inconclusive or was not run leaves it inconclusive.
     """
     found = set(verdicts)
     if found <= {"not run"}:
         return "not run"
     if "refuted" in found:
         return "refuted"
-    return (
-        "supported"
-        if found == {"supported"}
-        else "depends"
-        if "depends" in found
-        else "inconclusive"
-    )
-
-
-def by_interval(low: float, high: float, wanted: tuple[float, float]) -> Verdict:
-    """Supported where the interval lies within what is wanted, refuted where it lies outside, else
-    open; a NaN leaves it open.
-    """
-    if wanted[0] <= low and high <= wanted[1]:
+    if found == {"supported"}:
         return "supported"
-    return "refuted" if low > wanted[1] or high < wanted[0] else "inconclusive"
+    return "depends" if "depends" in found else "inconclusive"
 
 
-def number(finding: dict[str, Any], name: str) -> float | None:
-    """A number of a study's finding; None where it is missing, or is no number."""
-    value = finding.get(name)
-    return (
-        float(value)
-        if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
-        else None
-    )
+def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
+    """Supported if the interval lies within the claimed range, refuted if outside, else
+    inconclusive, as with a NaN.
+    """
+    if claimed[0] <= low and high <= claimed[1]:
+        return "supported"
+    return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
+
+
+def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> list[Part]:
+    """The evidence of several problems as one part; by default with the first one's numbers. Empty
+    without evidence.
+    """
+    if not evidence:
+        return []
+    verdict = over_problems(verdict for verdict, _ in evidence)
+    return [Part(of=of, verdict=verdict, numbers=evidence[0][1] if numbers is None else numbers)]

@@ -1,141 +1,107 @@
-"""The claims that times and counters answer: C2, C3c, C4, C10 to C13, and C16 where no study
-answers it. Verdicts come from intervals.
+"""The claims that times and counters answer: C2, C3c, C4, C10 to C13, and C16 without its study.
+Verdicts come from intervals.
 """
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 from ....harness.stats import Interval
-from ...data.row_groups import Row, backends, groups, problem
+from ...data.row_groups import Row, backends, family, groups, problem
 from ...formatting import count_text, number_text
-from .claim_verdict import Part, Verdict, by_interval, jointly, over_problems
-from .counts import bytes_over_n
-from ..growth import Growth, growths_of
+from ..errors import ALLOWED_RATIO
+from ..growth import Growth, growths_of, interval_text
 from ..heads import comparable, same_time
-from ..polynomial import through
+from ..polynomial import bytes_over_n, through
 from ..ratio import Ratio, time_ratio
-from ..utilization import seen
+from ..recurrence import RECURRENT
+from ..utilization import observed
+from .claim_verdict import ClaimVerdict, Evidence, Part, by_interval, jointly, over_problems, part
+from .studies import HALF, of_study
 
 EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
 STRIDED, STRIDED_EXPONENT = "sparse_strided", 1.5
-RECURRENT = ("rnn", "lstm")
 LOOP, FUSED = "naive", "fused"
-ERROR_LIMIT = 2.0  # of the gate: the error of an honest implementation, doubled
 PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1.8
-HALF = 0.5
 
 
 def two_regimes(rows: Sequence[Row]) -> list[Part]:
-    """C2: both N and N^2 are in the time of the layer, beyond doubt."""
+    """C2: both N and N^2 are in the layer's time, beyond doubt."""
     layers = [row for row in full_attention(rows) if row["scope"] == "layer"]
     parts = []
     for backend in backends(layers):
-        outcomes = []
+        evidence = []
         for group, found in growths_of(layers, backend):
             crossing = _flop_crossing(group.rows)
-            outcomes.append((_regimes(found, crossing), _regimes_text(found, crossing)))
-        if outcomes:
-            parts.append(
-                Part(
-                    of=backend,
-                    verdict=over_problems(verdict for verdict, _ in outcomes),
-                    numbers=outcomes[0][1],
-                )
-            )
+            evidence.append((_regimes(found, crossing), _regimes_text(found, crossing)))
+        parts += part(backend, evidence)
     return parts
 
 
-def _regimes(found: Growth, crossing: float) -> Verdict:
-    if not found.describes:
-        return "inconclusive"
-    if found.per_token_ms.low > 0 and found.per_pair_ms.low > 0:
+def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
+    if found.describes and found.per_token_ms.low > 0 and found.per_pair_ms.low > 0:
         return "supported"
-    return (
-        "refuted"
-        if found.lengths[-1] >= PAST_CROSSING * crossing and found.exponents[-1].high < 1.5
-        else "inconclusive"
-    )
+    is_long = found.lengths[-1] >= PAST_CROSSING * crossing
+    flat = found.describes and is_long and found.exponents[-1].high < 1.5
+    return "refuted" if flat else "inconclusive"
 
 
 def _regimes_text(found: Growth, crossing: float) -> str:
-    where = (
-        "no crossover found"
-        if found.crossover is None
-        else f"N² takes over at N = {interval_text(found.crossover)}"
-    )
-    off = (
-        ""
-        if found.describes
-        else (
-            f"; the formula is off by {number_text(found.worst[1])} times at N ="
-            f" {count_text(found.worst[0])}"
-        )
-    )
-    return f"{where}; by FLOPs at N = {number_text(crossing)}{off}"
+    text = "no crossover found"
+    if found.crossover is not None:
+        text = f"N² takes over at N = {interval_text(found.crossover)}"
+    text += f"; by FLOPs at N = {number_text(crossing)}"
+    if not found.describes:
+        n, times = found.worst
+        text += f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
+    return text
 
 
 def _flop_crossing(rows: Sequence[Row]) -> float:
-    """Where the quadratic part of the FLOPs is as large as the linear one: 2 d for a plain
-    layer.
-    """
+    """Where the quadratic part of the FLOPs equals the linear one: 2 d for a plain layer."""
     found = through({row["seq_len"]: row["work_flops"] for row in rows})
-    return (
-        float(found.linear / found.quadratic)
-        if found is not None and found.quadratic > 0
-        else float("inf")
-    )
+    return float(found.linear / found.quadratic) if found and found.quadratic > 0 else inf
 
 
 def time_of_heads(rows: Sequence[Row]) -> list[Part]:
     """C3c: the equivalence test for every number of heads on every problem, per backend."""
-    verdicts: dict[str, list[Verdict]] = {}
-    shown: dict[str, str] = {}
-    words: dict[str, Verdict] = {"yes": "supported", "no": "refuted", "undecided": "inconclusive"}
+    answers: dict[str, ClaimVerdict] = {
+        "yes": "supported",
+        "no": "refuted",
+        "undecided": "inconclusive",
+    }
+    by_backend: dict[str, list[Evidence]] = {}
     for group, costs in comparable(list(rows)):
         for cost in costs:
             if cost.time is not None and group.problem["d_k"] == "d_model/h":
-                verdicts.setdefault(cost.backend, []).append(words[same_time(cost) or "undecided"])
-                said = (
-                    f"h = {cost.heads} at N = {count_text(group.problem['seq_len'])}:"
-                    f" {cost.time.text}"
-                )
-                if cost.backend not in shown or (
-                    verdicts[cost.backend][-1] == "refuted"
-                    and "refuted" not in verdicts[cost.backend][:-1]
-                ):
-                    shown[cost.backend] = said  # the first that refutes, else the first
+                verdict = answers[same_time(cost) or "undecided"]
+                n = count_text(group.problem["seq_len"])
+                text = f"h = {cost.heads} at N = {n}: {cost.time.text}"
+                by_backend.setdefault(cost.backend, []).append((verdict, text))
     parts = []
-    for backend, found in verdicts.items():
+    for backend, evidence in by_backend.items():
+        found = [verdict for verdict, _ in evidence]
         counts = ", ".join(
-            f"{word} in {found.count(verdict)}"
-            for word, verdict in words.items()
+            f"{answer} in {found.count(verdict)}"
+            for answer, verdict in answers.items()
             if verdict in found
         )
-        parts.append(
-            Part(
-                of=backend,
-                verdict=over_problems(found),
-                numbers=f"{counts} of {len(found)}; {shown[backend]}",
-            )
-        )
+        # the first that refutes, else the first
+        shown = evidence[found.index("refuted") if "refuted" in found else 0][1]
+        parts += part(backend, evidence, f"{counts} of {len(found)}; {shown}")
     return parts
 
 
 def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
-    """C4: the loop over the fused layer in time, on problems where both passed the gate, which is
-    their equality.
+    """C4: the loop's time over the fused layer's, on problems where both passed the correctness
+    check, so that they are equal.
 
-    A study projection_equality (holds: bool) says it more sharply where there is one.
+    A study projection_equality (holds: bool) tests the equality more strictly.
     """
-    studied = [
-        one.get("holds")
-        for one in findings
-        if isinstance(one, dict) and one.get("study") == "projection_equality"
-    ]
+    studied = [one.get("holds") for one in of_study(findings, "projection_equality")]
     layers = [row for row in rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
-    outcomes: list[tuple[Verdict, str]] = []
+    evidence: list[Evidence] = []
     for group in groups(layers, None):
         by_backend = {row["backend"]: row for row in group.rows}
         loop, fused = by_backend.get(LOOP), by_backend.get(FUSED)
@@ -143,50 +109,38 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
         if ratio is None or loop is None or fused is None:
             continue
         errors = [row.get("error_ratio") for row in (loop, fused)]
-        equal: Verdict = "inconclusive"
-        if None not in errors:
-            equal = (
-                "supported"
-                if max(error for error in errors if error is not None) <= ERROR_LIMIT
-                else "refuted"
-            )
+        known = [error for error in errors if error is not None]
+        equal: ClaimVerdict = "inconclusive"
         if any(type(holds) is bool for holds in studied):
             equal = "supported" if all(holds is True for holds in studied) else "refuted"
-        said = (
+        elif len(known) == 2:
+            equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
+        text = (
             f"loop {ratio.text} at {group.label or 'the only problem'}; equal:"
             f" {'yes' if equal == 'supported' else 'not shown'}"
         )
-        outcomes.append(
-            (jointly([equal, by_interval(ratio.low, ratio.high, (1.0, float("inf")))]), said)
-        )
-    if not outcomes:
-        return []
-    return [
-        Part(
-            of=f"{FUSED} against {LOOP}",
-            verdict=over_problems(verdict for verdict, _ in outcomes),
-            numbers=outcomes[-1][1],
-        )
-    ]
+        faster = by_interval(ratio.low, ratio.high, (1.0, inf))
+        evidence.append((jointly([equal, faster]), text))
+    return part(f"{FUSED} against {LOOP}", evidence, evidence[-1][1] if evidence else "")
 
 
 def core_share(rows: Sequence[Row]) -> list[Part]:
-    """C10: the core takes more than half of the layer's time at the longest N, and that is past the
-    crossover of the FLOPs.
+    """C10: the core takes more than half of the layer's time at the longest N, past the crossover
+    of the FLOPs.
     """
     return [_core_part(backend, found, bottleneck=False) for backend, found in _cores(rows)]
 
 
 def outside_share(rows: Sequence[Row]) -> list[Part]:
-    """C16 without a study: all that is not core, joining and W_O among it. Small, it refutes the
-    claim; large, it proves nothing.
+    """C16 without a study: everything outside the core, which includes joining and W_O. A small
+    share refutes the claim; a large one proves nothing.
     """
     return [_core_part(backend, found, bottleneck=True) for backend, found in _cores(rows)]
 
 
 def _cores(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, Ratio, bool]]]:
-    """Per backend the longest problem with both scopes timed: the layer's row, core over layer, and
-    whether N is past the crossing.
+    """Per backend, the longest problem with both scopes timed: the layer's row, core over layer,
+    and whether N is past the crossover.
     """
     found: dict[str, tuple[Row, Ratio, bool]] = {}
     known = full_attention(rows)
@@ -195,12 +149,9 @@ def _cores(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, Ratio, bool]]]:
         core = cores.get(_key(row)) if row["scope"] == "layer" else None
         ratio = time_ratio(core, row) if core is not None else None
         best = found.get(row["backend"])
-        if ratio is not None and (best is None or row["seq_len"] > best[0]["seq_len"]):
-            found[row["backend"]] = (
-                row,
-                ratio,
-                row["work_flops"] > 2 * (row["work_flops"] - (core or row)["work_flops"]),
-            )
+        if core and ratio and (best is None or row["seq_len"] > best[0]["seq_len"]):
+            past = row["work_flops"] > 2 * (row["work_flops"] - core["work_flops"])
+            found[row["backend"]] = (row, ratio, past)
     return list(found.items())
 
 
@@ -210,23 +161,16 @@ def _key(row: Row) -> tuple[Any, ...]:
 
 def _core_part(backend: str, found: tuple[Row, Ratio, bool], *, bottleneck: bool) -> Part:
     row, ratio, past = found
-    verdict = by_interval(ratio.low, ratio.high, (HALF, float("inf"))) if past else "inconclusive"
-    if bottleneck:
-        verdict = "refuted" if past and ratio.low > HALF else "inconclusive"
-    share = (
-        f"{max(0.0, 1 - ratio.value):.0%} of the layer is outside its core at N ="
-        f" {count_text(row['seq_len'])}"
-    )
-    known = (
-        f" ({max(0.0, 1 - ratio.high):.0%} to {max(0.0, 1 - ratio.low):.0%})"
-        if isfinite(ratio.low)
-        else ""
-    )
-    return Part(
-        of=backend,
-        verdict=verdict,
-        numbers=f"{share}{known}" + ("" if past else ", which is not past the crossover"),
-    )
+    verdict: ClaimVerdict = "inconclusive"
+    if past and bottleneck:
+        verdict = "refuted" if ratio.low > HALF else "inconclusive"
+    elif past:
+        verdict = by_interval(ratio.low, ratio.high, (HALF, inf))
+    outside, low, high = (max(0.0, 1 - share) for share in (ratio.value, ratio.high, ratio.low))
+    text = f"{outside:.0%} of the layer is outside its core at N = {count_text(row['seq_len'])}"
+    text += f" ({low:.0%} to {high:.0%})" if isfinite(ratio.low) else ""
+    text += "" if past else ", which is not past the crossover"
+    return Part(of=backend, verdict=verdict, numbers=text)
 
 
 def linear_growth(rows: Sequence[Row]) -> list[Part]:
@@ -235,113 +179,87 @@ def linear_growth(rows: Sequence[Row]) -> list[Part]:
     """
     parts = []
     for backend in backends(rows):
-        base = backend.partition(":")[0]
+        base = family(backend)
         if base not in (*LINEAR, STRIDED):
             continue
-        wanted = STRIDED_EXPONENT if base == STRIDED else 1.0
-        outcomes = []
+        claimed = STRIDED_EXPONENT if base == STRIDED else 1.0
+        evidence = []
         for group, found in growths_of(rows, backend):
             exponent = _last_exponent(found, by_slope=base == STRIDED)
-            verdicts = [_exponent_verdict(exponent, wanted)]
-            said = f"N^{interval_text(exponent)} in time at N = {count_text(found.lengths[-1])}"
+            verdicts = [_exponent_verdict(exponent, claimed)]
+            text = f"N^{interval_text(exponent)} in time at N = {count_text(found.lengths[-1])}"
             memory = bytes_over_n(group.rows, backend) if base != STRIDED else None
             if memory is not None and memory.exact:
                 verdicts.append("supported" if memory.quadratic == 0 else "refuted")
-                said += f", {'no' if memory.quadratic == 0 else 'some'} N² in bytes"
-            outcomes.append((jointly(verdicts), said))
-        if outcomes:
-            parts.append(
-                Part(
-                    of=backend,
-                    verdict=over_problems(verdict for verdict, _ in outcomes),
-                    numbers=outcomes[0][1],
-                )
-            )
+                text += f", {'no' if memory.quadratic == 0 else 'some'} N² in bytes"
+            evidence.append((jointly(verdicts), text))
+        parts += part(backend, evidence)
     return parts
 
 
 def recurrent(rows: Sequence[Row]) -> list[Part]:
-    """C12: linear in N, and fewer SMs at work than with attention on the same problem."""
+    """C12: linear in N, and fewer active SMs than attention on the same problem."""
     parts = []
     for backend in backends(rows):
-        if backend.partition(":")[0] not in RECURRENT:
+        if family(backend) not in RECURRENT:
             continue
         exponents = [
             _last_exponent(found, by_slope=False) for _, found in growths_of(rows, backend)
         ]
-        growth = over_problems(_exponent_verdict(exponent, 1.0) for exponent in exponents)
-        beside = [
+        pairs = [
             pair for attention in (FUSED, "sdpa") for pair in _both_active(rows, backend, attention)
         ]
-        at_work = over_problems(_less(ours, theirs) for ours, theirs in beside)
-        if growth == at_work == "not run":
+        growth = over_problems(_exponent_verdict(exponent, 1.0) for exponent in exponents)
+        active = over_problems(_less(ours, theirs) for ours, theirs in pairs)
+        if growth == active == "not run":
             continue
-        said = (
-            [f"N^{interval_text(exponents[-1])} in time"]
-            if exponents
-            else ["fewer than four lengths"]
-        )
-        said += [_active_text(*beside[-1])] if beside else ["no counters of a GPU"]
-        parts.append(Part(of=backend, verdict=jointly([growth, at_work]), numbers=", ".join(said)))
+        texts = [
+            f"N^{interval_text(exponents[-1])} in time" if exponents else "fewer than four lengths",
+            _active_text(*pairs[-1]) if pairs else "no counters of a GPU",
+        ]
+        parts.append(Part(of=backend, verdict=jointly([growth, active]), numbers=", ".join(texts)))
     return parts
 
 
 def better_used(rows: Sequence[Row]) -> list[Part]:
-    """C13: SMs active with the fused layer and with the loop, by performance counters only."""
-    pairs = _both_active(rows, LOOP, FUSED)
-    if not pairs:
-        return []
-    verdict = over_problems(_less(loop, fused) for loop, fused in pairs)
-    return [
-        Part(
-            of=f"{FUSED} against {LOOP}",
-            verdict=verdict,
-            numbers=f"{_active_text(*pairs[-1])}, {len(pairs)} compared",
-        )
+    """C13: active SMs of the fused layer and of the loop, by performance counters only."""
+    evidence = [
+        (_less(loop, fused), _active_text(loop, fused))
+        for loop, fused in _both_active(rows, LOOP, FUSED)
     ]
+    numbers = f"{evidence[-1][1]}, {len(evidence)} compared" if evidence else ""
+    return part(f"{FUSED} against {LOOP}", evidence, numbers)
 
 
 # ---- helpers -------------------------------------------------------------------------------------
 
 
 def full_attention(rows: Sequence[Row]) -> list[Row]:
-    """Without the backends that compute something else, of which the claims on quadratic growth do
-    not speak.
-    """
+    """Without backends that compute something else: claims on quadratic growth exclude them."""
     others = (*LINEAR, STRIDED, *RECURRENT)
-    return [row for row in rows if row["backend"].partition(":")[0] not in others]
-
-
-def interval_text(found: Interval) -> str:
-    """`1.93 (1.90 to 1.97)`; a bound that is not finite says so in words."""
-    if not isfinite(found.low):
-        return number_text(found.value)
-    high = number_text(found.high) if isfinite(found.high) else "no end"
-    return f"{number_text(found.value)} ({number_text(found.low)} to {high})"
+    return [row for row in rows if family(row["backend"]) not in others]
 
 
 def _last_exponent(found: Growth, *, by_slope: bool) -> Interval:
-    """At the longest N by the formula; as measured over the last three lengths where that is
-    wanted, or the formula does not hold.
+    """At the longest N by the formula; as measured over the last three lengths if `by_slope`, or if
+    the formula does not fit.
     """
     measured = next((slope for slope in reversed(found.slopes) if slope is not None), None)
-    return (
-        measured
-        if measured is not None and (by_slope or not found.describes)
-        else found.exponents[-1]
-    )
+    use_slope = measured is not None and (by_slope or not found.describes)
+    return measured if measured and use_slope else found.exponents[-1]
 
 
-def _exponent_verdict(found: Interval, wanted: float) -> Verdict:
-    """Below what is wanted the constant cost still hides the growth: a longer N may show more."""
-    verdict = by_interval(
-        found.low, found.high, (wanted - EXPONENT_MARGIN, wanted + EXPONENT_MARGIN)
+def _exponent_verdict(found: Interval, claimed: float) -> ClaimVerdict:
+    """Inconclusive below the claim: constant cost hides the growth that a longer N may show."""
+    if found.high < claimed:
+        return "inconclusive"
+    return by_interval(
+        found.low, found.high, (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)
     )
-    return "inconclusive" if found.high < wanted else verdict
 
 
 def _both_active(rows: Sequence[Row], one: str, other: str) -> list[tuple[Interval, Interval]]:
-    """The share of active SMs of two backends, for every problem on which counters gave both."""
+    """The share of active SMs of two backends, for every problem with counters of both."""
     counted = [
         row
         for row in rows
@@ -349,26 +267,19 @@ def _both_active(rows: Sequence[Row], one: str, other: str) -> list[tuple[Interv
     ]
     found = []
     for group in groups(counted, None):
-        active = {
-            row["backend"]: value
-            for row in group.rows
-            if (value := seen(row, "sm_active")) is not None
-        }
+        values = ((row["backend"], observed(row, "sm_active")) for row in group.rows)
+        active = {backend: value for backend, value in values if value is not None}
         if one in active and other in active:
             found.append((active[one], active[other]))
     return found
 
 
-def _less(ours: Interval, theirs: Interval) -> Verdict:
-    """The intervals lie apart, ours below; without intervals nothing is known."""
-    return (
-        "supported"
-        if ours.high < theirs.low
-        else "refuted"
-        if ours.low > theirs.high
-        else "inconclusive"
-    )
+def _less(ours: Interval, theirs: Interval) -> ClaimVerdict:
+    """Supported if our interval lies below theirs; inconclusive without intervals."""
+    if ours.high < theirs.low:
+        return "supported"
+    return "refuted" if ours.low > theirs.high else "inconclusive"
 
 
 def _active_text(ours: Interval, theirs: Interval) -> str:
-    return f"SMs active {ours.value:.0%} beside {theirs.value:.0%}"
+    return f"SMs active {ours.value:.0%} against {theirs.value:.0%}"
