@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.pages.html import write
+from tests.reports.rendering import write_page
 
-from .fake_runs import quickstart
+from tests.reports.fake_runs import quickstart
 
 LENGTHS = (
     512,
@@ -20,7 +20,7 @@ LENGTHS = (
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    return write(quickstart(folder, lengths=LENGTHS), folder / "page.html")
+    return write_page(quickstart(folder, lengths=LENGTHS), out=folder / "page.html")
 
 
 @pytest.fixture(scope="session")

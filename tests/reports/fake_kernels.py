@@ -8,7 +8,7 @@ from typing import Any
 from attnbench.harness.audit.record import KernelRecord
 from attnbench.harness.record import Status
 
-from .fake_runs import write_run
+from tests.reports.fake_runs import write_run
 
 MIX = {
     "HMMA": 256,

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from .fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 PROCESS_SD, BLOCK_SD = 0.02, 0.01
 PLANNED = [case(backend, problem(n)) for n in (256, 512) for backend in ("naive", "fused", "sdpa")]

@@ -19,18 +19,20 @@ from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.exactness import note
-from attnbench.reports.data.load import BadRun, frame, load, read_run, told
+from attnbench.reports.data.load import frame, load
+from attnbench.reports.data.read import BadRun, read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.data.row_groups import Row, groups, records
 from attnbench.reports.pages.exactness_marks import marked, marked_names
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.pages import terminal_summary as closing
-from attnbench.reports.pages.html import render
+from tests.reports.rendering import page_of
 from attnbench.reports.sections import approximate as approximate_section
 from attnbench.reports.sections import correctness, summary
 from attnbench.reports.sections import recurrence as recurrence_section
 
-from .fake_runs import case, problem, row, write_run
-from .inexact_runs import LENGTHS, inexact, layer, made
+from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.fake_inexact import LENGTHS, inexact, layer, made
 
 
 def rows_of(run: Path) -> list[Row]:
@@ -39,7 +41,7 @@ def rows_of(run: Path) -> list[Row]:
 
 def blocks_of(section: Any, run: Path) -> list[Block]:
     read = read_run(run)
-    return list(section.render(frame([read]), told([read])))
+    return list(section.render(frame([read]), run_meta([read])))
 
 
 def said(blocks: list[Block]) -> str:
@@ -74,7 +76,7 @@ def test_without_an_exact_backend_nobody_is_fastest(tmp_path: Path) -> None:
     table = next(block for block in blocks_of(summary, run) if isinstance(block, Table))
     assert not table.strong
     assert "fastest" not in str(table.rows)
-    assert render([run])
+    assert page_of(run)
 
 
 def test_the_first_table_gives_the_error_and_makes_only_exact_ones_bold(tmp_path: Path) -> None:
@@ -119,7 +121,7 @@ def test_a_note_says_what_a_row_is() -> None:
 def test_the_gate_s_badge_and_section_speak_of_exact_cases(tmp_path: Path) -> None:
     run = inexact(tmp_path)
     (badge,) = (
-        one for one in badges(rows_of(run), told([read_run(run)])) if one.label == "correctness"
+        one for one in badges(rows_of(run), run_meta([read_run(run)])) if one.label == "correctness"
     )
     assert badge.state == "good"
     assert (
@@ -136,7 +138,7 @@ def test_the_gate_s_badge_and_section_speak_of_exact_cases(tmp_path: Path) -> No
     (badge,) = (
         one
         for one in badges(
-            [one for one in rows_of(run) if one["backend"] == "rnn"], told([read_run(run)])
+            [one for one in rows_of(run) if one["backend"] == "rnn"], run_meta([read_run(run)])
         )
         if one.label == "correctness"
     )
@@ -166,7 +168,7 @@ def test_a_rate_is_that_of_work_that_was_done(tmp_path: Path) -> None:
 
 def test_names_carry_their_mark_wherever_a_page_says_them(tmp_path: Path) -> None:
     run = inexact(tmp_path)
-    page = render([run])
+    page = page_of(run)
     visible = unescape(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
     for name, mark in (("linformer", "~"), ("linformer:64", "~"), ("performer", "~"), ("rnn", "≠")):
         shown = re.findall(rf"(?<![\w:/.-]){name}(?!:?[\w-])(.{{2}})", visible)

@@ -12,28 +12,23 @@ import pytest
 from rich.console import Console
 
 from attnbench.harness.record import Status
-from attnbench.reports.analysis.audited_kernels import WHOLE
+from attnbench.reports.analysis.audited_kernels import EXAMPLE_FIELDS
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.exports import export
 from attnbench.reports.pages.figures import write_figures
-from attnbench.reports.pages.html import render, write
-from attnbench.reports.pages.markdown import markdown
-from attnbench.reports.pages.terminal import USUAL, shown
-from attnbench.reports.pages.terminal_summary import closing
+from tests.reports.rendering import page_of
+from tests.reports.rendering import write_page
+from tests.reports.rendering import markdown_of
+from attnbench.reports.pages import terminal
+from attnbench.reports.pages.report import open_report
+from tests.reports.rendering import summary_of
 
-from .fake_kernels import plan, row, three_gpus, write_audit
-from .fake_runs import quickstart
-from .pages.test_hostile import HOSTILE
-from .pages.test_html import text
+from tests.reports.fake_kernels import plan, row, three_gpus, write_audit
+from tests.reports.fake_runs import quickstart
+from tests.reports.pages.test_hostile import HOSTILE
+from tests.reports.rendering import NO_VALUE, section_of, text_of
 
-NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
-
-
-def section(page: str) -> str:
-    found = re.search(r'<section id="gpu_anatomy".*?</section>', page, flags=re.DOTALL)
-    assert found is not None
-    return found.group()
 
 
 def cells(page: str, title: str) -> list[list[str]]:
@@ -41,65 +36,64 @@ def cells(page: str, title: str) -> list[list[str]]:
     after = page[page.index(f">{title}") :]
     rows = re.findall(r"<tr.*?</tr>", after[: after.index("</table>")], flags=re.DOTALL)
     return [
-        [text(f"<body>{cell}").strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]]
+        [text_of(f"<body>{cell}").strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]]
         for one in rows
     ]
 
 
 def test_each_gpu_has_its_verdict_first(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
-    page = text(render([run]))
+    page = text_of(page_of(run))
     assert (
-        "8.0 (Ampere: A100, A30): 1 of 6 kernels spill registers; an SM holds 8 of 64 warps of"
-        " them." in page
+        "8.0 (Ampere: A100, A30): 1 of 6 kernels spill registers; an SM holds 8 of 64 warps." in page
     )
     assert (
         "9.0 (Hopper: H100, H200, GH200): none of 6 kernels spills registers; an SM holds 8 of 64"
-        " warps of them." in page
+        " warps." in page
     )
-    assert closing(run)[0].startswith("8.0 (Ampere")
+    assert summary_of(run)[0].startswith("8.0 (Ampere")
     assert "The plan has no case" not in page
 
 
 def test_words_are_explained_with_the_numbers_of_the_likeliest_kernel(tmp_path: Path) -> None:
-    page = render([three_gpus(tmp_path)])
-    head, *lines = cells(page, "What the words mean")
+    page = page_of(three_gpus(tmp_path))
+    head, *lines = cells(page, "Terms, and their values")
     assert head[2:] == ["8.0 Ampere", "9.0 Hopper", "10.0 Blackwell"]
-    told = {line[0]: line[2:] for line in lines}
-    assert told["SM"] == ["64 warps, 32 blocks at most"] * 3
-    assert told["block"][0] == "128 × 64, 8 warps, 2 stages"
-    assert told["warp"][0] == "8 in a block of 256 threads"
-    assert told["registers of a thread"][0] == "205 of 255"
+    values = {line[0]: line[2:] for line in lines}
+    assert values["SM"] == ["64 warps, 32 blocks at most"] * 3
+    assert values["block"][0] == "128 × 64, 8 warps, 2 stages"
+    assert values["warp"][0] == "8 in a block of 256 threads"
+    assert values["registers of a thread"][0] == "205 of 255"
     assert (
-        told["registers of a block"][0] == "53,248 of 65,536: 1 block"
+        values["registers of a block"][0] == "53,248 of 65,536: 1 block"
     )  # 205 x 32 = 6560, as 6656, of 8 warps
-    assert told["shared memory"] == [
+    assert values["shared memory"] == [
         "81 KiB of 164 KiB: 2 blocks",
         *["81 KiB of 228 KiB: 2 blocks"] * 2,
     ]
-    assert told["tensor memory"] == ["none", "none", "256 of 512 columns: 2 blocks"]
-    assert told["occupancy"][0] == "8 of 64 warps: 12.5 %"
-    assert told["limited by"][0] == "registers"
-    assert told["spill"] == ["nothing"] * 3
-    assert told["matrix products"] == ["256 HMMA", "256 HGMMA", "256 UTCHMMA"]
-    assert told["copies"][0] == "24 LDGSTS"
-    assert told["exponentials"][0] == "132 of 1,474 instructions"
-    assert "It is no measure of speed" in text(page)
+    assert values["tensor memory"] == ["none", "none", "256 of 512 columns: 2 blocks"]
+    assert values["occupancy"][0] == "8 of 64 warps: 12.5 %"
+    assert values["limited by"][0] == "registers"
+    assert values["spill"] == ["nothing"] * 3
+    assert values["matrix products"] == ["256 HMMA", "256 HGMMA", "256 UTCHMMA"]
+    assert values["copies"][0] == "24 LDGSTS"
+    assert values["exponentials"][0] == "132 of 1,474 instructions"
+    assert "It does not measure speed" in text_of(page)
 
 
 def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_those_who_cannot_see(
     tmp_path: Path,
 ) -> None:
     run = three_gpus(tmp_path)
-    page = render([run])
-    assert section(page).count("<figure") == 3
-    assert "Of forward an SM holds 8 of 64 warps on 8.0, 9.0 and 10.0" in text(page)
+    page = page_of(run)
+    assert section_of(page, "gpu_anatomy").count("<figure") == 3
+    assert "Of forward an SM holds 8 of 64 warps on 8.0, 9.0 and 10.0" in text_of(page)
     assert (
         "forward kernel (bf16, heads 128 wide, causal) · Triton 3.9.0, ptxas 13.4.59 · each part is"
-        " one block" in text(page)
+        " one block" in text_of(page)
     )
     assert page.count("one bar per resource of an SM") == 3
-    lines = cells(section(page), "One SM, and what the blocks that fit take of it")
+    lines = cells(section_of(page, "gpu_anatomy"), "One SM, and the resources of a block")
     assert [
         "8.0 Ampere",
         "128 × 64, 8 warps, 2 stages",
@@ -109,17 +103,17 @@ def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_
         "2",
     ] in lines
     assert len(lines) == 1 + 3 + 3 + 4
-    drawn = re.findall(r">(\d+ × [^<]*)</text>", section(page))
+    drawn = re.findall(r">(\d+ × [^<]*)</text>", section_of(page, "gpu_anatomy"))
     assert drawn[:3] == ["1 × 53,248 of 65,536", "1 × 81 KiB of 164 KiB", "1 × 8 of 64"]
-    assert page == render([run])
-    files = write_figures([run], tmp_path / "figures")
+    assert page == page_of(run)
+    files = write_figures(open_report([run]), tmp_path / "figures")
     assert {path.name for path in files} == {
         f"gpu-anatomy-{number}.{kind}" for number in (1, 2, 3) for kind in ("svg", "png")
     }
 
 
 def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
-    page = render([three_gpus(tmp_path)])
+    page = page_of(three_gpus(tmp_path))
     head, *lines = cells(
         page, "All 6 kernels for 8.0 (Ampere: A100, A30): Triton 3.9.0, ptxas 13.4.59"
     )
@@ -146,7 +140,7 @@ def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
 
 
 def test_what_fails_an_audit_stands_in_a_table_of_its_own(tmp_path: Path) -> None:
-    page = render([three_gpus(tmp_path / "spills")])
+    page = page_of(three_gpus(tmp_path / "spills"))
     _, *lines = cells(page, "Kernels that spill, did not compile or could not be read")
     kernel = (
         "grad_kv kernel (bf16, heads 128 wide, causal)",
@@ -157,24 +151,23 @@ def test_what_fails_an_audit_stands_in_a_table_of_its_own(tmp_path: Path) -> Non
         ("8.0 Ampere", *kernel, "spills: 12 B stored, 8 B loaded")
     ]
     plans = [plan("9.0")]
-    assert "could not be read" not in render(
-        [write_audit(tmp_path / "well", plans, [row(one) for one in plans])]
-    )
+    good = page_of(write_audit(tmp_path / "well", plans, [row(one) for one in plans]))
+    assert "could not be read" not in good
 
 
 def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
-    told = markdown([run])
-    assert "## GPU anatomy" in told
-    assert "| shared memory |" in told
-    assert "## Memory wall" not in told
+    text = markdown_of(run)
+    assert "## GPU anatomy" in text
+    assert "| shared memory |" in text
+    assert "## Memory wall" not in text
     out = StringIO()
     console = Console(file=out, width=300, highlight=False)
-    for part in shown([run], (*USUAL, "gpu_anatomy")):
+    for part in terminal.render(open_report([run]), (*terminal.USUAL, "gpu_anatomy")):
         console.print(part)
     assert "GPU anatomy" in out.getvalue()
     assert "8 of 64 warps: 12.5 %" in out.getvalue()
-    assert not re.search(NO_VALUE, told + out.getvalue())
+    assert not re.search(NO_VALUE, text + out.getvalue())
 
 
 def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path) -> None:
@@ -182,14 +175,14 @@ def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path
         quickstart(tmp_path / "cases", lengths=(128, 256)),
         three_gpus(tmp_path / "audit"),
     )
-    assert "GPU anatomy" not in render([cases])
-    page = render([audit])
+    assert "GPU anatomy" not in page_of(cases)
+    page = page_of(audit)
     assert re.findall(r'<section id="([^"]*)"', page) == ["summary", "gpu_anatomy", "environment"]
-    both = render([cases, audit])
+    both = page_of(cases, audit)
     assert {"latency", "rows", "gpu_anatomy"} <= set(re.findall(r'<section id="([^"]*)"', both))
-    assert "is fastest at" in text(both)
-    assert "1 of 6 kernels spill registers" in text(both)
-    assert not re.search(NO_VALUE, text(both))
+    assert "is fastest at" in text_of(both)
+    assert "1 of 6 kernels spill registers" in text_of(both)
+    assert not re.search(NO_VALUE, text_of(both))
 
 
 def test_other_readers_take_a_run_of_kernels_for_one_without_cases(tmp_path: Path) -> None:
@@ -212,14 +205,14 @@ def test_compare_says_that_there_is_nothing_to_compare(attnbench: Any, tmp_path:
 def test_what_failed_and_what_was_not_reached_is_told(tmp_path: Path) -> None:
     plans = [plan("9.0", rank=rank) for rank in (1, 2, 4)]
     rows = [row(plans[0], Status.ERROR, "CompilationError: a bug"), row(plans[1])]
-    page = render([write_audit(tmp_path, plans, rows)])
+    page = page_of(write_audit(tmp_path, plans, rows))
     assert (
         "9.0 (Hopper: H100, H200, GH200): 2 of 3 kernels did not compile; none of the others spills"
-        " registers" in text(page)
+        " registers" in text_of(page)
     )
-    assert "error: CompilationError: a bug" in text(page)
-    assert "not reached: planned" in text(page)
-    assert not re.search(NO_VALUE, text(page))
+    assert "error: CompilationError: a bug" in text_of(page)
+    assert "not reached: planned" in text_of(page)
+    assert not re.search(NO_VALUE, text_of(page))
 
 
 @pytest.mark.parametrize(
@@ -248,12 +241,12 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     plans = [plan("10.0"), plan("10.0", rank=2)]
-    page = text(render([write_audit(tmp_path, plans, [row(one, **changes) for one in plans])]))
+    page = text_of(page_of(write_audit(tmp_path, plans, [row(one, **changes) for one in plans])))
     assert not re.search(NO_VALUE, page)
     if changes.get("thread_stack_bytes"):
         assert "64 B of stack" in page
     if changes.get("block_shared_bytes"):
-        assert "2 do not fit and are passed over" in page
+        assert "2 do not fit and are skipped" in page
 
 
 @pytest.mark.parametrize(
@@ -262,7 +255,7 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
         *(
             {name: None}
             for name in (
-                *WHOLE,
+                *EXAMPLE_FIELDS,
                 "sm_block_count",
                 "sm_warp_count",
                 "instructions",
@@ -286,7 +279,7 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
 )
 def test_a_row_with_holes_costs_itself_alone(tmp_path: Path, changes: dict[str, Any]) -> None:
     plans = [plan("10.0", kernel) for kernel in ("forward", "grad_q")]
-    page = text(render([write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1])])]))
+    page = text_of(page_of(write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1]))]))
     assert "Of grad_q an SM holds 8 of 64 warps on 10.0" in page
     assert not re.search(NO_VALUE, page)
 
@@ -296,7 +289,7 @@ def test_a_gpu_that_is_not_known_has_no_occupancy(tmp_path: Path) -> None:
     found = row(plans[0])
     assert found["occupancy_ratio"] is found["architecture"] is found["sm_shared_bytes"] is None
     assert found["missing"]["occupancy_ratio"] == "what its SM holds is not known here"
-    page = text(render([write_audit(tmp_path, plans, [found])]))
+    page = text_of(page_of(write_audit(tmp_path, plans, [found])))
     assert "13.0: none of 1 kernel spills registers." in page
     assert not re.search(NO_VALUE, page)
 
@@ -314,10 +307,10 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
         }
     ]
     run = write_audit(tmp_path, plans, rows)
-    page = render([run])
+    page = page_of(run)
     assert "<img" not in page
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
-    assert "<img" not in markdown([run])
+    assert "<img" not in markdown_of(run)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +355,7 @@ def test_its_page_is_accessible_and_fits_a_telephone(
         "axe_playwright_python.sync_playwright",
         reason="needs axe: pip install axe-playwright-python",
     )
-    page = visit(write(three_gpus(tmp_path)), width, color_scheme=scheme, bypass_csp=True)
+    page = visit(write_page(three_gpus(tmp_path)), width, color_scheme=scheme, bypass_csp=True)
     page.add_style_tag(content="section { content-visibility: visible !important }")
     page.evaluate(
         "document.querySelectorAll('details').forEach(details => { details.open = true })"

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.elements import Figure, Table, Text
 from attnbench.reports.sections import numerics as section
 
-from .fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 
 def scale(d_k: int, entropy: float, *, scaled: bool) -> dict[str, Any]:

@@ -17,20 +17,23 @@ from attnbench.reports.analysis.errors import by_backend
 from attnbench.reports.analysis.heads import comparable, most_heads
 from attnbench.reports.analysis.reproduce import command
 from attnbench.reports.comparison.compare import compare_backends
-from attnbench.reports.data.load import frame, load, read_run, told
+from attnbench.reports.data.load import frame, load
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.data.read import BadRun
 from attnbench.reports.data.row_groups import groups, records
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
-from attnbench.reports.pages.html import render
-from attnbench.reports.pages.markdown import markdown
-from attnbench.reports.pages.terminal import shown
-from attnbench.reports.pages.terminal_summary import closing
+from tests.reports.rendering import page_of
+from tests.reports.rendering import markdown_of
+from attnbench.reports.pages import terminal
+from attnbench.reports.pages.report import open_report
+from tests.reports.rendering import summary_of
 from attnbench.reports.sections import sections
 
-from .fake_pairs import two_environments
-from .fake_runs import case, problem
-from .pages.test_hostile import HOSTILE, Tags
+from tests.reports.fake_pairs import two_environments
+from tests.reports.fake_runs import case, problem
+from tests.reports.pages.test_hostile import HOSTILE, Tags
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (256, 512, 1024, 2048)
@@ -48,7 +51,7 @@ def run(tmp_path: Path) -> Path:
 def rendered(run: Path, name: str) -> list[Block]:
     (section,) = (one for one in sections() if one.__name__.rpartition(".")[2] == name)
     read = [read_run(run)]
-    return list(section.render(frame(read), told(read)))
+    return list(section.render(frame(read), run_meta(read)))
 
 
 def tables(run: Path, name: str) -> list[Table]:
@@ -94,7 +97,7 @@ def test_the_winner_map_has_a_line_per_problem_and_environment(run: Path) -> Non
 
 
 def test_the_answer_stands_first_in_the_closing_lines_and_on_the_page(run: Path) -> None:
-    said = closing(run)
+    said = summary_of(run)
     assert said[0].startswith(
         f"new against old: slower in {PROBLEMS}, faster in 0, same in {2 * PROBLEMS} and undecided"
         " in 0 of 24 cases"
@@ -143,7 +146,7 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
         (backend, python): len(LENGTHS) for backend in BACKENDS for python in ("old", "new")
     }
     assert all(cost.row["python"] == cost.one["python"] for cost in costs)
-    said = " ".join(closing(run)).replace("\u00a0", " ")
+    said = " ".join(summary_of(run)).replace("\u00a0", " ")
     heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads takes", said)
     assert sorted(heads) == sorted(
         (python, backend) for python in ("old", "new") for backend in BACKENDS
@@ -151,9 +154,9 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
     found = compare_backends(run, "fused", None)
     assert all(
         one.base and one.new and one.base.problem["python"] == one.new.problem["python"]
-        for one in found.findings
+        for one in found.verdicts
     )
-    assert len([one for one in found.findings if one.metric == "latency"]) == 2 * 2 * PROBLEMS
+    assert len([one for one in found.verdicts if one.metric == "latency"]) == 2 * 2 * PROBLEMS
 
 
 def test_claims_and_errors_are_told_apart(run: Path) -> None:
@@ -190,11 +193,11 @@ def test_what_failed_in_one_environment_is_not_told_of_the_other(run: Path) -> N
     assert failed.rows == (
         ("crashed", "SIGSEGV", "", "new", str(PROBLEMS), "sdpa", "256, 512, 1k, 2k"),
     )
-    assert any(line.startswith("Broken in new: sdpa at N") for line in closing(run))
+    assert any(line.startswith("Broken in new: sdpa at N") for line in summary_of(run))
 
 
 def test_every_section_of_the_page_has_both_environments_and_no_row_is_lost(run: Path) -> None:
-    page = render([run])
+    page = page_of(run)
     for row in records(frame([read_run(run)])):
         assert f">{row['case']}<" in page
     assert "Between environments" in page
@@ -215,11 +218,11 @@ def test_exports_have_every_case_once(run: Path) -> None:
 
 
 def test_markdown_and_terminal_give_the_answer(run: Path) -> None:
-    text = markdown([run])
+    text = markdown_of(run)
     assert "## Between environments" in text
     assert "- new against old: slower in 8" in text
     console = Console(width=200, record=True, file=io.StringIO())
-    for part in shown([run]):
+    for part in terminal.render(open_report([run])):
         console.print(part)
     said = console.export_text()
     assert "Between environments" in said
@@ -237,12 +240,12 @@ def test_the_command_that_repeats_a_case_uses_its_interpreter(run: Path) -> None
 
 def test_names_and_facts_of_strangers_are_inert(tmp_path: Path) -> None:
     run = two_environments(tmp_path, {}, PLANNED[:3], names=(HOSTILE, f"{HOSTILE}2"))
-    page = render([run])
+    page = page_of(run)
     found = Tags()
     found.feed(page)
     assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
-    assert "\x1b" not in markdown([run])
+    assert "\x1b" not in markdown_of(run)
 
 
 @pytest.mark.parametrize(

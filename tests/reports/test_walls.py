@@ -9,10 +9,10 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
-from attnbench.reports.pages.html import render
-from attnbench.reports.pages.terminal_summary import closing
+from tests.reports.rendering import NO_VALUE, page_of, text_of
+from tests.reports.rendering import summary_of
 
-from .fake_runs import GIB, case, problem, row, write_run
+from tests.reports.fake_runs import GIB, case, problem, row, write_run
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:
@@ -92,12 +92,6 @@ def only_walls(parent: Path) -> Path:
     return write_run(parent, [], rows, walls=planned(walls))
 
 
-def text(page: str) -> str:
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page[page.index("<body") :])).replace(
-        "\xa0", " "
-    )
-
-
 def test_walls_of_two_environments_are_told_apart(tmp_path: Path) -> None:
     walls = [
         {**wall("fused"), "python": name, "case": f"{wall('fused')['case']}-{name}"}
@@ -106,11 +100,11 @@ def test_walls_of_two_environments_are_told_apart(tmp_path: Path) -> None:
     known = [{"name": name, "path": "/python", "environment": {}} for name in ("old", "new")]
     rows = [wall_row(walls[0], 4038, 4048), wall_row(walls[1], 8000, 8010)]
     run = write_run(tmp_path, [], rows, walls=planned(walls), environments=known)
-    assert [line.replace("\u00a0", " ") for line in closing(run)] == [
+    assert [line.replace("\u00a0", " ") for line in summary_of(run)] == [
         "For python old: fused fits up to N = 4038 (predicted 4048), under 1 GiB.",
         "For python new: fused fits up to N = 8000 (predicted 4048), under 1 GiB.",
     ]
-    assert "new against old: no case has a latency in both" in text(render([run]))
+    assert "new against old: no case has a latency in both" in text_of(page_of(run))
 
 
 def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
@@ -127,23 +121,23 @@ def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_pat
     ]
     assert [one["backend"] for one in found.missing_walls] == ["hangs"]
     assert found.notes == []
-    assert "hangs: not reached" in text(render([run]))
+    assert "hangs: not reached" in text_of(page_of(run))
 
 
 def test_a_run_of_walls_alone_has_a_page_and_closing_sentences(tmp_path: Path) -> None:
     run = only_walls(tmp_path)
-    (sentence,) = closing(run)
+    (sentence,) = summary_of(run)
     assert (
         sentence.replace("\xa0", " ")
         == "sdpa was tried up to N = 45085 (predicted 130418, ended by the time limit); naive fits"
         " up to N = 11000; fused fits up to N = 4038 (predicted 4048); sdpa:cudnn: unsupported;"
         " hangs: not reached, under 1 GiB."
     )
-    page = text(render([run]))
+    page = text_of(page_of(run))
     assert "+0.25 %" in page
     assert "no formula at hand" in page
     assert "unsupported: for CUDA only" in page
-    assert not re.search(r"\b(nan|None|inf|NaN|<NA>)\b", page)
+    assert not re.search(NO_VALUE, page)
 
 
 def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
@@ -157,7 +151,7 @@ def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     frame = load(run)
     assert list(frame["case"]) == [one["case"] for one in cases]
     assert not {"probes", "seq_len_low", "limited_by"} & set(frame.columns)
-    page = text(render([run]))
+    page = text_of(page_of(run))
     assert "For h = 1: fused fits up to N = 4038 (predicted 4048), under 1 GiB." in page
     assert "For h = 8: fused fits up to N = 4038 (predicted 4048), under 1 GiB." in page
 
@@ -168,7 +162,7 @@ def test_a_boundary_that_is_not_sharp_and_a_backend_that_fails_are_noted(tmp_pat
     fickle["probes"].insert(1, {"seq_len": 4020, "status": "ok", "reason": "", "spent_s": 1})
     broken = wall_row(walls[1], 4000, 4010, limited_by="backend")
     broken["probes"][1] |= {"status": "error", "reason": "RuntimeError: 32 bits are not enough"}
-    page = text(render([write_run(tmp_path, [], [fickle, broken], walls=planned(walls))]))
+    page = text_of(page_of(write_run(tmp_path, [], [fickle, broken], walls=planned(walls))))
     assert "the boundary is not sharp" in page
     assert "RuntimeError: 32 bits are not enough" in page
 

@@ -16,13 +16,21 @@ from attnbench.reports.analysis.claims.ledger.claim_verdict import (
     jointly,
     over_problems,
 )
-from attnbench.reports.analysis.claims.ledger.ledger import STATEMENTS, Claim, ledger, tally, together
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.analysis.claims.ledger.ledger import (
+    STATEMENTS,
+    Claim,
+    ledger,
+    tally,
+    together,
+)
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Table, Text
 from attnbench.reports.sections import claims as section
 
-from ..fake_runs import case, head_sweep, many_problems, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, head_sweep, many_problems, problem, quickstart, row, write_run
 
 IDS = ["C1", "C2", "C3a", "C3b", "C3c", *(f"C{number}" for number in range(4, 17))]
 LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
@@ -33,7 +41,7 @@ def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict
     read = read_run(
         write_run(parent, [planned for planned, _ in made], [one for _, one in made], **meta)
     )
-    (run,) = told([read]).values()
+    (run,) = run_meta([read]).values()
     return {claim.id: claim for claim in ledger(records(frame([read])), run | {"studies": studies})}
 
 
@@ -112,7 +120,7 @@ def test_every_claim_stands_once_in_every_ledger_and_no_number_is_nan(
     tmp_path: Path, made: Any
 ) -> None:
     read = read_run(made(tmp_path))
-    found = list(section.render(frame([read]), told([read])))
+    found = list(section.render(frame([read]), run_meta([read])))
     lines = [line for block in found if isinstance(block, Table) for line in block.rows]
     assert sorted(line[0] for line in lines) == sorted(IDS)
     text = " ".join(cell for line in lines for cell in line)
@@ -126,7 +134,7 @@ def test_several_runs_have_a_ledger_each(tmp_path: Path) -> None:
     runs = [read_run(quickstart(tmp_path / name, lengths=(128, 256, 512, 1024))) for name in "ab"]
     lines = [
         line
-        for block in section.render(frame(runs), told(runs))
+        for block in section.render(frame(runs), run_meta(runs))
         if isinstance(block, Table)
         for line in block.rows
     ]
@@ -519,7 +527,7 @@ def test_pruned_heads_save_in_proportion_or_not(
 
 def test_a_study_that_failed_says_why(tmp_path: Path) -> None:
     read = read_run(write_run(tmp_path, [], []))
-    (run,) = told([read]).values()
+    (run,) = run_meta([read]).values()
     asked = [{"study": "score_scale", "status": "timeout", "reason": "took more than 60 s"}]
     claims = {claim.id: claim for claim in ledger([], run | {"unanswered": asked})}
     assert claims["C5"].open_because == "the study found nothing: took more than 60 s"

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from attnbench.reports.analysis import energy
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Block, Table, Text
 from attnbench.reports.sections import energy as section
 
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}
 
@@ -44,7 +46,7 @@ def watched(
         for one in planned
     ]
     read = read_run(write_run(parent, planned, rows, device="cuda"))
-    return frame([read]), told([read])
+    return frame([read]), run_meta([read])
 
 
 def spread(joules: float) -> list[float]:
@@ -111,7 +113,7 @@ def test_without_a_counter_there_is_one_note_with_its_reason(tmp_path: Path) -> 
 def test_a_run_that_watched_nothing_says_how_to(tmp_path: Path) -> None:
     planned = [case("fused", problem(64))]
     read = read_run(write_run(tmp_path, planned, [row(planned[0])]))
-    (only,) = rendered(frame([read]), told([read]))
+    (only,) = rendered(frame([read]), run_meta([read]))
     assert isinstance(only, Text)
     assert "measure: [latency, memory, energy]" in only.text
 

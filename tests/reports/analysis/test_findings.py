@@ -10,10 +10,11 @@ from attnbench.harness.stats import ratio_interval
 from attnbench.reports.analysis import heads, speed, wall
 from attnbench.reports.analysis.missing_points import absent
 from attnbench.reports.analysis.ratio import Ratio, time_ratio
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, groups, records
 
-from ..fake_runs import case, head_sweep, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, head_sweep, problem, quickstart, row, write_run
 
 
 def rows_of(run: Path) -> list[Row]:

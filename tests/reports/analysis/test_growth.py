@@ -12,12 +12,13 @@ import pytest
 from attnbench.harness.stats import latency_interval
 from attnbench.reports.analysis import growth
 from attnbench.reports.analysis.polynomial import through
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
 from attnbench.reports.elements import Figure, Table, Text
 from attnbench.reports.sections import growth as section
 
-from ..fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 LENGTHS = tuple(2**power for power in range(7, 14))
 TRUTHS = {

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import heads
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Table, Text
 from attnbench.reports.sections import heads as section
 
-from ..fake_runs import case, head_sweep, problem, row, write_run
+from tests.reports.fake_runs import case, head_sweep, problem, row, write_run
 
 
 def cost(

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis.memory import disagreement, others
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Block, Table, Text
-from attnbench.reports.pages.html import render
-from attnbench.reports.pages.terminal_summary import closing
+from tests.reports.rendering import page_of
+from tests.reports.rendering import summary_of
 from attnbench.reports.sections import memory
 
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 MIB = 1 << 20
 
@@ -94,7 +95,7 @@ def test_agreement_is_one_sentence(tmp_path: Path) -> None:
         "the backend's closed formula, the backend's own code followed on the meta device."
     )
     assert [type(block) for block in rest] == [Table]
-    assert not any("disagree" in sentence for sentence in closing(path))
+    assert not any("disagree" in sentence for sentence in summary_of(path))
 
 
 def test_disagreement_is_counted_shown_and_said_at_the_end(tmp_path: Path) -> None:
@@ -113,10 +114,10 @@ def test_disagreement_is_counted_shown_and_said_at_the_end(tmp_path: Path) -> No
         "what differs",
     )
     assert table.rows == (("512", "fused", "150 MiB", "134 MiB", "", "", "formula 16 MiB less"),)
-    assert "formula 16 MiB less" in render([path])
+    assert "formula 16 MiB less" in page_of(path)
     assert (
         "The ways of counting peak bytes disagree on 1 case: see Memory of a call in the report."
-        in closing(path)
+        in summary_of(path)
     )
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import roofline
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.sections import roofline as section
 
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 PEAKS = {"gemm_fp32_flops_per_s": 4e12, "gemm_bf16_flops_per_s": None, "copy_bytes_per_s": 4e10}
 CALIBRATION = {"schema": 1, "peaks": PEAKS, "checks": []}

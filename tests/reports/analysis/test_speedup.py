@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import groups, records
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 

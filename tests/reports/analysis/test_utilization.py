@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import utilization
-from attnbench.reports.data.load import BadRun, load, read_run
+from attnbench.reports.data.load import load
+from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.elements import Block, Table, Text
-from attnbench.reports.pages.html import render
+from tests.reports.rendering import page_of
 from attnbench.reports.sections import utilization as section
 
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 ACTIVE = {"naive": 0.2, "fused": 0.8, "sdpa": 0.9}
 ENERGY_J = {"naive": 900.0, "fused": 800.0, "sdpa": 600.0}
@@ -47,9 +48,10 @@ def watched(parent: Path, **changes: Any) -> Path:
 
 def blocks(run: Path) -> list[Block]:
     read = read_run(run)
-    from attnbench.reports.data.load import frame, told
+    from attnbench.reports.data.load import frame
+from attnbench.reports.data.run_meta import run_meta
 
-    return list(section.render(frame([read]), told([read])))
+    return list(section.render(frame([read]), run_meta([read])))
 
 
 def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(tmp_path):
@@ -128,7 +130,7 @@ def test_a_run_that_was_not_watched_says_how_to_watch(tmp_path):
 
 
 def test_the_page_holds_the_section(tmp_path):
-    assert "sdpa keeps the SMs active for 90% of the time" in render([watched(tmp_path)])
+    assert "sdpa keeps the SMs active for 90% of the time" in page_of(watched(tmp_path))
 
 
 BROKEN = [

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis.winner_map import winner_map
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
 
-from ..fake_runs import case, many_problems, problem, row, write_run
+from tests.reports.fake_runs import case, many_problems, problem, row, write_run
 
 
 def rows_of(

@@ -11,7 +11,7 @@ import attnbench
 from attnbench.harness.stats import latency_interval
 from attnbench.reports.data.load import COLUMNS, load
 
-from ..fake_runs import case, head_sweep, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, head_sweep, problem, quickstart, row, write_run
 
 
 def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from attnbench.reports.data import read
 from attnbench.reports.data.read import BadRun, read_run
 
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 
 @pytest.fixture

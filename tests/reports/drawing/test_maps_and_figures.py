@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.drawing import plots
 from attnbench.reports.elements import Figure, Panel, Series, Table
 from attnbench.reports.pages.figures import write_figures
-from attnbench.reports.pages.html import render
-from attnbench.reports.pages.markdown import markdown
+from tests.reports.rendering import page_of
+from tests.reports.rendering import markdown_of
 from attnbench.reports.sections import attention_maps
 
-from ..fake_runs import quickstart
+from tests.reports.fake_runs import quickstart
 
 pytestmark = pytest.mark.long
 
@@ -61,14 +63,14 @@ def with_study(parent: Path, findings: list[Any], status: str = "ok", reason: st
 
 def test_heads_are_drawn_with_one_scale_and_told_in_numbers(tmp_path: Path) -> None:
     run = with_study(tmp_path, [finding(1, 1.0), finding(2, 0.5)])
-    page = render([run])
+    page = page_of(run)
     assert (
         "Of 2 heads with random weights, head 2 looks at the fewest tokens and head 1 at the most"
         in page
     )
     assert page.count("<image ") == 3  # two heads and the scale
-    assert page == render([run])
-    text = markdown([run])
+    assert page == page_of(run)
+    text = markdown_of(run)
     assert "| 1 | 2.72 | 1.00 |" in text
 
 
@@ -85,13 +87,13 @@ def test_heads_are_drawn_with_one_scale_and_told_in_numbers(tmp_path: Path) -> N
 )
 def test_a_finding_that_is_no_map_is_not_drawn(tmp_path: Path, broken: dict[str, Any]) -> None:
     read = read_run(with_study(tmp_path, [finding(1, 1.0) | broken]))
-    (only,) = attention_maps.render(frame([read]), told([read]))
+    (only,) = attention_maps.render(frame([read]), run_meta([read]))
     assert "No map was asked for" in only.text  # type: ignore[union-attr]
 
 
 def test_a_study_that_failed_says_why(tmp_path: Path) -> None:
     read = read_run(with_study(tmp_path, [], "error", "RuntimeError: a bug"))
-    (only,) = attention_maps.render(frame([read]), told([read]))
+    (only,) = attention_maps.render(frame([read]), run_meta([read]))
     assert "RuntimeError: a bug" in only.text  # type: ignore[union-attr]
 
 
@@ -99,7 +101,7 @@ def test_every_figure_of_the_page_is_a_file(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     first = write_figures([run], tmp_path / "figures")
     assert {path.suffix for path in first} == {".svg", ".png"}
-    assert len(first) == 2 * render([run]).count("<figure")
+    assert len(first) == 2 * page_of(run).count("<figure")
     for path in first:
         assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
     before = {path: path.read_bytes() for path in first}

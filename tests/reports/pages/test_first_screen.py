@@ -5,18 +5,22 @@ each case.
 import re
 from pathlib import Path
 
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badges, Table
-from attnbench.reports.pages.html import render
+from tests.reports.rendering import page_of
 from attnbench.reports.sections import summary
 
-from ..fake_runs import quickstart
+from tests.reports.fake_runs import quickstart
 
 
 def winner_map(run: Path) -> Table:
     read = read_run(run)
     (found,) = (
-        block for block in summary.render(frame([read]), told([read])) if isinstance(block, Table)
+        block
+        for block in summary.render(frame([read]), run_meta([read]))
+        if isinstance(block, Table)
     )
     return found
 
@@ -48,7 +52,7 @@ def test_what_did_not_run_is_hatched_and_says_why(tmp_path: Path) -> None:
         )
     }
     assert not found.failed & found.strong
-    page = render([quickstart(tmp_path / "page")])
+    page = page_of(quickstart(tmp_path / "page"))
     section = page[page.index('<section id="summary"') : page.index("</section>")]
     assert len(
         re.findall(r'<td class="x" data-case="\d+"><a href="#row-\d+">[a-z]', section)
@@ -56,7 +60,7 @@ def test_what_did_not_run_is_hatched_and_says_why(tmp_path: Path) -> None:
 
 
 def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path, lengths=(128, 256))])
+    page = page_of(quickstart(tmp_path, lengths=(128, 256)))
     rows = dict(
         re.findall(
             r'<tr id="row-(\d+)" data-case="\d+"><th scope="row"><a href="#row-\d+">([^<]*)</a>',
@@ -72,10 +76,10 @@ def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
 def test_the_badges_stand_before_the_map_with_their_state_in_words(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     read = read_run(run)
-    blocks = list(summary.render(frame([read]), told([read])))
+    blocks = list(summary.render(frame([read]), run_meta([read])))
     kinds = [type(block) for block in blocks]
     assert kinds.index(Badges) < kinds.index(Table)
-    page = render([run])
+    page = page_of(run)
     for label, state in re.findall(
         r'<li class="(?:good|caution|unknown)"><strong>([a-z -]+): ([a-z]+)</strong> [A-Z]', page
     ):

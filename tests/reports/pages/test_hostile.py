@@ -13,9 +13,9 @@ import pytest
 
 from attnbench.reports.exports import export
 from attnbench.reports.formatting import visible
-from attnbench.reports.pages.html import render
+from tests.reports.rendering import page_of
 
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 HOSTILE = (
     "<img src=x"
@@ -67,7 +67,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
-    page = render([run])
+    page = page_of(run)
     found = Tags()
     found.feed(page)
     assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
@@ -83,7 +83,7 @@ def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
 
 def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> None:
     data = (
-        render([run]).split('<script type="application/json" id="data">')[1].split("</script>")[0]
+        page_of(run).split('<script type="application/json" id="data">')[1].split("</script>")[0]
     )
     assert not re.search("[<>&\x00-\x1f\x7f-\uffff]", data)
     assert json.loads(data)["columns"]["backend"]["of"][0] == visible(HOSTILE)

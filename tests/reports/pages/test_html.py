@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import read_run, told
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.pages import html
-from attnbench.reports.pages.html import render, write
+from tests.reports.rendering import page_of
+from tests.reports.rendering import write_page
 from attnbench.reports.sections import sections, shown
 
-from ..fake_runs import case, head_sweep, many_problems, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, head_sweep, many_problems, problem, quickstart, row, write_run
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
@@ -43,7 +45,7 @@ def every(
 
 
 def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
-    page = text(render([quickstart(tmp_path)]))
+    page = text(page_of(quickstart(tmp_path)))
     assert "How does the N x N score matrix hit the memory wall" in page
     assert (
         "For h = 8: fused runs out of memory at N = 8k; naive at N = 16k (predicted); sdpa still"
@@ -71,10 +73,9 @@ def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_
         return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", found.group())).replace("\xa0", " ")
 
     cases = every(("fused", "sdpa"), (128,))
-    quiet = render([write_run(tmp_path / "quiet", cases, [row(one) for one in cases])])
-    busy = render(
-        [write_run(tmp_path / "busy", cases, [row(cases[0], contended_blocks=5), row(cases[1])])]
-    )
+    quiet = page_of(write_run(tmp_path / "quiet", cases, [row(one) for one in cases]))
+    rows = [row(cases[0], contended_blocks=5), row(cases[1])]
+    busy = page_of(write_run(tmp_path / "busy", cases, rows))
     assert "timed cases other work" not in text(quiet)
     assert "In none of 16 blocks other work wanted the same cores" in section(quiet, "summary")
     assert "In 1 of 2 timed cases other work wanted the same cores" in section(busy, "latency")
@@ -93,11 +94,11 @@ def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, sai
     run = write_run(
         tmp_path, cases, [row(one) for one in cases], scenario={"plan": {"allocator": mode}}
     )
-    assert said in text(render([run]))
+    assert said in text(page_of(run))
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
-    page = without_scripts(render([quickstart(tmp_path)]))
+    page = without_scripts(page_of(quickstart(tmp_path)))
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', page)
     assert addresses
     assert all((a or b).startswith("#") for a, b in addresses)
@@ -106,7 +107,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -> None:
-    page = without_scripts(render([quickstart(tmp_path)]))
+    page = without_scripts(page_of(quickstart(tmp_path)))
     ids = re.findall(r'\sid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)|aria-labelledby="([^"]*)"', page)
@@ -114,7 +115,7 @@ def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -
 
 
 def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path)])
+    page = page_of(quickstart(tmp_path))
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
     assert len(figures) >= 6
     for figure in figures:
@@ -130,13 +131,14 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -
 
 def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
-    assert render([run]) == render([run])
+    assert page_of(run) == page_of(run)
 
 
 def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget(
     tmp_path: Path,
 ) -> None:
-    from attnbench.reports.data.load import frame, read_run
+    from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
     from attnbench.reports.elements import Figure
     from attnbench.reports.sections import wall
 
@@ -252,8 +254,8 @@ SPARSE = (
 @pytest.mark.parametrize("name", [*SPARSE, "empty blocks", "zeros", "many problems", "head sweep"])
 def test_a_page_without_some_data_has_every_section_and_no_nan(tmp_path: Path, name: str) -> None:
     run = sparse(tmp_path, name)
-    page = render([run])
-    for section in shown(told([read_run(run)])):
+    page = page_of(run)
+    for section in shown(run_meta([read_run(run)])):
         body = re.search(
             rf'<section id="{section.__name__.rpartition(".")[2]}".*?</section>',
             page,
@@ -265,7 +267,7 @@ def test_a_page_without_some_data_has_every_section_and_no_nan(tmp_path: Path, n
 
 
 def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path) -> None:
-    page = render([many_problems(tmp_path)])
+    page = page_of(many_problems(tmp_path))
     latency = re.search(r'<section id="latency".*?</section>', page, flags=re.DOTALL)
     assert latency is not None
     assert latency.group().count("<figure") == 8
@@ -273,19 +275,14 @@ def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path)
 
 
 def test_several_runs_stand_beside_each_other(tmp_path: Path) -> None:
-    page = render(
-        [
-            quickstart(tmp_path / "a", lengths=(128, 256)),
-            quickstart(tmp_path / "b", lengths=(128, 256)),
-        ]
-    )
+    page = page_of(*(quickstart(tmp_path / name, lengths=(128, 256)) for name in "ab"))
     assert len(re.findall(r'class="run"', page)) == 2
 
 
 def test_a_torn_tail_is_told_on_the_page(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128,))
     (run / "rows.jsonl").write_bytes((run / "rows.jsonl").read_bytes()[:-9])
-    assert "was torn off in the middle" in render([run])
+    assert "was torn off in the middle" in page_of(run)
 
 
 def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
@@ -300,17 +297,15 @@ def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
         )
     ]
     assert len(cases) > 490
-    assert (
-        len(render([write_run(tmp_path, cases, [row(one) for one in cases])]).encode())
-        < MOST_BYTES_500_CASES
-    )
+    page = page_of(write_run(tmp_path, cases, [row(one) for one in cases]))
+    assert len(page.encode()) < MOST_BYTES_500_CASES
 
 
 def test_a_report_that_fails_leaves_the_old_one_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = quickstart(tmp_path, lengths=(128,))
-    target = write(run)
+    target = write_page(run)
     assert target == run / "report.html"
     old = target.read_bytes()
 
@@ -319,13 +314,13 @@ def test_a_report_that_fails_leaves_the_old_one_whole(
 
     monkeypatch.setattr(html.os, "fsync", die)
     with pytest.raises(KeyboardInterrupt):
-        write(run)
+        write_page(run)
     assert target.read_bytes() == old
     assert sorted(path.name for path in run.iterdir()) == ["report.html", "rows.jsonl", "run.json"]
 
 
 def test_the_report_goes_where_it_is_told(tmp_path: Path) -> None:
-    out = write(quickstart(tmp_path, lengths=(128,)), tmp_path / "page.html")
+    out = write_page(quickstart(tmp_path, lengths=(128,)), out=tmp_path / "page.html")
     assert out.read_text().startswith("<!DOCTYPE html>")
     assert out.stat().st_mode & 0o044 == 0o044
 

@@ -11,11 +11,12 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
-from attnbench.reports.pages.html import render, write
+from tests.reports.rendering import page_of
+from tests.reports.rendering import write_page
 from tests.conftest import environment
 
-from ..fake_runs import head_sweep, quickstart, row, write_run
-from .test_html import every, text
+from tests.reports.fake_runs import head_sweep, quickstart, row, write_run
+from tests.reports.pages.test_html import every, text
 
 
 def write_telemetry(run: Path, cases: list[str]) -> None:
@@ -38,7 +39,7 @@ def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run
     tmp_path: Path,
 ) -> None:
     runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
-    out = write(runs)
+    out = write_page(*runs)
     assert out == tmp_path / "report.html"
     page = text(out.read_text())
     assert "attnbench: quickstart, head_cost" in page
@@ -47,7 +48,7 @@ def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run
 
 
 def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path, lengths=(128,))])
+    page = page_of(quickstart(tmp_path, lengths=(128,)))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     script, style = (
         re.search(r"<script>(.*?)</script>", page, re.DOTALL),
@@ -78,7 +79,7 @@ def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> N
         ],
     )
     write_telemetry(run, [one["case"] for one in cases])
-    page = render([run])
+    page = page_of(run)
     section = re.search(r'<section id="utilization".*?</section>', page, flags=re.DOTALL)
     assert section is not None
     assert "all cores busy: 50 % to 99 %" in text(f"<body>{section.group()}")
@@ -98,14 +99,14 @@ def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path
         ],
     )
     (run / "telemetry.jsonl").symlink_to("/etc/hostname")
-    assert "No timeline: " in text(render([run]))
+    assert "No timeline: " in text(page_of(run))
 
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     code = (
-        "from attnbench.reports.pages.html import render; import sys;"
-        f" sys.stdout.buffer.write(render([{str(run)!r}]).encode())"
+        "from tests.reports.rendering import page_of; import sys; from pathlib import Path;"
+        f" sys.stdout.buffer.write(page_of(Path({str(run)!r})).encode())"
     )
     pages = [
         subprocess.run(
@@ -128,7 +129,7 @@ def test_the_page_of_many_runs_begins_with_answers(tmp_path: Path) -> None:
         meta["scenario"] |= {"name": f"number {number}", "question": f"What about {number}?"}
         (run / "run.json").write_text(json.dumps(meta))
         runs.append(run)
-    few, many = render(runs[:4]), render(runs)
+    few, many = page_of(*runs[:4]), page_of(*runs)
     assert few.count('<p class="question">') == 4
     assert '<details class="runs">' not in few
     assert "<title>attnbench: 5 scenarios</title>" in many

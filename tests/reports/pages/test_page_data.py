@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.pages.page_data import embedded
 
-from ..fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 PLENTY = 1 << 30
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from attnbench.reports.exports import export
-from attnbench.reports.pages.html import write
+from tests.reports.rendering import write_page
 
-from ..fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 Open = Callable[..., Any]
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>[red]x|`a`\x1b[31m\u202e"
@@ -237,7 +237,7 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_window_of_
         row(cases[3]),
     ]
     page = visit(
-        write(write_run(tmp_path, cases, rows), tmp_path / "page.html"),
+        write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html"),
         accept_downloads=True,
         permissions=["clipboard-read"],
     )
@@ -267,7 +267,7 @@ def test_medians_stand_for_calls_where_the_page_would_be_too_large(
         row(one, block_ms=[[[1.0 + call / 1e5 for call in range(30_000)] for _ in range(8)]])
         for one in cases
     ]
-    file = write(write_run(tmp_path, cases, rows), tmp_path / "page.html")
+    file = write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html")
     assert file.stat().st_size < 1_500_000
     page = visit(file)
     page.locator("table.all tbody a").first.click()

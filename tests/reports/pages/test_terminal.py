@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from attnbench.reports.pages.terminal import USUAL, names, shown
+from attnbench.reports.pages import terminal
+from attnbench.reports.pages.report import open_report
 
-from ..fake_runs import quickstart
-from .test_hostile import run as run  # noqa: PLC0414 - a fixture
+from tests.reports.fake_runs import quickstart
+from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
 
 def printed(path: Path, wanted: tuple[str, ...] = USUAL) -> str:
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
-    for part in shown([path], wanted):
+    for part in terminal.render(open_report([path]), names):
         console.print(part)
     return out.getvalue()
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from attnbench.reports.sections._badges import badges
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.elements import Badge
 from tests.reports.fake_runs import case, problem, row, write_run
@@ -22,7 +24,7 @@ def made(
     run = read_run(
         write_run(folder, cases, rows, scenario={"plan": {"precision_ratio": 0.05} | plan})
     )
-    return {badge.label: badge for badge in badges(records(frame([run])), told([run]))}
+    return {badge.label: badge for badge in badges(records(frame([run])), run_meta([run]))}
 
 
 def on_gpu(*clocks: float) -> dict[str, Any]:
