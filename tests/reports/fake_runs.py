@@ -54,6 +54,21 @@ def case(backend: str, of: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def grid(
+    backends: tuple[str, ...],
+    lengths: tuple[int, ...],
+    heads: tuple[int, ...] = (8,),
+    **changes: Any,
+) -> list[dict[str, Any]]:
+    """The cases of every combination."""
+    return [
+        case(backend, problem(n, h, **changes))
+        for n in lengths
+        for h in heads
+        for backend in backends
+    ]
+
+
 def peak_bytes(backend: str, of: dict[str, Any]) -> int:
     size = {"fp32": 4, "bf16": 2, "fp16": 2}[of["dtype"]]
     n, output = of["seq_len"], of["batch"] * of["seq_len"] * of["d_model"] * size

@@ -279,7 +279,7 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
 )
 def test_a_row_with_holes_costs_itself_alone(tmp_path: Path, changes: dict[str, Any]) -> None:
     plans = [plan("10.0", kernel) for kernel in ("forward", "grad_q")]
-    page = text_of(page_of(write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1]))]))
+    page = text_of(page_of(write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1])])))
     assert "Of grad_q an SM holds 8 of 64 warps on 10.0" in page
     assert not re.search(NO_VALUE, page)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from rich.console import Console
 
-from attnbench.reports.analysis.errors import by_backend
+from attnbench.reports.analysis.errors import errors_by_backend
 from attnbench.reports.analysis.heads import comparable, most_heads
 from attnbench.reports.analysis.reproduce import command
 from attnbench.reports.comparison.compare import compare_backends
@@ -167,7 +167,7 @@ def test_claims_and_errors_are_told_apart(run: Path) -> None:
     ]
     assert [text.rpartition(" in ")[2] for text in texts] == ["old.", "new."]
     rows = records(frame([read_run(run)]))
-    assert [(one.python, one.backend, len(one.judged)) for one in by_backend(rows)] == [
+    assert [(one.python, one.backend, len(one.checked)) for one in errors_by_backend(rows)] == [
         (python, backend, PROBLEMS) for python in ("old", "new") for backend in BACKENDS
     ]
     errors, *_ = tables(run, "correctness")

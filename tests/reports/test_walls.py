@@ -1,4 +1,4 @@
-"""Walls in a report: read, told in sentences, listed in a table, and never mixed with the cases."""
+"""reports/sections/wall.py: the search for the longest N, and peak bytes over N; walls are not cases."""
 
 import json
 import re
@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.load import load
+from attnbench.reports.elements import Figure
+from attnbench.reports.sections import wall as section
 from attnbench.reports.data.read import BadRun, read_run
-from tests.reports.rendering import NO_VALUE, page_of, text_of
+from tests.reports.rendering import NO_VALUE, blocks_of, page_of, text_of
 from tests.reports.rendering import summary_of
 
 from tests.reports.fake_runs import GIB, case, problem, row, write_run
@@ -191,3 +193,19 @@ def test_a_broken_wall_is_named(tmp_path: Path, changes: dict[str, Any], message
 def test_a_broken_plan_of_walls_is_named(tmp_path: Path, plan: Any) -> None:
     with pytest.raises(BadRun, match="walls"):
         read_run(write_run(tmp_path, [], [], walls=plan))
+
+
+def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget(
+    tmp_path: Path,
+) -> None:
+    cases = [case("fused", problem(n)) for n in (1024, 8192, 16384)]
+    rows = [
+        row(cases[0]),
+        row(cases[1], "oom"),
+        row(cases[2], "oom", predicted_peak_bytes=None, predicted_reason="no formula"),
+    ]
+    run = write_run(tmp_path, cases, rows)
+    (figure,) = (block for block in blocks_of(section, run) if isinstance(block, Figure))
+    (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
+    assert failed.x == (8192, 16384)
+    assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)

@@ -11,7 +11,7 @@ from attnbench.reports.analysis import utilization
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.elements import Block, Table, Text
-from tests.reports.rendering import page_of
+from tests.reports.rendering import blocks_of, page_of
 from attnbench.reports.sections import utilization as section
 
 from tests.reports.fake_runs import case, problem, row, write_run
@@ -47,11 +47,7 @@ def watched(parent: Path, **changes: Any) -> Path:
 
 
 def blocks(run: Path) -> list[Block]:
-    read = read_run(run)
-    from attnbench.reports.data.load import frame
-from attnbench.reports.data.run_meta import run_meta
-
-    return list(section.render(frame([read]), run_meta([read])))
+    return blocks_of(section, run)
 
 
 def test_the_frame_has_means_over_windows_and_the_energy_of_a_call_and_a_token(tmp_path):

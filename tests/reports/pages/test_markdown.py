@@ -39,7 +39,7 @@ def test_it_stays_under_the_limit_and_says_what_is_left_out(tmp_path: Path, monk
 
 def test_long_tables_are_cut_with_a_word(tmp_path: Path) -> None:
     cases = [case("sdpa", problem(n)) for n in range(64, 64 + 300)]
-    text = markdown_of(write_run(tmp_path, cases, [row(one) for one in cases)])
+    text = markdown_of(write_run(tmp_path, cases, [row(one) for one in cases]))
     assert "100 more rows." in text
 
 

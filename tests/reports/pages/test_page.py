@@ -15,8 +15,8 @@ from tests.reports.rendering import page_of
 from tests.reports.rendering import write_page
 from tests.conftest import environment
 
-from tests.reports.fake_runs import head_sweep, quickstart, row, write_run
-from tests.reports.pages.test_html import every, text
+from tests.reports.fake_runs import grid, head_sweep, quickstart, row, write_run
+from tests.reports.rendering import section_of, text_of
 
 
 def write_telemetry(run: Path, cases: list[str]) -> None:
@@ -41,7 +41,7 @@ def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run
     runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
     out = write_page(*runs)
     assert out == tmp_path / "report.html"
-    page = text(out.read_text())
+    page = text_of(out.read_text())
     assert "attnbench: quickstart, head_cost" in page
     for run in runs:
         assert page.count(run.name) > 20
@@ -68,7 +68,7 @@ def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> No
 
 
 def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> None:
-    cases = every(("fused", "sdpa"), (128, 256))
+    cases = grid(("fused", "sdpa"), (128, 256))
     windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100, "host_cpu_ratio": 0.9}]
     run = write_run(
         tmp_path,
@@ -80,15 +80,14 @@ def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> N
     )
     write_telemetry(run, [one["case"] for one in cases])
     page = page_of(run)
-    section = re.search(r'<section id="utilization".*?</section>', page, flags=re.DOTALL)
-    assert section is not None
-    assert "all cores busy: 50 % to 99 %" in text(f"<body>{section.group()}")
-    assert 'data-look="0"' in section.group()
-    assert "1 line of telemetry.jsonl could not be read" in section.group()
+    section = section_of(page, "utilization")
+    assert "all cores busy: 50 % to 99 %" in text_of(section)
+    assert 'data-look="0"' in section
+    assert "1 line of telemetry.jsonl could not be read" in section
 
 
 def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path) -> None:
-    cases = every(("fused",), (128,))
+    cases = grid(("fused",), (128,))
     windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
     run = write_run(
         tmp_path,
@@ -99,7 +98,7 @@ def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path
         ],
     )
     (run / "telemetry.jsonl").symlink_to("/etc/hostname")
-    assert "No timeline: " in text(page_of(run))
+    assert "No timeline: " in text_of(page_of(run))
 
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.reports.fake_runs import quickstart
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
 
-def printed(path: Path, wanted: tuple[str, ...] = USUAL) -> str:
+def printed(path: Path, names: tuple[str, ...] = terminal.USUAL) -> str:
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
     for part in terminal.render(open_report([path]), names):
@@ -30,14 +30,14 @@ def test_answers_and_tables_are_there_without_colour(tmp_path: Path) -> None:
 
 
 def test_sections_are_those_of_the_page(tmp_path: Path) -> None:
-    assert set(USUAL) <= set(names())
+    assert set(terminal.USUAL) <= set(terminal.section_names())
     text = printed(quickstart(tmp_path), ("rows",))
     assert "All rows" in text
     assert "Summary" not in text
 
 
 def test_hostile_names_are_text(run: Path) -> None:
-    text = printed(run, tuple(names()))
+    text = printed(run, tuple(terminal.section_names()))
     assert "[red]x[/red]" in text  # not taken for markup
     assert "\x1b[31m" not in text
     assert "\\x1b" in text
