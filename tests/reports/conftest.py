@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.reports.rendering import write_page
-
 from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import write_page
 
 LENGTHS = (
     512,

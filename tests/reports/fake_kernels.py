@@ -7,7 +7,6 @@ from typing import Any
 
 from attnbench.harness.audit.record import KernelRecord
 from attnbench.harness.record import Status
-
 from tests.reports.fake_runs import write_run
 
 MIX = {

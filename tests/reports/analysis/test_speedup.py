@@ -1,4 +1,4 @@
-"""reports/analysis/speedup.py: which backend is the baseline, and how its ratios are said."""
+"""reports/analysis/speedup.py: which backend is the baseline, and its ratios as text."""
 
 from pathlib import Path
 
@@ -8,7 +8,20 @@ from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import groups, records
+from tests.reports.fake_inexact import LENGTHS, inexact
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.rendering import rows_of
+
+
+def test_the_baseline_is_exact_unless_the_scenario_says_otherwise(tmp_path: Path) -> None:
+    rows = rows_of(inexact(tmp_path, backends=("linformer", "fused", "sdpa")))
+    planned = {"backends": ["linformer", "fused", "sdpa"]}
+    assert baseline({"scenario": planned}, rows) == "fused"
+    assert baseline({"scenario": planned | {"baseline": "linformer"}}, rows) == "linformer"
+    (group,) = groups(rows, "seq_len")
+    words = finding(group, "fused")
+    assert words.index("sdpa is") < words.index("linformer (approximate, error 12 %) is")
+    assert len(speed_ups(group.rows, "fused")) == 2 * len(LENGTHS)
 
 
 def test_the_ratio_is_the_baselines_time_over_the_backends_and_paired_in_a_session(

@@ -14,7 +14,6 @@ from attnbench.reports.comparison.verdict import (
     geometric_mean,
     verdict_of,
 )
-
 from tests.reports.fake_pairs import PLANNED, timed
 from tests.reports.fake_runs import row
 

@@ -10,7 +10,6 @@ import pytest
 
 from attnbench.reports.data import read
 from attnbench.reports.data.read import BadRun, read_run
-
 from tests.reports.fake_runs import case, problem, row, write_run
 
 

@@ -10,7 +10,7 @@ import pytest
 from attnbench.reports.exports import Exported, NotExportable, export, load, names
 from tests.conftest import ROOT
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
-from tests.reports.test_walls import only_walls
+from tests.reports.sections.test_wall import only_walls
 
 DOCUMENTED = (ROOT / "docs" / "exports.md").read_text()
 SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")

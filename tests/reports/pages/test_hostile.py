@@ -13,9 +13,8 @@ import pytest
 
 from attnbench.reports.exports import export
 from attnbench.reports.formatting import visible
-from tests.reports.rendering import page_of
-
 from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import page_of
 
 HOSTILE = (
     "<img src=x"
@@ -82,9 +81,7 @@ def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
 
 
 def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> None:
-    data = (
-        page_of(run).split('<script type="application/json" id="data">')[1].split("</script>")[0]
-    )
+    data = page_of(run).split('<script type="application/json" id="data">')[1].split("</script>")[0]
     assert not re.search("[<>&\x00-\x1f\x7f-\uffff]", data)
     assert json.loads(data)["columns"]["backend"]["of"][0] == visible(HOSTILE)
 

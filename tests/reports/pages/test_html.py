@@ -5,18 +5,29 @@ missing.
 import re
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from attnbench.harness import store
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.harness import store
-from tests.reports.rendering import page_of, section_of, text_of, without_scripts, NO_VALUE
-from tests.reports.rendering import write_page
 from attnbench.reports.sections import name_of, sections, sections_of
-
-from tests.reports.fake_runs import grid, head_sweep, many_problems, problem, quickstart, row, write_run
+from tests.reports.fake_runs import (
+    grid,
+    head_sweep,
+    many_problems,
+    quickstart,
+    row,
+    write_run,
+)
+from tests.reports.rendering import (
+    NO_VALUE,
+    page_of,
+    section_of,
+    text_of,
+    without_scripts,
+    write_page,
+)
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
@@ -49,8 +60,12 @@ def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_
     rows = [row(cases[0], contended_blocks=5), row(cases[1])]
     busy = page_of(write_run(tmp_path / "busy", cases, rows))
     assert "timed cases other work" not in text_of(quiet)
-    assert "In none of 16 blocks other work competed for the same cores" in text_of(section_of(quiet, "summary"))
-    assert "In 1 of 2 timed cases other work competed for the same cores" in text_of(section_of(busy, "latency"))
+    assert "In none of 16 blocks other work competed for the same cores" in text_of(
+        section_of(quiet, "summary")
+    )
+    assert "In 1 of 2 timed cases other work competed for the same cores" in text_of(
+        section_of(busy, "latency")
+    )
     assert (
         "During more than half of the blocks of 1 of 2 timed cases other work competed for the same cores"
         in text_of(section_of(busy, "summary"))

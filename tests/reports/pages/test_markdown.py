@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 from attnbench.reports.pages import markdown as module
-from tests.reports.rendering import markdown_of
-
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
+from tests.reports.rendering import markdown_of
 
 
 def test_it_has_the_answers_and_the_tables(tmp_path: Path) -> None:

@@ -11,12 +11,9 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
-from tests.reports.rendering import page_of
-from tests.reports.rendering import write_page
 from tests.conftest import environment
-
 from tests.reports.fake_runs import grid, head_sweep, quickstart, row, write_run
-from tests.reports.rendering import section_of, text_of
+from tests.reports.rendering import page_of, section_of, text_of, write_page
 
 
 def write_telemetry(run: Path, cases: list[str]) -> None:

@@ -12,7 +12,6 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
 from attnbench.reports.pages.page_data import embedded
-
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 PLENTY = 1 << 30

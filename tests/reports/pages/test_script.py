@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from attnbench.reports.exports import export
-from tests.reports.rendering import write_page
-
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.rendering import write_page
 
 Open = Callable[..., Any]
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>[red]x|`a`\x1b[31m\u202e"

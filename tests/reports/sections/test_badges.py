@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.sections._badges import badges
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Badge
+from attnbench.reports.sections._badges import badges
 from tests.reports.fake_runs import case, problem, row, write_run
 
 

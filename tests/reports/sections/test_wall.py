@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.load import load
+from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.elements import Figure
 from attnbench.reports.sections import wall as section
-from attnbench.reports.data.read import BadRun, read_run
-from tests.reports.rendering import NO_VALUE, blocks_of, page_of, text_of
-from tests.reports.rendering import summary_of
-
 from tests.reports.fake_runs import GIB, case, problem, row, write_run
+from tests.reports.rendering import NO_VALUE, blocks_of, page_of, summary_of, text_of
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:

@@ -1,21 +1,22 @@
-"""The first screen: the winner map says in words what its colours and hatches say, and leads to
-each case.
-"""
+"""reports/sections/summary.py: the winner map has text for its colours and links to each case."""
 
 import re
 from pathlib import Path
 
+from attnbench.reports.analysis import speed
+from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import groups
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Badges, Table
-from tests.reports.rendering import page_of
+from attnbench.reports.elements import Badges, Block, Table, Text
 from attnbench.reports.sections import summary
-
+from tests.reports.fake_inexact import inexact
 from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import blocks_of, page_of, rows_of
 
 
-def winner_map(run: Path) -> Table:
+def map_of(run: Path) -> Table:
     read = read_run(run)
     (found,) = (
         block
@@ -25,8 +26,12 @@ def winner_map(run: Path) -> Table:
     return found
 
 
+def said(blocks: list[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
 def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Path) -> None:
-    found = winner_map(quickstart(tmp_path))
+    found = map_of(quickstart(tmp_path))
     for line, row in enumerate(found.rows):
         for place, cell in enumerate(row):
             assert cell
@@ -37,7 +42,7 @@ def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Pa
 
 
 def test_what_did_not_run_is_hatched_and_says_why(tmp_path: Path) -> None:
-    found = winner_map(quickstart(tmp_path))
+    found = map_of(quickstart(tmp_path))
     by_place = {
         (line, place): cell for line, row in enumerate(found.rows) for place, cell in enumerate(row)
     }
@@ -86,3 +91,30 @@ def test_the_badges_stand_before_the_map_with_their_state_in_words(tmp_path: Pat
         assert label
         assert state in ("good", "caution", "unknown")
     assert page.count(": unknown</strong>") >= 2
+
+
+def test_without_an_exact_backend_nobody_is_fastest(tmp_path: Path) -> None:
+    run = inexact(tmp_path, backends=("linformer", "rnn"))
+    (group,) = groups(rows_of(run), "seq_len")
+    assert speed.finding(group) == "no exact backend has a latency"
+    assert {cell.verdict for cell in winner_map(rows_of(run))} == {"nobody"}
+    table = next(block for block in blocks_of(summary, run) if isinstance(block, Table))
+    assert not table.strong
+    assert "fastest" not in str(table.rows)
+    assert page_of(run)
+
+
+def test_the_first_table_gives_the_error_and_makes_only_exact_ones_bold(tmp_path: Path) -> None:
+    table = next(
+        block for block in blocks_of(summary, inexact(tmp_path)) if isinstance(block, Table)
+    )
+    columns = dict(zip(table.columns, range(len(table.columns)), strict=True))
+    assert {column for _, column in table.strong} == {columns["sdpa"]}
+    assert re.fullmatch(
+        r"6\.\d+ ms · 0\.\d+× · approximate, error 12 %", table.rows[-1][columns["linformer"]]
+    )
+    assert re.fullmatch(r"20\d ms · 1\d\.\d× · not attention", table.rows[-1][columns["rnn"]])
+    assert (
+        "Not ranked: ~ approximates attention, with the error that is told; ≠ computes something"
+        " else" in said(blocks_of(summary, tmp_path / next(tmp_path.iterdir()).name))
+    )

@@ -1,8 +1,5 @@
-"""Audited kernels in a report: read, told, explained with their own numbers, drawn, and absent
-where there are none.
-"""
+"""reports/sections/gpu_anatomy.py: audited kernels on the page, explained with their own numbers."""
 
-import json
 import re
 from io import StringIO
 from pathlib import Path
@@ -13,22 +10,21 @@ from rich.console import Console
 
 from attnbench.harness.record import Status
 from attnbench.reports.analysis.audited_kernels import EXAMPLE_FIELDS
-from attnbench.reports.data.load import load
-from attnbench.reports.data.read import BadRun, read_run
-from attnbench.reports.exports import export
-from attnbench.reports.pages.figures import write_figures
-from tests.reports.rendering import page_of
-from tests.reports.rendering import write_page
-from tests.reports.rendering import markdown_of
 from attnbench.reports.pages import terminal
+from attnbench.reports.pages.figures import write_figures
 from attnbench.reports.pages.report import open_report
-from tests.reports.rendering import summary_of
-
 from tests.reports.fake_kernels import plan, row, three_gpus, write_audit
 from tests.reports.fake_runs import quickstart
 from tests.reports.pages.test_hostile import HOSTILE
-from tests.reports.rendering import NO_VALUE, section_of, text_of
-
+from tests.reports.rendering import (
+    NO_VALUE,
+    markdown_of,
+    page_of,
+    section_of,
+    summary_of,
+    text_of,
+    write_page,
+)
 
 
 def cells(page: str, title: str) -> list[list[str]]:
@@ -45,7 +41,8 @@ def test_each_gpu_has_its_verdict_first(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     page = text_of(page_of(run))
     assert (
-        "8.0 (Ampere: A100, A30): 1 of 6 kernels spill registers; an SM holds 8 of 64 warps." in page
+        "8.0 (Ampere: A100, A30): 1 of 6 kernels spill registers; an SM holds 8 of 64 warps."
+        in page
     )
     assert (
         "9.0 (Hopper: H100, H200, GH200): none of 6 kernels spills registers; an SM holds 8 of 64"
@@ -185,23 +182,6 @@ def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path
     assert not re.search(NO_VALUE, text_of(both))
 
 
-def test_other_readers_take_a_run_of_kernels_for_one_without_cases(tmp_path: Path) -> None:
-    run = three_gpus(tmp_path)
-    assert load(run).empty
-    assert export(run, "json").content == "[]\n"
-    assert export(run, "csv").content.count("\n") == 1
-    assert len(read_run(run).kernels) == 18
-    assert read_run(run).notes == []
-
-
-def test_compare_says_that_there_is_nothing_to_compare(attnbench: Any, tmp_path: Path) -> None:
-    run = three_gpus(tmp_path / "audit")
-    for arguments in ((run, run), (run, "--baseline", "fused")):
-        done = attnbench("compare", *arguments)
-        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-        assert "no case has a row" in done.stderr
-
-
 def test_what_failed_and_what_was_not_reached_is_told(tmp_path: Path) -> None:
     plans = [plan("9.0", rank=rank) for rank in (1, 2, 4)]
     rows = [row(plans[0], Status.ERROR, "CompilationError: a bug"), row(plans[1])]
@@ -311,40 +291,6 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     assert "<img" not in page
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)
     assert "<img" not in markdown_of(run)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"config": None}, "config: found nothing, wanted dict"),
-        ({"rank": "1"}, "rank: found '1', wanted int"),
-        ({"config": {"block_q": [1]}}, "config: wanted numbers, yes or no, and names"),
-        ({"instructions": {"HMMA": "many"}}, "instructions: wanted numbers from 0 on"),
-        ({"block_limits": {"warps": -1}}, "block_limits: wanted numbers from 0 on"),
-        ({"limited_by": [3]}, "limited_by: wanted names"),
-        ({"sm_block_count": -1}, "a count below 0"),
-        ({"status": "fine"}, "status: found 'fine'"),
-    ],
-)
-def test_a_broken_row_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    plans = [plan("9.0")]
-    with pytest.raises(BadRun, match=rf"rows\.jsonl:1: {re.escape(message)}"):
-        read_run(write_audit(tmp_path, plans, [row(plans[0]) | changes]))
-
-
-@pytest.mark.parametrize("planned", [3, [3], [{"case": "a"}]])
-def test_a_broken_plan_is_named(tmp_path: Path, planned: Any) -> None:
-    with pytest.raises(BadRun, match="kernels"):
-        read_run(write_audit(tmp_path, planned, []))
-
-
-def test_the_last_row_of_a_kernel_counts(tmp_path: Path) -> None:
-    plans = [plan("9.0")]
-    run = write_audit(
-        tmp_path, plans, [row(plans[0], Status.CRASHED, "SIGSEGV"), row(plans[0]) | {"attempt": 2}]
-    )
-    assert [one["status"] for one in read_run(run).kernels] == ["ok"]
-    assert json.loads((run / "run.json").read_text())["kernels"] == plans
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("light", 320)])

@@ -1,6 +1,4 @@
-"""reports/sections/numerics.py: what studies found, drawn where a figure says more, and as a table
-whatever they found.
-"""
+"""reports/sections/numerics.py: findings of studies, as figures or tables."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.elements import Figure, Table, Text
 from attnbench.reports.sections import numerics as section
-
 from tests.reports.fake_runs import case, problem, row, write_run
 
 

@@ -1,6 +1,4 @@
-"""Maps of weights on the page, from a study's findings whatever they hold; and the page's figures
-as files of their own.
-"""
+"""reports/sections/attention_maps.py: maps of weights, whatever the findings contain."""
 
 import json
 from pathlib import Path
@@ -11,16 +9,12 @@ import pytest
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.drawing import plots
-from attnbench.reports.elements import Figure, Panel, Series, Table
-from attnbench.reports.pages.figures import write_figures
-from tests.reports.rendering import page_of
-from tests.reports.rendering import markdown_of
 from attnbench.reports.sections import attention_maps
-
 from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import markdown_of, page_of
 
 pytestmark = pytest.mark.long
+
 
 ROWS = [[0.75, 0.25, 0.0], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]]
 
@@ -95,54 +89,3 @@ def test_a_study_that_failed_says_why(tmp_path: Path) -> None:
     read = read_run(with_study(tmp_path, [], "error", "RuntimeError: a bug"))
     (only,) = attention_maps.render(frame([read]), run_meta([read]))
     assert "RuntimeError: a bug" in only.text  # type: ignore[union-attr]
-
-
-def test_every_figure_of_the_page_is_a_file(tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
-    first = write_figures([run], tmp_path / "figures")
-    assert {path.suffix for path in first} == {".svg", ".png"}
-    assert len(first) == 2 * page_of(run).count("<figure")
-    for path in first:
-        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
-    before = {path: path.read_bytes() for path in first}
-    assert {
-        path: path.read_bytes() for path in write_figures([run], tmp_path / "figures")
-    } == before
-
-
-def test_the_command_writes_pages_figures_and_markdown(attnbench, tmp_path: Path) -> None:
-    run = quickstart(tmp_path / "results")
-    done = attnbench("report", run, "--format", "md", "--figures", "figures")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("# attnbench: ")
-    assert "figures/latency-1.svg" in done.stderr
-    done = attnbench("report", run, "--format", "md", "--output", "summary.md")
-    assert Path(done.stdout.strip()).read_text().startswith("# attnbench: ")
-    (tmp_path / "file").write_text("")
-    done = attnbench("report", run, "--figures", "file")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-
-
-def test_crosses_take_no_room_where_there_are_none(tmp_path: Path) -> None:
-    """Each panel reaches down to its label and the legend, whatever failed."""
-
-    def height(y: float | None) -> float:
-        ran = Series(backend="fused", kind="measured", x=(1.0, 2.0), y=(1.0, 2.0))
-        failed = Series(backend="fused", kind="failed", x=(4.0,), y=(y,))
-        panel = Panel(series=(ran, failed), x_label="N", y_label="bytes", unit="bytes")
-        canvas, (axes,) = plots._drawing(
-            Figure(
-                title="",
-                caption="",
-                description="",
-                panels=(panel,),
-                table=Table(title="", columns=(), rows=()),
-            ),
-            ("fused",),
-            "name",
-            4.0,
-        )
-        canvas.draw_without_rendering()
-        return float(axes.get_position().height)
-
-    assert height(4.0) == pytest.approx(height(None), abs=0.02)

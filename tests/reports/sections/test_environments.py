@@ -18,22 +18,18 @@ from attnbench.reports.analysis.heads import comparable, most_heads
 from attnbench.reports.analysis.reproduce import command
 from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.load import frame, load
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.data.read import BadRun
+from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups, records
+from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
-from tests.reports.rendering import page_of
-from tests.reports.rendering import markdown_of
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
-from tests.reports.rendering import summary_of
 from attnbench.reports.sections import sections
-
 from tests.reports.fake_pairs import two_environments
 from tests.reports.fake_runs import case, problem
 from tests.reports.pages.test_hostile import HOSTILE, Tags
+from tests.reports.rendering import markdown_of, page_of, summary_of
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (256, 512, 1024, 2048)

@@ -1,0 +1,63 @@
+"""reports/analysis/wall.py: where each backend runs out of memory, in one sentence."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.analysis import wall
+from attnbench.reports.data.row_groups import Row, groups
+from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import rows_of
+
+
+def made(tmp_path: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
+    return rows_of(
+        write_run(
+            tmp_path,
+            [planned for planned, _ in cases],
+            [row(planned, status) for planned, status in cases],
+        )
+    )
+
+
+WALLS = [
+    (
+        {"a": ("ok", "oom"), "b": ("ok", "ok")},
+        "a runs out of memory at N = 256; b still fits at N = 256",
+    ),
+    (
+        {"a": ("oom", "oom"), "b": ("ok", "ok")},
+        "a runs out of memory at N = 128; b goes on to N = 256",
+    ),
+    (
+        {"a": ("ok", "predicted_oom"), "b": ("oom", "crashed")},
+        "b runs out of memory at N = 128; a at N = 256 (predicted)",
+    ),
+    (
+        {"a": ("ok", "ok"), "b": ("ok", "crashed")},
+        "a fits up to N = 256; b was measured up to N = 128",
+    ),
+    (
+        {"a": ("ok", "oom"), "b": ("ok", "crashed")},
+        "a runs out of memory at N = 256; b was measured up to N = 128",
+    ),
+    ({"a": ("ok", "oom"), "b": ("ok", "oom")}, "a and b run out of memory at N = 256"),
+    ({"a": ("error", "error")}, "no case was measured or ran out of memory"),
+]
+
+
+@pytest.mark.parametrize(("statuses", "said"), WALLS)
+def test_the_wall_is_told_as_it_was_found(
+    tmp_path: Path, statuses: dict[str, tuple[str, str]], said: str
+) -> None:
+    found = made(
+        tmp_path,
+        *(
+            (case(name, problem(n)), status[at])
+            for name, status in statuses.items()
+            for at, n in enumerate((128, 256))
+        ),
+    )
+    (group,) = groups(found, "seq_len")
+    assert wall.finding(wall.ends(group)).replace("\xa0", " ") == said

@@ -1,0 +1,104 @@
+"""reports/sections/memory.py: agreement and disagreement of the counts of peak bytes, and their parts."""
+
+from pathlib import Path
+from typing import Any
+
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.elements import Block, Table, Text
+from attnbench.reports.sections import memory
+from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import page_of, summary_of
+
+MIB = 1 << 20
+
+
+def run(tmp_path: Path, **changes: Any) -> Path:
+    cases = [
+        case(backend, problem(n)) for n in (512, 1024) for backend in ("naive", "fused", "sdpa")
+    ]
+    rows = [row(planned) for planned in cases]
+    rows[1] |= changes
+    return write_run(tmp_path, cases, rows)
+
+
+def blocks(path: Path) -> list[Block]:
+    read = read_run(path)
+    return list(memory.render(frame([read]), {read.meta["run"]: read.meta}))
+
+
+def test_agreement_is_one_sentence(tmp_path: Path) -> None:
+    path = run(tmp_path)
+    first, *rest = blocks(path)
+    assert isinstance(first, Text)
+    assert (
+        first.text
+        == "In all 6 cases the measured peak agrees with all that it can be held against: "
+        "the backend's closed formula, the backend's own code followed on the meta device."
+    )
+    assert [type(block) for block in rest] == [Table]
+    assert not any("disagree" in sentence for sentence in summary_of(path))
+
+
+def test_disagreement_is_counted_shown_and_said_at_the_end(tmp_path: Path) -> None:
+    path = run(tmp_path, peak_bytes=150 * MIB, predicted_peak_bytes=134 * MIB, meta_peak_bytes=None)
+    first, table, _ = blocks(path)
+    assert isinstance(first, Text)
+    assert first.text.startswith("In 5 of 6 cases the measured peak agrees")
+    assert isinstance(table, Table)
+    assert table.columns == (
+        "N",
+        "backend",
+        "measured",
+        "formula",
+        "meta",
+        "resident",
+        "what differs",
+    )
+    assert table.rows == (("512", "fused", "150 MiB", "134 MiB", "", "", "formula 16 MiB less"),)
+    assert "formula 16 MiB less" in page_of(path)
+    assert (
+        "The ways of counting peak bytes disagree on 1 case: see Memory of a call in the report."
+        in summary_of(path)
+    )
+
+
+def test_a_peak_is_split_into_output_and_temporaries(tmp_path: Path) -> None:
+    path = run(tmp_path)
+    (table,) = (block for block in blocks(path) if isinstance(block, Table))
+    assert table.columns == (
+        "N",
+        "backend",
+        "inputs",
+        "output",
+        "temporaries",
+        "peak",
+        "moves at least",
+    )
+    assert table.rows[1] == ("512", "fused", "3 MiB", "1 MiB", "17 MiB", "18 MiB", "4 MiB")
+    rows = records(frame([read_run(path)]))
+    assert all(row["temporary_bytes"] == row["peak_bytes"] - row["output_bytes"] for row in rows)
+
+
+def test_runs_of_before_these_columns_are_still_read(tmp_path: Path) -> None:
+    path = run(tmp_path)
+    text = (path / "rows.jsonl").read_text()
+    for field in (
+        "output_bytes",
+        "predicted_source",
+        "meta_peak_bytes",
+        "meta_reason",
+        "work_exps",
+        "minimal_bytes",
+    ):
+        text = text.replace(f'"{field}"', f'"unknown_{field}"')
+    (path / "rows.jsonl").write_text(text)
+    first, *rest = blocks(path)
+    assert isinstance(first, Text)
+    assert (
+        first.text
+        == "In all 6 cases the measured peak agrees with all that it can be held against: the"
+        " backend's closed formula."
+    )
+    assert rest == []
