@@ -90,6 +90,12 @@ def number_text(value: float | None) -> str:
     return f"{value:{digits}}"
 
 
+def whole_text(value: float | None) -> str:
+    """`3` for a whole number, three significant digits for any other."""
+    whole = value is not None and isfinite(value) and value == int(value)
+    return str(int(value)) if whole else number_text(value)
+
+
 def percent_text(share: float) -> str:
     return f"{number_text(100 * share)} %"
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats import Interval, mean_interval
 from ..data.row_groups import Row, backends
-from ..formatting import bytes_text, number_text, time_text
+from ..formatting import bytes_text, number_text, time_text, whole_text
 
 Window = Mapping[str, Any]
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
@@ -121,7 +121,7 @@ def half_width(interval: Interval) -> float | None:
     return (interval.high - interval.low) / 2 if isfinite(interval.low) else None
 
 
-# ---- every other column of the windows, whichever probe wrote it ---------------------------------
+# ---- every other column, whichever probe wrote it ------------------------------------------------
 
 
 class Ending(NamedTuple):
@@ -141,7 +141,7 @@ ENDINGS = {
     "_w": Ending(" W"),
     "_j": Ending(" J"),
     "_c": Ending(" °C"),
-    "_count": Ending(""),
+    "_count": Ending("", whole_text),
     "_mask": Ending("", lambda value: f"0x{int(value):x}"),
 }
 
@@ -162,16 +162,17 @@ class Reading(NamedTuple):
 
 
 def other_readings(row: Row, way: str = "eager") -> list[Reading]:
-    """Every numeric column of the windows that no headline quantity shows."""
-    shown = {quantity.column for quantity in QUANTITIES.values()}
-    names = dict.fromkeys(name for window in windows(row, way) for name in window)
-    readings = []
-    for name in names:
-        found = [window.get(name) for window in windows(row, way)]
-        values = [value for value in found if _is_number(value)]
-        if values and name not in shown and name not in BOOKKEEPING:
-            readings.append(_reading(name, values))
-    return readings
+    """Every number that no headline quantity shows; those of probes with calls of their own count
+    as one window of eager calls.
+    """
+    own_calls = [row.get("tables") or {}] if way == "eager" else []
+    values: dict[str, list[float]] = {}
+    for window in (*windows(row, way), *own_calls):
+        for name, value in window.items():
+            if _is_number(value):
+                values.setdefault(name, []).append(value)
+    shown = {*BOOKKEEPING, *(quantity.column for quantity in QUANTITIES.values())}
+    return [_reading(name, found) for name, found in values.items() if name not in shown]
 
 
 def column_title(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ...harness.stats import latency_interval
+from ..formatting import visible
 from .exactness import is_exact
 from .read import Run, read_run
 from .run_meta import not_reached, run_names
@@ -112,7 +113,9 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     table = pd.DataFrame(
         {key: pd.Series([r.get(key) for r in records], dtype=kind) for key, kind in columns.items()}
     )
-    return table.assign(**{key: [_plain(record.get(key)) for record in records] for key in extra})
+    # A column's name must be text that can be encoded, whatever the file holds.
+    more = {visible(key): [_plain(record.get(key)) for record in records] for key in extra}
+    return table.assign(**more)
 
 
 def _records(run: Run) -> list[dict[str, Any]]:

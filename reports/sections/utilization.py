@@ -48,14 +48,14 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             "No case has utilization windows. A scenario requests them with measure: [latency,"
             " memory, utilization, energy]."
         )
+    yield from _other_readings([row for row in every if row.get("windows") or row.get("tables")])
     yield from _probe_tables.tables(every)
 
 
 def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for tier in dict.fromkeys(row["utilization_tier"] for row in rows if row["utilization_tier"]):
         yield note(TIERS.get(tier, tier))
-    found = groups(rows, None)
-    for group in found:
+    for group in groups(rows, None):
         if finding := utilization.finding(group.rows):
             yield Text(text=f"{group.prefixed(finding)}.")
         for way in utilization.launch_modes(group.rows):
@@ -65,7 +65,6 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
             "Cases with one window have no interval: counters that move in steps make it uncertain"
             " by up to 10 %."
         )
-    yield from _other_readings(found)
 
 
 def _headlines(group: Group, meta: Meta, way: str) -> Table:
@@ -81,9 +80,10 @@ def _headlines(group: Group, meta: Meta, way: str) -> Table:
     )
 
 
-def _other_readings(found: list[Group]) -> Iterator[Block]:
-    """Every other column of the windows, a row per case and column."""
-    modes = utilization.launch_modes(row for group in found for row in group.rows)
+def _other_readings(rows: list[Row]) -> Iterator[Block]:
+    """Every other column of the probes, a line per case and column."""
+    modes, found = ["eager", *utilization.launch_modes(rows)], groups(rows, None)
+    modes = list(dict.fromkeys(modes))
     lines = [
         (group.label, row["backend"], way, *reading.cells)
         for group in found
@@ -100,7 +100,7 @@ def _other_readings(found: list[Group]) -> Iterator[Block]:
         **dict.fromkeys(("reading", "mean", "lowest to highest", "windows"), True),
     }
     yield Table(
-        title="All other readings of the windows, with half the width of their 95 % interval",
+        title="All other readings, with half the width of their 95 % interval over the windows",
         columns=tuple(name for name, kept in shown.items() if kept),
         rows=tuple(
             tuple(cell for cell, kept in zip(line, shown.values(), strict=True) if kept)
@@ -110,8 +110,8 @@ def _other_readings(found: list[Group]) -> Iterator[Block]:
     )
     if len(lines) > MOST_READINGS:
         yield note(
-            f"The first {MOST_READINGS} of {len(lines)} readings; the windows in rows.jsonl have"
-            " them all."
+            f"The first {MOST_READINGS} of {len(lines)} readings; rows.jsonl has them all, under"
+            " windows and tables."
         )
 
 

@@ -9,7 +9,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Block, Text
+from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
@@ -28,6 +28,15 @@ def blocks_of(section: Any, *runs: Path) -> list[Block]:
 
 def sentences(blocks: list[Block]) -> list[str]:
     return [block.text for block in blocks if isinstance(block, Text)]
+
+
+def tables_of(blocks: list[Block]) -> list[Table]:
+    """Without the tables of figures."""
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def figures_of(blocks: list[Block]) -> list[Figure]:
+    return [block for block in blocks if isinstance(block, Figure)]
 
 
 def page_of(*runs: Path) -> str:

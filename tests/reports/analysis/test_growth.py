@@ -82,7 +82,7 @@ def test_terms_that_are_not_there_are_zero_with_a_bound() -> None:
     assert found.describes
 
 
-def test_a_straight_line_through_logarithms_would_have_said_0_6() -> None:
+def test_a_straight_line_through_logarithms_would_give_0_6() -> None:
     """The example of the module's docstring: without noise the formula finds what the times were
     made of.
     """
@@ -99,7 +99,7 @@ def test_a_straight_line_through_logarithms_would_have_said_0_6() -> None:
     assert found.crossover.value == pytest.approx(1e4, rel=1e-6)
 
 
-def test_three_lengths_are_no_fit_and_say_so() -> None:
+def test_three_lengths_have_no_fit_and_a_reason() -> None:
     found = growth.growth([timed(n, [1.0 * n] * 6) for n in LENGTHS[:3]], "x")
     assert found.reason == "4 timed lengths are needed, and there are 3"
     assert isnan(growth.predict(found, 256).value)
@@ -123,7 +123,7 @@ def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:
     assert outside.reason == "beyond 4 times the longest measured N"
 
 
-def test_one_block_at_one_length_leaves_no_interval_and_says_which() -> None:
+def test_one_block_at_one_length_leaves_no_interval_and_names_the_length() -> None:
     rows = [timed(n, [1e-6 * n * n] * (1 if n == 512 else 6)) for n in LENGTHS]
     found = growth.growth(rows, "x")
     assert not found.reason
@@ -131,7 +131,7 @@ def test_one_block_at_one_length_leaves_no_interval_and_says_which() -> None:
     assert "N = 512" in found.exponents[0].reason
 
 
-def test_times_that_follow_no_such_formula_are_told() -> None:
+def test_times_that_follow_no_such_formula_are_recognized() -> None:
     rows = [
         timed(n, [time, time * 1.01, time * 0.99])
         for n in LENGTHS
@@ -145,7 +145,7 @@ def test_times_that_follow_no_such_formula_are_told() -> None:
 
 
 @pytest.mark.parametrize("units", [[1.0], [1.0, 30.0], [1e-9, 1e9, 1.0]])
-def test_wild_times_give_numbers_all_the_same(units: list[float]) -> None:
+def test_extreme_times_give_finite_numbers(units: list[float]) -> None:
     found = growth.growth([timed(n, [unit * n for unit in units]) for n in LENGTHS], "x")
     assert all(
         isfinite(value)
@@ -178,7 +178,7 @@ def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
         assert np.linalg.norm(powers @ found - 1) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-def test_a_bound_without_an_end_is_told_in_words() -> None:
+def test_an_unbounded_interval_is_written_in_words() -> None:
     from attnbench.harness.stats import Interval
     from attnbench.reports.analysis.claims.times import interval_text
 

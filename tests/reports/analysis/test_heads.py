@@ -60,7 +60,7 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
         (1.02, 0.005, "yes"),
     ],
 )
-def test_the_same_time_is_a_claim_that_must_be_shown(
+def test_equal_times_need_evidence_of_equivalence(
     tmp_path: Path, ratio: float, noise: float, answer: str
 ) -> None:
     assert heads.same_time(cost(tmp_path, ratio, noise=noise)) == answer
@@ -84,6 +84,6 @@ def test_each_backend_is_answered_in_one_sentence(tmp_path: Path) -> None:
     assert "times the peak bytes and more time: 1.2" in said
     assert "less time: " in heads.answer(cost(tmp_path / "b", 0.8))
     assert "the same time within 5 %: 1.0" in heads.answer(cost(tmp_path / "c", 1.0))
-    assert "a time that may be the same or not: " in heads.answer(
+    assert "a time that may or may not be the same: " in heads.answer(
         cost(tmp_path / "d", 1.0, noise=0.2)
     )

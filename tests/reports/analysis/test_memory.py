@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.memory import disagreement, others
+from attnbench.reports.analysis.memory import disagreement, other_peaks
 
 MIB = 1 << 20
 
@@ -43,7 +43,7 @@ def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
         ({"status": "oom", "peak_bytes": None}, ""),
     ],
 )
-def test_what_differs_by_more_than_its_way_of_counting_allows_is_said(
+def test_what_differs_by_more_than_its_way_of_counting_allows_is_a_disagreement(
     changes: dict[str, Any], said: str
 ) -> None:
     assert disagreement(weighed(**changes)) == said
@@ -56,4 +56,4 @@ def test_a_prediction_that_came_from_the_meta_device_is_no_formula() -> None:
         meta_peak_bytes=140 * MIB,
         resident_peak_bytes=None,
     )
-    assert [other.name for other in others(row)] == ["meta"]
+    assert [other.name for other in other_peaks(row)] == ["meta"]

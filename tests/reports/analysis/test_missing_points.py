@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.analysis.missing_points import absent
+from attnbench.reports.analysis.missing_points import missing_points
 from attnbench.reports.data.row_groups import Row
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of
@@ -23,5 +23,5 @@ def test_what_a_figure_leaves_out_is_named_once(tmp_path: Path) -> None:
     cases = [(case("a", problem(128)), "ok"), (case("a", problem(1024)), "crashed")]
     cases += [(case("b", problem(n)), "unsupported") for n in (128, 1024)]
     rows = made(tmp_path, *cases)
-    assert absent(rows, rows[:1]) == ". Without a point: a at 1k (crashed); b (unsupported)"
-    assert absent(rows, rows) == ""
+    assert missing_points(rows, rows[:1]) == ". Without a point: a at 1k (crashed); b (unsupported)"
+    assert missing_points(rows, rows) == ""

@@ -18,7 +18,7 @@ def one(rows: list[Row], **wanted: Any) -> Row:
     return found
 
 
-def test_a_ratio_is_paired_within_a_session_and_says_so_where_it_is_not(tmp_path: Path) -> None:
+def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path: Path) -> None:
     rows = rows_of(quickstart(tmp_path))
     fused, sdpa = (
         one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")

@@ -109,7 +109,7 @@ def test_the_named_plans_are_those_of_the_harness() -> None:
     assert {name: getattr(Limits(), name) for name in USUAL_LIMITS} == USUAL_LIMITS
 
 
-def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
+def test_a_run_without_a_plan_still_has_a_command() -> None:
     row = {
         "device": "cuda",
         "backend": "my kernel; rm",

@@ -34,7 +34,7 @@ def made(parent: Path, *, calibration: Any = CALIBRATION, **changes: Any) -> tup
     return frame([read]), {read.meta["run"]: read.meta}
 
 
-def test_share_limit_and_ridge_are_as_the_peaks_say(tmp_path: Path) -> None:
+def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
     table, meta = made(tmp_path)
     found = {
         (place.row["backend"], place.row["seq_len"]): place

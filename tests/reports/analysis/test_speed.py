@@ -22,12 +22,12 @@ def test_a_tie_has_no_winner(tmp_path: Path) -> None:
         )
     )
     (group,) = groups(rows, "seq_len")
-    assert "no clear winner at N = 128: fused and sdpa are not told apart" in speed.finding(
+    assert "no clear winner at N = 128: fused and sdpa cannot be told apart" in speed.finding(
         group
     ).replace("\xa0", " ")
 
 
-def test_the_fastest_must_beat_every_other_one_and_not_only_the_second(tmp_path: Path) -> None:
+def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_path: Path) -> None:
     cases = [case(backend, problem(128)) for backend in ("a", "b", "c")]
     blocks = ([[[1.0], [1.01], [1.0]]], [[[1.5], [1.52], [1.51]]], [[[0.5], [9.0], [2.0]]])
     rows = rows_of(
@@ -41,10 +41,10 @@ def test_the_fastest_must_beat_every_other_one_and_not_only_the_second(tmp_path:
     assert [member["backend"] for member in found.ranking] == ["a", "b", "c"]
     assert found.margins[0].clear
     assert not found.clear
-    assert "a and c are not told apart" in speed.finding(groups(rows, "seq_len")[0])
+    assert "a and c cannot be told apart" in speed.finding(groups(rows, "seq_len")[0])
 
 
-def test_what_is_not_exact_wins_no_race_and_is_told_beside_it(tmp_path: Path) -> None:
+def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
     rows = rows_of(inexact(tmp_path))
     (group,) = groups(rows, "seq_len")
     words = speed.finding(group)
@@ -56,6 +56,8 @@ def test_what_is_not_exact_wins_no_race_and_is_told_beside_it(tmp_path: Path) ->
     assert {cell.runner_up for cell in winner_map(rows)} == {"fused"}
 
 
-def test_what_is_slower_than_the_fastest_is_not_told_of(tmp_path: Path) -> None:
+def test_an_inexact_backend_that_is_slower_than_the_fastest_is_not_mentioned(
+    tmp_path: Path,
+) -> None:
     (group,) = groups(rows_of(inexact(tmp_path, lengths=(256, 512))), "seq_len")
     assert "approximate" not in speed.finding(group)

@@ -48,7 +48,7 @@ WALLS = [
 
 
 @pytest.mark.parametrize(("statuses", "said"), WALLS)
-def test_the_wall_is_told_as_it_was_found(
+def test_the_sentence_says_what_was_tried_and_what_predicted(
     tmp_path: Path, statuses: dict[str, tuple[str, str]], said: str
 ) -> None:
     found = made(
@@ -60,4 +60,4 @@ def test_the_wall_is_told_as_it_was_found(
         ),
     )
     (group,) = groups(found, "seq_len")
-    assert wall.finding(wall.ends(group)).replace("\xa0", " ") == said
+    assert wall.finding(wall.memory_ends(group)).replace("\xa0", " ") == said

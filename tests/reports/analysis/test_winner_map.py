@@ -1,4 +1,4 @@
-"""reports/analysis/winner_map.py: who wins where, and where nobody does."""
+"""reports/analysis/winner_map.py: who is fastest on which problem, and where nobody is."""
 
 from pathlib import Path
 from typing import Any
@@ -34,13 +34,13 @@ def test_the_winner_changes_along_n_and_the_margin_has_an_interval(tmp_path: Pat
         for name in times
     ]
     short, long = winner_map(rows_of(tmp_path, *planned))
-    assert (short.winner, short.runner_up, short.verdict, short.seq_len) == ("a", "b", "won", 128)
-    assert (long.winner, long.verdict, long.axis) == ("b", "won", "heads")
+    assert (short.winner, short.runner_up, short.kind, short.seq_len) == ("a", "b", "won", 128)
+    assert (long.winner, long.kind, long.axis) == ("b", "won", "heads")
     assert long.margin is not None
     assert long.margin.low <= 2 <= long.margin.high
 
 
-def test_overlapping_intervals_leave_it_undecided_between_those_that_are_not_told_apart(
+def test_overlapping_intervals_leave_it_undecided_between_those_backends(
     tmp_path: Path,
 ) -> None:
     wild = [[1.0], [1.2], [0.9], [1.1]]
@@ -49,23 +49,23 @@ def test_overlapping_intervals_leave_it_undecided_between_those_that_are_not_tol
         for name, found in (("a", wild[::-1]), ("b", wild), ("c", blocks(9.0)))
     ]
     (cell,) = winner_map(rows_of(tmp_path, *planned))
-    assert cell.verdict == "undecided"
+    assert cell.kind == "undecided"
     assert set(cell.tied) == {"a", "b"}
 
 
-def test_failures_stand_by_status_and_a_problem_that_nobody_finished_has_no_winner(
+def test_failures_are_listed_by_status_and_a_problem_that_nobody_finished_has_no_winner(
     tmp_path: Path,
 ) -> None:
     planned = [(case(name, problem(n)), status, None) for n, name, status in _ENDINGS]
     alone, nobody = winner_map(rows_of(tmp_path, *planned))
-    assert (alone.verdict, alone.winner, alone.runner_up, alone.margin) == (
+    assert (alone.kind, alone.winner, alone.runner_up, alone.margin) == (
         "alone",
         "a",
         None,
         None,
     )
     assert alone.failed == {"oom": ("b",), "crashed": ("c",)}
-    assert (nobody.verdict, nobody.winner) == ("nobody", None)
+    assert (nobody.kind, nobody.winner) == ("nobody", None)
     assert nobody.failed == {"oom": ("a", "b"), "predicted_oom": ("c",)}
 
 
@@ -91,7 +91,7 @@ def test_the_second_axis_is_the_one_that_varies_most_else_heads(
     assert {cell.axis for cell in winner_map(rows_of(tmp_path, *planned))} == {axis}
 
 
-def test_what_varies_beside_the_two_axes_makes_maps_of_its_own(tmp_path: Path) -> None:
+def test_other_axes_that_vary_make_maps_of_their_own(tmp_path: Path) -> None:
     cells = winner_map(records(frame([read_run(many_problems(tmp_path))])))
     assert len(cells) == 32
     places = [(cell.map, cell.seq_len, cell.value) for cell in cells]

@@ -108,7 +108,7 @@ def test_every_further_environment_is_compared_with_the_first(tmp_path: Path) ->
     assert all(verdicts(one)["naive"] == {"slower"} for one in found)
 
 
-def test_a_case_that_fails_in_one_environment_is_broken_there_and_one_that_is_missing_says_nothing(
+def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_is_undecided(
     tmp_path: Path,
 ) -> None:
     run = two_environments(tmp_path, {})
@@ -138,7 +138,7 @@ def test_a_case_that_fails_in_one_environment_is_broken_there_and_one_that_is_mi
     )
 
 
-def test_what_got_worse_is_named_worst_first_and_more_bytes_are_told(tmp_path: Path) -> None:
+def test_what_got_worse_is_listed_worst_first_and_more_bytes_are_mentioned(tmp_path: Path) -> None:
     run = two_environments(tmp_path, {"naive": 1.25, "fused": 1.5})
     (found,) = comparisons(
         rewritten(
@@ -159,7 +159,7 @@ def test_what_got_worse_is_named_worst_first_and_more_bytes_are_told(tmp_path: P
     )
 
 
-def test_rows_of_other_sessions_are_compared_unpaired_and_it_is_told(tmp_path: Path) -> None:
+def test_rows_of_other_sessions_are_compared_unpaired_with_a_remark(tmp_path: Path) -> None:
     run = rewritten(two_environments(tmp_path, {}), lambda one: {**one, "session": one["case"]})
     (found,) = comparisons(run)
     timed = [one for one in found.verdicts if one.metric == "latency"]
@@ -215,7 +215,7 @@ def test_environments_of_two_runs_are_compared_by_case(tmp_path: Path) -> None:
         compare_runs(base, new, None, pythons=("old", "never"))
 
 
-def test_samples_that_no_clock_could_have_read_leave_the_rest_of_the_page(tmp_path: Path) -> None:
+def test_impossible_samples_do_not_affect_the_other_cases(tmp_path: Path) -> None:
     run = rewritten(
         two_environments(tmp_path, {}),
         lambda one: {**one, "block_ms": [[[1e300]]]} if one["backend"] == "naive" else one,

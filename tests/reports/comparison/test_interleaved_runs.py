@@ -109,7 +109,7 @@ def test_a_case_that_fails_once_is_broken() -> None:
     assert merge_runs(bad)[0].reason
 
 
-def test_a_case_that_some_run_did_not_plan_or_reach_says_nothing() -> None:
+def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
     random = Random(1)
     good = [[measured(1.0, random)] for _ in range(3)]
     for partial in ([*good[:2], []], [*good[:2], [not_started(PLANNED[0], "cpu")]]):

@@ -8,7 +8,7 @@ from attnbench.reports.comparison.compare import compare_backends
 from tests.reports.fake_inexact import inexact
 
 
-def test_a_comparison_of_backends_says_what_is_not_exact(tmp_path: Path) -> None:
+def test_a_comparison_of_backends_names_the_inexact_ones(tmp_path: Path) -> None:
     comparison = compare_backends(inexact(tmp_path, lengths=(4096,)), "sdpa", None)
     _, lines = compare_text.table(comparison)
     assert {line[0] for line in lines} == {

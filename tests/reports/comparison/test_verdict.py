@@ -112,7 +112,7 @@ def test_one_process_is_the_same_as_itself():
     assert latency(one, one).verdict == "same"
 
 
-def test_backends_of_one_process_are_paired_and_say_so():
+def test_backends_of_one_process_are_paired_with_a_remark():
     one = measured(1, processes=1)
     other = replace(scaled(one, 1.5), backend="other")
     found = latency(one, other, same_run=True)
@@ -247,7 +247,7 @@ def test_energy_is_compared_over_processes():
     assert found.new_value == pytest.approx(20.2, rel=0.01)
 
 
-def test_a_value_that_is_lost_is_missing():
+def test_a_value_that_only_the_base_run_has_is_missing():
     (found,) = [
         one
         for one in case_verdicts([(measured(1), measured(2, peak_bytes=None))], Rules())

@@ -18,7 +18,7 @@ def made(tmp_path: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
     )
 
 
-def test_only_equal_problems_stand_together(tmp_path: Path) -> None:
+def test_only_equal_problems_share_a_group(tmp_path: Path) -> None:
     shapes = [
         {"heads": 1},
         {"heads": 8},

@@ -10,7 +10,7 @@ from attnbench.reports.elements import Figure, Panel, Series, Table
 pytestmark = pytest.mark.long
 
 
-def test_crosses_take_no_room_where_there_are_none(tmp_path: Path) -> None:
+def test_panels_without_crosses_reserve_no_room_for_them(tmp_path: Path) -> None:
     """Each panel reaches down to its label and the legend, whatever failed."""
 
     def height(y: float | None) -> float:
@@ -26,7 +26,6 @@ def test_crosses_take_no_room_where_there_are_none(tmp_path: Path) -> None:
                 table=Table(title="", columns=(), rows=()),
             ),
             ("fused",),
-            "name",
             4.0,
         )
         canvas.draw_without_rendering()

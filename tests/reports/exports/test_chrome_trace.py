@@ -76,7 +76,7 @@ def two_cases(tmp_path: Path, **meta: Any) -> Path:
     return write_run(tmp_path, cases, rows, **meta)
 
 
-def test_blocks_stand_in_the_thread_of_their_worker_in_the_order_of_measuring(
+def test_blocks_are_in_the_thread_of_their_worker_in_the_order_of_measuring(
     tmp_path: Path,
 ) -> None:
     events = checked(two_cases(tmp_path))

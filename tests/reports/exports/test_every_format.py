@@ -33,7 +33,7 @@ def size(done: Exported) -> int:
     return len(done.content)
 
 
-def test_it_says_who_reads_it_and_the_documentation_has_it(name: str) -> None:
+def test_it_has_a_meaning_and_is_documented(name: str) -> None:
     assert load(name).MEANING
     assert f"\n## {name}\n" in DOCUMENTED
 
@@ -49,7 +49,7 @@ def test_two_runs_of_different_scenarios_hold_more_than_one(name: str, tmp_path:
     assert size(export([one, other], name)) > size(export(one, name))
 
 
-def test_a_torn_last_line_is_told(name: str, tmp_path: Path) -> None:
+def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     with (run / "rows.jsonl").open("a") as file:
         file.write('{"torn')

@@ -18,7 +18,7 @@ from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 
 # What pytest-benchmark 5.3.1 writes itself with --benchmark-json;
-# test_a_file_of_its_own_has_these_keys holds it to that.
+# test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote holds it to that.
 TOP = {"machine_info", "commit_info", "benchmarks", "datetime", "version"}
 BENCHMARK = {"group", "name", "fullname", "params", "param", "extra_info", "options", "stats"}
 
@@ -54,7 +54,7 @@ def its_own(tmp_path_factory: pytest.TempPathFactory) -> dict:
     return json.loads((folder / "own.json").read_text())
 
 
-def test_a_file_of_its_own_has_these_keys(its_own: dict, tmp_path: Path) -> None:
+def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(its_own: dict, tmp_path: Path) -> None:
     ours = json.loads(written(quickstart(tmp_path), tmp_path / "a.json").read_text())
     assert set(its_own) == TOP
     assert set(ours) == TOP | {"attnbench"}
@@ -122,7 +122,7 @@ def test_the_numbers_are_those_of_the_samples(tmp_path: Path) -> None:
         assert found[row["case"]]["extra_info"]["latency_ms"] == pytest.approx(row["latency_ms"])
 
 
-def test_cases_without_a_speed_are_named_beside_the_benchmarks_and_told(tmp_path: Path) -> None:
+def test_cases_without_a_latency_are_listed_beside_the_benchmarks_and_noted(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     done = export(run, "pytest-benchmark")
     document = json.loads(done.content)

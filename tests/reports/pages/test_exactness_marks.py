@@ -7,16 +7,15 @@ from pathlib import Path
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.elements import Text
-from attnbench.reports.pages import terminal_summary as closing
 from attnbench.reports.pages.exactness_marks import marked, marked_names
 from tests.reports.fake_inexact import inexact
-from tests.reports.rendering import page_of
+from tests.reports.rendering import page_of, summary_of, without_scripts
 
 
-def test_names_carry_their_mark_wherever_a_page_says_them(tmp_path: Path) -> None:
+def test_names_of_inexact_backends_are_marked_everywhere_on_the_page(tmp_path: Path) -> None:
     run = inexact(tmp_path)
     page = page_of(run)
-    visible = unescape(re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL))
+    visible = unescape(without_scripts(page))
     for name, mark in (("linformer", "~"), ("linformer:64", "~"), ("performer", "~"), ("rnn", "≠")):
         shown = re.findall(rf"(?<![\w:/.-]){name}(?!:?[\w-])(.{{2}})", visible)
         assert len(shown) > 20
@@ -25,7 +24,7 @@ def test_names_carry_their_mark_wherever_a_page_says_them(tmp_path: Path) -> Non
     assert "fused ~" not in visible
 
 
-def test_marks_leave_questions_ids_and_other_words_alone() -> None:
+def test_questions_ids_and_other_words_are_not_marked() -> None:
     names = {
         "fused": "fused",
         "rnn": "rnn ≠",
@@ -56,8 +55,8 @@ def test_walls_of_what_is_not_exact_are_marked(tmp_path: Path) -> None:
     }
 
 
-def test_the_last_words_of_a_run_are_marked_too(tmp_path: Path) -> None:
-    words = closing.closing(inexact(tmp_path))
+def test_the_terminal_summary_is_marked_too(tmp_path: Path) -> None:
+    words = summary_of(inexact(tmp_path))
     assert any(
         re.search(r"linformer:64 ~ \(approximate, error 34 %\) takes", sentence)
         for sentence in words

@@ -65,7 +65,7 @@ def run(tmp_path: Path) -> Path:
     )
 
 
-def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
+def test_names_add_no_tag_or_handler_to_the_page(run: Path) -> None:
     page = page_of(run)
     found = Tags()
     found.feed(page)
@@ -110,7 +110,7 @@ def test_json_keeps_the_name_as_it_was(run: Path) -> None:
     assert json.loads(text)[0]["backend"] == HOSTILE
 
 
-def test_markdown_has_no_markup_of_theirs(run: Path) -> None:
+def test_names_add_no_markup_to_markdown(run: Path) -> None:
     text = text_of(run, "md")
     assert "<" not in text
     assert "\x1b" not in text

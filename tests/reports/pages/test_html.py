@@ -52,7 +52,7 @@ def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
     assert "Imaginary CPU 9000" in page
 
 
-def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_in_the_summary(
+def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_has_them_in_latency_and_summary(
     tmp_path: Path,
 ) -> None:
     cases = grid(("fused", "sdpa"), (128,))
@@ -230,12 +230,12 @@ def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path)
     assert "8 more problems not drawn" in latency
 
 
-def test_several_runs_stand_beside_each_other(tmp_path: Path) -> None:
+def test_several_runs_are_beside_each_other(tmp_path: Path) -> None:
     page = page_of(*(quickstart(tmp_path / name, lengths=(128, 256)) for name in "ab"))
     assert len(re.findall(r'class="run"', page)) == 2
 
 
-def test_a_torn_tail_is_told_on_the_page(tmp_path: Path) -> None:
+def test_a_torn_tail_is_mentioned_on_the_page(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128,))
     (run / "rows.jsonl").write_bytes((run / "rows.jsonl").read_bytes()[:-9])
     assert "was torn off in the middle" in page_of(run)
@@ -275,7 +275,7 @@ def test_a_report_that_fails_leaves_the_old_one_whole(
     assert sorted(path.name for path in run.iterdir()) == ["report.html", "rows.jsonl", "run.json"]
 
 
-def test_the_report_goes_where_it_is_told(tmp_path: Path) -> None:
+def test_the_report_is_written_where_requested(tmp_path: Path) -> None:
     out = write_page(quickstart(tmp_path, lengths=(128,)), out=tmp_path / "page.html")
     assert out.read_text().startswith("<!DOCTYPE html>")
     assert out.stat().st_mode & 0o044 == 0o044

@@ -32,17 +32,17 @@ def test_it_stays_under_the_limit_and_says_what_is_left_out(tmp_path: Path, monk
     monkeypatch.setattr(module, "MOST_BYTES", 6000)
     text = markdown_of(many_problems(tmp_path))
     assert len(text.encode()) < 6000 + 200
-    assert "Left out for want of room: " in text
+    assert "Left out for lack of room: " in text
     assert "## Summary" in text
 
 
-def test_long_tables_are_cut_with_a_word(tmp_path: Path) -> None:
+def test_long_tables_are_cut_with_a_remark(tmp_path: Path) -> None:
     cases = [case("sdpa", problem(n)) for n in range(64, 64 + 300)]
     text = markdown_of(write_run(tmp_path, cases, [row(one) for one in cases]))
     assert "100 more rows." in text
 
 
-def test_names_have_no_markup_of_theirs(run: Path) -> None:
+def test_names_add_no_markup(run: Path) -> None:
     text = markdown_of(run)
     ours = re.sub(r"</?(details|summary)>", "", text)
     assert "<" not in ours

@@ -32,7 +32,7 @@ def write_telemetry(run: Path, cases: list[str]) -> None:
     )
 
 
-def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run(
+def test_the_page_of_several_runs_is_beside_them_and_every_table_names_the_run(
     tmp_path: Path,
 ) -> None:
     runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
@@ -44,7 +44,7 @@ def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run
         assert page.count(run.name) > 20
 
 
-def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> None:
+def test_the_policy_allows_only_our_own_script_and_style(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path, lengths=(128,)))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     script, style = (
@@ -64,7 +64,7 @@ def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> No
     assert directives["base-uri"] == directives["form-action"] == "'none'"
 
 
-def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> None:
+def test_the_timeline_is_drawn_per_backend(tmp_path: Path) -> None:
     cases = grid(("fused", "sdpa"), (128, 256))
     windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100, "host_cpu_ratio": 0.9}]
     run = write_run(
@@ -83,7 +83,7 @@ def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> N
     assert "1 line of telemetry.jsonl could not be read" in section
 
 
-def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path) -> None:
+def test_telemetry_that_is_no_plain_file_removes_the_timeline_only(tmp_path: Path) -> None:
     cases = grid(("fused",), (128,))
     windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
     run = write_run(

@@ -50,18 +50,19 @@ def test_the_section_on_approximations_draws_errors_and_times(tmp_path: Path) ->
     ) in times.table.rows
 
 
-def test_with_no_exact_backend_beside_it_the_section_has_the_errors_alone(tmp_path: Path) -> None:
+def test_without_an_exact_backend_the_section_has_the_errors_only(tmp_path: Path) -> None:
     run = inexact(tmp_path, backends=("linformer",))
     blocks = blocks_of(approximate_section, run)
     assert [type(block) for block in blocks] == [Text, Figure]
     (group,) = approximate.approximating(rows_of(run))
     assert (
-        approximate.finding(group) == "approximate attention was timed with no exact one beside it"
+        approximate.finding(group)
+        == "approximate attention was timed without an exact backend to compare with"
     )
 
 
 @pytest.mark.parametrize("section", [approximate_section, recurrence_section])
-def test_a_run_without_them_is_told_in_one_line(tmp_path: Path, section: Any) -> None:
+def test_a_run_without_inexact_backends_has_one_line(tmp_path: Path, section: Any) -> None:
     for name, run in (
         ("none", write_run(tmp_path / "a", [], [])),
         ("exact", inexact(tmp_path / "b", backends=("fused", "sdpa"))),

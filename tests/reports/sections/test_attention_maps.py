@@ -1,4 +1,4 @@
-"""reports/sections/attention_maps.py: maps of weights, whatever the findings contain."""
+"""reports/sections/attention_maps.py: maps of attention weights, whatever the findings contain."""
 
 import json
 from pathlib import Path
@@ -55,11 +55,11 @@ def with_study(parent: Path, findings: list[Any], status: str = "ok", reason: st
     return folder
 
 
-def test_heads_are_drawn_with_one_scale_and_told_in_numbers(tmp_path: Path) -> None:
+def test_heads_are_drawn_with_one_scale_and_described_in_numbers(tmp_path: Path) -> None:
     run = with_study(tmp_path, [finding(1, 1.0), finding(2, 0.5)])
     page = page_of(run)
     assert (
-        "Of 2 heads with random weights, head 2 looks at the fewest tokens and head 1 at the most"
+        "Of 2 heads with random weights, head 2 attends to the fewest tokens and head 1 to the most"
         in page
     )
     assert page.count("<image ") == 3  # two heads and the scale
@@ -82,10 +82,10 @@ def test_heads_are_drawn_with_one_scale_and_told_in_numbers(tmp_path: Path) -> N
 def test_a_finding_that_is_no_map_is_not_drawn(tmp_path: Path, broken: dict[str, Any]) -> None:
     read = read_run(with_study(tmp_path, [finding(1, 1.0) | broken]))
     (only,) = attention_maps.render(frame([read]), run_meta([read]))
-    assert "No map was asked for" in only.text  # type: ignore[union-attr]
+    assert "No maps." in only.text  # type: ignore[union-attr]
 
 
-def test_a_study_that_failed_says_why(tmp_path: Path) -> None:
+def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
     read = read_run(with_study(tmp_path, [], "error", "RuntimeError: a bug"))
     (only,) = attention_maps.render(frame([read]), run_meta([read]))
     assert "RuntimeError: a bug" in only.text  # type: ignore[union-attr]

@@ -83,7 +83,7 @@ def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
     assert "1200 to 1710 MHz" in moved.text
 
 
-def test_other_processes_count_only_where_somebody_looked(tmp_path: Path) -> None:
+def test_other_processes_are_unknown_where_nobody_counted_them(tmp_path: Path) -> None:
     def seen(count: int | None) -> dict[str, Any]:
         return {
             "windows": [{"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}]

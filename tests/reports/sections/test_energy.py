@@ -31,7 +31,7 @@ def windows(per_call_j: list[float] | None, count: int = 3) -> list[dict[str, An
     ]
 
 
-def watched(
+def with_energy(
     parent: Path, per_call: dict[str, list[float] | None], **changes: Any
 ) -> tuple[Any, Any]:
     planned = [case(backend, problem(1024, batch=2, device="cuda")) for backend in per_call]
@@ -54,8 +54,8 @@ def rendered(table: Any, meta: Any) -> list[Block]:
 
 
 def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {backend: spread(joules) for backend, joules in JOULES.items()})
-    ((_, found),) = energy.costs(records(table), meta)
+    table, meta = with_energy(tmp_path, {backend: spread(joules) for backend, joules in JOULES.items()})
+    ((_, found),) = energy.energy_costs(records(table), meta)
     naive, fused, sdpa = found
     assert fused.ratio is None  # the baseline
     assert naive.per_call_j.value == pytest.approx(9e-3)
@@ -75,7 +75,7 @@ def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_p
 
 
 def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
+    table, meta = with_energy(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
     found = rendered(table, meta)
     assert not [
         block for block in found if isinstance(block, Text) and "times the energy" in block.text
@@ -85,13 +85,13 @@ def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
 
 
 def test_without_a_counter_there_is_one_note_with_its_reason(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {"fused": None, "sdpa": None})
+    table, meta = with_energy(tmp_path, {"fused": None, "sdpa": None})
     (only,) = rendered(table, meta)
     assert isinstance(only, Text)
     assert only.text == "No energy was measured: no such counter here."
 
 
-def test_a_run_that_watched_nothing_says_how_to(tmp_path: Path) -> None:
+def test_a_run_without_windows_says_how_to_request_them(tmp_path: Path) -> None:
     planned = [case("fused", problem(64))]
     read = read_run(write_run(tmp_path, planned, [row(planned[0])]))
     (only,) = rendered(frame([read]), run_meta([read]))
@@ -100,14 +100,14 @@ def test_a_run_that_watched_nothing_says_how_to(tmp_path: Path) -> None:
 
 
 def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
-    ((_, found),) = energy.costs(records(table), meta)
+    table, meta = with_energy(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
+    ((_, found),) = energy.energy_costs(records(table), meta)
     assert [(cost.row["backend"], cost.ratio is None) for cost in found] == [
         ("naive", True),
         ("sdpa", False),
     ]
     assert any(
-        "Cases that were watched and have no energy" in block.text
+        "Cases with windows and no energy" in block.text
         for block in rendered(table, meta)
         if isinstance(block, Text)
     )

@@ -92,7 +92,7 @@ def test_the_winner_map_has_a_line_per_problem_and_environment(run: Path) -> Non
     assert len(winners.cases) == 2 * len(PLANNED)
 
 
-def test_the_answer_stands_first_in_the_closing_lines_and_on_the_page(run: Path) -> None:
+def test_the_answer_is_first_in_the_terminal_summary(run: Path) -> None:
     said = summary_of(run)
     assert said[0].startswith(
         f"new against old: slower in {PROBLEMS}, faster in 0, same in {2 * PROBLEMS} and undecided"
@@ -119,7 +119,7 @@ def test_the_table_of_ratios_has_every_case_the_slower_ones_first(run: Path) -> 
     assert differing.rows == (("torch", "2.11.0", "2.13.0"),)
 
 
-def test_where_more_than_time_changed_the_table_says_of_what_a_line_is(run: Path) -> None:
+def test_where_more_than_time_changed_the_table_has_a_column_for_the_metric(run: Path) -> None:
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     more = [
         one | ({"peak_bytes": one["peak_bytes"] + 1} if one["case"].endswith("-new") else {})
@@ -155,7 +155,7 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
     assert len([one for one in found.verdicts if one.metric == "latency"]) == 2 * 2 * PROBLEMS
 
 
-def test_claims_and_errors_are_told_apart(run: Path) -> None:
+def test_claims_and_errors_are_separate_for_each_environment(run: Path) -> None:
     texts = [
         block.text
         for block in rendered(run, "claims")
@@ -171,7 +171,7 @@ def test_claims_and_errors_are_told_apart(run: Path) -> None:
     assert len(errors.rows) == 2 * len(BACKENDS)
 
 
-def test_what_failed_in_one_environment_is_not_told_of_the_other(run: Path) -> None:
+def test_a_failure_in_one_environment_is_listed_for_that_one_only(run: Path) -> None:
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     gone = {
         "status": "crashed",
@@ -234,7 +234,7 @@ def test_the_command_that_repeats_a_case_uses_its_interpreter(run: Path) -> None
     assert command({**row, "python": None}, read.meta).startswith("attnbench run --backends sdpa")
 
 
-def test_names_and_facts_of_strangers_are_inert(tmp_path: Path) -> None:
+def test_hostile_names_and_facts_are_inert(tmp_path: Path) -> None:
     run = two_environments(tmp_path, {}, PLANNED[:3], names=(HOSTILE, f"{HOSTILE}2"))
     page = page_of(run)
     found = Tags()
@@ -259,7 +259,7 @@ def test_names_and_facts_of_strangers_are_inert(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_environments_that_are_none_are_one_line(
+def test_broken_environments_are_one_line(
     run: Path, change: dict[str, Any], said: str
 ) -> None:
     meta = json.loads((run / "run.json").read_text())

@@ -31,13 +31,10 @@ def cells(page: str, title: str) -> list[list[str]]:
     """Of the table whose caption begins so."""
     after = page[page.index(f">{title}") :]
     rows = re.findall(r"<tr.*?</tr>", after[: after.index("</table>")], flags=re.DOTALL)
-    return [
-        [text_of(f"<body>{cell}").strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]]
-        for one in rows
-    ]
+    return [[text_of(cell).strip() for cell in re.split(r"<t[hd][^>]*>", one)[1:]] for one in rows]
 
 
-def test_each_gpu_has_its_verdict_first(tmp_path: Path) -> None:
+def test_each_gpu_has_a_sentence_first(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     page = text_of(page_of(run))
     assert (
@@ -52,7 +49,7 @@ def test_each_gpu_has_its_verdict_first(tmp_path: Path) -> None:
     assert "The plan has no case" not in page
 
 
-def test_words_are_explained_with_the_numbers_of_the_likeliest_kernel(tmp_path: Path) -> None:
+def test_terms_are_explained_with_the_numbers_of_the_top_ranked_kernel(tmp_path: Path) -> None:
     page = page_of(three_gpus(tmp_path))
     head, *lines = cells(page, "Terms, and their values")
     assert head[2:] == ["8.0 Ampere", "9.0 Hopper", "10.0 Blackwell"]
@@ -78,7 +75,7 @@ def test_words_are_explained_with_the_numbers_of_the_likeliest_kernel(tmp_path: 
     assert "It does not measure speed" in text_of(page)
 
 
-def test_there_is_a_figure_per_kernel_with_a_table_of_its_numbers_and_words_for_those_who_cannot_see(
+def test_each_kernel_has_a_figure_with_a_table_and_a_description(
     tmp_path: Path,
 ) -> None:
     run = three_gpus(tmp_path)
@@ -136,7 +133,7 @@ def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
     }
 
 
-def test_what_fails_an_audit_stands_in_a_table_of_its_own(tmp_path: Path) -> None:
+def test_kernels_that_fail_the_audit_have_a_table_of_their_own(tmp_path: Path) -> None:
     page = page_of(three_gpus(tmp_path / "spills"))
     _, *lines = cells(page, "Kernels that spill, did not compile or could not be read")
     kernel = (
@@ -182,7 +179,7 @@ def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path
     assert not re.search(NO_VALUE, text_of(both))
 
 
-def test_what_failed_and_what_was_not_reached_is_told(tmp_path: Path) -> None:
+def test_failed_kernels_and_those_not_reached_are_listed(tmp_path: Path) -> None:
     plans = [plan("9.0", rank=rank) for rank in (1, 2, 4)]
     rows = [row(plans[0], Status.ERROR, "CompilationError: a bug"), row(plans[1])]
     page = page_of(write_audit(tmp_path, plans, rows))
@@ -217,7 +214,7 @@ def test_what_failed_and_what_was_not_reached_is_told(tmp_path: Path) -> None:
         {"instructions": {}},
     ],
 )
-def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
+def test_what_could_not_be_read_is_left_out_and_the_rest_is_shown(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     plans = [plan("10.0"), plan("10.0", rank=2)]
@@ -257,7 +254,7 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_told(
         {"instructions": {"HMMA": 3}, "instruction_count": None},
     ],
 )
-def test_a_row_with_holes_costs_itself_alone(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_an_incomplete_row_does_not_affect_the_other_rows(tmp_path: Path, changes: dict[str, Any]) -> None:
     plans = [plan("10.0", kernel) for kernel in ("forward", "grad_q")]
     page = text_of(page_of(write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1])])))
     assert "Of grad_q an SM holds 8 of 64 warps on 10.0" in page

@@ -26,7 +26,7 @@ def test_the_section_says_what_longer_sequences_would_need(tmp_path: Path) -> No
     needs = next(
         block
         for block in found
-        if isinstance(block, Table) and block.title.startswith("What a call would need")
+        if isinstance(block, Table) and block.title.startswith("Peak bytes of a call")
     )
     fused = next(line for line in needs.rows if line[:2] == ("h\u00a0=\u00a08", "fused"))
     assert fused == (
@@ -59,13 +59,13 @@ def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None
     needs = next(
         block
         for block in blocks(run)
-        if isinstance(block, Table) and block.title.startswith("What a call would need")
+        if isinstance(block, Table) and block.title.startswith("Peak bytes of a call")
     )
     assert needs.rows[0][6] == "64.1 GiB, predicted"
 
 
 @pytest.mark.parametrize("lengths", [(), (128,), (128, 256, 512)])
-def test_too_few_lengths_are_told(tmp_path: Path, lengths: tuple[int, ...]) -> None:
+def test_too_few_lengths_have_a_note(tmp_path: Path, lengths: tuple[int, ...]) -> None:
     cases = [case("fused", problem(n)) for n in lengths]
     said = [
         block.text

@@ -33,15 +33,14 @@ def test_agreement_is_one_sentence(tmp_path: Path) -> None:
     first, *rest = blocks(path)
     assert isinstance(first, Text)
     assert (
-        first.text
-        == "In all 6 cases the measured peak agrees with all that it can be held against: "
-        "the backend's closed formula, the backend's own code followed on the meta device."
+        first.text == "In all 6 cases the measured peak agrees with every other count: "
+        "the backend's closed formula, the backend's own code run on the meta device."
     )
     assert [type(block) for block in rest] == [Table]
     assert not any("disagree" in sentence for sentence in summary_of(path))
 
 
-def test_disagreement_is_counted_shown_and_said_at_the_end(tmp_path: Path) -> None:
+def test_disagreement_is_counted_shown_and_in_the_terminal_summary(tmp_path: Path) -> None:
     path = run(tmp_path, peak_bytes=150 * MIB, predicted_peak_bytes=134 * MIB, meta_peak_bytes=None)
     first, table, _ = blocks(path)
     assert isinstance(first, Text)
@@ -54,12 +53,12 @@ def test_disagreement_is_counted_shown_and_said_at_the_end(tmp_path: Path) -> No
         "formula",
         "meta",
         "resident",
-        "what differs",
+        "difference",
     )
     assert table.rows == (("512", "fused", "150 MiB", "134 MiB", "", "", "formula 16 MiB less"),)
     assert "formula 16 MiB less" in page_of(path)
     assert (
-        "The ways of counting peak bytes disagree on 1 case: see Memory of a call in the report."
+        "The counts of peak bytes disagree on 1 case: see Memory of a call in the report."
         in summary_of(path)
     )
 
@@ -74,14 +73,14 @@ def test_a_peak_is_split_into_output_and_temporaries(tmp_path: Path) -> None:
         "output",
         "temporaries",
         "peak",
-        "moves at least",
+        "minimal traffic",
     )
     assert table.rows[1] == ("512", "fused", "3 MiB", "1 MiB", "17 MiB", "18 MiB", "4 MiB")
     rows = records(frame([read_run(path)]))
     assert all(row["temporary_bytes"] == row["peak_bytes"] - row["output_bytes"] for row in rows)
 
 
-def test_runs_of_before_these_columns_are_still_read(tmp_path: Path) -> None:
+def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
     path = run(tmp_path)
     text = (path / "rows.jsonl").read_text()
     for field in (
@@ -97,8 +96,7 @@ def test_runs_of_before_these_columns_are_still_read(tmp_path: Path) -> None:
     first, *rest = blocks(path)
     assert isinstance(first, Text)
     assert (
-        first.text
-        == "In all 6 cases the measured peak agrees with all that it can be held against: the"
+        first.text == "In all 6 cases the measured peak agrees with every other count: the"
         " backend's closed formula."
     )
     assert rest == []

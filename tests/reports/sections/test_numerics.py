@@ -40,7 +40,7 @@ def blocks(parent: Path, findings: list[dict[str, Any]]) -> list[Any]:
     )
 
 
-def test_without_a_study_it_says_how_to_ask(tmp_path: Path) -> None:
+def test_without_a_study_the_section_says_how_to_request_one(tmp_path: Path) -> None:
     (said,) = blocks(tmp_path, [])
     assert isinstance(said, Text)
     assert "studies: [...]" in said.text
@@ -108,5 +108,5 @@ def test_a_study_without_a_figure_is_a_table(tmp_path: Path) -> None:
         scale(8, 0.5, scaled=True) | {"d_k": None},
     ],
 )
-def test_findings_that_are_none_are_passed_over(tmp_path: Path, broken: dict[str, Any]) -> None:
+def test_broken_findings_are_skipped(tmp_path: Path, broken: dict[str, Any]) -> None:
     assert not [block for block in blocks(tmp_path, [broken]) if isinstance(block, Figure)]

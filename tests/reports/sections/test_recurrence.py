@@ -51,7 +51,7 @@ def test_the_section_on_recurrence_has_a_figure_for_each_width(tmp_path: Path) -
     assert [line[-1] for line in crossings.rows] == ["N = 256", "N = 512"]
 
 
-def test_flops_of_an_unknown_cell_are_not_made_up(tmp_path: Path) -> None:
+def test_an_unknown_cell_has_no_flops(tmp_path: Path) -> None:
     planned, one = made("rnn", layer(256), configuration={"cell": "QRNN"})
     (found,) = rows_of(write_run(tmp_path, [planned], [one]))
     assert recurrence.flops(found) is None

@@ -48,7 +48,7 @@ def rendered(parent: Path, **changes: Any) -> list[Block]:
         {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
     ],
 )
-def test_without_peaks_there_is_no_share_and_the_way_to_get_them_is_told(
+def test_without_peaks_there_is_no_share_and_a_note_on_how_to_measure_them(
     tmp_path: Path, calibration: Any
 ) -> None:
     found = rendered(tmp_path, calibration=calibration)

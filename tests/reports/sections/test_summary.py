@@ -41,7 +41,7 @@ def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Pa
     assert re.fullmatch(r"\S+ ms · 2\.\d+×", fastest[found.columns.index("fused")])
 
 
-def test_what_did_not_run_is_hatched_and_says_why(tmp_path: Path) -> None:
+def test_failed_and_skipped_cases_are_hatched_and_have_their_status(tmp_path: Path) -> None:
     found = map_of(quickstart(tmp_path))
     by_place = {
         (line, place): cell for line, row in enumerate(found.rows) for place, cell in enumerate(row)
@@ -78,7 +78,7 @@ def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
     assert all(one == other and one in rows for one, other in linked)
 
 
-def test_the_badges_stand_before_the_map_with_their_state_in_words(tmp_path: Path) -> None:
+def test_the_badges_are_before_the_map_with_their_state_in_words(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     read = read_run(run)
     blocks = list(summary.render(frame([read]), run_meta([read])))
@@ -97,7 +97,7 @@ def test_without_an_exact_backend_nobody_is_fastest(tmp_path: Path) -> None:
     run = inexact(tmp_path, backends=("linformer", "rnn"))
     (group,) = groups(rows_of(run), "seq_len")
     assert speed.finding(group) == "no exact backend has a latency"
-    assert {cell.verdict for cell in winner_map(rows_of(run))} == {"nobody"}
+    assert {cell.kind for cell in winner_map(rows_of(run))} == {"nobody"}
     table = next(block for block in blocks_of(summary, run) if isinstance(block, Table))
     assert not table.strong
     assert "fastest" not in str(table.rows)
@@ -115,6 +115,6 @@ def test_the_first_table_gives_the_error_and_makes_only_exact_ones_bold(tmp_path
     )
     assert re.fullmatch(r"20\d ms · 1\d\.\d× · not attention", table.rows[-1][columns["rnn"]])
     assert (
-        "Not ranked: ~ approximates attention, with the error that is told; ≠ computes something"
+        "Not ranked: ~ approximates attention, with the stated error; ≠ computes something"
         " else" in said(blocks_of(summary, tmp_path / next(tmp_path.iterdir()).name))
     )

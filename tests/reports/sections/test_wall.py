@@ -92,7 +92,7 @@ def only_walls(parent: Path) -> Path:
     return write_run(parent, [], rows, walls=planned(walls))
 
 
-def test_walls_of_two_environments_are_told_apart(tmp_path: Path) -> None:
+def test_walls_of_two_environments_have_a_sentence_each(tmp_path: Path) -> None:
     walls = [
         {**wall("fused"), "python": name, "case": f"{wall('fused')['case']}-{name}"}
         for name in ("old", "new")

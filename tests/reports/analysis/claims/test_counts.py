@@ -45,7 +45,7 @@ def test_memory_of_heads_depends_on_the_backend(tmp_path: Path) -> None:
     }
 
 
-def test_memory_of_heads_at_too_few_lengths_is_judged_by_the_peaks(tmp_path: Path) -> None:
+def test_memory_of_heads_at_too_few_lengths_is_decided_by_the_peaks(tmp_path: Path) -> None:
     claim = ledger_of(
         tmp_path, *(timed(b, 1.0, problem(4096, h)) for h in (1, 8) for b in ("fused", "sdpa"))
     )["C3b"]

@@ -9,8 +9,8 @@ import pytest
 from attnbench.reports.analysis.claims.ledger import (
     STATEMENTS,
     ledger,
-    tally,
     merged,
+    tally,
 )
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
@@ -64,7 +64,7 @@ def odd(parent: Path) -> Path:
     return write_run(parent, cases, [row(one, block_ms=[[[1.0]]], **nothing) for one in cases])
 
 
-def test_claims_on_attention_take_no_evidence_from_what_is_none(tmp_path: Path) -> None:
+def test_claims_on_attention_take_no_evidence_from_other_computations(tmp_path: Path) -> None:
     run = inexact(tmp_path)
     claims = {claim.id: claim for claim in ledger(rows_of(run), {})}
     assert {part.of for part in claims["C2"].parts} == {"fused", "sdpa"}
@@ -72,14 +72,14 @@ def test_claims_on_attention_take_no_evidence_from_what_is_none(tmp_path: Path) 
     assert {part.of for part in claims["C12"].parts} == {"rnn"}
 
 
-def test_the_ledger_is_that_of_the_theory() -> None:
+def test_the_ledger_has_the_claims_of_the_theory() -> None:
     assert list(STATEMENTS) == IDS
 
 
 @pytest.mark.parametrize(
     "made", [empty, failed, one_backend, odd, quickstart, head_sweep, many_problems]
 )
-def test_every_claim_stands_once_in_every_ledger_and_no_number_is_nan(
+def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(
     tmp_path: Path, made: Any
 ) -> None:
     read = read_run(made(tmp_path))
@@ -120,7 +120,7 @@ def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
     }
 
 
-def test_what_was_not_run_says_what_would_have_to_be(tmp_path: Path) -> None:
+def test_claims_that_were_not_run_name_what_to_run(tmp_path: Path) -> None:
     claims = ledger_of(tmp_path)
     assert {claim.verdict for claim in claims.values()} == {"not run"}
     assert all(claim.to_run for claim in claims.values())

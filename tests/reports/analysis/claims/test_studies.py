@@ -117,11 +117,11 @@ def test_studies_decide_their_claims(
         ],
     ],
 )
-def test_findings_that_are_none_are_passed_over(tmp_path: Path, studies: Any) -> None:
+def test_broken_findings_are_skipped(tmp_path: Path, studies: Any) -> None:
     assert {claim.verdict for claim in ledger_of(tmp_path, studies=studies).values()} == {"not run"}
 
 
-def test_a_study_that_failed_says_why(tmp_path: Path) -> None:
+def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
     read = read_run(write_run(tmp_path, [], []))
     (run,) = run_meta([read]).values()
     asked = [{"study": "score_scale", "status": "timeout", "reason": "took more than 60 s"}]
