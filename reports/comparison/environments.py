@@ -13,7 +13,7 @@ from ..data.noise_floor import NoiseFloor, newest_noise_floor
 from ..data.read import BadRun
 from ..data.row_groups import Row, label, problem, varying_axes
 from ..data.run_meta import Meta, device_identity
-from ..formatting import times_text
+from ..formatting import plural, times_text
 from .case_samples import CaseSamples, case_samples
 from .verdict import (
     REASONS,
@@ -143,9 +143,8 @@ def exceptions(found: EnvironmentComparison) -> list[str]:
             f" {found.base}"
         )
     if len(changed) > MOST_NAMED:
-        sentences.append(
-            f"{len(changed) - MOST_NAMED} more cases are slower or faster in {found.new}"
-        )
+        more = plural(len(changed) - MOST_NAMED, "more case is", "more cases are")
+        sentences.append(f"{more} slower or faster in {found.new}")
     for metric in ("peak_bytes", "energy_per_call"):
         some = [one for one in found.verdicts if one.metric == metric]
         if any(one.worse or one.better for one in some):

@@ -13,7 +13,7 @@ from ..analysis.kernel_table import (
 from ..analysis.utilization import column_title
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note
-from ..formatting import bytes_text, number_text, percent_text, plural, time_text, whole_text
+from ..formatting import bytes_text, percent_text, plural, time_text, whole_text
 
 MOST_KERNELS = 10
 MOST_ENTRIES = 40

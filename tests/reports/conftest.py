@@ -9,11 +9,8 @@ import pytest
 from tests.reports.fake_runs import quickstart
 from tests.reports.rendering import write_page
 
-LENGTHS = (
-    512,
-    2048,
-    8192,
-)  # every kind of ending that a quickstart has, and few enough cases for axe to be quick
+# Every status that a quickstart has, and few enough cases for axe to be quick.
+LENGTHS = (512, 2048, 8192)
 
 
 @pytest.fixture(scope="session")
@@ -36,10 +33,8 @@ def chromium(require: Callable[[str], str]) -> Iterator[Any]:
 
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page; at the end wants no request but for the page itself, and nothing on the
-    console.
-    """
-    complaints: list[str] = []
+    """Opens a page; fails at the end after any other request or any message on the console."""
+    problems: list[str] = []
     contexts = []
 
     def go(file: Path, width: int = 1280, state: str = "", **options: Any) -> Any:
@@ -54,18 +49,18 @@ def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
             lambda sent: (
                 None
                 if sent.url.split("#")[0] in (address, f"blob:{address}")
-                else complaints.append(sent.url)
+                else problems.append(sent.url)
             ),
         )
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(address + state)
         return page
 
     yield go
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert problems == []
 
 
 @pytest.fixture

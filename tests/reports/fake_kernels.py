@@ -44,8 +44,15 @@ def plan(capability: str, kernel: str = "forward", rank: int = 1, **changes: Any
         "tf32": False,
         **changes,
     }
-    name = f"kernel-sm{capability.replace('.', '')}-{kernel}-{kind['dtype']}-d_k{kind['d_k']}-{rank}{'-causal' if kind['causal'] else ''}"
-    return {"case": name, "compute_capability": capability, **kind, "config": config, "rank": rank}
+    parts = ["kernel", f"sm{capability.replace('.', '')}", kernel, kind["dtype"]]
+    parts += [f"d_k{kind['d_k']}", str(rank), *(["causal"] if kind["causal"] else [])]
+    return {
+        "case": "-".join(parts),
+        "compute_capability": capability,
+        **kind,
+        "config": config,
+        "rank": rank,
+    }
 
 
 def found(capability: str, **changes: Any) -> dict[str, Any]:
@@ -94,9 +101,7 @@ def write_audit(
 
 
 def three_gpus(parent: Path) -> Path:
-    """Two configurations of three kernels for three GPUs; one spills on 8.0, and all is well
-    elsewhere.
-    """
+    """Two configurations of three kernels for three GPUs; one spills on 8.0, none elsewhere."""
     plans = [
         plan(gpu, kernel, rank)
         for gpu in MATRIX

@@ -1,5 +1,5 @@
-"""Rows with a known true latency, measured by several processes: what two runs of the same or of
-changed code look like.
+"""Rows with a known true latency, measured by several processes, as in two runs of the same or of
+changed code.
 """
 
 from collections.abc import Mapping, Sequence

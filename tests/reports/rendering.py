@@ -13,12 +13,19 @@ from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
+from tests.reports.fake_runs import row, write_run
 
 NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
 
 
 def rows_of(*runs: Path) -> list[Row]:
     return records(frame([read_run(run) for run in runs]))
+
+
+def rows_with_statuses(parent: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
+    """Of one run with these planned cases and the status of each."""
+    rows = [row(planned, status) for planned, status in cases]
+    return rows_of(write_run(parent, [planned for planned, _ in cases], rows))
 
 
 def blocks_of(section: Any, *runs: Path) -> list[Block]:

@@ -1,4 +1,4 @@
-"""reports/formatting.py: numbers as people write them."""
+"""reports/formatting.py: numbers as people write them, and text made safe to print."""
 
 import pytest
 

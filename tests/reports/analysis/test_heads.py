@@ -79,9 +79,9 @@ def test_times_of_different_blocks_need_a_narrower_interval(tmp_path: Path) -> N
 
 def test_each_backend_is_answered_in_one_sentence(tmp_path: Path) -> None:
     found = cost(tmp_path, 1.2)
-    said = heads.answer(found)
-    assert said.startswith("fused: 8 heads cost as many FLOPs as one head, ")
-    assert "times the peak bytes and more time: 1.2" in said
+    text = heads.answer(found)
+    assert text.startswith("fused: 8 heads cost as many FLOPs as one head, ")
+    assert "times the peak bytes and more time: 1.2" in text
     assert "less time: " in heads.answer(cost(tmp_path / "b", 0.8))
     assert "the same time within 5 %: 1.0" in heads.answer(cost(tmp_path / "c", 1.0))
     assert "a time that may or may not be the same: " in heads.answer(

@@ -9,7 +9,7 @@ from attnbench.reports.analysis.memory import disagreement, other_peaks
 MIB = 1 << 20
 
 
-def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
+def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
     usual = {
         "status": "ok",
         "device": "cpu",
@@ -29,7 +29,7 @@ def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({}, ""),
         ({"predicted_peak_bytes": 150 * MIB - 64, "meta_peak_bytes": 150 * MIB + 64 + 8 * 8}, ""),
@@ -44,13 +44,13 @@ def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_differs_by_more_than_its_way_of_counting_allows_is_a_disagreement(
-    changes: dict[str, Any], said: str
+    changes: dict[str, Any], text: str
 ) -> None:
-    assert disagreement(weighed(**changes)) == said
+    assert disagreement(row_with_peaks(**changes)) == text
 
 
 def test_a_prediction_that_came_from_the_meta_device_is_no_formula() -> None:
-    row = weighed(
+    row = row_with_peaks(
         predicted_source="meta",
         predicted_peak_bytes=140 * MIB,
         meta_peak_bytes=140 * MIB,

@@ -54,7 +54,7 @@ def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]
     """As the command line takes them: axes, changes, and what is neither."""
     axes: dict[str, Any] = {}
     changes: list[str] = []
-    others: dict[str, str] = {}
+    flags: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         name = word.removeprefix("--").replace("-", "_")
@@ -65,10 +65,10 @@ def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]
         elif name == "plan":
             changes.insert(0, f"plan={next(rest)}")
         elif name in ("device", "seed"):
-            others[name] = next(rest)
+            flags[name] = next(rest)
         else:
             axes[name] = next(rest)
-    return axes, changes, others
+    return axes, changes, flags
 
 
 @pytest.mark.parametrize("plan", PLAN_CHANGES)
@@ -92,15 +92,15 @@ def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
     for case in cases:
         words = shlex.split(command({"device": "cpu", **case.fields()}, run))
         assert words[:2] == ["attnbench", "run"]
-        axes, changes, others = options(words[2:])
+        axes, changes, flags = options(words[2:])
         again = from_axes(axes, changes)
         (group,) = group_cases(again.backends, again.problem_groups("cpu")[0])
         assert group.cases == (case_of(case.fields()),)
         assert again.plan.model_dump(exclude={"like"}) == scenario.plan.model_dump(exclude={"like"})
         assert again.limits == scenario.limits
         assert again.measure == scenario.measure
-        assert others == {"device": "cpu", "seed": "7"}
-        assert Device(others["device"])
+        assert flags == {"device": "cpu", "seed": "7"}
+        assert Device(flags["device"])
 
 
 def test_the_named_plans_are_those_of_the_harness() -> None:
@@ -131,9 +131,9 @@ def test_a_run_without_a_plan_still_has_a_command() -> None:
         "passes": "forward",
         "scope": "core",
     }
-    said = command(row, {"scenario": {}})
+    text = command(row, {"scenario": {}})
     assert (
-        said
+        text
         == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1"
         " --dtype fp16 --device cuda"
     )

@@ -8,37 +8,20 @@ import pytest
 from attnbench.reports.analysis import roofline
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
-from tests.reports.fake_runs import case, problem, row, write_run
-
-PEAKS = {"gemm_fp32_flops_per_s": 4e12, "gemm_bf16_flops_per_s": None, "copy_bytes_per_s": 4e10}
-
-
-CALIBRATION = {"schema": 1, "peaks": PEAKS, "checks": []}
+from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.run_meta import Meta, run_meta
+from tests.reports.fake_roofline import calibrated_run
 
 
-def made(parent: Path, *, calibration: Any = CALIBRATION, **changes: Any) -> tuple[Any, Any]:
-    """fused and sdpa at five lengths, 1 and 0.5 TFLOP/s."""
-    cases = [
-        case(backend, problem(n, **changes))
-        for n in (64, 128, 256, 512, 1024)
-        for backend in ("fused", "sdpa")
-    ]
-    rows = []
-    for planned in cases:
-        time_ms = (
-            row(planned)["work_flops"] / (1e12 if planned["backend"] == "sdpa" else 5e11) * 1e3
-        )
-        rows.append(row(planned, block_ms=[[[time_ms * noise] for noise in (0.99, 1.0, 1.01)]]))
-    read = read_run(write_run(parent, cases, rows, calibration=calibration))
-    return frame([read]), {read.meta["run"]: read.meta}
+def made(parent: Path, **changes: Any) -> tuple[list[Row], Meta]:
+    runs = [read_run(calibrated_run(parent, **changes))]
+    return records(frame(runs)), run_meta(runs)
 
 
 def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
-    table, meta = made(tmp_path)
+    rows, meta = made(tmp_path)
     found = {
-        (place.row["backend"], place.row["seq_len"]): place
-        for place in roofline.places(records(table), meta)
+        (place.row["backend"], place.row["seq_len"]): place for place in roofline.places(rows, meta)
     }
     short, long = found["sdpa", 64], found["sdpa", 1024]
     assert short.peaks is not None
@@ -54,8 +37,5 @@ def test_share_limit_and_ridge_follow_from_the_peaks(tmp_path: Path) -> None:
 
 
 def test_a_dtype_whose_peak_was_not_measured_has_no_share(tmp_path: Path) -> None:
-    table, meta = made(tmp_path, dtype="bf16")
-    assert all(
-        place.peaks is None and place.share is None
-        for place in roofline.places(records(table), meta)
-    )
+    rows, meta = made(tmp_path, dtype="bf16")
+    assert all(place.peaks is None and place.share is None for place in roofline.places(rows, meta))

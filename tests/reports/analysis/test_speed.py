@@ -47,10 +47,10 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
 def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
     rows = rows_of(inexact(tmp_path))
     (group,) = groups(rows, "seq_len")
-    words = speed.finding(group)
-    assert words.startswith("sdpa is fastest at N\u00a0=\u00a04k: ")
+    text = speed.finding(group)
+    assert text.startswith("sdpa is fastest at N\u00a0=\u00a04k: ")
     assert re.search(
-        r"; linformer:64 \(approximate, error 34 %\) takes 0\.2\d times as long as sdpa$", words
+        r"; linformer:64 \(approximate, error 34 %\) takes 0\.2\d times as long as sdpa$", text
     )
     assert {cell.winner for cell in winner_map(rows)} == {"sdpa"}
     assert {cell.runner_up for cell in winner_map(rows)} == {"fused"}

@@ -19,8 +19,8 @@ def test_the_baseline_is_exact_unless_the_scenario_says_otherwise(tmp_path: Path
     assert baseline({"scenario": planned}, rows) == "fused"
     assert baseline({"scenario": planned | {"baseline": "linformer"}}, rows) == "linformer"
     (group,) = groups(rows, "seq_len")
-    words = finding(group, "fused")
-    assert words.index("sdpa is") < words.index("linformer (approximate, error 12 %) is")
+    text = finding(group, "fused")
+    assert text.index("sdpa is") < text.index("linformer (approximate, error 12 %) is")
     assert len(speed_ups(group.rows, "fused")) == 2 * len(LENGTHS)
 
 

@@ -1,5 +1,5 @@
-"""reports/analysis/timeline.py: lines that break where nobody looked, keep their extremes, and stay
-thin.
+"""reports/analysis/timeline.py: lines break where samples are missing, keep their extremes, and
+have few points.
 """
 
 from typing import Any

@@ -1,25 +1,13 @@
 """reports/analysis/wall.py: where each backend runs out of memory, in one sentence."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from attnbench.reports.analysis import wall
-from attnbench.reports.data.row_groups import Row, groups
-from tests.reports.fake_runs import case, problem, row, write_run
-from tests.reports.rendering import rows_of
-
-
-def made(tmp_path: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
-    return rows_of(
-        write_run(
-            tmp_path,
-            [planned for planned, _ in cases],
-            [row(planned, status) for planned, status in cases],
-        )
-    )
-
+from attnbench.reports.data.row_groups import groups
+from tests.reports.fake_runs import case, problem
+from tests.reports.rendering import rows_with_statuses
 
 WALLS = [
     (
@@ -47,11 +35,11 @@ WALLS = [
 ]
 
 
-@pytest.mark.parametrize(("statuses", "said"), WALLS)
+@pytest.mark.parametrize(("statuses", "text"), WALLS)
 def test_the_sentence_says_what_was_tried_and_what_predicted(
-    tmp_path: Path, statuses: dict[str, tuple[str, str]], said: str
+    tmp_path: Path, statuses: dict[str, tuple[str, str]], text: str
 ) -> None:
-    found = made(
+    found = rows_with_statuses(
         tmp_path,
         *(
             (case(name, problem(n)), status[at])
@@ -60,4 +48,4 @@ def test_the_sentence_says_what_was_tried_and_what_predicted(
         ),
     )
     (group,) = groups(found, "seq_len")
-    assert wall.finding(wall.memory_ends(group)).replace("\xa0", " ") == said
+    assert wall.finding(wall.memory_ends(group)).replace("\xa0", " ") == text

@@ -149,13 +149,13 @@ def test_what_got_worse_is_listed_worst_first_and_more_bytes_are_mentioned(tmp_p
             },
         )
     )
-    said = exceptions(found)
-    assert said[0].startswith("slower in new: fused at N")
-    assert re.search(r"takes 1\.5\d? times \(.*\) as long as in old$", said[0])
-    assert said[3] == "1 more cases are slower or faster in new"
+    sentences = exceptions(found)
+    assert sentences[0].startswith("slower in new: fused at N")
+    assert re.search(r"takes 1\.5\d? times \(.*\) as long as in old$", sentences[0])
+    assert sentences[3] == "1 more case is slower or faster in new"
     assert (
         "peak bytes in new against old: more in 6, less in 0, same in 0 and undecided in 0 of 6"
-        " cases" in said
+        " cases" in sentences
     )
 
 

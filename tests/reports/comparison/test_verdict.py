@@ -228,7 +228,7 @@ def test_peak_bytes_are_compared_exactly(before, now, margin, verdict):
 
 
 def test_energy_is_compared_over_processes():
-    def watched(seed, energy_j):
+    def with_energy(seed, energy_j):
         windows = [
             {
                 "way": "eager",
@@ -241,7 +241,7 @@ def test_energy_is_compared_over_processes():
         ]
         return measured(seed, windows=windows)
 
-    pairs = [(watched(1, 100.0), watched(2, 200.0))]
+    pairs = [(with_energy(1, 100.0), with_energy(2, 200.0))]
     (found,) = [one for one in case_verdicts(pairs, Rules()) if one.metric == "energy_per_call"]
     assert (found.verdict, found.paired) == ("more", False)
     assert found.new_value == pytest.approx(20.2, rel=0.01)

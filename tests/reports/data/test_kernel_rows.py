@@ -1,4 +1,4 @@
-"""Rows of audited kernels: read, checked, and no cases for other readers."""
+"""reports/data/read.py: rows of audited kernels are read and checked, and are no cases."""
 
 import json
 import re

@@ -192,11 +192,11 @@ def test_a_path_that_is_no_run_is_named(tmp_path: Path, path: str, message: str)
 
 
 def test_rows_of_another_kind_or_of_no_planned_case_have_a_note(run: Path) -> None:
-    stranger = row(case("sdpa", problem(512)))
+    unplanned = row(case("sdpa", problem(512)))
     with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(stranger) + "\n" + json.dumps(stranger | {"kind": "poem"}) + "\n")
+        file.write(json.dumps(unplanned) + "\n" + json.dumps(unplanned | {"kind": "poem"}) + "\n")
     found = read_run(run)
-    assert found.rows[-1]["case"] == stranger["case"]
+    assert found.rows[-1]["case"] == unplanned["case"]
     assert found.notes == [
         "1 row of a kind other than latency, wall, study and kernel left out",
         "1 row of cases that are not in the plan",

@@ -1,21 +1,10 @@
 """reports/data/row_groups.py: only equal problems share a group."""
 
 from pathlib import Path
-from typing import Any
 
 from attnbench.reports.data.row_groups import Row, groups
 from tests.reports.fake_runs import case, problem, row, write_run
-from tests.reports.rendering import rows_of
-
-
-def made(tmp_path: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
-    return rows_of(
-        write_run(
-            tmp_path,
-            [planned for planned, _ in cases],
-            [row(planned, status) for planned, status in cases],
-        )
-    )
+from tests.reports.rendering import rows_of, rows_with_statuses
 
 
 def test_only_equal_problems_share_a_group(tmp_path: Path) -> None:
@@ -29,7 +18,7 @@ def test_only_equal_problems_share_a_group(tmp_path: Path) -> None:
         {"scope": "layer"},
         {"passes": "backward"},
     ]
-    rows = made(
+    rows = rows_with_statuses(
         tmp_path,
         *((case("fused", problem(n, **shape)), "ok") for shape in shapes for n in (128, 256)),
     )
@@ -40,7 +29,7 @@ def test_only_equal_problems_share_a_group(tmp_path: Path) -> None:
 
 def test_a_key_length_that_follows_n_is_one_line_and_a_fixed_one_another(tmp_path: Path) -> None:
     fixed = [problem(n, kv_seq_len=512) for n in (128, 256)]
-    rows = made(
+    rows = rows_with_statuses(
         tmp_path,
         *((case(name, of), "ok") for name, of in zip("ab", fixed, strict=True)),
         (case("fused", problem(128)), "ok"),

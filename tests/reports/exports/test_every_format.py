@@ -1,6 +1,4 @@
-"""Every format of the folder, whatever it is: makes the same bytes again, takes runs that are odd,
-and is documented.
-"""
+"""Every format of the folder: writes the same bytes again, accepts odd runs, and is documented."""
 
 from importlib.util import find_spec
 from pathlib import Path

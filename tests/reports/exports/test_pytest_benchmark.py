@@ -31,7 +31,7 @@ def written(run: Path, file: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def its_own(tmp_path_factory: pytest.TempPathFactory) -> dict:
+def of_pytest_benchmark(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """A file that pytest-benchmark wrote."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "test_it.py").write_text(
@@ -49,19 +49,21 @@ def its_own(tmp_path_factory: pytest.TempPathFactory) -> dict:
     ]
     alone = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
-    }  # it measures nothing beside xdist
+    }  # it does not measure under xdist
     subprocess.run(command, cwd=folder, env=alone, check=True, capture_output=True)
     return json.loads((folder / "own.json").read_text())
 
 
-def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(its_own: dict, tmp_path: Path) -> None:
+def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(
+    of_pytest_benchmark: dict, tmp_path: Path
+) -> None:
     ours = json.loads(written(quickstart(tmp_path), tmp_path / "a.json").read_text())
-    assert set(its_own) == TOP
+    assert set(of_pytest_benchmark) == TOP
     assert set(ours) == TOP | {"attnbench"}
-    assert set(its_own["benchmarks"][0]) == BENCHMARK
+    assert set(of_pytest_benchmark["benchmarks"][0]) == BENCHMARK
     for benchmark in ours["benchmarks"]:
         assert set(benchmark) == BENCHMARK
-        assert set(benchmark["stats"]) == set(its_own["benchmarks"][0]["stats"])
+        assert set(benchmark["stats"]) == set(of_pytest_benchmark["benchmarks"][0]["stats"])
         assert {
             name: type(value)
             for name, value in benchmark["stats"].items()
@@ -127,13 +129,13 @@ def test_cases_without_a_latency_are_listed_beside_the_benchmarks_and_noted(tmp_
     done = export(run, "pytest-benchmark")
     document = json.loads(done.content)
     frame = load(run)
-    silent = frame[frame["latency_ms"].isna()]
+    untimed = frame[frame["latency_ms"].isna()]
     assert len(document["benchmarks"]) + len(document["attnbench"]["left_out"]) == len(frame)
     assert {one["fullname"].split("::")[1] for one in document["attnbench"]["left_out"]} == set(
-        silent["case"]
+        untimed["case"]
     )
     assert all(one["reason"] for one in document["attnbench"]["left_out"])
-    assert f"{len(silent)} cases without a latency left out" in done.notes[0]
+    assert f"{len(untimed)} cases without a latency left out" in done.notes[0]
 
 
 def test_names_do_not_change_from_run_to_run(tmp_path: Path) -> None:

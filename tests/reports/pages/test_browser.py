@@ -1,5 +1,5 @@
-"""The page in a real browser: it opens from disk, loads nothing, breaks no rule of access, fits a
-telephone, prints, and turns dark.
+"""The page in a real browser: opened from disk, loading nothing, accessible, on a phone, printed,
+light and dark.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_axe_finds_no_violation(opened: Open, scheme: str, width: int) -> None:
     page = opened(width, color_scheme=scheme, bypass_csp=True)  # axe adds a script of its own
     page.add_style_tag(
         content="section { content-visibility: visible !important }"
-    )  # what is far below counts too
+    )  # sections below the fold too
     page.evaluate(
         "document.querySelectorAll('details').forEach(details => { details.open = true })"
     )

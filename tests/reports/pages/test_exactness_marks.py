@@ -56,9 +56,11 @@ def test_walls_of_what_is_not_exact_are_marked(tmp_path: Path) -> None:
 
 
 def test_the_terminal_summary_is_marked_too(tmp_path: Path) -> None:
-    words = summary_of(inexact(tmp_path))
+    sentences = summary_of(inexact(tmp_path))
     assert any(
         re.search(r"linformer:64 ~ \(approximate, error 34 %\) takes", sentence)
-        for sentence in words
+        for sentence in sentences
     )
-    assert any(sentence.startswith("rnn ≠ is not faster than fused and sdpa") for sentence in words)
+    assert any(
+        sentence.startswith("rnn ≠ is not faster than fused and sdpa") for sentence in sentences
+    )

@@ -1,6 +1,4 @@
-"""reports/pages/html.py: one file that stands alone, says what was found, and survives whatever is
-missing.
-"""
+"""reports/pages/html.py: one self-contained file with the findings, whatever data is missing."""
 
 import re
 from html import unescape
@@ -67,21 +65,21 @@ def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_has_them_in_latency_and
         section_of(busy, "latency")
     )
     assert (
-        "During more than half of the blocks of 1 of 2 timed cases other work competed for the same cores"
-        in text_of(section_of(busy, "summary"))
+        "During more than half of the blocks of 1 of 2 timed cases other work competed for the same"
+        " cores" in text_of(section_of(busy, "summary"))
     )
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"),
+    ("mode", "text"),
     [("warm_heap", "freed memory is kept"), ("default", "latencies include their page faults")],
 )
-def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, said: str) -> None:
+def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, text: str) -> None:
     cases = grid(("fused",), (128,))
     run = write_run(
         tmp_path, cases, [row(one) for one in cases], scenario={"plan": {"allocator": mode}}
     )
-    assert said in text_of(page_of(run))
+    assert text in text_of(page_of(run))
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
@@ -122,7 +120,7 @@ def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
 
 
 def sparse(tmp_path: Path, name: str) -> Path:
-    """Runs in which something that a section wants is missing."""
+    """Runs in which something that a section uses is missing."""
     backends = ("naive", "fused", "sdpa")
     if name == "empty plan":
         return write_run(tmp_path, [], [], environment={}, scenario={}, memory_bytes=None)

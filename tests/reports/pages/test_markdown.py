@@ -1,5 +1,5 @@
-"""A run as Markdown: the page's sentences and tables, under the size at which a job summary is
-dropped, inert.
+"""reports/pages/markdown.py: sentences and tables, below the size limit of a job summary, without
+foreign markup.
 """
 
 import re

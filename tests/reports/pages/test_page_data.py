@@ -1,6 +1,4 @@
-"""reports/pages/page_data.py: the copy of the rows inside the page says what the rows say, to five
-digits, in little room.
-"""
+"""reports/pages/page_data.py: the rows inside the page are compact and have five digits."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run in the terminal: answers and tables as text, whatever its names hold."""
+"""reports/pages/terminal.py: findings and tables as text, whatever names contain."""
 
 from io import StringIO
 from pathlib import Path

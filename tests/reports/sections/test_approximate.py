@@ -11,15 +11,11 @@ from attnbench.reports.sections import approximate as approximate_section
 from attnbench.reports.sections import recurrence as recurrence_section
 from tests.reports.fake_inexact import LENGTHS, inexact
 from tests.reports.fake_runs import write_run
-from tests.reports.rendering import blocks_of, rows_of
+from tests.reports.rendering import blocks_of, figures_of, rows_of
 
 
 def test_the_section_on_approximations_draws_errors_and_times(tmp_path: Path) -> None:
-    errors, times = (
-        block
-        for block in blocks_of(approximate_section, inexact(tmp_path))
-        if isinstance(block, Figure)
-    )
+    errors, times = figures_of(blocks_of(approximate_section, inexact(tmp_path)))
     over_size, over_n = errors.panels
     assert {series.backend: series.x for series in over_size.series} == {
         "linformer": (64, 256),

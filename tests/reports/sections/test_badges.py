@@ -1,5 +1,5 @@
-"""reports/sections/_badges.py: what nobody looked at is unknown, what was disturbed is a caution,
-and neither is ever good.
+"""reports/sections/_badges.py: without information a badge is unknown, after a disturbance a
+caution, and neither is ever good.
 """
 
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
 
 
 @pytest.mark.parametrize(
-    ("label", "change", "state", "said"),
+    ("label", "change", "state", "text"),
     [
         ("contention", {"contended_blocks": 3}, "caution", "In 3 of 16 blocks"),
         ("contention", {"contended_blocks": None}, "unknown", "1 case of 2 do not say"),
@@ -69,11 +69,11 @@ def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_te
     ],
 )
 def test_one_disturbed_case_changes_the_badge(
-    tmp_path: Path, label: str, change: dict[str, Any], state: str, said: str
+    tmp_path: Path, label: str, change: dict[str, Any], state: str, text: str
 ) -> None:
     badge = made(tmp_path, change, {})[label]
     assert badge.state == state
-    assert said in badge.text
+    assert text in badge.text
 
 
 def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
@@ -84,14 +84,14 @@ def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
 
 
 def test_other_processes_are_unknown_where_nobody_counted_them(tmp_path: Path) -> None:
-    def seen(count: int | None) -> dict[str, Any]:
+    def with_others(count: int | None) -> dict[str, Any]:
         return {
             "windows": [{"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}]
         }
 
-    assert made(tmp_path / "a", seen(0))["other processes"].state == "good"
-    assert made(tmp_path / "b", seen(2))["other processes"].state == "caution"
-    assert made(tmp_path / "c", seen(None))["other processes"].state == "unknown"
+    assert made(tmp_path / "a", with_others(0))["other processes"].state == "good"
+    assert made(tmp_path / "b", with_others(2))["other processes"].state == "caution"
+    assert made(tmp_path / "c", with_others(None))["other processes"].state == "unknown"
 
 
 def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path: Path) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import energy
-from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
 from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Block, Table, Text
+from attnbench.reports.elements import Text
 from attnbench.reports.sections import energy as section
 from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import blocks_of, rows_of, sentences, tables_of
 
 JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}
 
@@ -31,32 +30,29 @@ def windows(per_call_j: list[float] | None, count: int = 3) -> list[dict[str, An
     ]
 
 
-def with_energy(
-    parent: Path, per_call: dict[str, list[float] | None], **changes: Any
-) -> tuple[Any, Any]:
+def with_energy(parent: Path, per_call: dict[str, list[float] | None], **changes: Any) -> Path:
     planned = [case(backend, problem(1024, batch=2, device="cuda")) for backend in per_call]
     missing = {"energy_j": "no such counter here"}
-    seen = {"utilization_tier": "host", "tables": None, "missing": missing}
+    usual = {"utilization_tier": "host", "tables": None, "missing": missing}
     rows = [
-        row(one, **{**seen, "windows": windows(per_call[one["backend"]]), **changes})
+        row(one, **{**usual, "windows": windows(per_call[one["backend"]]), **changes})
         for one in planned
     ]
-    read = read_run(write_run(parent, planned, rows, device="cuda"))
-    return frame([read]), run_meta([read])
+    return write_run(parent, planned, rows, device="cuda")
 
 
 def spread(joules: float) -> list[float]:
     return [joules * noise for noise in (0.99, 1.0, 1.01)]
 
 
-def rendered(table: Any, meta: Any) -> list[Block]:
-    return list(section.render(table, meta))
+def costs_of(run: Path) -> list[energy.EnergyCost]:
+    ((_, found),) = energy.energy_costs(rows_of(run), run_meta([read_run(run)]))
+    return found
 
 
 def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_path: Path) -> None:
-    table, meta = with_energy(tmp_path, {backend: spread(joules) for backend, joules in JOULES.items()})
-    ((_, found),) = energy.energy_costs(records(table), meta)
-    naive, fused, sdpa = found
+    run = with_energy(tmp_path, {backend: spread(joules) for backend, joules in JOULES.items()})
+    naive, fused, sdpa = costs_of(run)
     assert fused.ratio is None  # the baseline
     assert naive.per_call_j.value == pytest.approx(9e-3)
     assert naive.per_call_j.low < 9e-3 < naive.per_call_j.high
@@ -64,50 +60,42 @@ def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_p
     assert sdpa.ratio is not None
     assert sdpa.ratio.value == pytest.approx(0.5)
     assert sdpa.ratio.low < 0.5 < sdpa.ratio.high
-    said = [block.text for block in rendered(table, meta) if isinstance(block, Text)]
-    assert any(
-        "a call of sdpa takes 0.50 times the energy of one of fused (" in text for text in said
-    )
-    (shown,) = (block for block in rendered(table, meta) if isinstance(block, Table))
+    blocks = blocks_of(section, run)
+    ratio = "a call of sdpa takes 0.50 times the energy of one of fused ("
+    assert any(ratio in text for text in sentences(blocks))
+    (shown,) = tables_of(blocks)
     assert shown.rows[0][2].startswith("9.00 ± ")
     assert shown.rows[0][2].endswith(" mJ")
     assert shown.rows[0][3].endswith(" µJ")
 
 
 def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
-    table, meta = with_energy(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
-    found = rendered(table, meta)
-    assert not [
-        block for block in found if isinstance(block, Text) and "times the energy" in block.text
-    ]
-    (shown,) = (block for block in found if isinstance(block, Table))
+    run = with_energy(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
+    blocks = blocks_of(section, run)
+    assert not [text for text in sentences(blocks) if "times the energy" in text]
+    (shown,) = tables_of(blocks)
     assert shown.rows[0][2] == "6.00 mJ"
 
 
 def test_without_a_counter_there_is_one_note_with_its_reason(tmp_path: Path) -> None:
-    table, meta = with_energy(tmp_path, {"fused": None, "sdpa": None})
-    (only,) = rendered(table, meta)
+    run = with_energy(tmp_path, {"fused": None, "sdpa": None})
+    (only,) = blocks_of(section, run)
     assert isinstance(only, Text)
     assert only.text == "No energy was measured: no such counter here."
 
 
 def test_a_run_without_windows_says_how_to_request_them(tmp_path: Path) -> None:
     planned = [case("fused", problem(64))]
-    read = read_run(write_run(tmp_path, planned, [row(planned[0])]))
-    (only,) = rendered(frame([read]), run_meta([read]))
+    (only,) = blocks_of(section, write_run(tmp_path, planned, [row(planned[0])]))
     assert isinstance(only, Text)
     assert "measure: [latency, memory, energy]" in only.text
 
 
 def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: Path) -> None:
-    table, meta = with_energy(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
-    ((_, found),) = energy.energy_costs(records(table), meta)
-    assert [(cost.row["backend"], cost.ratio is None) for cost in found] == [
+    run = with_energy(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
+    assert [(cost.row["backend"], cost.ratio is None) for cost in costs_of(run)] == [
         ("naive", True),
         ("sdpa", False),
     ]
-    assert any(
-        "Cases with windows and no energy" in block.text
-        for block in rendered(table, meta)
-        if isinstance(block, Text)
-    )
+    texts = sentences(blocks_of(section, run))
+    assert any("Cases with windows and no energy" in text for text in texts)

@@ -1,5 +1,5 @@
-"""A run of two environments, wherever it is shown: no row is dropped, averaged with another, or
-taken for one of the other environment.
+"""A run of two environments, everywhere: no row is dropped, averaged with another, or taken for
+one of the other environment.
 """
 
 import csv
@@ -20,7 +20,6 @@ from attnbench.reports.comparison.compare import compare_backends
 from attnbench.reports.data.load import frame, load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups, records
-from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
 from attnbench.reports.pages import terminal
@@ -29,7 +28,7 @@ from attnbench.reports.sections import sections
 from tests.reports.fake_pairs import two_environments
 from tests.reports.fake_runs import case, problem
 from tests.reports.pages.test_hostile import HOSTILE, Tags
-from tests.reports.rendering import markdown_of, page_of, summary_of
+from tests.reports.rendering import NO_VALUE, blocks_of, markdown_of, page_of, summary_of, text_of
 
 BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = (256, 512, 1024, 2048)
@@ -46,8 +45,7 @@ def run(tmp_path: Path) -> Path:
 
 def rendered(run: Path, name: str) -> list[Block]:
     (section,) = (one for one in sections() if one.__name__.rpartition(".")[2] == name)
-    read = [read_run(run)]
-    return list(section.render(frame(read), run_meta(read)))
+    return blocks_of(section, run)
 
 
 def tables(run: Path, name: str) -> list[Table]:
@@ -93,14 +91,14 @@ def test_the_winner_map_has_a_line_per_problem_and_environment(run: Path) -> Non
 
 
 def test_the_answer_is_first_in_the_terminal_summary(run: Path) -> None:
-    said = summary_of(run)
-    assert said[0].startswith(
+    lines = summary_of(run)
+    assert lines[0].startswith(
         f"new against old: slower in {PROBLEMS}, faster in 0, same in {2 * PROBLEMS} and undecided"
         " in 0 of 24 cases"
     )
-    assert said[1].startswith("Slower in new: naive at N")
-    assert any(line.startswith("For python old") for line in said)
-    assert any(line.startswith("For python new") for line in said)
+    assert lines[1].startswith("Slower in new: naive at N")
+    assert any(line.startswith("For python old") for line in lines)
+    assert any(line.startswith("For python new") for line in lines)
 
 
 def test_the_table_of_ratios_has_every_case_the_slower_ones_first(run: Path) -> None:
@@ -142,8 +140,8 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
         (backend, python): len(LENGTHS) for backend in BACKENDS for python in ("old", "new")
     }
     assert all(cost.row["python"] == cost.one["python"] for cost in costs)
-    said = " ".join(summary_of(run)).replace("\u00a0", " ")
-    heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads takes", said)
+    text = " ".join(summary_of(run)).replace("\u00a0", " ")
+    heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads takes", text)
     assert sorted(heads) == sorted(
         (python, backend) for python in ("old", "new") for backend in BACKENDS
     )
@@ -199,9 +197,7 @@ def test_every_section_of_the_page_has_both_environments_and_no_row_is_lost(run:
     assert "Between environments" in page
     assert "Machine, versions and settings in new" in page
     assert "/venvs/old/bin/python" in page
-    assert not re.search(
-        r"\b(nan|None|NaN|<NA>)\b", re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    )
+    assert not re.search(NO_VALUE, text_of(page))
 
 
 def test_exports_have_every_case_once(run: Path) -> None:
@@ -220,9 +216,9 @@ def test_markdown_and_terminal_give_the_answer(run: Path) -> None:
     console = Console(width=200, record=True, file=io.StringIO())
     for part in terminal.render(open_report([run])):
         console.print(part)
-    said = console.export_text()
-    assert "Between environments" in said
-    assert "new against old: slower in 8" in said
+    printed = console.export_text()
+    assert "Between environments" in printed
+    assert "new against old: slower in 8" in printed
 
 
 def test_the_command_that_repeats_a_case_uses_its_interpreter(run: Path) -> None:
@@ -245,7 +241,7 @@ def test_hostile_names_and_facts_are_inert(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "text"),
     [
         ({"environments": 3}, "environments: wanted a list"),
         ({"environments": [3]}, r"environments\[0\]: wanted an object"),
@@ -259,12 +255,10 @@ def test_hostile_names_and_facts_are_inert(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_broken_environments_are_one_line(
-    run: Path, change: dict[str, Any], said: str
-) -> None:
+def test_broken_environments_are_one_line(run: Path, change: dict[str, Any], text: str) -> None:
     meta = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(meta | change))
-    with pytest.raises(BadRun, match=said):
+    with pytest.raises(BadRun, match=text):
         read_run(run)
 
 

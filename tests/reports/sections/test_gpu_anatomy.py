@@ -1,4 +1,4 @@
-"""reports/sections/gpu_anatomy.py: audited kernels on the page, explained with their own numbers."""
+"""reports/sections/gpu_anatomy.py: audited kernels, explained with their own numbers."""
 
 import re
 from io import StringIO
@@ -254,7 +254,9 @@ def test_what_could_not_be_read_is_left_out_and_the_rest_is_shown(
         {"instructions": {"HMMA": 3}, "instruction_count": None},
     ],
 )
-def test_an_incomplete_row_does_not_affect_the_other_rows(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_an_incomplete_row_does_not_affect_the_other_rows(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
     plans = [plan("10.0", kernel) for kernel in ("forward", "grad_q")]
     page = text_of(page_of(write_audit(tmp_path, plans, [row(plans[0]) | changes, row(plans[1])])))
     assert "Of grad_q an SM holds 8 of 64 warps on 10.0" in page

@@ -1,15 +1,12 @@
-"""reports/sections/memory.py: agreement and disagreement of the counts of peak bytes, and their parts."""
+"""reports/sections/memory.py: whether the counts of peak bytes agree, and the parts of a peak."""
 
 from pathlib import Path
 from typing import Any
 
-from attnbench.reports.data.load import frame
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.row_groups import records
-from attnbench.reports.elements import Block, Table, Text
+from attnbench.reports.elements import Table, Text
 from attnbench.reports.sections import memory
 from tests.reports.fake_runs import case, problem, row, write_run
-from tests.reports.rendering import page_of, summary_of
+from tests.reports.rendering import blocks_of, page_of, rows_of, summary_of, tables_of
 
 MIB = 1 << 20
 
@@ -23,14 +20,9 @@ def run(tmp_path: Path, **changes: Any) -> Path:
     return write_run(tmp_path, cases, rows)
 
 
-def blocks(path: Path) -> list[Block]:
-    read = read_run(path)
-    return list(memory.render(frame([read]), {read.meta["run"]: read.meta}))
-
-
 def test_agreement_is_one_sentence(tmp_path: Path) -> None:
     path = run(tmp_path)
-    first, *rest = blocks(path)
+    first, *rest = blocks_of(memory, path)
     assert isinstance(first, Text)
     assert (
         first.text == "In all 6 cases the measured peak agrees with every other count: "
@@ -42,7 +34,7 @@ def test_agreement_is_one_sentence(tmp_path: Path) -> None:
 
 def test_disagreement_is_counted_shown_and_in_the_terminal_summary(tmp_path: Path) -> None:
     path = run(tmp_path, peak_bytes=150 * MIB, predicted_peak_bytes=134 * MIB, meta_peak_bytes=None)
-    first, table, _ = blocks(path)
+    first, table, _ = blocks_of(memory, path)
     assert isinstance(first, Text)
     assert first.text.startswith("In 5 of 6 cases the measured peak agrees")
     assert isinstance(table, Table)
@@ -65,7 +57,7 @@ def test_disagreement_is_counted_shown_and_in_the_terminal_summary(tmp_path: Pat
 
 def test_a_peak_is_split_into_output_and_temporaries(tmp_path: Path) -> None:
     path = run(tmp_path)
-    (table,) = (block for block in blocks(path) if isinstance(block, Table))
+    (table,) = tables_of(blocks_of(memory, path))
     assert table.columns == (
         "N",
         "backend",
@@ -76,8 +68,8 @@ def test_a_peak_is_split_into_output_and_temporaries(tmp_path: Path) -> None:
         "minimal traffic",
     )
     assert table.rows[1] == ("512", "fused", "3 MiB", "1 MiB", "17 MiB", "18 MiB", "4 MiB")
-    rows = records(frame([read_run(path)]))
-    assert all(row["temporary_bytes"] == row["peak_bytes"] - row["output_bytes"] for row in rows)
+    for found in rows_of(path):
+        assert found["temporary_bytes"] == found["peak_bytes"] - found["output_bytes"]
 
 
 def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
@@ -93,7 +85,7 @@ def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
     ):
         text = text.replace(f'"{field}"', f'"unknown_{field}"')
     (path / "rows.jsonl").write_text(text)
-    first, *rest = blocks(path)
+    first, *rest = blocks_of(memory, path)
     assert isinstance(first, Text)
     assert (
         first.text == "In all 6 cases the measured peak agrees with every other count: the"

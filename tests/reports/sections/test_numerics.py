@@ -41,9 +41,9 @@ def blocks(parent: Path, findings: list[dict[str, Any]]) -> list[Any]:
 
 
 def test_without_a_study_the_section_says_how_to_request_one(tmp_path: Path) -> None:
-    (said,) = blocks(tmp_path, [])
-    assert isinstance(said, Text)
-    assert "studies: [...]" in said.text
+    (only,) = blocks(tmp_path, [])
+    assert isinstance(only, Text)
+    assert "studies: [...]" in only.text
 
 
 def test_entropy_is_drawn_with_and_without_the_factor(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_entropy_is_drawn_with_and_without_the_factor(tmp_path: Path) -> None:
 def test_errors_are_drawn_for_backends_of_the_run_and_the_table_has_all(tmp_path: Path) -> None:
     found = [
         error(b, d, n, 1e-6 * n)
-        for b in ("fused", "stranger")
+        for b in ("fused", "unplanned")
         for d in ("fp32", "bf16")
         for n in (256, 64)
     ]

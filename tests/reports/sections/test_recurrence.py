@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from attnbench.reports.analysis import recurrence
-from attnbench.reports.elements import Figure, Table
 from attnbench.reports.sections import recurrence as recurrence_section
 from tests.reports.fake_inexact import LENGTHS, inexact, layer, made
 from tests.reports.fake_runs import write_run
-from tests.reports.rendering import blocks_of, rows_of
+from tests.reports.rendering import blocks_of, figures_of, rows_of, tables_of
 
 
 def test_a_recurrent_layer_does_as_many_flops_as_attention_where_n_is_d(tmp_path: Path) -> None:
@@ -36,7 +35,7 @@ def test_the_section_on_recurrence_has_a_figure_for_each_width(tmp_path: Path) -
     ]
     run = write_run(tmp_path, [planned for planned, _ in pairs], [one for _, one in pairs])
     blocks = blocks_of(recurrence_section, run)
-    figures = [block for block in blocks if isinstance(block, Figure)]
+    figures = figures_of(blocks)
     assert [figure.title.partition(":")[0] for figure in figures] == [
         "For d_model\u00a0=\u00a0256",
         "For d_model\u00a0=\u00a0512",
@@ -47,7 +46,7 @@ def test_the_section_on_recurrence_has_a_figure_for_each_width(tmp_path: Path) -
         for panel in (latency, per_token)
     )
     assert steps.y == pytest.approx([(y or 0) / n for y, n in zip(mine.y, mine.x, strict=True)])
-    (crossings,) = (block for block in blocks if isinstance(block, Table))
+    (crossings,) = tables_of(blocks)
     assert [line[-1] for line in crossings.rows] == ["N = 256", "N = 512"]
 
 

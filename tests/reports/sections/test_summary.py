@@ -5,29 +5,17 @@ from pathlib import Path
 
 from attnbench.reports.analysis import speed
 from attnbench.reports.analysis.winner_map import winner_map
-from attnbench.reports.data.load import frame
-from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import groups
-from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.elements import Badges, Block, Table, Text
+from attnbench.reports.elements import Badges, Table
 from attnbench.reports.sections import summary
 from tests.reports.fake_inexact import inexact
 from tests.reports.fake_runs import quickstart
-from tests.reports.rendering import blocks_of, page_of, rows_of
+from tests.reports.rendering import blocks_of, page_of, rows_of, sentences, tables_of
 
 
 def map_of(run: Path) -> Table:
-    read = read_run(run)
-    (found,) = (
-        block
-        for block in summary.render(frame([read]), run_meta([read]))
-        if isinstance(block, Table)
-    )
+    (found,) = tables_of(blocks_of(summary, run))
     return found
-
-
-def said(blocks: list[Block]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Path) -> None:
@@ -80,9 +68,7 @@ def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
 
 def test_the_badges_are_before_the_map_with_their_state_in_words(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
-    read = read_run(run)
-    blocks = list(summary.render(frame([read]), run_meta([read])))
-    kinds = [type(block) for block in blocks]
+    kinds = [type(block) for block in blocks_of(summary, run)]
     assert kinds.index(Badges) < kinds.index(Table)
     page = page_of(run)
     for label, state in re.findall(
@@ -98,16 +84,15 @@ def test_without_an_exact_backend_nobody_is_fastest(tmp_path: Path) -> None:
     (group,) = groups(rows_of(run), "seq_len")
     assert speed.finding(group) == "no exact backend has a latency"
     assert {cell.kind for cell in winner_map(rows_of(run))} == {"nobody"}
-    table = next(block for block in blocks_of(summary, run) if isinstance(block, Table))
+    table = map_of(run)
     assert not table.strong
     assert "fastest" not in str(table.rows)
     assert page_of(run)
 
 
 def test_the_first_table_gives_the_error_and_makes_only_exact_ones_bold(tmp_path: Path) -> None:
-    table = next(
-        block for block in blocks_of(summary, inexact(tmp_path)) if isinstance(block, Table)
-    )
+    run = inexact(tmp_path)
+    table = map_of(run)
     columns = dict(zip(table.columns, range(len(table.columns)), strict=True))
     assert {column for _, column in table.strong} == {columns["sdpa"]}
     assert re.fullmatch(
@@ -115,6 +100,6 @@ def test_the_first_table_gives_the_error_and_makes_only_exact_ones_bold(tmp_path
     )
     assert re.fullmatch(r"20\d ms · 1\d\.\d× · not attention", table.rows[-1][columns["rnn"]])
     assert (
-        "Not ranked: ~ approximates attention, with the stated error; ≠ computes something"
-        " else" in said(blocks_of(summary, tmp_path / next(tmp_path.iterdir()).name))
+        "Not ranked: ~ approximates attention, with the error that is shown; ≠ computes something"
+        " else, and has no error." in sentences(blocks_of(summary, run))
     )

@@ -1,4 +1,4 @@
-"""reports/sections/wall.py: the search for the longest N, and peak bytes over N; walls are not cases."""
+"""reports/sections/wall.py: the search for the longest N, and peak bytes over N."""
 
 import json
 import re
@@ -9,10 +9,9 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
-from attnbench.reports.elements import Figure
 from attnbench.reports.sections import wall as section
 from tests.reports.fake_runs import GIB, case, problem, row, write_run
-from tests.reports.rendering import NO_VALUE, blocks_of, page_of, summary_of, text_of
+from tests.reports.rendering import NO_VALUE, blocks_of, figures_of, page_of, summary_of, text_of
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:
@@ -203,7 +202,7 @@ def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget
         row(cases[2], "oom", predicted_peak_bytes=None, predicted_reason="no formula"),
     ]
     run = write_run(tmp_path, cases, rows)
-    (figure,) = (block for block in blocks_of(section, run) if isinstance(block, Figure))
+    (figure,) = figures_of(blocks_of(section, run))
     (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
     assert failed.x == (8192, 16384)
     assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)

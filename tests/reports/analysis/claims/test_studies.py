@@ -124,7 +124,7 @@ def test_broken_findings_are_skipped(tmp_path: Path, studies: Any) -> None:
 def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
     read = read_run(write_run(tmp_path, [], []))
     (run,) = run_meta([read]).values()
-    asked = [{"study": "score_scale", "status": "timeout", "reason": "took more than 60 s"}]
-    claims = {claim.id: claim for claim in ledger([], run | {"unanswered": asked})}
+    unanswered = [{"study": "score_scale", "status": "timeout", "reason": "took more than 60 s"}]
+    claims = {claim.id: claim for claim in ledger([], run | {"unanswered": unanswered})}
     assert claims["C5"].unanswered == "the study found nothing: took more than 60 s"
     assert claims["C6"].unanswered == ""
