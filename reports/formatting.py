@@ -92,8 +92,9 @@ def number_text(value: float | None) -> str:
 
 def whole_text(value: float | None) -> str:
     """`3` for a whole number, three significant digits for any other."""
-    whole = value is not None and isfinite(value) and value == int(value)
-    return str(int(value)) if whole else number_text(value)
+    if value is None or not isfinite(value) or value != int(value):
+        return number_text(value)
+    return str(int(value))
 
 
 def percent_text(share: float) -> str:

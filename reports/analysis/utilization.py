@@ -146,6 +146,9 @@ ENDINGS = {
 }
 
 
+ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", "NVLink", "PCIe")}
+
+
 class Reading(NamedTuple):
     """One column over the windows of a case, as text. `span`: the lowest and the highest value, or
     all values of a bit mask, which has no mean.
@@ -176,10 +179,10 @@ def other_readings(row: Row, way: str = "eager") -> list[Reading]:
 
 
 def column_title(name: str) -> str:
-    """`memory busy` for memory_busy_ratio."""
+    """`SM clock` for sm_clock_mhz."""
     ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
     kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
-    return kept.replace("_", " ")
+    return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
 
 
 def _reading(name: str, values: list[float]) -> Reading:

@@ -42,7 +42,7 @@ def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
 def _clocks(timed: list[Row]) -> State:
     clocks = list(_readings(timed, "sm_clock_mhz"))
     if not clocks:
-        on_cpu = "On a CPU they are not read per block."
+        on_cpu = "On a CPU, clocks are not read per block."
         return "unknown", on_cpu if _all_on_cpu(timed) else "No block has a reading."
     low, high = min(clocks), max(clocks)
     steady = high - low <= CLOCK_SPREAD_RATIO * median(clocks)

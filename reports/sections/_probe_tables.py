@@ -80,8 +80,9 @@ def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
     keys = list(dict.fromkeys(key for entry in entries for key in entry))
     left = len(entries) - MOST_ENTRIES
     more = f"; {plural(left, 'more entry', 'more entries')} in rows.jsonl" if left > 0 else ""
+    title = column_title(table)
     return Table(
-        title=f"{column_title(table).capitalize()} of {case}{more}",
+        title=f"{title[:1].upper()}{title[1:]} of {case}{more}",
         columns=tuple(column_title(str(key)) for key in keys),
         rows=tuple(
             tuple(_cell(str(key), entry.get(key)) for key in keys)

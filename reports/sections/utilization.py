@@ -62,8 +62,8 @@ def _windows(rows: list[Row], meta: Meta) -> Iterator[Block]:
             yield _headlines(group, meta, way)
     if any(len(utilization.windows(row)) == 1 for row in rows):
         yield note(
-            "Cases with one window have no interval: counters that move in steps make it uncertain"
-            " by up to 10 %."
+            "Cases with one window have no interval. Counters that move in steps make their values"
+            " uncertain by up to 10 %."
         )
 
 

@@ -55,7 +55,7 @@ def test_rows_of_different_tiers_are_not_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "value", "title", "text"),
     [
-        ("memory_busy_ratio", 0.125, "memory busy", "12.5 %"),
+        ("dram_read_ratio", 0.125, "DRAM read", "12.5 %"),
         ("device_used_bytes", 3 << 30, "device used", "3 GiB"),
         ("memory_clock_mhz", 2619, "memory clock", "2619 MHz"),
         ("power_throttled_s", 0.25, "power throttled", "250 ms"),
