@@ -89,7 +89,7 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
         )
         # the first that refutes, else the first
         shown = evidence[found.index("refuted") if "refuted" in found else 0][1]
-        parts += part(backend, evidence, f"{counts} of {len(found)}; {shown}")
+        parts += part(backend, evidence, f"same time: {counts} of {len(found)}; {shown}")
     return parts
 
 
