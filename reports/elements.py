@@ -14,8 +14,10 @@ Scale = Literal["log", "linear"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """`question`: the scenario's; `finding`: an answer; `note`: a limit or an explanation; `log`:
-    the output of a program.
+    """A paragraph.
+
+    `question`: the scenario's; `finding`: an answer; `note`: a limit or an explanation; `log`: the
+    output of a program.
     """
 
     text: str
@@ -92,8 +94,10 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """`title` states the finding, `caption` names device, scenario and problem, `description` is
-    for screen readers. `same_y`: all panels share the limits of y.
+    """Panels with a title that states the finding, and a table of their numbers.
+
+    `caption` names device, scenario and problem, `description` is for screen readers. `same_y`: all
+    panels share the limits of y.
     """
 
     title: str

@@ -17,8 +17,9 @@ COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
-    """One timed row of an approximation. `ratio`: its time over that of the fastest exact backend,
-    None if there is none.
+    """One timed row of an approximation.
+
+    `ratio`: its time over that of the fastest exact backend, None if there is none.
     """
 
     row: Row
@@ -71,9 +72,9 @@ def crossovers(group: Group) -> list[Crossover]:
 
 
 def finding(group: Group) -> str:
-    """Which approximations are faster than every exact backend at the longest N, and how far off
-    they are; of each family, the one with the smallest error.
+    """Which approximations are faster than every exact backend at the longest N, and their errors.
 
+    Of each family, the one with the smallest error:
     `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
     """
     found = crossovers(group)

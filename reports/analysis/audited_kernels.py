@@ -89,8 +89,9 @@ def finding(rows: Sequence[Row]) -> str:
 
 
 def examples(rows: Sequence[Row]) -> list[Row]:
-    """The first configuration of each kernel with an occupancy: of the usual dtype and head width,
-    causal if there is one.
+    """The first configuration of each kernel with an occupancy, of the usual dtype and head width.
+
+    Causal if there is one.
     """
     counts = ("occupancy_ratio", "sm_block_count", "sm_warp_count")
     known = [

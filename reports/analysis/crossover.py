@@ -11,12 +11,12 @@ from .ratio import Ratio, time_ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crossover:
-    """`faster_from`: the shortest N from which on `backend` is clearly faster at every length; None
-    if it is not faster at the longest.
+    """From which N on `backend` is clearly faster.
 
-    `slower_to`: the longest N below at which it is clearly slower, if any. `even_at`: where a
-    straight line between those two, on logarithms, crosses a ratio of 1. `lengths`: the shortest
-    and the longest N at which both were timed.
+    `faster_from`: the shortest N from which on it is clearly faster at every length; None if it is
+    not faster at the longest. `slower_to`: the longest N below at which it is clearly slower, if
+    any. `even_at`: where a straight line between those two, on logarithms, crosses a ratio of 1.
+    `lengths`: the shortest and the longest N at which both were timed.
     """
 
     backend: str

@@ -14,8 +14,10 @@ from .utilization import missing, observed, windows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyCost:
-    """Of one case. `ratio`: to the baseline on the same problem; None for the baseline itself, and
-    if an energy is 0.
+    """The energy of one case.
+
+    `ratio`: to the baseline on the same problem; None for the baseline itself, and if an energy is
+    0.
     """
 
     row: Row
@@ -56,8 +58,9 @@ def _costs(group: Group, run: Mapping[str, Any]) -> list[EnergyCost]:
 
 
 def energy_ratio(numerator: Interval, denominator: Interval) -> Ratio | None:
-    """None unless both means are above 0. Windows of two backends are not paired: their errors add
-    in quadrature on the log scale.
+    """A ratio of two energies; None unless both means are above 0.
+
+    Windows of two backends are not paired: their errors add in quadrature on the log scale.
     """
     if not (numerator.value > 0 and denominator.value > 0):
         return None

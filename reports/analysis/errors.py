@@ -11,9 +11,7 @@ WRONG = "incorrect"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """All cases of one backend in one environment: those with an error, and those with a wrong
-    result.
-    """
+    """All cases of one backend in one environment, with an error or with a wrong result."""
 
     backend: str
     python: str | None

@@ -34,13 +34,13 @@ _RIDGE = 1e-14  # of columns scaled to 1: keeps a solution where columns coincid
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """One backend on one problem. Coefficients of unused terms are 0; `reason` says why there is no
-    fit.
+    """How the time of one backend grows with N on one problem.
 
-    Per length: `exponents` of the formula, and `slopes` measured between the lengths before and
-    after it (None at both ends). `worst`: the length at which formula and measurement differ most,
-    and the ratio. `describes` is false if they differ by more than 1.15 and more than the latency's
-    interval: caches, kernels and clocks change with N, and the formula has no term for that.
+    Coefficients of unused terms are 0; `reason` says why there is no fit. Per length: `exponents`
+    of the formula, and `slopes` measured between the lengths before and after it (None at both
+    ends). `worst`: the length at which formula and measurement differ most, and the ratio.
+    `describes` is false if they differ by more than 1.15 and more than the latency's interval:
+    caches, kernels and clocks change with N, and the formula has no term for that.
     """
 
     backend: str
@@ -182,8 +182,9 @@ def fit(lengths: Sequence[int], times_ms: Numbers, *, choose: bool) -> Numbers:
 
 
 def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numbers]:
-    """Of each set of terms the coefficients [set, series, 3] and the mean squared residuals [set,
-    series]; infinite if a coefficient is negative.
+    """Coefficients [set, series, 3] and mean squared residuals [set, series] per set of terms.
+
+    Residuals are infinite if a coefficient is negative.
     """
     n = np.asarray(lengths, dtype=float)
     powers = np.stack([np.ones_like(n), n, n * n], axis=1)  # [length, 3]
@@ -266,8 +267,9 @@ def _units(row: Row) -> int:
 
 
 def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Interval]:
-    """Percentiles of the draws [value, draw], extended to the value if the choice of terms put it
-    outside.
+    """Percentiles of the draws [value, draw].
+
+    Extended to the value if the choice of terms put it outside.
     """
     count = draws.shape[1]
     if not count:
@@ -301,7 +303,7 @@ def _time(coefficients: Numbers, n: int) -> float:
 
 
 def _exponents(coefficients: Numbers, lengths: Sequence[int]) -> Numbers:
-    """[length, series]"""
+    """Exponents [length, series]."""
     n = np.asarray(lengths, dtype=float)[:, None]
     linear, quadratic = coefficients[:, 1] * n, coefficients[:, 2] * n * n
     return np.asarray(

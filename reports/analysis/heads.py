@@ -1,6 +1,4 @@
-"""What h heads cost against one: FLOPs, peak bytes and time of one backend on otherwise equal
-problems.
-"""
+"""What h heads cost against one: FLOPs, peak bytes and time on otherwise equal problems."""
 
 from dataclasses import dataclass
 from math import isfinite, nan
@@ -29,8 +27,9 @@ class HeadCost:
 
 
 def comparable(rows: list[Row]) -> list[tuple[Group, list[HeadCost]]]:
-    """Every problem on which some backend has one head and more: those with the most measured
-    backends first, then the longest.
+    """Every problem on which some backend has one head and more.
+
+    Problems with the most measured backends come first, then the longest.
     """
     found = [(group, _costs(group)) for group in groups(rows, "heads")]
     known = [(group, costs) for group, costs in found if most_heads(costs)]
@@ -75,11 +74,11 @@ def most_heads(costs: list[HeadCost]) -> list[HeadCost]:
 
 
 def same_time(cost: HeadCost) -> Answer | None:
-    """Whether h heads take the time of one head within 5 %, by an equivalence test; None without a
-    ratio.
+    """Whether h heads take the time of one head within 5 %, by an equivalence test.
 
-    "no" if the interval of the test lies beyond the margin. If the two were not measured in the
-    same blocks, the interval of their ratio is used, which is a little stricter.
+    None without a ratio; "no" if the interval of the test lies beyond the margin. If the two were
+    not measured in the same blocks, the interval of their ratio is used, which is a little
+    stricter.
     """
     if cost.time is None:
         return None
@@ -95,8 +94,10 @@ def same_time(cost: HeadCost) -> Answer | None:
 
 
 def answer(cost: HeadCost) -> str:
-    """`fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time:
-    1.12 times (1.11 to 1.13)`.
+    """One sentence on FLOPs, bytes and time of h heads.
+
+    `fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time: 1.12
+    times (1.11 to 1.13)`.
     """
     parts = []
     if cost.flops == 1:
@@ -118,7 +119,9 @@ def answer(cost: HeadCost) -> str:
 
 
 def finding(cost: HeadCost) -> str:
-    """`fused with 8 heads takes 1.90 times (1.85 to 1.96) the time of one head, with 8.00 times the
+    """One sentence on the time and the peak bytes of h heads.
+
+    `fused with 8 heads takes 1.90 times (1.85 to 1.96) the time of one head, with 8.00 times the
     peak bytes and the same FLOPs`.
     """
     rest = [

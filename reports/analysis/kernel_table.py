@@ -1,6 +1,4 @@
-"""The `tables` of a row, from probes with calls of their own: torch.profiler's kernels, and any
-other.
-"""
+"""The `tables` of a row: torch.profiler's kernels, and tables of other probes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

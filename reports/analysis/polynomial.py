@@ -29,8 +29,9 @@ class Polynomial:
 
     @property
     def exact(self) -> bool:
-        """The fourth longest length agrees exactly. Shorter ones may not: there the peak can be at
-        another point of the call.
+        """The fourth longest length agrees exactly.
+
+        Shorter ones may not: there the peak can be at another point of the call.
         """
         return bool(self.agrees) and (not self.off or self.agrees[-1] > self.off[-1][0])
 

@@ -10,8 +10,9 @@ from ..formatting import number_text, times_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A ratio with its 95 % interval (NaN without one). `paired`: measured in the same blocks, so
-    drift cancels.
+    """A ratio with its 95 % interval (NaN without one).
+
+    `paired`: measured in the same blocks, so drift cancels.
     """
 
     value: float

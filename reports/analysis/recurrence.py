@@ -20,8 +20,9 @@ PASSES_FLOPS = {"forward": 1, "backward": 2, "forward+backward": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """A timed recurrent row, and the fastest exact attention at that N. `flops_per_s` counts the
-    recurrent layer's own work.
+    """A timed recurrent row, and the fastest exact attention at that N.
+
+    `flops_per_s` counts the recurrent layer's own work.
     """
 
     row: Row
@@ -56,8 +57,9 @@ def steps(group: Group) -> list[Steps]:
 
 
 def flops(row: Row) -> int | None:
-    """Of the recurrent layer itself (the row's work_flops count attention); None for an unknown
-    cell.
+    """FLOPs of the recurrent layer itself; None for an unknown cell.
+
+    The row's work_flops count attention.
     """
     cell = (row.get("configuration") or {}).get("cell")
     if cell not in CELL_FLOPS or row["passes"] not in PASSES_FLOPS:
@@ -67,8 +69,9 @@ def flops(row: Row) -> int | None:
 
 
 def even_by_flops(group: Group) -> float | None:
-    """The N above which attention does more FLOPs than the recurrent layer: d_model for a plain
-    layer and a GRU. None if the counts do not say.
+    """The N above which attention does more FLOPs than the recurrent layer.
+
+    d_model for a plain layer and a GRU. None if the counts do not say.
     """
     recurrent = next((row for row in group.rows if _timed(row) and flops(row)), None)
     attention = through({row["seq_len"]: row["work_flops"] for row in group.rows})
@@ -86,8 +89,10 @@ def crossovers(group: Group) -> list[Crossover]:
 
 
 def finding(group: Group) -> str:
-    """`rnn is faster than fused from N = 2k on (slower up to 1k), not faster than sdpa up to N =
-    4k; it does fewer FLOPs from N = 512 on`.
+    """One sentence on the crossovers of each recurrent backend.
+
+    `rnn is faster than fused from N = 2k on (slower up to 1k), not faster than sdpa up to N = 4k;
+    it does fewer FLOPs from N = 512 on`.
     """
     found, name = crossovers(group), next(row["backend"] for row in group.rows if _timed(row))
     if not found:

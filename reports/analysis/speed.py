@@ -12,10 +12,10 @@ from .ratio import Ratio, time_ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """The timed exact rows of one problem, fastest first; `margins` are the times of the others
-    over that of the first.
+    """The timed exact rows of one problem, fastest first.
 
-    `inexact`: the other timed rows, fastest first. An approximation is not ranked.
+    `margins`: the times of the others over that of the first. `inexact`: the other timed rows,
+    fastest first. An approximation is not ranked.
     """
 
     ranking: list[Row]

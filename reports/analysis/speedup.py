@@ -13,8 +13,9 @@ from .ratio import Ratio, time_ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedUp:
-    """A row and the baseline's row on the same problem. `ratio`: the baseline's time over the
-    row's, None if either has none.
+    """A row and the baseline's row on the same problem.
+
+    `ratio`: the baseline's time over the row's, None if either has none.
     """
 
     row: Row
@@ -45,8 +46,9 @@ def speed_ups(rows: list[Row], base: str) -> list[SpeedUp]:
 
 
 def finding(group: Group, base: str) -> str:
-    """One sentence at the longest N that has a ratio: `at N = 8k, against fused: sdpa is 3.60 times
-    as fast (3.56 to 3.64)`.
+    """One sentence at the longest N that has a ratio.
+
+    `at N = 8k, against fused: sdpa is 3.60 times as fast (3.56 to 3.64)`.
     """
     found = [(one, one.ratio) for one in speed_ups(group.rows, base) if one.ratio is not None]
     if not found:

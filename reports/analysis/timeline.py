@@ -78,7 +78,9 @@ def traces(
 
 
 def _trace(name: str, points: pd.DataFrame) -> Trace:
-    """Many points are thinned to the lowest and the highest of each part; in the worst case each of
+    """One line of a timeline, of at most MOST_POINTS points.
+
+    Many points are thinned to the lowest and the highest of each part; in the worst case each of
     them is followed by a break.
     """
     if len(points) > MOST_POINTS // 2:

@@ -1,6 +1,4 @@
-"""What limits the trust in latencies: disturbed blocks, warm-ups without a steady state, wide
-intervals, launch-bound calls.
-"""
+"""What limits the trust in latencies: disturbances, warm-up, precision, launch costs."""
 
 from collections.abc import Iterable
 from math import expm1
@@ -49,8 +47,9 @@ def warnings(rows: list[Row]) -> list[str]:
 
 
 def missed(row: Row, precision_ratio: float | None) -> bool:
-    """Sampling ended by time or by the most blocks of the plan, before the requested precision of
-    the latency and of its reported ratio.
+    """Sampling ended before the requested precision of the latency and of its reported ratio.
+
+    It ended by time, or by the most blocks of the plan.
     """
     if row.get("stop") not in ("budget", "blocks"):
         return False

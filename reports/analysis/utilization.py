@@ -150,8 +150,9 @@ ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", 
 
 
 class Reading(NamedTuple):
-    """One column over the windows of a case, as text. `span`: the lowest and the highest value, or
-    all values of a bit mask, which has no mean.
+    """One column over the windows of a case, as text.
+
+    `span`: the lowest and the highest value, or all values of a bit mask, which has no mean.
     """
 
     title: str
@@ -165,8 +166,9 @@ class Reading(NamedTuple):
 
 
 def other_readings(row: Row, way: str = "eager") -> list[Reading]:
-    """Every number that no headline quantity shows; those of probes with calls of their own count
-    as one window of eager calls.
+    """Every number that no headline quantity shows.
+
+    Numbers of probes with calls of their own count as one window of eager calls.
     """
     own_calls = [row.get("tables") or {}] if way == "eager" else []
     values: dict[str, list[float]] = {}

@@ -11,8 +11,10 @@ OUT_OF_MEMORY = ("oom", "predicted_oom")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEnd:
-    """`longest`: the longest N that ran. `first_out`: the shortest N that ran out of memory;
-    `tried` if that was observed and not predicted.
+    """How far one backend gets.
+
+    `longest`: the longest N that ran. `first_out`: the shortest N that ran out of memory; `tried`
+    if that was observed and not predicted.
     """
 
     backend: str

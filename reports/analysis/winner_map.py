@@ -14,9 +14,9 @@ USUAL_AXIS = "heads"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One problem. `map` tells several maps apart, by the axes that vary besides the two; "" if
-    there is one map.
+    """One problem of the winner map.
 
+    `map` distinguishes several maps, by the axes that vary besides the two; "" if there is one map.
     `kind` is about exact backends. won: `winner` is clearly faster than every other. undecided: it
     is not; `tied` are the winner and those that it cannot be told apart from. alone: no other has a
     latency. nobody: none has. `margin`: the runner-up's time over the winner's. `failed`: backends

@@ -17,8 +17,10 @@ PLAUSIBLE = (1e-9, 1e12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseSamples:
-    """One side of a compared case. `block_ms` has one median per block, `energy_j` the energy of a
-    call per window; both are nested by process.
+    """One side of a compared case.
+
+    `block_ms` has one median per block, `energy_j` the energy of a call per window; both are nested
+    by process.
     """
 
     case: str

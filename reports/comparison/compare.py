@@ -81,11 +81,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """The pairs to compare, as (base, new). `baseline`: the backend that the others of one run are
-    compared with.
+    """The pairs to compare, as (base, new).
 
-    `turns`: the number of runs on each side if they were measured alternately. `same_run`: both
-    sides are parts of one run, its backends or its environments.
+    `baseline`: the backend that the others of one run are compared with. `turns`: the number of
+    runs on each side if they were measured alternately. `same_run`: both sides are parts of one
+    run, its backends or its environments.
     """
 
     base: Source

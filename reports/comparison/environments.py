@@ -131,8 +131,10 @@ def finding(found: EnvironmentComparison) -> str:
 
 
 def exceptions(found: EnvironmentComparison) -> list[str]:
-    """A sentence on each latency that changed, worst first; on bytes and energy if any changed; on
-    each case that broke or was mended; on the main reason for undecided verdicts.
+    """A sentence on each latency that changed, worst first, and on everything else that changed.
+
+    On bytes and energy if any changed; on each case that broke or was mended; on the main reason
+    for undecided verdicts.
     """
     sentences = []
     changed = sorted((one for one in found.of_latency if one.worse or one.better), key=severity)

@@ -8,8 +8,10 @@ from .verdict import UNDECIDED, CaseVerdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """`margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: by the noise
-    of the machine, as without a gate.
+    """What fails a comparison.
+
+    `margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: by the noise of
+    the machine, as without a gate.
     """
 
     margins: Mapping[str, float | None]
@@ -35,8 +37,9 @@ class GateResult:
 
 
 def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
-    """Broken cases are always regressions. Raises ValueError if no case has a gated metric on both
-    sides.
+    """Which verdicts fail the gate; broken cases always do.
+
+    Raises ValueError if no case has a gated metric on both sides.
     """
     every = list(verdicts)
     gated = [one for one in every if one.metric in (*gate.margins, "status")]

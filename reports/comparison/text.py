@@ -42,8 +42,9 @@ UNITS = {"latency": "ms", "peak_bytes": "bytes", "energy_per_call": "J"}
 
 
 def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Columns and rows, worst first: every latency, and other metrics that changed; at most
-    MOST_ROWS.
+    """Columns and rows, worst first, at most MOST_ROWS.
+
+    Every latency, and other metrics that changed.
     """
     shown = sorted(filter(worth_a_line, comparison.verdicts), key=severity)[:MOST_ROWS]
     axes = varying_axes([problem(one.shown.problem) for one in comparison.verdicts])

@@ -41,13 +41,13 @@ ALPHA = 1 - CONFIDENCE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How to compare. `given`: margins that the user named. The floors are A/A noise; twice the
-    floor raises a default margin.
+    """How to compare.
 
-    `same_run`: both sides are of one run, where rows of one session share their blocks. `backends`:
-    two backends of one run, where another status is no change. `own_processes`: two environments of
-    one run: drift cancels, but variation between processes does not. `interleaved`: one value per
-    run (interleaved_runs.py).
+    `given`: margins that the user named. The floors are A/A noise; twice the floor raises a default
+    margin. `same_run`: both sides are of one run, where rows of one session share their blocks.
+    `backends`: two backends of one run, where another status is no change. `own_processes`: two
+    environments of one run: drift cancels, but variation between processes does not. `interleaved`:
+    one value per run (interleaved_runs.py).
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
@@ -281,8 +281,9 @@ def _estimated(
 
 
 def _together(base: CaseSamples, new: CaseSamples, *, same_run: bool) -> Contrast | None:
-    """Paired if both come from the same blocks: equal sessions, and in two folders equal numbers of
-    blocks.
+    """Paired if both come from the same blocks.
+
+    Equal sessions, and in two folders equal numbers of blocks.
     """
     shapes = [[len(process) for process in case.block_ms] for case in (base, new)]
     same_session = base.session is not None and base.session == new.session

@@ -1,5 +1,6 @@
-"""What a backend computes: attention, an approximation, or something else. Only exact backends are
-ranked.
+"""What a backend computes: attention, an approximation, or something else.
+
+Only exact backends are ranked.
 """
 
 from collections.abc import Iterable, Mapping

@@ -59,8 +59,10 @@ class BadRun(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run's folder: the last row of every case in the order of the plan (`rows`), and the planned
-    cases without a row (`missing`); the same for walls, studies and kernels.
+    """A run's folder.
+
+    `rows`: the last row of every case in the order of the plan; `missing`: the planned cases
+    without a row; the same for walls, studies and kernels.
     """
 
     path: Path

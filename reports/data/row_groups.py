@@ -29,8 +29,9 @@ _FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Rows of one problem, except for the axis over which they are drawn; `label` tells groups
-    apart.
+    """Rows of one problem, except for the axis over which they are drawn.
+
+    `label` distinguishes groups.
     """
 
     label: str
@@ -68,8 +69,10 @@ def case_key(row: Row) -> str:
 
 
 def problem(row: Row) -> dict[str, Any]:
-    """The problem of a row. A size that follows another in the usual way is replaced by its name:
-    kv_seq_len "N", d_k "d_model/h".
+    """The problem of a row.
+
+    A size that follows another in the usual way is replaced by its name: kv_seq_len "N", d_k
+    "d_model/h".
     """
     axes: dict[str, Any] = {axis: row.get(axis) for axis in AXES}
     n, d, h = axes["seq_len"], axes["d_model"], axes["heads"]

@@ -30,11 +30,10 @@ MOST = {_COUNT: (1 << 63) - 1, _MASK: (1 << 64) - 1}
 
 
 def telemetry(run: Path) -> pd.DataFrame:
-    """All samples of a run's folder; empty without the file. Raises BadRun if it is not a plain
-    file.
+    """All samples of a run's folder; empty without the file.
 
     `attrs`: `skipped`, the number of skipped lines; `uuid`, `period_s`, `board_wide` of the last
-    header; `missing` (name: reason) of all headers.
+    header; `missing` (name: reason) of all headers. Raises BadRun if it is not a plain file.
     """
     samples: list[dict[str, Any]] = []
     facts: dict[str, Any] = {

@@ -1,5 +1,6 @@
-"""Invisible circles over the points of a figure: each has its numbers as a tooltip and can be
-focused.
+"""Invisible circles over the points of a figure, with their numbers as a tooltip.
+
+Each can be focused.
 """
 
 from collections.abc import Mapping, Sequence

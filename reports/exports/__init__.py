@@ -1,7 +1,7 @@
-"""Runs as files for other programs: every module of this folder is a format, except those that
-begin with `_`.
+"""Runs as files for other programs: every module of this folder is a format.
 
-`pytest_benchmark.py` is the format pytest-benchmark. docs/exports.md describes the formats.
+Modules that begin with `_` are not; `pytest_benchmark.py` is the format pytest-benchmark.
+docs/exports.md describes the formats.
 """
 
 from collections.abc import Sequence

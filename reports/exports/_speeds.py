@@ -32,8 +32,9 @@ class Untimed:
 
 
 def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Untimed]]:
-    """Every case of the runs, timed or not. Raises NotExportable if names would not be unique, or
-    no case has a latency.
+    """Every case of the runs, timed or not.
+
+    Raises NotExportable if names would not be unique, or no case has a latency.
     """
     scenarios = [visible(str(run.meta["scenario"].get("name", ""))) for run in runs]
     twice = [name for name, count in Counter(scenarios).items() if count > 1]

@@ -14,7 +14,9 @@ MEANING = "what github-action-benchmark plots over commits (customSmallerIsBette
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    """`range` is half the width of the 95 % interval in the unit of the value: the action reads no
+    """Latency and peak bytes of every timed case.
+
+    `range` is half the width of the 95 % interval in the unit of the value: the action reads no
     other form.
     """
     timed, untimed = speeds(runs)

@@ -19,8 +19,9 @@ PNG_DPI = 200
 def write_figures(
     report: Report, folder: str | Path, kinds: Sequence[Kind] = ("svg", "png")
 ) -> list[Path]:
-    """Write every figure in black on white, named by section and number: latency-1.svg. Each file
-    is whole or absent. Raises OSError.
+    """Write every figure in black on white, named by section and number: latency-1.svg.
+
+    Each file is whole or absent. Raises OSError.
     """
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)

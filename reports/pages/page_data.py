@@ -29,8 +29,9 @@ SAMPLES_ARE = {
 
 
 def page_data(table: pd.DataFrame, most_bytes: int) -> str:
-    """JSON that is safe in a script element: no `<`, no control characters, only ASCII. To save
-    room, only samples are left out.
+    """JSON that is safe in a script element: no `<`, no control characters, only ASCII.
+
+    To save room, only samples are left out.
     """
     rows = records(table)
     columns = [name for name in table.columns if name not in (*NESTED_COLUMNS, "log_tail")]
@@ -46,8 +47,9 @@ def _json(value: Any) -> str:
 
 
 def _column(values: Sequence[Any]) -> Any:
-    """The different values, and the place of each row's value among them (an empty list: all the
-    first); or one value per row if that is shorter.
+    """The different values, and the place of each row's value among them.
+
+    An empty list of places: all the first. Or one value per row if that is shorter.
     """
     short = [_short(value) for value in values]
     places = {

@@ -1,5 +1,6 @@
-"""Reasons to trust the latencies of a page, or not: one badge each. What was not observed is
-unknown, never good.
+"""Badges: reasons to trust the latencies of a page, or not.
+
+What was not observed is unknown, never good.
 """
 
 from collections.abc import Iterable, Iterator

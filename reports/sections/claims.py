@@ -58,7 +58,7 @@ def _tested(claims: Sequence[Claim], title: str) -> Table:
 
 
 def _parts(claim: Claim) -> str:
-    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`"""
+    """`fused refuted: 64 bytes per N² with 8 heads, 8 with one. sdpa supported: ...`."""
     texts = [
         f"{part.of} {part.verdict}" + (f": {part.numbers}" if part.numbers else "")
         for part in claim.parts[:MOST_PARTS]

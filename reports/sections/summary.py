@@ -148,9 +148,7 @@ def _tally(rows: list[Row]) -> str:
 
 
 def _map(rows: list[Row]) -> Iterator[Block]:
-    """The winner map: the latency of every problem and backend as a multiple of the fastest, or why
-    there is none.
-    """
+    """The winner map: every latency as a multiple of the fastest, or why there is none."""
     problems = groups(rows, None)
     axes = distinguishing_axes(rows)
     names = backends(rows)

@@ -29,8 +29,9 @@ def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict
 def timed(
     backend: str, time_ms: float, of: dict[str, Any], *, noise: float = 0.01, **changes: Any
 ) -> Made:
-    """Eight blocks whose drift is that of the problem but for its heads, so that ratios over heads
-    and backends are paired.
+    """A case with eight blocks; their drift depends on the problem except its heads.
+
+    So ratios over heads and backends are paired.
     """
     planned = case(backend, of)
     drift = Random(ascii((of["seq_len"], of["scope"])))

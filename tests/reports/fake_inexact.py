@@ -1,5 +1,6 @@
-"""A run with approximate backends and one that computes something else, faster than exact ones from
-some N on.
+"""A run with approximate backends and one that computes something else.
+
+They are faster than exact ones from some N on.
 """
 
 from pathlib import Path

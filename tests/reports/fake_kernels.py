@@ -1,6 +1,4 @@
-"""Writes the folder of an audit of kernels with made-up numbers, in the rows that the harness
-itself makes of them.
-"""
+"""Writes the folder of an audit of kernels with made-up numbers, in rows made by the harness."""
 
 from pathlib import Path
 from typing import Any

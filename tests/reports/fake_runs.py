@@ -205,8 +205,9 @@ def status_of(planned: dict[str, Any]) -> str:
 def quickstart(
     parent: Path, lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 ) -> Path:
-    """naive, fused and sdpa over N with one head and eight; most statuses occur, and two cases were
-    not reached.
+    """naive, fused and sdpa over N with one head and eight.
+
+    Most statuses occur, and two cases were not reached.
     """
     names = ("naive", "fused", "sdpa", "sdpa:flash", "sdpa:cudnn")
     cases = [

@@ -10,8 +10,9 @@ Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The verdict for one backend, or whatever else (`of`) the claim is tested on; `numbers` are
-    the evidence as text.
+    """The verdict for one backend, or for whatever else (`of`) the claim is tested on.
+
+    `numbers` are the evidence as text.
     """
 
     of: str
@@ -20,8 +21,7 @@ class Part:
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
-    """Of independent tests, such as backends: their verdict if all agree, "depends" if they
-    contradict each other.
+    """The verdict of independent tests, such as backends; "depends" if they contradict each other.
 
     Tests that were not run do not count. One inconclusive test makes the whole inconclusive, unless
     the others contradict each other.
@@ -33,16 +33,18 @@ def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
 
 
 def over_problems(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
-    """Of one backend on several problems: a general statement is refuted by one problem, unless
-    another supports it.
+    """The verdict of one backend on several problems.
+
+    One problem refutes a general statement, unless another supports it.
     """
     found = {verdict for verdict in verdicts if verdict != "not run"}
     return "refuted" if found == {"refuted", "inconclusive"} else agreed(found)
 
 
 def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
-    """Of the parts of one claim, which must all hold: one that fails refutes it; one that is
-    inconclusive or was not run leaves it inconclusive.
+    """The verdict of the parts of one claim, which must all hold.
+
+    One that fails refutes it; one that is inconclusive or was not run leaves it inconclusive.
     """
     found = set(verdicts)
     if found <= {"not run"}:
@@ -55,8 +57,9 @@ def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
 
 
 def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
-    """Supported if the interval lies within the claimed range, refuted if outside, else
-    inconclusive, as with a NaN.
+    """Supported if the interval lies within the claimed range, refuted if outside.
+
+    Otherwise inconclusive, as with a NaN.
     """
     if claimed[0] <= low and high <= claimed[1]:
         return "supported"
@@ -64,8 +67,9 @@ def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimV
 
 
 def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> list[Part]:
-    """The evidence of several problems as one part; by default with the first one's numbers. Empty
-    without evidence.
+    """The evidence of several problems as one part, by default with the first one's numbers.
+
+    Empty without evidence.
     """
     if not evidence:
         return []

@@ -15,8 +15,9 @@ TEXTBOOK_N = 10_000
 
 
 def score_matrix(rows: Sequence[Row]) -> list[Part]:
-    """C1: two score matrices are alive at the peak of `fused` without gradients, so its N^2
-    coefficient is 2 B h e, to the byte.
+    """C1: the N^2 coefficient of `fused` without gradients is 2 B h e, to the byte.
+
+    Two score matrices are alive at its peak.
     """
     plain = [
         row
@@ -75,8 +76,9 @@ def memory_of_heads(rows: Sequence[Row]) -> list[Part]:
 
 
 def _coefficients(rows: Sequence[Row], backend: str) -> list[tuple[str, dict[int, Fraction]]]:
-    """Per problem except N and h: the passes, and the exact N^2 coefficient by h, if h = 1 has
-    one.
+    """Per problem except N and h: the passes, and the exact N^2 coefficient by h.
+
+    Only problems on which h = 1 has one.
     """
     together: dict[tuple[object, ...], tuple[str, dict[int, Fraction]]] = {}
     for group in groups([row for row in rows if row["backend"] == backend], "seq_len"):

@@ -1,8 +1,7 @@
-"""The claims ledger: textbook statements on multi-head attention, each with its test and a verdict
-(docs/theory.md).
+"""The claims ledger: textbook statements on multi-head attention, with tests and verdicts.
 
-A verdict comes from an interval, or from exact bytes or FLOPs. A claim that the run does not test
-is `not run`, with what it needs.
+docs/theory.md describes each test. A verdict comes from an interval, or from exact bytes or FLOPs.
+A claim that the run does not test is `not run`, with what it needs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,8 +16,9 @@ from .claim_verdict import ClaimVerdict, Part, agreed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One line of the ledger. `parts`: its verdicts by backend; `unanswered`: why its study has no
-    findings.
+    """One line of the ledger.
+
+    `parts`: its verdicts by backend; `unanswered`: why its study has no findings.
     """
 
     id: str

@@ -40,8 +40,9 @@ def head_pruning(rows: Sequence[Row]) -> list[Part]:
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
-    """Layers that differ only in their heads, each with the one that has most. Heads whose width
-    follows from their number do not count: pruning keeps the width of the others.
+    """Layers that differ only in their heads, each with the one that has most.
+
+    Heads whose width follows from their number do not count: pruning keeps the width of the others.
     """
     same: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:

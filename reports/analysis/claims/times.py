@@ -1,4 +1,5 @@
 """The claims that times and counters answer: C2, C3c, C4, C10 to C13, and C16 without its study.
+
 Verdicts come from intervals.
 """
 
@@ -94,10 +95,10 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
 
 
 def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
-    """C4: the loop's time over the fused layer's, on problems where both passed the correctness
-    check, so that they are equal.
+    """C4: the loop's time over the fused layer's, on problems where both results are correct.
 
-    A study projection_equality (holds: bool) tests the equality more strictly.
+    Both passed the correctness check, so they are equal. A study projection_equality (holds: bool)
+    tests the equality more strictly.
     """
     studied = [one.get("holds") for one in of_study(findings, "projection_equality")]
     layers = [row for row in rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
@@ -125,22 +126,25 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
 
 
 def core_share(rows: Sequence[Row]) -> list[Part]:
-    """C10: the core takes more than half of the layer's time at the longest N, past the crossover
-    of the FLOPs.
+    """C10: the core takes more than half of the layer's time at the longest N.
+
+    That N is past the crossover of the FLOPs.
     """
     return [_core_part(backend, found, bottleneck=False) for backend, found in _cores(rows)]
 
 
 def outside_share(rows: Sequence[Row]) -> list[Part]:
-    """C16 without a study: everything outside the core, which includes joining and W_O. A small
-    share refutes the claim; a large one proves nothing.
+    """C16 without a study: everything outside the core, which includes joining and W_O.
+
+    A small share refutes the claim; a large one proves nothing.
     """
     return [_core_part(backend, found, bottleneck=True) for backend, found in _cores(rows)]
 
 
 def _cores(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, Ratio, bool]]]:
-    """Per backend, the longest problem with both scopes timed: the layer's row, core over layer,
-    and whether N is past the crossover.
+    """Per backend, the longest problem with both scopes timed.
+
+    The layer's row, core over layer, and whether N is past the crossover.
     """
     found: dict[str, tuple[Row, Ratio, bool]] = {}
     known = full_attention(rows)
@@ -174,8 +178,9 @@ def _core_part(backend: str, found: tuple[Row, Ratio, bool], *, bottleneck: bool
 
 
 def linear_growth(rows: Sequence[Row]) -> list[Part]:
-    """C11: the exponent of time at the longest N, and no N^2 in the bytes; a stride of sqrt(N)
-    makes it 1.5.
+    """C11: the exponent of time at the longest N, and no N^2 in the bytes.
+
+    A stride of sqrt(N) makes the exponent 1.5.
     """
     parts = []
     for backend in backends(rows):
@@ -241,8 +246,9 @@ def full_attention(rows: Sequence[Row]) -> list[Row]:
 
 
 def _last_exponent(found: Growth, *, by_slope: bool) -> Interval:
-    """At the longest N by the formula; as measured over the last three lengths if `by_slope`, or if
-    the formula does not fit.
+    """The exponent at the longest N by the formula.
+
+    As measured over the last three lengths if `by_slope`, or if the formula does not fit.
     """
     measured = next((slope for slope in reversed(found.slopes) if slope is not None), None)
     use_slope = measured is not None and (by_slope or not found.describes)

@@ -83,9 +83,7 @@ def test_terms_that_are_not_there_are_zero_with_a_bound() -> None:
 
 
 def test_a_straight_line_through_logarithms_would_give_0_6() -> None:
-    """The example of the module's docstring: without noise the formula finds what the times were
-    made of.
-    """
+    """The example of the module's docstring: without noise the formula finds the true terms."""
     rows = [timed(n, [0.02 + 2e-5 * n + 2e-9 * n * n] * 6) for n in LENGTHS]
     slope = np.polyfit(np.log(LENGTHS), np.log([row["latency_ms"] for row in rows]), 1)[0]
     assert 0.55 < slope < 0.68

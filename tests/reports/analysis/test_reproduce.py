@@ -1,6 +1,4 @@
-"""reports/analysis/reproduce.py: the command plans exactly the case that it was made from, under
-the same plan and limits.
-"""
+"""reports/analysis/reproduce.py: the command plans the same case, plan and limits."""
 
 import shlex
 from typing import Any

@@ -1,6 +1,4 @@
-"""reports/analysis/timeline.py: lines break where samples are missing, keep their extremes, and
-have few points.
-"""
+"""reports/analysis/timeline.py: lines break at missing samples, keep extremes, have few points."""
 
 from typing import Any
 

@@ -1,6 +1,4 @@
-"""reports/analysis/utilization.py: values per quantity with intervals over windows, and all other
-columns with units from the endings of their names.
-"""
+"""reports/analysis/utilization.py: headline quantities, and every other column with its unit."""
 
 from pathlib import Path
 from typing import Any

@@ -1,5 +1,6 @@
-"""reports/comparison/gate.py: what got worse by more than its margin fails; a gate without data is
-refused.
+"""reports/comparison/gate.py: a change for the worse beyond its margin fails.
+
+A gate without data is refused.
 """
 
 import pytest

@@ -1,6 +1,4 @@
-"""reports/comparison/interleaved_runs.py: runs are compared turn by turn, so slow drift does not
-change the verdict.
-"""
+"""reports/comparison/interleaved_runs.py: slow drift does not change the verdict."""
 
 from dataclasses import replace
 from math import exp
@@ -36,8 +34,9 @@ def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> 
 def both(
     seed: int, ratio: float = 1.0, *, drift: float = 0.0, own: float = 0.02, turns: int = TURNS
 ) -> tuple[list[CaseSamples], list[CaseSamples]]:
-    """Each turn has a level that both runs share (it doubles over the turns if drift is log 2), and
-    each run has its own.
+    """Runs of two sides; each pair has a level that both share, and each run has its own.
+
+    The shared level doubles over the pairs if drift is log 2.
     """
     random = Random(seed)
     levels = [10 * exp(drift * turn / turns) for turn in range(turns)]

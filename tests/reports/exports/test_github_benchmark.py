@@ -1,9 +1,8 @@
-"""The format github-benchmark against the rules by which github-action-benchmark reads `tool:
-customSmallerIsBetter`.
+"""reports/exports/github_benchmark.py: github-action-benchmark can read it.
 
-Its reader takes name, value, unit, range and extra of each entry of a JSON array, compares entries
-of equal names over commits, and takes a range for a number only where it is written as "± NUMBER"
-in the unit of the value. An empty array is an error there.
+For `tool: customSmallerIsBetter` it takes name, value, unit, range and extra of each entry of a
+JSON array, compares entries of equal names over commits, and takes a range for a number only if it
+is written as "± NUMBER" in the unit of the value. An empty array is an error there.
 """
 
 import json

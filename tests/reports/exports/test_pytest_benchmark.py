@@ -1,6 +1,4 @@
-"""The format pytest-benchmark is read by pytest-benchmark itself, and its statistics are those that
-it would have computed.
-"""
+"""reports/exports/pytest_benchmark.py: pytest-benchmark reads it, with its own statistics."""
 
 import json
 import os

@@ -1,6 +1,4 @@
-"""The page in a real browser: opened from disk, loading nothing, accessible, on a phone, printed,
-light and dark.
-"""
+"""The page in a real browser: offline, accessible, at every width, printed, light and dark."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""reports/pages/markdown.py: sentences and tables, below the size limit of a job summary, without
-foreign markup.
-"""
+"""reports/pages/markdown.py: below the size limit of a job summary, without foreign markup."""
 
 import re
 from pathlib import Path

@@ -1,6 +1,4 @@
-"""The page as a whole: its policy, several runs on it, the timeline, and the same bytes from every
-process.
-"""
+"""The page as a whole: its policy, several runs on it, the timeline, and reproducible bytes."""
 
 import json
 import re

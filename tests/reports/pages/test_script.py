@@ -1,6 +1,4 @@
-"""What the page's script adds: sorting, filter, numbers of points, series, samples, copies,
-downloads, and the state in the address.
-"""
+"""reports/pages/report.js: sorting, filter, tooltips, series, samples, downloads, address."""
 
 import csv
 import io

@@ -1,6 +1,4 @@
-"""reports/sections/_badges.py: without information a badge is unknown, after a disturbance a
-caution, and neither is ever good.
-"""
+"""reports/sections/_badges.py: neither a lack of information nor a disturbance is ever good."""
 
 from pathlib import Path
 from typing import Any

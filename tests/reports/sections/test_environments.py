@@ -1,6 +1,4 @@
-"""A run of two environments, everywhere: no row is dropped, averaged with another, or taken for
-one of the other environment.
-"""
+"""A run of two environments: no row is dropped, averaged, or taken for the other environment's."""
 
 import csv
 import io

@@ -1,6 +1,4 @@
-"""reports/sections/utilization.py: headlines, all other readings, kernels, and reasons for missing
-values.
-"""
+"""reports/sections/utilization.py: headlines, all other readings, kernels, missing values."""
 
 from io import StringIO
 from pathlib import Path
