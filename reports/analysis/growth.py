@@ -74,8 +74,8 @@ class Growth:
 def growths(rows: Sequence[Row]) -> Iterator[tuple[Group, list[Growth]]]:
     """Every problem with a backend timed at two or more lengths; lazy, as fits take time."""
     for group in groups(rows, "seq_len"):
-        members = [growth(group.rows, backend) for backend in backends(group.rows)]
-        if several := [one for one in members if len(one.lengths) > 1]:
+        fits = [growth(group.rows, backend) for backend in backends(group.rows)]
+        if several := [one for one in fits if len(one.lengths) > 1]:
             yield group, several
 
 

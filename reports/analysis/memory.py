@@ -10,7 +10,7 @@ from ..formatting import bytes_text
 EXACT_BYTES = {"cpu": 64, "cuda": 4096}
 HEAD_BYTES = 8
 # The kernel counts pages, and small tensors may lie in pages that it counted before: compared only
-# for peaks that are large beside that.
+# for peaks that are large compared with that.
 RESIDENT_FROM_BYTES = 16 << 20
 RESIDENT_SLACK_BYTES = 4 << 20  # the largest difference over 93 cases on two cores was 2.2 MiB
 RESIDENT_SLACK_RATIO = 0.01

@@ -13,7 +13,7 @@ BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window tha
 
 
 class Quantity(NamedTuple):
-    """A headline quantity of the windows; `column` is the one that it is made of."""
+    """A headline quantity of the windows; `column` is the column it is computed from."""
 
     title: str
     column: str

@@ -95,7 +95,7 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
 
 
 def _noise_floor(run: Mapping[str, Any]) -> NoiseFloor | None:
-    """The noise of this device, if a self-check beside the run has measured it."""
+    """The noise of this device, if a self-check in the same folder has measured it."""
     if "path" not in run:
         return None
     try:

@@ -313,7 +313,7 @@ def _check_row(row: Document, where: str) -> None:
                 f"{where}: windows[{number}]: wanted numbers, a window_s and calls above 0"
             )
     if not all(isinstance(reason, str) for reason in (row.get("missing") or {}).values()):
-        raise BadRun(f"{where}: missing: wanted a reason in words for each name")
+        raise BadRun(f"{where}: missing: wanted a reason as text for each name")
 
 
 def _are_samples(processes: list[Any]) -> bool:

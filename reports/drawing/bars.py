@@ -32,18 +32,18 @@ def draw(bars: Bars, path: Path, dpi: int) -> None:
 
 
 def _drawing(bars: Bars, title_in: float) -> Canvas:
-    lines = sum(1 + len(members) for _, members in bars.groups)
+    lines = sum(1 + len(group) for _, group in bars.groups)
     canvas = Canvas(figsize=(WIDTH_IN, LINE_IN * lines + 0.1 + title_in))
     axes = canvas.add_axes((0, 0, 1, LINE_IN * lines / canvas.get_figheight()))
     axes.set(xlim=(-LABEL_SHARE, 1 + NOTE_SHARE), ylim=(lines, 0))
     axes.set_axis_off()
     line = 0
-    for heading, members in bars.groups:
+    for heading, group in bars.groups:
         where, text = (-LABEL_SHARE, line + 0.6), visible(heading)
         axes.text(*where, text, fontsize=SIZE, fontweight="bold", va="center")
-        for place, bar in enumerate(members, start=line + 1):
+        for place, bar in enumerate(group, start=line + 1):
             _bar(axes, bar, place + 0.5)
-        line += 1 + len(members)
+        line += 1 + len(group)
     return canvas
 
 

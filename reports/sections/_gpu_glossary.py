@@ -80,7 +80,7 @@ def _exponentials(row: Row) -> str:
 TERMS: tuple[tuple[str, str, Callable[[Row], str]], ...] = (
     (
         "SM",
-        "Streaming multiprocessor. A GPU has dozens of them to well over a hundred; each works"
+        "Streaming multiprocessor. A GPU has from dozens to well over a hundred; each works"
         " independently, with its own registers, shared memory and tensor cores.",
         _sm,
     ),

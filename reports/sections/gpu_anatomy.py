@@ -43,16 +43,16 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         return
     gpus = by_gpu(rows)
     several = len({run for run, _ in gpus}) > 1
-    for (run, _), members in gpus.items():
-        yield Text(text=f"{f'{run}: ' if several else ''}{finding(members)}.")
+    for (run, _), of_gpu in gpus.items():
+        yield Text(text=f"{f'{run}: ' if several else ''}{finding(of_gpu)}.")
     yield from _bad(rows)
-    shown = [found for members in gpus.values() if (found := examples(members))]
+    shown = [found for of_gpu in gpus.values() if (found := examples(of_gpu))]
     if shown:
         yield from _explained(shown)
-    for (run, _), members in gpus.items():
-        yield _all(members, run if several else "")
-        if len(members) > MOST_ROWS:
-            yield note(f"The first {MOST_ROWS} of {len(members)} kernels; rows.jsonl has them all.")
+    for (run, _), of_gpu in gpus.items():
+        yield _all(of_gpu, run if several else "")
+        if len(of_gpu) > MOST_ROWS:
+            yield note(f"The first {MOST_ROWS} of {len(of_gpu)} kernels; rows.jsonl has them all.")
 
 
 def _explained(shown: list[list[Row]]) -> Iterator[Block]:
@@ -60,13 +60,13 @@ def _explained(shown: list[list[Row]]) -> Iterator[Block]:
     first = shown[0][0]
     yield Table(
         title=f"Terms, and their values for the top-ranked {_kernel_cells.kernel_name(first)}",
-        columns=("term", "meaning", *(short_name(members[0]) for members in shown)),
-        rows=tuple(_gpu_glossary.lines([members[0] for members in shown])),
+        columns=("term", "meaning", *(short_name(of_gpu[0]) for of_gpu in shown)),
+        rows=tuple(_gpu_glossary.lines([of_gpu[0] for of_gpu in shown])),
     )
     yield note(HOW_TO_READ)
-    names = dict.fromkeys(row["kernel"] for members in shown for row in members)
+    names = dict.fromkeys(row["kernel"] for of_gpu in shown for row in of_gpu)
     for name in names:
-        yield _figure([row for members in shown for row in members if row["kernel"] == name])
+        yield _figure([row for of_gpu in shown for row in of_gpu if row["kernel"] == name])
 
 
 def _figure(rows: list[Row]) -> Bars:

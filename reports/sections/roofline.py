@@ -57,11 +57,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     by_case = {(place.row["run"], place.row["case"]): place for place in found}
     drawn = []
     for group in groups([place.row for place in found], "seq_len"):
-        members = [by_case[row["run"], row["case"]] for row in group.rows]
-        if members[0].peaks is not None:
-            drawn.append((group, members, members[0].peaks))
-    for group, members, known in drawn[:MOST_FIGURES]:
-        yield _figure(group, members, known, meta)
+        points = [by_case[row["run"], row["case"]] for row in group.rows]
+        if points[0].peaks is not None:
+            drawn.append((group, points, points[0].peaks))
+    for group, points, known in drawn[:MOST_FIGURES]:
+        yield _figure(group, points, known, meta)
     yield from not_drawn([group for group, *_ in drawn[MOST_FIGURES:]], "; the table has them")
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
     with_roof = any(place.peaks for place in found)
@@ -85,8 +85,8 @@ def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
             )
 
 
-def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Figure:
-    xs = sorted({place.intensity for place in members})
+def _figure(group: Group, points: list[Place], known: Peaks, meta: Meta) -> Figure:
+    xs = sorted({place.intensity for place in points})
     # Beyond both ends, so that both parts of the roof and the ridge are visible.
     roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
     series = [
@@ -94,9 +94,9 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
             backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof)
         )
     ]
-    for backend in backends([place.row for place in members]):
+    for backend in backends([place.row for place in points]):
         mine = sorted(
-            (place for place in members if place.row["backend"] == backend),
+            (place for place in points if place.row["backend"] == backend),
             key=lambda place: place.intensity,
         )
         rates = [place.achieved_flops_per_s for place in mine]
@@ -111,7 +111,7 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
             )
         )
     return Figure(
-        title=group.prefixed(_finding(members)),
+        title=group.prefixed(_finding(points)),
         caption=caption(group.problem, meta),
         description=(
             "Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend."
@@ -126,14 +126,14 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
                 series=tuple(series),
             ),
         ),
-        table=_table(members, ["seq_len"], "Achieved and attainable"),
+        table=_table(points, ["seq_len"], "Achieved and attainable"),
     )
 
 
-def _finding(members: list[Place]) -> str:
+def _finding(points: list[Place]) -> str:
     """The best and the worst backend at the longest N with the most cases."""
     by_n: dict[int, list[Place]] = {}
-    for place in members:
+    for place in points:
         by_n.setdefault(place.row["seq_len"], []).append(place)
     n = max(by_n, key=lambda n: (len(by_n[n]), n))
     shares = sorted(
@@ -146,9 +146,9 @@ def _finding(members: list[Place]) -> str:
     return f"{best} reaches {percent_text(high)} of what is attainable {where}{rest}"
 
 
-def _table(members: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
+def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
     columns: tuple[str, ...] = ("problem", "backend", "achieved", "FLOP per byte, at most")
-    with_roof = any(place.peaks for place in members)
+    with_roof = any(place.peaks for place in points)
     rows = [
         (
             label(problem(place.row), axes),
@@ -157,7 +157,7 @@ def _table(members: list[Place], axes: list[str], title: str, *, folded: bool = 
             number_text(place.intensity),
             *(_roof_cells(place) if with_roof else ()),
         )
-        for place in members
+        for place in points
     ]
     if with_roof:
         columns = (*columns, "limit", "attainable", "share of attainable")

@@ -29,7 +29,7 @@ def of_study(findings: Sequence[Any], name: str) -> list[Finding]:
 
 
 def _numbers(one: Finding, *names: str) -> list[float] | None:
-    """None unless all of them are finite numbers."""
+    """None unless all are finite numbers."""
     found = [finite_number(one, name) for name in names]
     known = [value for value in found if value is not None]
     return known if len(known) == len(found) else None

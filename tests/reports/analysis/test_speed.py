@@ -38,7 +38,7 @@ def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_p
         )
     )
     found = speed.race(rows)
-    assert [member["backend"] for member in found.ranking] == ["a", "b", "c"]
+    assert [row["backend"] for row in found.ranking] == ["a", "b", "c"]
     assert found.margins[0].clear
     assert not found.clear
     assert "a and c cannot be told apart" in speed.finding(groups(rows, "seq_len")[0])

@@ -14,7 +14,7 @@ BROKEN = [
     ({"windows": [{**COMPLETE, "window_s": 0}]}, "windows[0]: wanted numbers"),
     ({"windows": [{**COMPLETE, "x_ratio": [1]}]}, "windows[0]: wanted numbers"),
     ({"windows": [{"way": "eager"}]}, "windows[0]: window_s: found nothing, wanted int or float"),
-    ({"missing": {"x": 3}}, "missing: wanted a reason in words"),
+    ({"missing": {"x": 3}}, "missing: wanted a reason as text"),
     ({"tables": [3]}, "tables: found [3], wanted dict"),
 ]
 
