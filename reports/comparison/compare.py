@@ -146,7 +146,7 @@ def compare_interleaved(
     """
     if len(base) != len(new):
         raise NotComparable(
-            f"base has {plural(len(base), 'run')} and new {len(new)}; wanted equally many: a turn is one"
+            f"base has {plural(len(base), 'run')} and new {len(new)}; wanted as many: a turn is one"
             " run of each"
         )
     sides = []
