@@ -1,11 +1,11 @@
-# A fresh machine needs Python 3.11 or newer and make; everything else goes into .venv.
+# A fresh machine needs Python 3.11 or newer and make; everything else is installed into .venv.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= results
 BASE ?= HEAD
-# Shapes for one GPU in under 9 minutes; `make gpu` takes them all.
+# The scenarios that `make gpu` measures: under 9 minutes on one GPU.
 GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
 
 .PHONY: demo test test-all slow check bench gate false-alarms gpu report format clean
@@ -14,13 +14,13 @@ demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write t
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
-test: $(STAMP)  ## before each commit: the tests that need no GPU, but for the long ones; five minutes of two cores
+test: $(STAMP)  ## before each commit: the tests that need no GPU, except the long ones; five minutes on two cores
 	$(BIN)/python -m pytest -m "not slow and not long" --numprocesses auto --maxprocesses 4 --dist worksteal
 
-test-all: $(STAMP)  ## as CI does: the long ones too, which start hundreds of processes; a quarter of an hour
+test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes; a quarter of an hour
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
-slow: $(STAMP)  ## the compiled backends on every problem in every dtype and scope: twenty minutes of compiling
+slow: $(STAMP)  ## compiled backends on every problem, in every dtype and scope; twenty minutes of compiling
 	$(BIN)/python -m pytest -m slow --numprocesses auto --maxprocesses 4
 
 check: $(STAMP)  ## format, lint, types, import directions
@@ -32,27 +32,27 @@ check: $(STAMP)  ## format, lint, types, import directions
 bench: $(STAMP)  ## benchmarks of the harness itself
 	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
 
-gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured in turns on this machine
+gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured interleaved on this machine
 	rm -rf .gate && git worktree prune && git worktree add --quiet --detach .gate/base $(BASE)
 	export SCENARIO=.ci/gate.yaml HEAD=. BASE=.gate/base CODE=.package THREADS=1 PYTHON=$(abspath $(BIN))/python OUT=.gate/results; \
 	.github/actions/attnbench/measure.sh && .github/actions/attnbench/judge.sh
 
-false-alarms: $(STAMP)  ## how often the gate finds a difference where there is none: 20 comparisons of this tree with itself, half an hour
+false-alarms: $(STAMP)  ## false alarms of the gate: 20 comparisons of this tree with itself; half an hour
 	$(BIN)/python tests/bench/false_alarms.py 20
 
 report: $(STAMP)  ## the page of the newest run
 	@$(BIN)/attnbench report latest --out $(OUT)
 
-gpu:  ## on a machine with its own torch and no network: GPU tests, calibration, then the reference scenarios; installs nothing
+gpu:  ## on a machine with its own torch: GPU tests, calibration, reference scenarios; installs nothing, needs no network
 	PYTHONPATH=.package $(PYTHON) -m pytest -m gpu
-	PYTHONPATH=.package $(PYTHON) -m attnbench doctor --calibrate --device cuda --out $(OUT) || [ $$? -eq 1 ]  # 1: a check is off
+	PYTHONPATH=.package $(PYTHON) -m attnbench doctor --calibrate --device cuda --out $(OUT) || [ $$? -eq 1 ]  # 1: a check failed
 	for scenario in $(GPU_SCENARIOS); do \
 	  run=$$(PYTHONPATH=.package $(PYTHON) -m attnbench run $$scenario --device cuda --plan quick --out $(OUT)); code=$$?; \
 	  [ -n "$$run" ] && PYTHONPATH=.package $(PYTHON) -m attnbench report "$$run"; \
 	  [ $$code -le 1 ] || exit $$code; \
 	done
 
-format: $(STAMP)
+format: $(STAMP)  ## format the code and fix what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -60,7 +60,7 @@ clean:
 	rm -rf $(VENV) .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
 
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; name one with make PYTHON=...")'
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

@@ -19,8 +19,8 @@ from .record import FAILURES, Status
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .run.session import Outcome
-    from .run.start import Manner
+    from .run.session import RunResult
+    from .run.start import RunOptions
     from .scenario import Scenario
 
 Device = Literal["auto", "cpu", "cuda"]
@@ -108,7 +108,7 @@ class Run:
 
         command = f"attnbench.open_run({self.path.name!r}).resume()"
         return _measured(
-            lambda manner: resume_run(self.path, manner, retry_failed=retry_failed, force=force),
+            lambda options: resume_run(self.path, options, retry_failed=retry_failed, force=force),
             command,
             wait=wait,
             quiet=quiet,
@@ -158,13 +158,13 @@ def run(
     Ctrl-C raises KeyboardInterrupt once the rows are safe.
     """
     from .run.start import start_run
-    from .selection import Choice
+    from .selection import Selection
 
     planned = _read(scenario, _as_texts(device, plan, changes or {}))
-    choice = Choice(only=_several(only), skip=_several(skip))
+    selection = Selection(only=_several(only), skip=_several(skip))
     command = f"attnbench.run({planned.name!r})"
     return _measured(
-        lambda manner: start_run(planned, Path(out), seed, choice, manner),
+        lambda options: start_run(planned, Path(out), seed, selection, options),
         command,
         wait=wait,
         quiet=quiet,
@@ -206,16 +206,18 @@ def _several(patterns: str | Sequence[str]) -> tuple[str, ...]:
     return (patterns,) if isinstance(patterns, str) else tuple(patterns)
 
 
-def _measured(job: "Callable[[Manner], Outcome]", command: str, *, wait: bool, quiet: bool) -> Run:
+def _measured(
+    job: "Callable[[RunOptions], RunResult]", command: str, *, wait: bool, quiet: bool
+) -> Run:
     """Runs the job as a guest of this process. A signal that ended it in order is passed on
     afterwards, to whoever it was meant for.
     """
     from . import terminal as show
-    from .run.start import Manner
+    from .run.start import RunOptions
 
     progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
     try:
-        outcome = job(Manner(command=[command], listener=progress, wait=wait, is_guest=True))
+        outcome = job(RunOptions(command=[command], listener=progress, wait=wait, embedded=True))
     except Stopped as stopped:
         signal.raise_signal(stopped.exit_code - 128)
         raise

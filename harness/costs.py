@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from ..impls.masks.counts import kept_pairs, reading_queries, seen_keys
+from ..impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ..impls.problem import Problem
 
 
-def known(problem: Problem) -> dict[str, Any]:
+def known_costs(problem: Problem) -> dict[str, Any]:
     """The fields of a row that need neither a backend nor a run."""
-    reason = "the case ended before it was looked at"
+    reason = "the case ended before its prediction"
     return {
         "input_bytes": input_bytes(problem),
         "work_flops": work_flops(problem),
@@ -29,7 +29,7 @@ def work_flops(problem: Problem) -> int:
     is the usual 4 B h N^2 d_k (Dao et al. 2022, FlashAttention, section 3).
     """
     p = problem
-    pairs = p.heads * kept_pairs(p)
+    pairs = p.heads * unmasked_pairs(p)
     forward = 2 * pairs * (p.d_k + p.d_v)
     if p.scope == "layer":
         queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
@@ -48,7 +48,7 @@ def work_exps(problem: Problem) -> int:
     as many once more, which is their choice.
     """
     p = problem
-    return 0 if p.passes == "backward" else p.heads * kept_pairs(p)
+    return 0 if p.passes == "backward" else p.heads * unmasked_pairs(p)
 
 
 def minimal_bytes(problem: Problem) -> int:
@@ -67,7 +67,7 @@ def minimal_bytes(problem: Problem) -> int:
 
 
 def _core_elements(p: Problem) -> int:
-    reading, seen = reading_queries(p), seen_keys(p)  # over the whole batch
+    reading, seen = unmasked_queries(p), unmasked_keys(p)  # over the whole batch
     queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
     q, k, v = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v  # elements per token
     o = p.heads * p.d_v
@@ -85,7 +85,7 @@ def _layer_elements(p: Problem) -> int:
     """
     one_source = p.kv_seq_len == p.seq_len
     sources = p.seq_len if one_source else p.seq_len + p.kv_seq_len
-    read = p.batch * p.seq_len if one_source else reading_queries(p) + seen_keys(p)
+    read = p.batch * p.seq_len if one_source else unmasked_queries(p) + unmasked_keys(p)
     weights, output = _weight_elements(p), p.batch * p.seq_len * p.d_model
     total = read * p.d_model + weights
     if p.passes != "backward":

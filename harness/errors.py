@@ -1,22 +1,20 @@
-"""The ways in which a command ends early and in words: shown as they are, without a traceback, each
-with its exit code.
-"""
+"""Exceptions that end a command with a message instead of a traceback, and an exit code."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class Refusal(Exception):
-    """Shown as it is."""
+    """The command ends with this message."""
 
     exit_code = 2
 
 
 class BadInput(Refusal, ValueError):
-    """What the user wrote cannot be used. A ValueError, for callers from Python.
+    """The user's input cannot be used. A ValueError, for callers from Python.
 
-    One line per problem: `place: what was found; what was wanted; next step`, place =
-    file:line:col, a flag or nothing.
+    One line per problem: `place: what was found; what was wanted; next step`, where place is
+    file:line:col, a flag, or nothing.
     """
 
     def __init__(self, *problems: str) -> None:
@@ -25,7 +23,7 @@ class BadInput(Refusal, ValueError):
 
 
 class EnvironmentUnmet(Refusal):
-    """What was asked for cannot be had on this machine now."""
+    """This machine lacks what was asked for."""
 
     exit_code = 4
 
@@ -37,7 +35,7 @@ class NothingSelected(Refusal):
 
 
 class StoreError(Refusal):
-    """A row could not be written. `unsaved` are the rows that are not on disk."""
+    """A row could not be written; `unsaved` are the rows that are not on disk."""
 
     exit_code = 1
 
@@ -47,7 +45,7 @@ class StoreError(Refusal):
 
 
 class Stopped(Refusal):
-    """A signal came before there was a run to end in order."""
+    """A signal came before the run had anything to end in order."""
 
     def __init__(self, number: int) -> None:
         super().__init__("stopped before the first case; nothing was measured")
@@ -55,7 +53,7 @@ class Stopped(Refusal):
 
 
 def shown(value: object) -> str:
-    """A value in a message: on one line, short, and inert in a terminal."""
+    """A value for a message: on one line, short, and safe for a terminal."""
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -65,3 +63,9 @@ def shown(value: object) -> str:
         return f"{kind} of {len(value)}"
     text = repr(value) if not isinstance(value, str) or value.isprintable() else ascii(value)
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text)} characters)"
+
+
+def first_line(error: BaseException) -> str:
+    """Type and first line of an exception, as the reason in a row."""
+    text = str(error).strip().split("\n")[0][:500]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

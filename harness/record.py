@@ -1,13 +1,15 @@
-"""The rows of results, one class for each kind: what a case, a wall or a study came to."""
+"""One row of results, of any kind. row_schema.py lists the fields of each kind."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
-from .cases import Case, Planned, Wall
+from .row_schema import FIELDS
 
 SCHEMA = 1
+EMPTY = {"str": "", "list": [], "object": {}}
+"""What a field that may not be null is if nothing was said of it, by its type."""
 
 
 class Status(StrEnum):
@@ -26,113 +28,85 @@ class Status(StrEnum):
 
 
 FAILURES = frozenset({Status.INCORRECT, Status.TIMEOUT, Status.CRASHED, Status.ERROR})
-"""Statuses that make a run end with exit code 1; the other ones are results."""
+"""Statuses that make a run end with exit code 1; the others are results."""
 
 RETRIED = frozenset({Status.CRASHED, Status.ERROR, Status.TIMEOUT})
 """Statuses that --retry-failed measures again."""
 
+Kind = Literal["latency", "wall", "study", "kernel"]
 Blocks = list[list[list[float]]]
+"""Samples, [process][block][call]."""
+
+
+class Planned(Protocol):
+    """What a row is about: a Case, Wall or PlannedStudy of cases.py, or a PlannedKernel."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def id(self) -> str: ...
+
+    def fields(self) -> dict[str, Any]:
+        """Its fields in a row and in run.json."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One row; docs/format.md says what each field means. Raises ValueError where status, reason
-    and samples disagree.
+    """The result of something planned.
+
+    `values`: further fields of its kind by name; what is left out is null. Raises ValueError if a
+    field is not one of its kind, or if status, reason and values disagree.
     """
 
-    case: Case
+    planned: Planned
     device: str
     attempt: int
     status: Status
-    exactness: str | None = None
     reason: str = ""
-    phase: str = ""
-    log_tail: str | None = None
-    session: str | None = None
-    block_ms: Blocks | None = None
-    wall_block_ms: Blocks | None = None
-    hot_block_ms: Blocks | None = None
-    graph_block_ms: Blocks | None = None
-    graph_reason: str | None = None
-    conditions: list[list[dict[str, Any]]] | None = None
-    contended_blocks: int | None = None
-    throttled_blocks: int | None = None
-    warmup_stationary: bool | None = None
-    processes: int | None = None
-    stop: str | None = None
-    half_width_ratio: float | None = None
-    pair_half_width_ratio: float | None = None
-    input_bytes: int | None = None
-    peak_bytes: int | None = None
-    output_bytes: int | None = None
-    peak_source: str | None = None
-    resident_peak_bytes: int | None = None
-    allocated_peak_bytes: int | None = None
-    reserved_peak_bytes: int | None = None
-    device_used_bytes: int | None = None
-    predicted_peak_bytes: int | None = None
-    predicted_source: str | None = None
-    predicted_reason: str = ""
-    meta_peak_bytes: int | None = None
-    meta_reason: str = ""
-    work_flops: int | None = None
-    work_exps: int | None = None
-    minimal_bytes: int | None = None
-    error_l2_ratio: float | None = None
-    error_ratio: float | None = None
-    kernel_requested: str | None = None
-    kernel: str | None = None
-    prepare_ms: float | None = None
-    first_call_ms: float | None = None
-    configuration: dict[str, Any] | None = None
-    utilization_tier: str | None = None
-    windows: list[dict[str, Any]] | None = None
-    tables: dict[str, Any] | None = None
-    missing: dict[str, str] | None = None
-    started_utc: str | None = None
-    spent_s: float | None = None
+    values: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if (self.status is Status.OK) == bool(self.reason):
+        if unknown := self.values.keys() - FIELDS[self.kind].keys():
+            raise ValueError(f"{self.id}: {sorted(unknown)}: not in a row of kind {self.kind}")
+        ok = self.status is Status.OK
+        if ok == bool(self.reason):
             raise ValueError(
-                f"{self.case.id}: status {self.status} with reason {self.reason!r}; a reason"
-                " belongs to every status but ok"
+                f"{self.id}: status {self.status} with reason {self.reason!r};"
+                " every status but ok has a reason"
             )
-        if self.block_ms is not None and self.status is not Status.OK:
-            raise ValueError(
-                f"{self.case.id}: samples beside status {self.status}; a case that failed has no"
-                " speed"
-            )
+        if not ok and self["block_ms"] is not None:
+            raise ValueError(f"{self.id}: samples with status {self.status}; wanted none")
+        if ok and self.kind == "wall" and None in (self["seq_len_low"], self["limited_by"]):
+            raise ValueError(f"{self.id}: status ok without a length that fits and what limits it")
+
+    @property
+    def kind(self) -> Kind:
+        return self.planned.kind
 
     @property
     def id(self) -> str:
-        return self.case.id
+        return self.planned.id
+
+    def __getitem__(self, name: str) -> Any:
+        """One of `values`; None if it is null or not of this kind."""
+        return self.values.get(name)
 
     def row(self) -> dict[str, Any]:
         """The row as it is stored, JSON-ready."""
-        rest = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in ("case", "attempt", "device")
-        }
-        return {
-            "schema": SCHEMA,
-            "kind": "latency",
-            "case": self.case.id,
-            "attempt": self.attempt,
-            "device": self.device,
-            **{name: value for name, value in self.case.fields().items() if name != "case"},
-            **rest,
-        }
-
-
-LimitedBy = Literal["memory", "time", "length", "backend"]
+        known: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "attempt": self.attempt}
+        known |= {"device": self.device, "status": self.status, "reason": self.reason}
+        known |= {**self.planned.fields(), **self.values}
+        fields = FIELDS[self.kind].values()
+        usual = {one.name: None if one.nullable else EMPTY.get(one.kind) for one in fields}
+        return {name: known.get(name, value) for name, value in usual.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One probe: status ok where it fitted, oom where it did not; others say nothing about memory,
-    but that it did not go.
+    """One trial of a wall: ok if the length fitted, oom if not.
+
+    Another status says nothing about memory, only that the call did not go through.
     """
 
     seq_len: int
@@ -140,94 +114,6 @@ class Trial:
     reason: str
     spent_s: float
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WallRecord:
-    """docs/format.md says what each field means. Raises ValueError where status, reason and what
-    was found disagree.
-    """
-
-    wall: Wall
-    device: str
-    attempt: int
-    status: Status
-    exactness: str | None = None
-    reason: str = ""
-    log_tail: str | None = None
-    seq_len_low: int | None = None
-    seq_len_high: int | None = None
-    predicted_seq_len: int | None = None
-    predicted_source: str | None = None
-    predicted_reason: str = "the search ended before it was worked out"
-    limited_by: LimitedBy | None = None
-    memory_bytes: int
-    probes: tuple[Trial, ...] = ()
-    started_utc: str | None = None
-    spent_s: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.status is Status.OK) == bool(self.reason):
-            raise ValueError(
-                f"{self.id}: status {self.status} with reason {self.reason!r}; a reason belongs to"
-                " every status but ok"
-            )
-        if self.status is Status.OK and (self.seq_len_low is None or self.limited_by is None):
-            raise ValueError(f"{self.id}: status ok without a length that fits and what limits it")
-
-    @property
-    def id(self) -> str:
-        return self.wall.id
-
-    def row(self) -> dict[str, Any]:
-        """The row as it is stored, JSON-ready."""
-        rest = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in ("wall", "attempt", "device", "probes")
-        }
-        return {
-            "schema": SCHEMA,
-            "kind": "wall",
-            "case": self.id,
-            "attempt": self.attempt,
-            "device": self.device,
-            **{name: value for name, value in self.wall.fields().items() if name != "case"},
-            **rest,
-            "probes": [asdict(trial) for trial in self.probes],
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyRecord:
-    """docs/format.md says what each field means."""
-
-    planned: Planned
-    device: str
-    attempt: int
-    status: Status
-    reason: str = ""
-    log_tail: str | None = None
-    findings: tuple[Mapping[str, Any], ...] = ()
-    started_utc: str | None = None
-    spent_s: float | None = None
-
-    @property
-    def id(self) -> str:
-        return self.planned.id
-
-    def row(self) -> dict[str, Any]:
-        """The row as it is stored, JSON-ready."""
-        return {
-            "schema": SCHEMA,
-            "kind": "study",
-            "case": self.id,
-            "study": self.planned.study,
-            "attempt": self.attempt,
-            "device": self.device,
-            "status": self.status,
-            "reason": self.reason,
-            "log_tail": self.log_tail,
-            "findings": list(self.findings),
-            "started_utc": self.started_utc,
-            "spent_s": self.spent_s,
-        }
+    def fields(self) -> dict[str, Any]:
+        """As it stands in the row of its wall."""
+        return asdict(self)

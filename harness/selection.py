@@ -1,27 +1,26 @@
-"""What of a scenario is measured: all of it, or what --only and --skip leave; and in which
-interpreters.
-"""
+"""Which cases of a scenario are measured, and whether user modules may be imported."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ..impls.discovery.aliases import real_name
+from ..impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
 from ..impls.problem import Problem
-from .cases import Case, Group, Planned, Wall, group_cases
+from .cases import Case, Group, PlannedStudy, Wall
 from .errors import BadInput, NothingSelected
 from .process.interpreter import Interpreter
+from .record import Planned
 from .scenario import Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which cases, walls and studies of a scenario to measure: backends, shell patterns, or parts,
-    of their ids.
+class Selection:
+    """What to measure of a scenario.
 
-    `ids`: whole ids, for a caller that has chosen already. `interpreters`: where to measure each of
-    them; where there are none, in the interpreter that runs us.
+    `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
+    whole ids, for a caller that has selected already. `interpreters`: where to measure each case;
+    none: in the interpreter that runs us.
     """
 
     only: tuple[str, ...] = ()
@@ -34,7 +33,7 @@ class Choice:
         """The environments by name."""
         return tuple(one.name for one in self.interpreters) or (None,)
 
-    def takes(self, one: Case | Wall | Planned) -> bool:
+    def takes(self, one: Case | Wall | PlannedStudy) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
             return any(
                 pattern == one.id
@@ -43,19 +42,16 @@ class Choice:
                 for pattern in patterns
             )
 
-        return (
-            (self.ids is None or one.id in self.ids)
-            and (not self.only or matches(self.only))
-            and not matches(self.skip)
-        )
+        named = (self.ids is None or one.id in self.ids) and (not self.only or matches(self.only))
+        return named and not matches(self.skip)
 
 
-class Selection(NamedTuple):
+class SelectedCases(NamedTuple):
     """`duplicates`: how many repetitions of problems were left out."""
 
     groups: tuple[Group, ...]
     walls: tuple[Wall, ...]
-    studies: tuple[Planned, ...]
+    studies: tuple[PlannedStudy, ...]
     duplicates: int
 
     @property
@@ -63,46 +59,61 @@ class Selection(NamedTuple):
         return [case for group in self.groups for case in group.cases]
 
 
-def select(scenario: Scenario, device: str, choice: Choice) -> Selection:
-    """The chosen cases, in their groups, walls and studies. A study is looked at in the first
-    environment alone: it is not timed.
-
-    Raises NothingSelected.
-    """
+def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
+    """The selected cases in their groups, walls and studies. Raises NothingSelected."""
     problem_groups, duplicates = scenario.problem_groups(device)
-    every, walls = (
-        group_cases(scenario.backends, problem_groups, choice.pythons),
-        walls_of(scenario, device, choice.pythons),
+    groups = group_cases(scenario.backends, problem_groups, selection.pythons)
+    walls, studies = walls_of(scenario, device, selection.pythons), studies_of(scenario, device)
+    selected = SelectedCases(
+        tuple(
+            Group(number=group.number, cases=cases)
+            for group in groups
+            if (cases := tuple(filter(selection.takes, group.cases)))
+        ),
+        tuple(filter(selection.takes, walls)),
+        tuple(filter(selection.takes, studies)),
+        duplicates,
     )
-    groups = tuple(
-        Group(number=group.number, cases=cases)
-        for group in every
-        if (cases := tuple(filter(choice.takes, group.cases)))
-    )
-    studies = studies_of(scenario, device)
-    some = Selection(
-        groups, tuple(filter(choice.takes, walls)), tuple(filter(choice.takes, studies)), duplicates
-    )
-    if not some.groups and not some.walls and not some.studies:
-        ids = [
-            *(case.id for group in every for case in group.cases),
-            *(wall.id for wall in walls),
-            *(study.id for study in studies),
-        ]
-        example = next(iter(ids), "none")
+    if not selected.groups and not selected.walls and not selected.studies:
+        planned: list[Planned] = [case for group in groups for case in group.cases]
+        example = next((one.id for one in (*planned, *walls, *studies)), "none")
         raise NothingSelected(
             f"--only and --skip leave no case; they match parts of case ids such as {example}"
         )
-    return some
+    return selected
+
+
+def group_cases(
+    backends: Sequence[str],
+    problem_groups: Iterable[Sequence[Problem]],
+    pythons: Sequence[str | None] = (None,),
+) -> tuple[Group, ...]:
+    """Every backend on every problem in every environment.
+
+    Cases of one problem are neighbours in their group, because they share their inputs.
+    """
+    return tuple(
+        Group(
+            number=number,
+            cases=tuple(
+                Case(backend=backend, problem=problem, python=python)
+                for problem in problems
+                for backend in backends
+                for python in pythons
+            ),
+        )
+        for number, problems in enumerate(problem_groups)
+    )
 
 
 def walls_of(
     scenario: Scenario, device: str, pythons: Sequence[str | None] = (None,)
 ) -> tuple[Wall, ...]:
-    """Every backend on every combination in every environment, each once; none where the scenario
-    does not ask for walls.
+    """Every backend on every combination of axes in every environment, each once.
+
+    None if the scenario does not ask for walls.
     """
-    made = (
+    walls = (
         Wall(
             backend=backend,
             problem=Problem(**values),
@@ -113,26 +124,25 @@ def walls_of(
         for backend in scenario.backends
         for python in pythons
     )
-    return tuple({wall.id: wall for wall in made}.values())
+    return tuple({wall.id: wall for wall in walls}.values())
 
 
-def studies_of(scenario: Scenario, device: str) -> tuple[Planned, ...]:
-    """Every study that the scenario names, on its smallest problem: that with the fewest pairs, and
-    the most heads among equals.
+def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
+    """Every study of the scenario, on its smallest problem and in its first environment.
+
+    The smallest problem has the fewest pairs, and among equals the most heads.
     """
     problem_groups, _ = scenario.problem_groups(device)
     problems = [problem for group in problem_groups for problem in group]
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
-    return tuple(Planned(study=name, problem=smallest) for name in scenario.studies)
+    return tuple(PlannedStudy(study=name, problem=smallest) for name in scenario.studies)
 
 
-def refuse_too_many(scenarios: Iterable[Scenario], choice: Choice) -> None:
-    """Raises BadInput where environments make more of a scenario's cases than it allows; each by
-    itself is looked at with its fields.
-    """
-    times = len(choice.pythons)
+def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:
+    """Raises BadInput if the environments multiply a scenario's cases beyond its limit."""
+    times = len(selection.pythons)
     for scenario in scenarios:
         count, most = times * max(map(scenario.count, scenario.devices)), scenario.limits.max_cases
         if count > most:
@@ -141,3 +151,28 @@ def refuse_too_many(scenarios: Iterable[Scenario], choice: Choice) -> None:
                 f"--python: {scenario.name}: {count} cases in {times} environments; wanted at most"
                 f" {most}; {hint}"
             )
+
+
+def backends_of(flags: Iterable[str]) -> dict[str, str]:
+    """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
+    found: dict[str, str] = {}
+    for text in flags:
+        attribute = attribute_from_flag(text)
+        if attribute is None:
+            raise BadInput(
+                f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"
+                " --backends takes other names"
+            )
+        found[attribute.name] = f"--backend {text}"
+    return found
+
+
+def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
+    """Raises BadInput if a backend is in a user module and `--allow-import` was not given."""
+    attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
+    if attributes and not allowed:
+        modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
+        raise BadInput(
+            f"{attributes[0].name}: to measure it, workers import and run {modules};"
+            " add --allow-import if you trust that code"
+        )

@@ -1,5 +1,6 @@
-"""What a person sees in the terminal: progress and closing words on stderr, so that stdout carries
-data only. Computes nothing.
+"""What a person sees in the terminal: progress, tables and a summary.
+
+Progress and summary go to stderr, so that stdout carries data only. Computes nothing.
 """
 
 import json
@@ -8,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TextIO
+from typing import Any, Literal, TextIO
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -23,7 +24,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from .record import Record, Status, StudyRecord, WallRecord
+from .record import Record, Status
 
 STYLE = {
     Status.OK: "green",
@@ -33,10 +34,11 @@ STYLE = {
     Status.UNAVAILABLE: "dim",
     Status.INTERRUPTED: "yellow",
 }
+UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 
 
 def console() -> Console:
-    """stderr; rich itself leaves out colour where there is no terminal or NO_COLOR is set."""
+    """stderr; rich itself leaves out colour without a terminal or with NO_COLOR."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -45,8 +47,11 @@ def lines_console() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=False)
 
 
+# ---- listeners (listener.py) ---------------------------------------------------------------------
+
+
 class LiveProgress:
-    """A bar with M/N, the time left and the case under way; one line per finished case."""
+    """A bar with M/N, the time left and the current case; one line per finished case."""
 
     def __init__(self, out: Console, verb: str = "measuring") -> None:
         self.out = out
@@ -82,15 +87,16 @@ class LiveProgress:
     def running(self, what: str, phase: str) -> None:
         self.bar.update(self.task, what=f"{escape(what)} {phase}")
 
-    def finished(self, record: Record | WallRecord | StudyRecord) -> None:
-        self.step(line_of(record))
-
-    def step(self, line: str | None) -> None:
-        """One more is done; where there is something to say of it, with its number."""
+    def finished(self, record: Record) -> None:
         self.done += 1
         self.bar.advance(self.task)
+        line = self.line(record)
         if line is not None:
             self.bar.console.print(f"{self.done:>{len(str(self.total))}}/{self.total}  {line}")
+
+    def line(self, record: Record) -> str | None:
+        """What to say of a finished record; None: nothing."""
+        return line_of(record)
 
     def remark(self, text: str) -> None:
         self.bar.console.print(f"[yellow]note:[/] {escape(text)}")
@@ -99,14 +105,8 @@ class LiveProgress:
         self.bar.stop()
 
 
-class HasRow(Protocol):
-    """A record of any kind."""
-
-    def row(self) -> dict[str, Any]: ...
-
-
 class QuietProgress:
-    """Nothing."""
+    """Prints nothing."""
 
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
@@ -114,7 +114,7 @@ class QuietProgress:
 
     def running(self, what: str, phase: str) -> None: ...
 
-    def finished(self, record: HasRow) -> None: ...
+    def finished(self, record: Record) -> None: ...
 
     def remark(self, text: str) -> None: ...
 
@@ -122,9 +122,7 @@ class QuietProgress:
 
 
 class JsonProgress(QuietProgress):
-    """One JSON object per line on stdout, each with a key `reason`, for programs that watch
-    a run.
-    """
+    """One JSON object per line on stdout, each with a key `reason`, for programs."""
 
     def __init__(self, out: TextIO | None = None) -> None:
         self.out = out or sys.stdout
@@ -132,28 +130,32 @@ class JsonProgress(QuietProgress):
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None:
-        self._say(
-            {"reason": "begin", "run": str(path), **planned, "done": done, "remarks": list(remarks)}
-        )
+        counts = {**planned, "done": done}
+        self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
 
     def running(self, what: str, phase: str) -> None:
-        self._say({"reason": "running", "case": what, "phase": phase})
+        self._print(reason="running", case=what, phase=phase)
 
-    def finished(self, record: HasRow) -> None:
+    def finished(self, record: Record) -> None:
         row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
-        self._say({"reason": "finished", "row": row})
+        self._print(reason="finished", row=row)
 
     def remark(self, text: str) -> None:
-        self._say({"reason": "remark", "text": text})
+        self._print(reason="remark", text=text)
 
-    def _say(self, message: dict[str, Any]) -> None:
+    def _print(self, **message: Any) -> None:
         print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
 
 
-def line_of(record: Record | WallRecord | StudyRecord) -> str:
-    """What is finished in one line: latency with its half-width, the longest N that fits, or why
-    there is none.
-    """
+def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgress:
+    """The listener that the options ask for."""
+    if as_json:
+        return JsonProgress()
+    return QuietProgress() if quiet else LiveProgress(console())
+
+
+def line_of(record: Record) -> str:
+    """One line: latency with its half-width, the longest N that fits, or why there is none."""
     from humanize import naturalsize
 
     from .measure.utilization_tier import headline
@@ -163,84 +165,70 @@ def line_of(record: Record | WallRecord | StudyRecord) -> str:
     if record.status is not Status.OK:
         style = STYLE.get(record.status, "red")
         return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
-    if isinstance(record, WallRecord):
-        failed = "" if record.seq_len_high is None else f", fails from {record.seq_len_high}"
-        predicted = (
-            "" if record.predicted_seq_len is None else f", predicted {record.predicted_seq_len}"
+    if record.kind == "wall":
+        low, high, predicted = (
+            record[name] for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
         )
-        return (
-            f"{name}  [green]fits up to N = {record.seq_len_low}[/]{failed}{predicted}; limited by"
-            f" {record.limited_by}"
-        )
-    if isinstance(record, StudyRecord):
-        return f"{name}  [green]{len(record.findings)} findings[/]"
+        failed = "" if high is None else f", fails from {high}"
+        expected = "" if predicted is None else f", predicted {predicted}"
+        limit = f"limited by {record['limited_by']}"
+        return f"{name}  [green]fits up to N = {low}[/]{failed}{expected}; {limit}"
+    if record.kind == "study":
+        return f"{name}  [green]{len(record['findings'])} findings[/]"
     parts = [name]
-    if record.block_ms:
-        interval = latency_interval(record.block_ms)
-        width = (
-            f" ±{record.half_width_ratio:.1%}"
-            if record.half_width_ratio is not None
-            else " (one block: no interval)"
-        )
+    if record["block_ms"]:
+        half, interval = record["half_width_ratio"], latency_interval(record["block_ms"])
+        width = " (one block: no interval)" if half is None else f" ±{half:.1%}"
         parts.append(f"[green]{interval.value:.4g} ms[/]{width}")
-    if record.exactness == "approximate" and record.error_l2_ratio is not None:
-        parts.append(f"[yellow]approximate, error {record.error_l2_ratio:.1%}[/]")
-    if record.peak_bytes is not None:
-        parts.append(f"peak {naturalsize(record.peak_bytes, binary=True)}")
-    if record.windows and record.utilization_tier:
-        parts.append(headline(record.windows, record.utilization_tier))
-    if record.stop == "budget":
+    error = record["error_l2_ratio"]
+    if record["exactness"] == "approximate" and error is not None:
+        parts.append(f"[yellow]approximate, error {error:.1%}[/]")
+    if record["peak_bytes"] is not None:
+        parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
+    if record["windows"] and record["utilization_tier"]:
+        parts.append(headline(record["windows"], record["utilization_tier"]))
+    if record["stop"] == "budget":
         parts.append("[dim]budget spent[/]")
     return "  ".join(parts)
 
 
+# ---- tables and summaries ------------------------------------------------------------------------
+
+
 def counts(statuses: Counter[str]) -> str:
     """'21 ok, 2 oom'."""
-    order = [status for status in Status if statuses[status]]
-    return ", ".join(f"{statuses[status]} {status}" for status in order)
+    return ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
 
 
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()
 ) -> Table:
-    """A plain table whose cells are text, never markup."""
-    grid = Table(
-        title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold"
-    )
+    """A plain table whose cells are text, never markup. `right`: right-aligned columns."""
+    grid = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
+    grid.header_style = "bold"
     for number, column in enumerate(columns):
-        grid.add_column(
-            column,
-            justify="right" if column in right else "left",
-            overflow="fold",
-            no_wrap=number == 0,
-        )
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        grid.add_column(column, justify=justify, overflow="fold", no_wrap=number == 0)
     for row in rows:
         grid.add_row(*(escape(cell) for cell in row))
     return grid
 
 
-def echo(part: RenderableType) -> None:
-    """On stdout, sentences unfolded where nothing shows a width."""
-    Console(highlight=False, width=None if sys.stdout.isatty() else 10_000).print(part)
+def echo(part: RenderableType, *, stderr: bool = False) -> None:
+    """Print; in a pipe or a file nothing is folded."""
+    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else UNFOLDED
+    Console(stderr=stderr, highlight=False, width=wide).print(part)
 
 
-def echo_table(table: Table, *, stderr: bool = False) -> None:
-    """On stdout, where a table was asked for."""
-    wide = (
-        None if (sys.stderr if stderr else sys.stdout).isatty() else 10_000
-    )  # in a pipe or a file nothing is folded
-    Console(stderr=stderr, highlight=False, width=wide).print(table)
-
-
-def closing(
+def print_summary(
     statuses: Counter[str], sentences: Iterable[str], walls: Table | None, path: Path
 ) -> None:
-    """The last words of a run: what came out, what it means, what to do next."""
+    """The end of a run: what it found, what that means, what to do next."""
     out = console()
     out.print(escape(counts(statuses)))
     for sentence in sentences:
         out.print(f"[bold]{escape(sentence)}[/]")
     if walls is not None:
-        echo_table(walls, stderr=True)
+        echo(walls, stderr=True)
     verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
     out.print(f"next: attnbench {verb} {escape(str(path))}")

@@ -1,18 +1,20 @@
-"""Attention backends under one interface: `names()` lists them, `load(name)` imports one. Importing
-this package imports no torch.
+"""Attention backends behind one interface: `names()` lists them, `load(name)` imports one.
+
+Importing this package does not import torch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .discovery.registry import exactness, from_outside, ignored, load, missing, names, needs
+from .discovery.registry import exactness, ignored, missing, names, needs, third_party
 from .discovery.source import BadBackend
 from .problem import Problem
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
+    from .discovery.loading import load
     from .layer import make_weights
-    from .module import MultiHeadAttention
+    from .multi_head_attention import MultiHeadAttention
 
 __all__ = [
     "Backend",
@@ -23,7 +25,6 @@ __all__ = [
     "Problem",
     "Weights",
     "exactness",
-    "from_outside",
     "ignored",
     "load",
     "make_inputs",
@@ -31,21 +32,19 @@ __all__ = [
     "missing",
     "names",
     "needs",
+    "third_party",
 ]
 
 _NEED_TORCH = {
-    "Backend": ".backend",
-    "Call": ".backend",
-    "Inputs": ".backend",
-    "Weights": ".backend",
-    "make_inputs": ".backend",
-    "MultiHeadAttention": ".module",
+    **dict.fromkeys(("Backend", "Call", "Inputs", "Weights", "make_inputs"), ".backend"),
+    "load": ".discovery.loading",
+    "MultiHeadAttention": ".multi_head_attention",
     "make_weights": ".layer",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """The names that need torch are imported when first asked for (PEP 562)."""
+    """Names that need torch are imported on first use (PEP 562)."""
     if name not in _NEED_TORCH:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_NEED_TORCH[name], __name__), name)

@@ -1,6 +1,4 @@
-"""torch.compile for backends: what it needs on this machine, and calls that are compiled before
-they are timed.
-"""
+"""torch.compile for backends: what it needs here, and compilation before anything is timed."""
 
 import os
 import shutil
@@ -19,26 +17,22 @@ from .problem import Problem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OLDEST = (7, 0)  # compute capability that torch's compiler makes Triton code for
+OLDEST = (7, 0)  # compute capability that torch's compiler generates Triton code for
 
 
-def lacking(device: torch.device) -> str | None:
-    """What torch.compile misses here, in words; None when it has all. Looks only, imports
-    nothing.
-    """
+def missing_for_compile(device: torch.device) -> str | None:
+    """What torch.compile lacks here, as text; None if nothing. Imports nothing."""
     if device.type == "cuda":
         if find_spec("triton") is None:
             return "torch.compile needs triton, which is not installed: pip install triton"
-        capability = torch.cuda.get_device_capability(device)
-        if capability < OLDEST:
+        major, minor = torch.cuda.get_device_capability(device)
+        if (major, minor) < OLDEST:
             return (
                 "torch.compile needs a GPU of compute capability 7.0 or newer; this one has"
-                f" {capability[0]}.{capability[1]}"
+                f" {major}.{minor}"
             )
         return None
-    compiler = os.environ.get(
-        "CXX", "g++"
-    )  # as torch chooses it (torch/_inductor/config.py, cpp.cxx)
+    compiler = os.environ.get("CXX", "g++")  # as in torch/_inductor/config.py, cpp.cxx
     if shutil.which(compiler) is None:
         return (
             f"torch.compile needs a C++ compiler, and there is no {compiler}: apt-get install g++,"
@@ -54,12 +48,11 @@ def lacking(device: torch.device) -> str | None:
 
 
 def compiled(function: F) -> F:
-    """Compiled for exactly these shapes, into one graph or not at all; so it cannot fall back to
-    something else in silence.
+    """Compiled for these shapes only, as one graph or not at all: no silent fallback.
 
-    Torch keeps what it compiled with a function's code, up to 8 times, and looks through all of it
-    at each call; a new function made by the same `def` shares that. A copy of the code shares
-    nothing, with whatever other shapes were measured before.
+    Torch keeps up to 8 compiled versions with a function's code object and searches them at each
+    call. Functions made by the same `def` share that code object. A copy of the code shares
+    nothing with shapes measured before.
     """
     f: Any = function
     alone = FunctionType(
@@ -69,34 +62,25 @@ def compiled(function: F) -> F:
     return torch.compile(alone, fullgraph=True, dynamic=False)  # type: ignore[return-value]
 
 
-def keeping_buffers(problem: Problem) -> AbstractContextManager[object]:
-    """While the call runs: a graph that is kept, to go backward again and again, must not give its
-    buffers away.
-    """
+def keep_buffers(problem: Problem) -> AbstractContextManager[object]:
+    """Stop a graph that runs backward repeatedly from donating its buffers; for `context`."""
     import torch._functorch.config
 
-    return (
-        torch._functorch.config.patch(donated_buffer=False)
-        if problem.passes == "backward"
-        else nullcontext()
-    )
+    backward_only = problem.passes == "backward"
+    return torch._functorch.config.patch(donated_buffer=False) if backward_only else nullcontext()
 
 
-def ahead(problem: Problem, inputs: Inputs, weights: Weights | None, call: Call) -> Call:
-    """The same call, after all that torch compiles when it is first made, forward and backward, has
-    been compiled.
-    """
+def compile_now(problem: Problem, inputs: Inputs, weights: Weights | None, call: Call) -> Call:
+    """Run `call` once, forward and backward, so that nothing is left to compile; return it."""
     import torch._inductor.config
 
     tensors = (*inputs, *(weights.tensors() if weights else ()))
     with (
-        torch._inductor.config.patch(
-            compile_threads=1
-        ),  # no pool of processes that would stay, and run beside what is timed
-        keeping_buffers(problem),
-        torch.set_grad_enabled(
-            problem.backward
-        ),  # as when it is timed: another mode would be compiled for again
+        # no pool of compiler processes that would keep running beside the timed calls
+        torch._inductor.config.patch(compile_threads=1),
+        keep_buffers(problem),
+        # as when it is timed: another grad mode would compile again
+        torch.set_grad_enabled(problem.backward),
     ):
         output = call()
         if problem.backward:

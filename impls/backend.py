@@ -1,22 +1,28 @@
-"""The tensors that a backend is given, and what a backend is.
+"""What a backend is, and the tensors that it gets.
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
-backend's name. Beside `prepare` it may define, each with the signature of the method of the same
-name in `Backend` plus, where the file has VARIANTS, a keyword `variant`:
+backend's name. The file may also define the functions unavailable, why_not, context,
+attention_weights and peak_bytes, each with the signature of the method of that name in `Backend`
+plus, if the file has VARIANTS, a keyword `variant`. It may assign these constants, as literals:
 
-    NEEDS = ("package",)          looked for without importing it
-    VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has variant ""
-    PINS_KERNEL = True            says that a variant is the name of the kernel that must run: another one is then an error
-    COMPILES = True               says that `prepare` compiles, or imports large packages: it gets more time for that, and memory beside
-                                  the budget
-    EXACTNESS = "approximate"     says that the result is near to attention by design, or "other": not attention at all. Neither is held to
-                                  the error of an honest implementation; what is not said is "exact"
-    PLAIN_OPERATIONS = True       promises that each operation allocates its result and nothing else: matmul, softmax, views and the
-                                  like, no fused kernel. Then the code can be run on device "meta" to predict its peak bytes
-    MASKS = ("padding", "local")  masks beside none that it computes (problem.MASKS are all); the others are refused
-    unavailable, why_not, context, attention_weights, peak_bytes
+    NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
+    VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
+                                  variant ""
+    PINS_KERNEL = True            a variant is the name of the kernel that must run: running any
+                                  other kernel is an error
+    COMPILES = True               `prepare` compiles or imports large packages: it gets more time,
+                                  and memory beyond the budget
+    EXACTNESS = "approximate"     the result is only close to attention by design, or "other": not
+                                  attention at all. Neither is held to the error limit of an exact
+                                  backend. The default is "exact"
+    PLAIN_OPERATIONS = True       every operation allocates its result and nothing else: matmul,
+                                  softmax, views, but no fused kernels. The code can then run on
+                                  device "meta" to predict its peak bytes
+    MASKS = ("padding", "local")  the masks it computes besides "none" (problem.ALL_MASKS lists
+                                  them); it is not asked to compute others
 
-Backends may also live outside this folder: registry.py says where they are looked for.
+`peak_bytes` of a backend in this folder may also be in a file of its own, peak_formulas/<name>.py;
+one in the backend's file takes precedence. discovery/registry.py says where else backends may be.
 """
 
 from collections.abc import Callable
@@ -36,18 +42,15 @@ TORCH_DTYPE: dict[Dtype, torch.dtype] = {
 }
 
 Call = Callable[[], Tensor]
-"""The call to time: no arguments, returns the output. With gradients asked for, the output hangs on
-the inputs' graph.
-"""
+"""The call to time: no arguments, returns the output, which requires grad if the problem does."""
 
 
 class Inputs(NamedTuple):
-    """What attention starts from; the three names follow torch.nn.MultiheadAttention.
+    """The inputs of attention, named as in torch.nn.MultiheadAttention.
 
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
-    kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and twice the same
-    source [batch, kv_seq_len, d_model]; in self-attention (kv_seq_len == seq_len) all three are one
-    tensor.
+    kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
+    kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
     """
 
     query: Tensor
@@ -57,8 +60,9 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weights:
-    """The layer's weights, [out_features, in_features] as in torch.nn.Linear. Head i owns the rows
-    i*d_k .. (i+1)*d_k - 1.
+    """The layer's weights, [out_features, in_features] as in torch.nn.Linear.
+
+    Head i owns the rows i*d_k .. (i+1)*d_k - 1.
     """
 
     w_q: Tensor  # [heads * d_k, d_model]
@@ -82,82 +86,75 @@ class Backend(Protocol):
 
     @property
     def variant(self) -> str:
-        """The part after the colon, or ""."""
+        """The part of the name after the colon, or ""."""
 
     @property
     def pinned_kernel(self) -> str | None:
-        """The variant, where the file says PINS_KERNEL and the user named one: the only kernel that
-        may run.
-        """
+        """The only kernel that may run: the variant, if the file has PINS_KERNEL."""
 
     @property
     def compiles(self) -> bool:
-        """Whether the file says COMPILES."""
+        """The file's COMPILES."""
 
     @property
     def exactness(self) -> str:
-        """What the file says: one of source.EXACTNESS."""
+        """The file's EXACTNESS, one of source.EXACTNESS."""
 
     @property
     def plain_operations(self) -> bool:
-        """Whether the file says PLAIN_OPERATIONS."""
+        """The file's PLAIN_OPERATIONS."""
 
     def unavailable(self, device: torch.device) -> str | None:
-        """What is missing here whatever the problem, in words; None when nothing is. Never
-        raises.
-        """
+        """What is missing here for any problem, as text; None if nothing is. Never raises."""
 
     def why_not(self, problem: Problem, device: torch.device) -> str | None:
-        """Why this backend cannot compute the problem here, in words for the user; None when it
-        can. Never raises.
+        """Why this backend cannot compute the problem here, as text for the user; None if it can.
 
-        What `unavailable` says comes first.
+        A reason from `unavailable` comes first. Never raises.
         """
 
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-        """Do all set-up (layout, compilation, tuning) and return the call to time. `weights` is
-        None in scope "core".
+        """Do all set-up (layout, compilation, tuning) and return the call to time.
 
-        The call may carry an attribute `facts`, a JSON-ready dict of what was chosen: it becomes
-        the row's `configuration`. One that uses weights of its own in place of `weights` carries
-        them as `parameters`, a sequence of tensors: gradients are taken of those instead.
+        `weights` is None in scope "core". The call may have an attribute `facts`, a JSON-ready
+        dict of the choices made, which becomes the row's `configuration`. A call that uses weights
+        of its own instead of `weights` has them in an attribute `parameters`, a sequence of
+        tensors: gradients are computed for those instead.
         """
 
     def context(self, problem: Problem) -> AbstractContextManager[object]:
-        """What must be in force while the call runs. Entered round a series of calls, outside the
-        timed region.
+        """Settings that must hold while the call runs.
+
+        Entered around a series of calls, outside the timed region.
         """
 
     def attention_weights(
         self, problem: Problem, inputs: Inputs, weights: Weights | None
     ) -> Tensor:
-        """softmax(QK^T/sqrt(d_k)), [batch, heads, seq_len, kv_seq_len]. Raises ValueError where the
-        backend has none.
+        """softmax(QK^T/sqrt(d_k)), [batch, heads, seq_len, kv_seq_len].
+
+        Raises ValueError if the backend cannot return them.
         """
 
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
-        """Extra bytes above inputs and weights at the highest point of a call, output included;
-        None where no formula holds.
-        """
+        """Peak bytes of a call above inputs and weights, output included; None if unknown."""
 
 
 def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
-    """Normal random inputs, equal for equal seeds on one kind of device; they carry gradients if
-    the problem asks for them.
+    """Normal random inputs that require grad if the problem does.
+
+    Equal for equal seeds on one kind of device. On device "meta" they have no numbers.
     """
-    generator = (
-        torch.Generator(device=device).manual_seed(seed) if device.type != "meta" else None
-    )  # which has no numbers
+    p, dtype, meta = problem, TORCH_DTYPE[problem.dtype], device.type == "meta"
+    generator = None if meta else torch.Generator(device=device).manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
-        dtype = TORCH_DTYPE[problem.dtype]
-        if device.type == "meta":
-            return torch.empty(shape, dtype=dtype, device=device, requires_grad=problem.backward)
+        if meta:
+            return torch.empty(shape, dtype=dtype, device=device, requires_grad=p.backward)
         return torch.randn(
-            shape, generator=generator, dtype=dtype, device=device, requires_grad=problem.backward
+            shape, generator=generator, dtype=dtype, device=device, requires_grad=p.backward
         )
 
-    p = problem
     if p.scope == "layer":
         x = normal(p.batch, p.seq_len, p.d_model)
         source = x if p.kv_seq_len == p.seq_len else normal(p.batch, p.kv_seq_len, p.d_model)

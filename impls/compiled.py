@@ -1,31 +1,43 @@
-"""`fused` through torch.compile: the same textbook code, made into kernels by torch's compiler, in
-scope "layer" with its projections.
+"""The formula of `fused` through torch.compile, in scope "layer" with its projections.
 
-Torch's compiler knows the textbook's formula and may put its own fused attention in its place; the
-row's `kernel` then says so.
+The compiler recognizes this formula and may replace it by torch's own fused attention; the row's
+`kernel` then shows that.
 """
 
 from contextlib import AbstractContextManager
 
 import torch
+from torch import Tensor
 
-from . import fused
-from ._inductor import ahead, compiled, keeping_buffers, lacking
+from ._inductor import compile_now, compiled, keep_buffers, missing_for_compile
+from ._masked_softmax import group_rows, masked_group_rows, masked_softmax
 from .backend import Call, Inputs, Weights
-from .problem import MASKS as EVERY_MASK
-from .problem import Problem
+from .layer import as_call
+from .masks.tensors import materialized_mask
+from .problem import ALL_MASKS, Problem
 
-MASKS = EVERY_MASK
+MASKS = ALL_MASKS
 COMPILES = True
 
 
 def unavailable(device: torch.device) -> str | None:
-    return lacking(device)
+    return missing_for_compile(device)
 
 
 def context(problem: Problem) -> AbstractContextManager[object]:
-    return keeping_buffers(problem)
+    return keep_buffers(problem)
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    return ahead(problem, inputs, weights, compiled(fused.prepare(problem, inputs, weights)))
+    matrix = materialized_mask(problem, inputs.query.device)
+    call = as_call(problem, inputs, weights, lambda q, k, v: attend(q, k, v, matrix, problem))
+    return compile_now(problem, inputs, weights, compiled(call))
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Problem) -> Tensor:
+    """softmax(Q K^T / sqrt(d_k)) V; the compiler decides which steps become one kernel."""
+    masked = masked_group_rows(problem, q.device, matrix)  # [group * n_q, n_kv]
+    s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
+    p = masked_softmax(s, masked, problem.scale)
+    o = p @ v  # [batch, kv_heads, group * n_q, d_v]
+    return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]

@@ -1,9 +1,8 @@
-"""The attention functions that Hugging Face models call, by the names that attn_implementation
-takes; bare `hf` is their default, sdpa.
+"""The attention functions of Hugging Face models, by their attn_implementation names.
 
-They are called as a model's layer calls them. A mask is made once, in `prepare`, as a model makes
-one for all its layers: it is neither timed nor weighed. `hf:eager` is the function of Llama, which
-most models repeat word for word.
+Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most models repeat. They are
+called as a model's layer calls them. A mask is made once, in `prepare`, as a model makes one for
+all its layers: its time and memory are not measured.
 """
 
 from collections.abc import Callable
@@ -15,51 +14,45 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import flex
-from ._inductor import ahead
+from . import _flex_attention
+from ._inductor import compile_now, keep_buffers
+from ._masked_softmax import masked_pairs
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .layer import Attend, as_call
 from .problem import Problem
-from .textbook import hidden_pairs
 
 NEEDS = ("transformers",)
 VARIANTS = ("eager", "sdpa", "flex_attention", "flash_attention_2")
-# flex_attention does, and all import transformers, which takes half a GiB of address space
-COMPILES = True
+COMPILES = True  # flex_attention does; all import transformers: half a GiB of address space
 
 DEFAULT = "sdpa"
 WIDEST = 256  # columns of a head that flash-attn has kernels for
-MOST_SHAPES = 1 << 16  # that one process may compile flex_attention for
+MAX_SHAPES = 1 << 16  # that one process may compile flex_attention for
 
 
 def unavailable(device: torch.device, *, variant: str) -> str | None:
     if variant == "flex_attention":
-        return flex.unavailable(device)
+        return _flex_attention.unavailable(device)
     if variant != "flash_attention_2":
         return None
     if device.type != "cuda":
         return f"flash-attn needs a CUDA device; this is {device.type}"
-    return (
-        None
-        if find_spec("flash_attn")
-        else "needs flash_attn, which is not installed: pip install flash-attn"
-    )
+    if find_spec("flash_attn") is None:
+        return "needs flash_attn, which is not installed: pip install flash-attn"
+    return None
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
     if variant == "flex_attention":
-        return flex.why_not(problem, device)
+        return _flex_attention.why_not(problem, device)
     if variant != "flash_attention_2":
         return None
-    if problem.dtype == "fp32":
+    p = problem
+    if p.dtype == "fp32":
         return "flash-attn takes fp16 and bf16, not fp32"
-    if problem.d_k > WIDEST:
-        return f"heads are {problem.d_k} wide; flash-attn has kernels for up to {WIDEST}"
-    if (
-        problem.causal
-        and problem.causal_align == "top_left"
-        and problem.seq_len != problem.kv_seq_len
-    ):
+    if p.d_k > WIDEST:
+        return f"heads are {p.d_k} wide; flash-attn has kernels for up to {WIDEST}"
+    if p.causal and p.causal_align == "top_left" and p.seq_len != p.kv_seq_len:
         return (
             "flash-attn's triangle starts from the bottom right; this one starts from the top left"
         )
@@ -67,44 +60,43 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
 
 
 def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
-    return flex.context(problem) if variant == "flex_attention" else nullcontext()
+    return keep_buffers(problem) if variant == "flex_attention" else nullcontext()
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    call = as_call(
-        problem, inputs, weights, attend_like(problem, variant or DEFAULT, inputs.query.device)
-    )
+    attend = attend_like(problem, variant or DEFAULT, inputs.query.device)
+    call = as_call(problem, inputs, weights, attend)
     if variant != "flex_attention":
         return call
     import torch._dynamo.config
 
-    # transformers compiles flex_attention once for a whole process: without this, the second shape
-    # would be compiled for any length, and the ninth not at all, in silence.
+    # transformers compiles flex_attention once per process. Without these settings the second
+    # shape would be compiled for any length, and the ninth silently not at all.
     with torch._dynamo.config.patch(
         automatic_dynamic_shapes=False,
-        recompile_limit=MOST_SHAPES,
-        accumulated_recompile_limit=MOST_SHAPES,
+        recompile_limit=MAX_SHAPES,
+        accumulated_recompile_limit=MAX_SHAPES,
         fail_on_recompile_limit_hit=True,
     ):
-        return ahead(problem, inputs, weights, call)
+        return compile_now(problem, inputs, weights, call)
 
 
 def attend_like(problem: Problem, name: str, device: torch.device) -> Attend:
     function, scale = function_of(name), problem.scale
-    mask, from_corner = mask_for(problem, name, device)
-    layer = SimpleNamespace(  # what the functions look at of a model's layer
+    mask, is_causal = mask_for(problem, name, device)
+    layer = SimpleNamespace(  # the attributes of a model's layer that the functions read
         num_key_value_groups=problem.heads // problem.kv_heads,
-        is_causal=from_corner,
+        is_causal=is_causal,
         training=problem.backward,
         layer_idx=0,
         config=SimpleNamespace(_attn_implementation=name),
     )
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        o: Tensor = function(
-            layer, q, k, v, mask, scaling=scale, dropout=0.0, is_causal=from_corner
-        )[0]
-        return o.transpose(1, 2)  # it comes as [batch, n_q, heads, d_v]
+        o: Tensor = function(layer, q, k, v, mask, scaling=scale, dropout=0.0, is_causal=is_causal)[
+            0
+        ]  # [batch, n_q, heads, d_v]
+        return o.transpose(1, 2)
 
     return attend
 
@@ -120,21 +112,18 @@ def function_of(name: str) -> Callable[..., Any]:
 
 
 def mask_for(problem: Problem, name: str, device: torch.device) -> tuple[Any, bool]:
-    """The mask in the form that this function takes, and whether it is to draw a triangle by
-    itself.
-    """
+    """The mask in the form that this function takes, and the function's argument `is_causal`."""
     offset, n_q = max(problem.causal_offset, 0), problem.seq_len - problem.empty_rows
     if not problem.causal or offset >= problem.kv_seq_len - 1:
         return None, False
     if name == "flex_attention":
-        return flex.block_mask(problem, device), False
+        return _flex_attention.block_mask(problem, device), False
     if name == "flash_attention_2" or (name == "sdpa" and offset == 0 and n_q > 1):
         return None, True
-    hidden = hidden_pairs(problem, device, None)
-    assert hidden is not None
+    masked = masked_pairs(problem, device, None)
+    assert masked is not None
     if name == "sdpa":
-        return ~hidden[None, None], False
+        return ~masked[None, None], False
     dtype = TORCH_DTYPE[problem.dtype]
-    return torch.zeros(1, 1, *hidden.shape, dtype=dtype, device=device).masked_fill(
-        hidden, torch.finfo(dtype).min
-    ), False
+    bias = torch.zeros(1, 1, *masked.shape, dtype=dtype, device=device)
+    return bias.masked_fill(masked, torch.finfo(dtype).min), False

@@ -1,6 +1,4 @@
-"""The layer round a backend's core: one set of weights for all of them, projections, output
-projection.
-"""
+"""The layer around a backend's core: weights, projections, and the call in either scope."""
 
 from collections.abc import Callable
 
@@ -9,18 +7,19 @@ from torch import Tensor
 from torch.nn.functional import linear, pad
 
 from .backend import TORCH_DTYPE, Call, Inputs, Weights
-from .masks.tensors import blind_rows, seen_rows
+from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
 
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""The core: q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, d_k or d_v] give [batch,
-heads, n_q, d_v].
+"""The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
+v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
 """
 
 
 def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
-    """Xavier-uniform per projection (Glorot and Bengio 2010), zero bias. Drawn on the CPU in fp32:
-    equal for equal seeds.
+    """Xavier-uniform per projection (Glorot and Bengio 2010), zero bias.
+
+    Drawn on the CPU in fp32: equal for equal seeds on every device.
     """
     generator = torch.Generator().manual_seed(seed)
     dtype = TORCH_DTYPE[problem.dtype]
@@ -34,12 +33,8 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
         return ready(torch.nn.init.xavier_uniform_(torch.empty(rows, columns), generator=generator))
 
     p = problem
-    q_width, k_width, v_width, o_width = (
-        p.heads * p.d_k,
-        p.kv_heads * p.d_k,
-        p.kv_heads * p.d_v,
-        p.heads * p.d_v,
-    )
+    q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
+    k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
     return Weights(
         w_q=matrix(q_width, p.d_model),
         b_q=ready(torch.zeros(q_width)),
@@ -53,11 +48,14 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
 
 
 def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: Attend) -> Call:
-    """`attend` as the call to time, in either scope. Queries that see no key come out as zeros:
-    leading ones are never given to it, and of others (masks.given) its output is thrown away."""
-    blind = blind_rows(problem, seen_rows(problem, inputs.query.device))
-    core = attend if blind is None else _without_blind_rows(blind[:, None], attend)
-    core = core if not problem.empty_rows else _without_empty_rows(problem.empty_rows, core)
+    """`attend` as the call to time, in either scope; queries that see no key give zeros.
+
+    `attend` never gets the leading queries without keys. Its output for others without keys
+    (masks.tensors.materialized_mask) is overwritten.
+    """
+    masked = fully_masked_rows(problem, computed_rows(problem, inputs.query.device))
+    core = attend if masked is None else _zero_rows(masked[:, None], attend)
+    core = core if not problem.empty_rows else _pad_empty_rows(problem.empty_rows, core)
     if weights is None:
         q, k, v = inputs
         return lambda: core(q, k, v)
@@ -68,48 +66,40 @@ def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: A
 def split_heads(
     problem: Problem, inputs: Inputs, weights: Weights
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """One projection each for q, k and v; heads are views: [batch, n, heads * width] seen as
-    [batch, heads, n, width].
+    """q, k and v from one projection each: [batch, n, heads * width] viewed as [batch, heads, n,
+    width].
     """
-    p, w = problem, weights
-    q = linear(inputs.query, w.w_q, w.b_q).view(p.batch, p.seq_len, p.heads, p.d_k).transpose(1, 2)
-    k = (
-        linear(inputs.key, w.w_k, w.b_k)
-        .view(p.batch, p.kv_seq_len, p.kv_heads, p.d_k)
-        .transpose(1, 2)
+    p, w, (batch, n_q, n_kv) = (
+        problem,
+        weights,
+        (problem.batch, problem.seq_len, problem.kv_seq_len),
     )
-    v = (
-        linear(inputs.value, w.w_v, w.b_v)
-        .view(p.batch, p.kv_seq_len, p.kv_heads, p.d_v)
-        .transpose(1, 2)
-    )
+    q = linear(inputs.query, w.w_q, w.b_q).view(batch, n_q, p.heads, p.d_k).transpose(1, 2)
+    k = linear(inputs.key, w.w_k, w.b_k).view(batch, n_kv, p.kv_heads, p.d_k).transpose(1, 2)
+    v = linear(inputs.value, w.w_v, w.b_v).view(batch, n_kv, p.kv_heads, p.d_v).transpose(1, 2)
     return q, k, v
 
 
 def merge_heads(o: Tensor) -> Tensor:
-    """[batch, heads, n_q, d_v] as [batch, n_q, heads * d_v]: a copy, unless the memory already lies
-    so.
-    """
+    """[batch, heads, n_q, d_v] to [batch, n_q, heads * d_v]; a view if memory has that order."""
     return o.transpose(1, 2).flatten(2)
 
 
-def _without_empty_rows(empty: int, attend: Attend) -> Attend:
-    """Softmax over no key at all is 0/0, forward and backward; so these rows never reach it."""
+def with_fully_masked_rows(problem: Problem, rows: Tensor) -> Tensor:
+    """Attention weights of the computed rows, [batch, heads, rows, n_kv], extended to all queries.
+
+    Queries that see no key get zeros.
+    """
+    masked = fully_masked_rows(problem, computed_rows(problem, rows.device))
+    rows = rows if masked is None else rows.masked_fill(masked[:, None], 0.0)
+    return pad(rows, (0, 0, problem.empty_rows, 0))
+
+
+def _pad_empty_rows(empty: int, attend: Attend) -> Attend:
+    """Keep the first `empty` queries from `attend`: a softmax over no key is 0/0, also backward."""
     return lambda q, k, v: pad(attend(q[:, :, empty:], k, v), (0, 0, empty, 0))
 
 
-def _without_blind_rows(blind: Tensor, attend: Attend) -> Attend:
-    """`blind` [rows, 1]. Their gradients are zero too: none comes back through a row that was
-    filled.
-    """
-    return lambda q, k, v: attend(q, k, v).masked_fill(blind, 0.0)
-
-
-def with_blind_rows(problem: Problem, rows: Tensor) -> Tensor:
-    """Weights or outputs of the queries that a backend was given, [batch, heads, rows, ...], as
-    those of all queries: zero where one sees no key."""
-    blind = blind_rows(problem, seen_rows(problem, rows.device))
-    return pad(
-        rows if blind is None else rows.masked_fill(blind[:, None], 0.0),
-        (0, 0, problem.empty_rows, 0),
-    )
+def _zero_rows(masked: Tensor, attend: Attend) -> Attend:
+    """Zero the rows where `masked` [rows, 1] is True; no gradient flows through them."""
+    return lambda q, k, v: attend(q, k, v).masked_fill(masked, 0.0)

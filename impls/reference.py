@@ -1,9 +1,8 @@
-"""What is right, to be read: attention in float64, in the column convention of the textbooks; and
-the same formula in the case's dtype.
+"""The reference: attention in float64, column by column; and the same formula in the case's dtype.
 
-Tokens are columns: X is (d, N), Q = Wq X, S = K^T Q / sqrt(d_k), A = softmax over the keys, which
-are the rows of S, Y = V A. Head i owns the rows i*d_k .. (i+1)*d_k - 1 of Q. All of it works on
-chosen queries and block by block, so that it fits in memory at any N.
+Tokens are columns, as in textbooks: X is (d, N), Q = Wq X, S = K^T Q / sqrt(d_k), A = softmax over
+the keys, which are the rows of S, Y = V A. Head i owns the rows i*d_k .. (i+1)*d_k - 1 of Q.
+Everything works on selected queries and in blocks, so that it fits in memory at any N.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import linear
 
 from .backend import Inputs, Weights
-from .masks.tensors import kept
+from .masks.tensors import mask_matrix
 from .problem import Problem
 
 BLOCK_SCORES = 1 << 22  # scores of one block: 32 MiB in float64
@@ -31,9 +30,9 @@ def reference(
     """The exact output for the queries `rows` (int64): [batch, heads, rows, d_v], in scope "layer"
     [batch, rows, d_model]; float64.
 
-    `entries` says which entries of the batch `inputs` holds, where it does not hold all: a padded
-    batch is masked entry by entry. Gradients come back in the dtype of `inputs` and `weights`: give
-    float64 copies to have them unrounded.
+    `entries` are the batch entries that `inputs` holds, if not all: padding differs between
+    entries. Gradients have the dtype of `inputs` and `weights`; pass float64 copies for unrounded
+    ones.
     """
     x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
     x_q = x_q[..., rows]
@@ -43,33 +42,64 @@ def reference(
     q = _affine(w.w_q, x_q, w.b_q).reshape(p.batch, p.heads, p.d_k, -1)  # [batch, heads, d_k, rows]
     k = _affine(w.w_k, x_k, w.b_k).reshape(p.batch, p.kv_heads, p.d_k, -1)
     v = _affine(w.w_v, x_v, w.b_v).reshape(p.batch, p.kv_heads, p.d_v, -1)
-    y: Tensor = _Columns.apply(q, k, v, rows, p, entries)  # type: ignore[no-untyped-call]  # [batch, heads, d_v, rows]
-    return _affine(w.w_o, y.flatten(1, 2), w.b_o).mT
+    y: Tensor = _Columns.apply(q, k, v, rows, p, entries)  # type: ignore[no-untyped-call]
+    return _affine(w.w_o, y.flatten(1, 2), w.b_o).mT  # from y [batch, heads, d_v, rows]
+
+
+def same_dtype_reference(
+    problem: Problem,
+    inputs: Inputs,
+    weights: Weights | None,
+    rows: Tensor,
+    entries: Sequence[int] | None = None,
+) -> Tensor:
+    """The textbook formula with every intermediate in the case's dtype, head by head.
+
+    Its error is the one that rounding explains. Shapes and `entries` as in `reference`.
+    Differentiable by autograd; the scores of one batch entry and head are alive at a time.
+    """
+    p = problem
+    group = p.heads // p.kv_heads
+    x_q = inputs.query[..., rows, :]
+    if weights is None:
+        q, k, v = x_q.unbind(1), inputs.key.unbind(1), inputs.value.unbind(1)
+    else:
+        w = weights
+        q = _projected(x_q, w.w_q, w.b_q, p.d_k)
+        k = _projected(inputs.key, w.w_k, w.b_k, p.d_k)
+        v = _projected(inputs.value, w.w_v, w.b_v, p.d_v)
+    entries = range(x_q.shape[0]) if entries is None else entries
+    masked = [_masked(p, rows, entry) for entry in entries]
+    heads = [_one_head(q[i], k[i // group], v[i // group], masked, p.scale) for i in range(p.heads)]
+    if weights is None:
+        return torch.stack(heads, 1)
+    return linear(torch.cat(heads, -1), weights.w_o, weights.b_o)
+
+
+def _masked(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:
+    """[rows or 1, N], True for masked pairs of these queries in one entry of the batch."""
+    matrix = mask_matrix(problem, rows, [entry])
+    return None if matrix is None else matrix[0].logical_not()
 
 
 def _affine(weight: Tensor, x: Tensor, bias: Tensor) -> Tensor:
     return weight.double() @ x + bias.double()[:, None]
 
 
-def _attention(q: Tensor, k: Tensor, hidden: Tensor | None, problem: Problem) -> Tensor:
-    """A = softmax(K^T Q / sqrt(d_k)) of one head: q [d_k, n], k [d_k, N] give [N, n]. A query that
-    sees no key has a column of zeros.
+def _attention(q: Tensor, k: Tensor, masked: Tensor | None, problem: Problem) -> Tensor:
+    """A = softmax(K^T Q / sqrt(d_k)) of one head: [N, n] from q [d_k, n] and k [d_k, N].
+
+    A query that sees no key has a column of zeros.
     """
     s = k.mT @ q * problem.scale
-    if hidden is None:
+    if masked is None:
         return s.softmax(0)
-    return s.masked_fill(hidden.mT, -inf).softmax(0).masked_fill(hidden.all(-1), 0.0)
-
-
-def _hidden(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:
-    """[rows or 1, N]: what these queries of one entry of the batch do not see."""
-    seen = kept(problem, rows, [entry])
-    return None if seen is None else seen[0].logical_not()
+    return s.masked_fill(masked.mT, -inf).softmax(0).masked_fill(masked.all(-1), 0.0)
 
 
 class _Columns(torch.autograd.Function):
-    """Y = V A for all heads. Backward computes each block of A anew (Dao et al. 2022,
-    FlashAttention, section 3.1).
+    """Y = V A for all heads. Backward recomputes each block of A (Dao et al. 2022, FlashAttention,
+    section 3.1).
     """
 
     @staticmethod
@@ -86,8 +116,8 @@ class _Columns(torch.autograd.Function):
         ctx.problem, ctx.entries = problem, range(q.shape[0]) if entries is None else entries
         y = q.new_empty(*q.shape[:2], v.shape[2], q.shape[3])  # [batch, heads, d_v, rows]
         for entry, head, kv_head, part in _blocks(problem, q):
-            hidden = _hidden(problem, rows[part], ctx.entries[entry])
-            a = _attention(q[entry, head, :, part], k[entry, kv_head], hidden, problem)
+            masked = _masked(problem, rows[part], ctx.entries[entry])
+            a = _attention(q[entry, head, :, part], k[entry, kv_head], masked, problem)
             y[entry, head, :, part] = v[entry, kv_head] @ a
         return y
 
@@ -99,9 +129,8 @@ class _Columns(torch.autograd.Function):
         dq, dk, dv = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(v)
         for entry, head, kv_head, part in _blocks(problem, q):
             q_part, dy_part = q[entry, head, :, part], dy[entry, head, :, part]
-            a = _attention(
-                q_part, k[entry, kv_head], _hidden(problem, rows[part], ctx.entries[entry]), problem
-            )
+            masked = _masked(problem, rows[part], ctx.entries[entry])
+            a = _attention(q_part, k[entry, kv_head], masked, problem)
             dv[entry, kv_head] += dy_part @ a.mT
             da = v[entry, kv_head].mT @ dy_part
             ds = a * (da - (a * da).sum(0)) * problem.scale
@@ -111,90 +140,45 @@ class _Columns(torch.autograd.Function):
 
 
 def _blocks(problem: Problem, q: Tensor) -> Iterator[tuple[int, int, int, slice]]:
-    """(batch entry, head, its key/value head, queries), one block of scores each."""
+    """(batch entry, head, its key/value head, queries) for each block of scores."""
     size = max(1, BLOCK_SCORES // problem.kv_seq_len)
     for entry in range(q.shape[0]):
         for head in range(problem.heads):
+            kv_head = head * problem.kv_heads // problem.heads
             for first in range(0, q.shape[3], size):
-                yield (
-                    entry,
-                    head,
-                    head * problem.kv_heads // problem.heads,
-                    slice(first, first + size),
-                )
-
-
-def honest(
-    problem: Problem,
-    inputs: Inputs,
-    weights: Weights | None,
-    rows: Tensor,
-    entries: Sequence[int] | None = None,
-) -> Tensor:
-    """The textbook formula with every intermediate in the case's dtype, head by head: the error
-    that nobody can be blamed for.
-
-    Shapes and `entries` as in `reference`. Differentiable by autograd; the scores of one batch
-    entry and head are alive at a time (_Recomputed).
-    """
-    p = problem
-    group = p.heads // p.kv_heads
-    x_q = inputs.query[..., rows, :]
-    if weights is None:
-        q, k, v = x_q.unbind(1), inputs.key.unbind(1), inputs.value.unbind(1)
-    else:
-        w = weights
-        q = _projected(x_q, w.w_q, w.b_q, p.d_k)
-        k = _projected(inputs.key, w.w_k, w.b_k, p.d_k)
-        v = _projected(inputs.value, w.w_v, w.b_v, p.d_v)
-    hidden = [
-        _hidden(p, rows, entry) for entry in (range(x_q.shape[0]) if entries is None else entries)
-    ]
-    heads = [
-        _honest_head(q[i], k[i // group], v[i // group], hidden, p.scale) for i in range(p.heads)
-    ]
-    return (
-        torch.stack(heads, 1)
-        if weights is None
-        else linear(torch.cat(heads, -1), weights.w_o, weights.b_o)
-    )
+                yield entry, head, kv_head, slice(first, first + size)
 
 
 def _projected(x: Tensor, weight: Tensor, bias: Tensor, width: int) -> tuple[Tensor, ...]:
     """One [batch, n, width] per head."""
-    return tuple(
-        linear(x, w, b)
-        for w, b in zip(torch.split(weight, width), torch.split(bias, width), strict=True)
-    )
+    heads = zip(torch.split(weight, width), torch.split(bias, width), strict=True)
+    return tuple(linear(x, w, b) for w, b in heads)
 
 
-def _honest_head(
-    q: Tensor, k: Tensor, v: Tensor, hidden: list[Tensor | None], scale: float
-) -> Tensor:
-    """q [batch, rows, d_k], k and v [batch, N, ...] give [batch, rows, d_v]; `hidden` [rows or 1,
-    N] per entry.
+def _one_head(q: Tensor, k: Tensor, v: Tensor, masked: list[Tensor | None], scale: float) -> Tensor:
+    """q [batch, rows, d_k], k and v [batch, N, ...] and `masked` [rows or 1, N] per entry give
+    [batch, rows, d_v].
     """
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, hidden: Tensor | None) -> Tensor:
+    def attend(q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None) -> Tensor:
         s = q @ k.mT * scale  # [rows, N]
-        if hidden is None:
+        if masked is None:
             return s.softmax(-1) @ v
-        # A row without keys stays finite and is then set to zero: softmax over nothing is NaN, in
-        # its gradient too.
-        blind = hidden.all(-1, keepdim=True)
-        p = s.masked_fill(hidden & ~blind, -inf).softmax(-1).masked_fill(blind, 0.0)
+        # A softmax over nothing is NaN, also in its gradient: rows without keys keep finite scores,
+        # and are then set to zero.
+        empty = masked.all(-1, keepdim=True)
+        p = s.masked_fill(masked & ~empty, -inf).softmax(-1).masked_fill(empty, 0.0)
         return p @ v
 
-    entries = zip(q, k, v, hidden, strict=True)
+    entries = zip(q, k, v, masked, strict=True)
     return torch.stack([_Recomputed.apply(attend, *entry) for entry in entries])  # type: ignore[no-untyped-call]
 
 
 class _Recomputed(torch.autograd.Function):
-    """`attend(q, k, v, hidden)`, computed again for its gradients, so that no scores are kept until
-    then.
+    """`attend(q, k, v, masked)`, recomputed for its gradients, so that no scores are kept.
 
-    torch.utils.checkpoint does the same, and imports torch's compiler at its first call: a second,
-    and 100 MiB beside what is measured.
+    torch.utils.checkpoint does the same, but its first call imports torch's compiler: a second, and
+    100 MiB beside what is measured.
     """
 
     @staticmethod
@@ -204,14 +188,14 @@ class _Recomputed(torch.autograd.Function):
         q: Tensor,
         k: Tensor,
         v: Tensor,
-        hidden: Tensor | None,
+        masked: Tensor | None,
     ) -> Tensor:
-        ctx.attend, ctx.hidden = attend, hidden
+        ctx.attend, ctx.masked = attend, masked
         ctx.save_for_backward(q, k, v)
-        return attend(q, k, v, hidden)
+        return attend(q, k, v, masked)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         with torch.enable_grad():
             again = [x.detach().requires_grad_() for x in ctx.saved_tensors]
-            return None, *torch.autograd.grad(ctx.attend(*again, ctx.hidden), again, grad), None
+            return None, *torch.autograd.grad(ctx.attend(*again, ctx.masked), again, grad), None

@@ -1,9 +1,9 @@
-"""A recurrent layer of the model's width in place of attention: torch.nn.GRU, O(N d^2) work in N
-steps, one after the other.
+"""A recurrent layer of the model's width instead of attention: torch.nn.GRU, O(N d^2) in N
+sequential steps.
 
-It computes something else, so no exact result judges it: it is here for its latency, bytes and
-utilization. It has weights of its own, drawn with a seed of its own from U(-1/sqrt(d), 1/sqrt(d))
-as torch does, and sees the past alone, whether the problem is causal or not.
+It computes something else, so no reference checks it: it is here for its latency, bytes and
+utilization. Its own weights are drawn with a fixed seed from U(-1/sqrt(d), 1/sqrt(d)), as torch
+does. It sees the past only, whether the problem is causal or not.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .problem import Problem
 
 EXACTNESS = "other"
-SEED = 20140903  # of the weights, whatever the inputs' seed
+SEED = 20140903  # of the weights, independent of the inputs' seed
 
 
 def why_not(problem: Problem, device: torch.device) -> str | None:
@@ -28,47 +28,38 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
             f"a recurrent layer reads one sequence, and kv_seq_len ({p.kv_seq_len}) is not seq_len"
             f" ({p.seq_len})"
         )
-    return (
-        f"a recurrent layer carries every token on, and has no mask {p.mask}"
-        if p.mask != "none"
-        else None
-    )
+    if p.mask != "none":
+        return f"a recurrent layer carries every token on, and has no mask {p.mask}"
+    return None
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
-    layer, x = recurrent(problem, inputs.query.device), inputs.query
+    gru, x = make_gru(problem, inputs.query.device), inputs.query
 
     def call() -> Tensor:
-        output: Tensor = layer(x)[0]
+        output: Tensor = gru(x)[0]  # [batch, seq_len, d_model]
         return output
 
-    call.parameters = tuple(layer.parameters())  # type: ignore[attr-defined]
+    call.parameters = tuple(gru.parameters())  # type: ignore[attr-defined]
     call.facts = {"cell": "GRU"}  # type: ignore[attr-defined]
     return call
 
 
-def recurrent(problem: Problem, device: torch.device) -> torch.nn.GRU:
-    """[batch, n, d_model] to the same. Drawn on the CPU in fp32: equal everywhere."""
-    width = problem.d_model
-    layer = torch.nn.GRU(
-        width, width, batch_first=True, device=device, dtype=TORCH_DTYPE[problem.dtype]
-    )
-    generator = torch.Generator().manual_seed(SEED)
+def make_gru(problem: Problem, device: torch.device) -> torch.nn.GRU:
+    """[batch, n, d_model] to the same shape. Drawn on the CPU in fp32: equal on every device."""
+    d, dtype = problem.d_model, TORCH_DTYPE[problem.dtype]
+    gru = torch.nn.GRU(d, d, batch_first=True, device=device, dtype=dtype)
+    generator, bound = torch.Generator().manual_seed(SEED), d**-0.5
     with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.copy_(
-                torch.empty(parameter.shape).uniform_(
-                    -(width**-0.5), width**-0.5, generator=generator
-                )
-            )
-    return layer.requires_grad_(problem.backward)
+        for parameter in gru.parameters():
+            drawn = torch.empty(parameter.shape).uniform_(-bound, bound, generator=generator)
+            parameter.copy_(drawn)
+    return gru.requires_grad_(problem.backward)
 
 
 @contextmanager
 def context(problem: Problem) -> Iterator[None]:
-    """cuDNN rounds the products of fp32 to TF32 unless told not to, where torch's matmul
-    does not.
-    """
+    """Make cuDNN round fp32 products as torch's matmul does; by default cuDNN alone uses TF32."""
     before = torch.backends.cudnn.allow_tf32
     torch.backends.cudnn.allow_tf32 = torch.get_float32_matmul_precision() != "highest"
     try:

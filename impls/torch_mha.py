@@ -1,9 +1,8 @@
-"""torch.nn.MultiheadAttention with our weights: the layer as torch ships it, asked for its output
-alone (need_weights=False).
+"""torch.nn.MultiheadAttention with our weights, asked for its output only (need_weights=False).
 
-Without gradients, and with an even number of heads, it takes its fast path, a kernel of its own for
-the whole layer; the row's `kernel` is then native_mha. A mask is an argument that its users make
-once, so it is made in `prepare`, and neither timed nor weighed.
+Without gradients and with an even number of heads it takes its fast path, one kernel for the whole
+layer; the row's `kernel` is then native_mha. Users make the mask once and pass it as an argument,
+so it is made in `prepare`: its time and memory are not measured.
 """
 
 import torch
@@ -30,23 +29,21 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     assert weights is not None
     layer = layer_of(problem, weights)
-    mask = hidden(problem, inputs.query.device)
-    # A hint that the mask is the triangle from the top left: torch may then use a kernel that has
-    # it built in.
-    from_corner = problem.causal and problem.causal_offset == 0
+    mask = masked_pairs(problem, inputs.query.device)
+    # The mask is the triangle from the top left: torch may use a kernel that has it built in.
+    hint = problem.causal and problem.causal_offset == 0
 
     def call() -> Tensor:
-        output: Tensor = layer(*inputs, attn_mask=mask, is_causal=from_corner, need_weights=False)[
-            0
-        ]
-        return output
+        output: Tensor = layer(*inputs, attn_mask=mask, is_causal=hint, need_weights=False)[0]
+        return output  # [batch, seq_len, d_model]
 
     return call
 
 
-def hidden(problem: Problem, device: torch.device) -> Tensor | None:
-    """True where a query must not see a key, [seq_len, kv_seq_len], queries that see none among
-    them: torch gives zeros for these.
+def masked_pairs(problem: Problem, device: torch.device) -> Tensor | None:
+    """True where a query must not attend to a key, [seq_len, kv_seq_len].
+
+    Includes queries that see no key: torch gives zeros for them.
     """
     if not problem.causal:
         return None
@@ -55,22 +52,21 @@ def hidden(problem: Problem, device: torch.device) -> Tensor | None:
 
 
 def layer_of(problem: Problem, weights: Weights) -> torch.nn.MultiheadAttention:
-    """The module, its own parameters replaced by ours. Those of q, k and v are joined as it wants
-    them; gradients still find ours.
+    """The module with our weights as its parameters.
+
+    Those of q, k and v are concatenated, as it requires; gradients still reach ours.
     """
     p, w = problem, weights
-    layer = torch.nn.MultiheadAttention(p.d_model, p.heads, batch_first=True, device="meta").train(
-        p.backward
-    )
+    layer = torch.nn.MultiheadAttention(p.d_model, p.heads, batch_first=True, device="meta")
+    layer.train(p.backward)
     with torch.set_grad_enabled(p.backward):
-        joined = {
+        concatenated = {
             "in_proj_weight": torch.cat((w.w_q, w.w_k, w.w_v)),
             "in_proj_bias": torch.cat((w.b_q, w.b_k, w.b_v)),
         }
-    for module, tensors in ((layer, joined), (layer.out_proj, {"weight": w.w_o, "bias": w.b_o})):
+    out = {"weight": w.w_o, "bias": w.b_o}
+    for module, tensors in ((layer, concatenated), (layer.out_proj, out)):
         for name, tensor in tensors.items():
-            delattr(
-                module, name
-            )  # a parameter cannot be a tensor that was made from others; an attribute can
+            delattr(module, name)  # a Parameter cannot be computed from others; an attribute can
             setattr(module, name, tensor)
     return layer

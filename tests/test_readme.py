@@ -50,7 +50,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 def flash_attn_func(q, k, v, softmax_scale, causal):
     q, k, v = (x.transpose(1, 2) for x in (q, k, v))
-    return scaled_dot_product_attention(q, k, v, is_causal=causal, scale=softmax_scale).transpose(1, 2)
+    attended = scaled_dot_product_attention(q, k, v, is_causal=causal, scale=softmax_scale)
+    return attended.transpose(1, 2)
 """
 
 
@@ -87,30 +88,42 @@ def test_the_readme_names_every_scenario_and_backend(monkeypatch):
     assert all(f"(scenarios/{path.name})" in README for path in (ROOT / "scenarios").glob("*.yaml"))
 
 
-def test_links_lead_to_files():
-    for page in (
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/method.md",
-        "docs/format.md",
-        "docs/pytest.md",
-        "docs/exports.md",
-        "docs/api.md",
-        "docs/ci.md",
-        "results/README.md",
-        "scenarios/README.md",
-    ):
-        for link in re.findall(r"\]\(([^)#:]+)\)", (ROOT / page).read_text()):
-            assert ((ROOT / page).parent / link).exists(), f"{page}: {link}"
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in (".", "docs", "results", "scenarios", "tests/example_backend")
+    for path in (ROOT / folder).glob("*.md")
+)
+
+
+def anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page):
+    here = ROOT / page
+    for link, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", here.read_text()):
+        there = here.parent / link if link else here
+        assert there.exists(), f"{page}: {link}"
+        assert not anchor or anchor in anchors(there), f"{page}: {link}#{anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_paths_of_code_exist(page):
+    examples = {"impls/mine.py"}
+    found = re.findall(
+        r"(?<![\w/.])((?:harness|impls|reports|tests)/[\w/]+\.\w+)", (ROOT / page).read_text()
+    )
+    assert [path for path in found if path not in examples and not (ROOT / path).exists()] == []
 
 
 def test_commands_of_the_readme_exist(attnbench):
     known = attnbench("--help").stdout
-    for verb in set(
-        re.findall(
-            r"attnbench (run|wall|report|list|export|doctor|validate|schema|kernels)\b", README
-        )
-    ):
+    verbs = set(re.findall(r"^ {4}(?:\w+=\S+ )?attnbench (\w+)", README, re.MULTILINE))
+    assert {"run", "report", "compare"} < verbs
+    for verb in verbs:
         assert re.search(rf"^  {verb} ", known, re.MULTILINE), verb
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert (

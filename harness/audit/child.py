@@ -1,93 +1,63 @@
-"""The disposable process in which kernels are compiled: requests in, answers out, as worker.py does
-it for backends.
+"""The child in which kernels are compiled: requests in, answers out (process/child.py).
 
-Started as `python -m attnbench.harness.audit.child REQUEST_FD EVENT_FD DEVICE`. Requests carry the
-key "op": `plan`, which is answered by the kernels that a selection has and must come first, and
-`compile`, by what came of one of them.
+Requests carry the key "op": `plan`, which comes first and is answered by the kernels of a
+selection, and `compile`, answered by the result for one of them.
 """
 
-import faulthandler
-import json
 import os
-import sys
 import traceback
 from collections.abc import Mapping
-from typing import Any, TextIO
+from typing import Any
 
-from ..process.parent_death import die_with
+from ..errors import first_line
+from ..process.child import Parent
 
 
 def main() -> None:
-    request_fd, answer_fd = int(sys.argv[1]), int(sys.argv[2])
-    die_with(os.getppid())
-    faulthandler.enable()
-    for fd in (request_fd, answer_fd):
-        os.set_inheritable(fd, False)
-    with os.fdopen(request_fd) as requests, os.fdopen(answer_fd, "w") as answers:
-        serve(requests, answers)
-
-
-def serve(requests: TextIO, answers: TextIO) -> None:
-    """Answer requests until the parent closes its end."""
-    os.environ.pop(
-        "TRITON_INTERPRET", None
-    )  # it would make of the kernels something that cannot be compiled
+    parent = Parent()
+    os.environ.pop("TRITON_INTERPRET", None)  # interpreted kernels cannot be compiled
     import torch
 
     from ..environment import collect
     from .examine import TRITON
 
     torch.set_num_threads(1)
-
-    def say(answer: Mapping[str, Any]) -> None:
-        answers.write(json.dumps(answer, allow_nan=False) + "\n")
-        answers.flush()
-
-    say({"event": "ready", "environment": collect(torch.device("cpu")) | {"triton": TRITON}})
+    environment = collect(torch.device("cpu")) | {"triton": TRITON}
+    parent.say({"event": "ready", "environment": environment})
     jobs: dict[str, Any] = {}
-    for line in requests:
-        request = json.loads(line)
+    for request in parent.requests():
         if request["op"] == "plan":
             answer, jobs = plan(request)
-            say(answer)
+            parent.say(answer)
         elif request["op"] == "compile":
-            say({"event": "compiled", **outcome(jobs[request["case"]])})
+            parent.say({"event": "compiled", **compiled(jobs[request["case"]])})
 
 
 def plan(request: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The answer, and the jobs by the ids that it names."""
+    """The answer, and the jobs by the ids in it."""
     from .examine import planned
     from .tools import known_to_ptxas, ptxas_version
 
     capabilities = [(major, minor) for major, minor in request["capabilities"]]
-    strange = [one for one in capabilities if (known := known_to_ptxas(one)) and one not in known]
-    if strange:
-        can = sorted(known_to_ptxas(strange[0]))
-        return {
-            "event": "strange",
-            "capability": strange[0],
-            "ptxas": ptxas_version(strange[0]),
-            "known": can,
-        }, {}
-    found = list(planned(capabilities, tuple(request["dtypes"]), request["kernels"]))
-    return {"event": "planned", "kernels": [fields for fields, _ in found]}, {
-        fields["case"]: job for fields, job in found
-    }
+    for one in capabilities:
+        known = known_to_ptxas(one)
+        if known and one not in known:
+            found = {"capability": one, "ptxas": ptxas_version(one), "known": sorted(known)}
+            return {"event": "unknown_capability", **found}, {}
+    kernels = list(planned(capabilities, tuple(request["dtypes"]), request["kernels"]))
+    answer = {"event": "planned", "kernels": [fields for fields, _ in kernels]}
+    return answer, {fields["case"]: job for fields, job in kernels}
 
 
-def outcome(job: Any) -> dict[str, Any]:
-    """What came of compiling it, in the fields of its row."""
-    from ..worker.attempt import first_line
+def compiled(job: Any) -> dict[str, Any]:
+    """The result of compiling a kernel, as fields of its row."""
     from .examine import facts
 
     try:
         return {"status": "ok", "reason": "", "log_tail": None, **facts(job)}
-    except Exception as error:  # noqa: BLE001 - a compiler may raise anything, and the other kernels must go on
-        return {
-            "status": "error",
-            "reason": first_line(error),
-            "log_tail": traceback.format_exc()[-4096:],
-        }
+    except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the others go on
+        log_tail = traceback.format_exc()[-4096:]
+        return {"status": "error", "reason": first_line(error), "log_tail": log_tail}
 
 
 if __name__ == "__main__":

@@ -1,6 +1,4 @@
-"""Children that compile at once, each in the care of a thread; one that dies or hangs costs the
-kernel that it was compiling.
-"""
+"""Children that compile at once, one thread each; a child that dies or hangs costs one kernel."""
 
 import os
 import threading
@@ -16,19 +14,19 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import BadInput
-from ..process.worker_process import Fault, Interrupted, Worker
+from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
 from .architecture import Capability, written
 
 PROGRAM = "attnbench.harness.audit.child"
-COMPILE_S = 600.0  # the slowest of ours take 10 s on an idle core
+COMPILE_S = 600.0  # our slowest kernel takes 10 s on an idle core
 PLAN_S = 120.0
 POLL_S = 0.2
-MOST_CHILDREN = 16  # each holds a torch and a compiler, 0.5 to 1 GB
+MAX_CHILDREN = 16  # each holds a torch and a compiler, 0.5 to 1 GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which kernels are wanted."""
+class KernelSelection:
+    """Which kernels to audit."""
 
     capabilities: tuple[Capability, ...]
     dtypes: tuple[str, ...]
@@ -37,14 +35,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A child has taken up this kernel."""
+    """A child has started to compile this kernel."""
 
     case: str
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of a kernel, in the fields of its row."""
+    """The result for a kernel, as fields of its row."""
 
     case: str
     answer: Mapping[str, Any]
@@ -52,15 +50,11 @@ class Done:
     spent_s: float
 
 
-class Pool:
-    """`kernels` is the plan, `environment` what the first child says of the machine and its
-    software.
-    """
+class CompilerPool:
+    """`kernels`: the plan. `environment`: the machine and its software, from the first child."""
 
-    def __init__(self, selection: Selection) -> None:
-        """Raises BadInput where ptxas cannot make code for a GPU that is wanted; Fault where no
-        child can be started.
-        """
+    def __init__(self, selection: KernelSelection) -> None:
+        """Raises BadInput if ptxas makes no code for a GPU, WorkerFailure if no child starts."""
         self._selection = selection
         self._stop_read, self._stop_write = os.pipe()
         self._stopped = False
@@ -69,7 +63,7 @@ class Pool:
         self._said: SimpleQueue[Began | Done | BaseException] = SimpleQueue()
         self._numbers = count(1)
         self.logs: Path | None = None
-        self._first: Worker | None = None
+        self._first: WorkerProcess | None = None
         self._first, self.kernels = self._child()
         self.environment: Mapping[str, Any] = self._first.ready["environment"]
 
@@ -82,7 +76,7 @@ class Pool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends all children, whatever they are doing."""
+        """End all children, whatever they are doing."""
         self._stopped = True
         os.write(self._stop_write, b"x")
         for thread in self._threads:
@@ -97,11 +91,11 @@ class Pool:
         for case in cases:
             self._left.put(case)
         if self._first is not None:
-            self._keep_log(self._first)
+            self._write_log(self._first)
         cores = min(
-            self.environment["cores"], ceil(self.environment["quota_cores"] or MOST_CHILDREN)
+            self.environment["cores"], ceil(self.environment["quota_cores"] or MAX_CHILDREN)
         )
-        for _ in range(max(1, min(cores, MOST_CHILDREN, len(cases)))):
+        for _ in range(max(1, min(cores, MAX_CHILDREN, len(cases)))):
             adopted, self._first = self._first, None
             thread = threading.Thread(target=self._compile, args=(adopted,))
             self._threads.append(thread)
@@ -118,28 +112,27 @@ class Pool:
             done += isinstance(said, Done)
             yield said
 
-    def _compile(self, child: Worker | None) -> None:
+    def _compile(self, child: WorkerProcess | None) -> None:
         """What each thread does, with a child of its own."""
         try:
             while not self._stopped:
                 case = self._left.get_nowait()
                 self._said.put(Began(case))
-                started_utc, started = (
-                    datetime.now(UTC).isoformat(timespec="milliseconds"),
-                    time.monotonic(),
-                )
+                started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+                started = time.monotonic()
                 try:
                     child = child or self._child()[0]
                     child.send({"op": "compile", "case": case})
                     answer = child.receive(COMPILE_S)
                     del answer["event"]
-                except Fault as fault:
-                    log_tail = fault.log_tail
+                except WorkerFailure as failure:
+                    log_tail = failure.log_tail
                     if child is not None:
                         child.kill()
                         log_tail = child.log_tail()
                         child = None
-                    answer = {"status": fault.status, "reason": fault.reason, "log_tail": log_tail}
+                    answer = {"status": failure.status, "reason": failure.reason}
+                    answer["log_tail"] = log_tail
                 self._said.put(Done(case, answer, started_utc, time.monotonic() - started))
         except (Empty, Interrupted):
             pass
@@ -149,21 +142,25 @@ class Pool:
             if child is not None:
                 child.kill()
 
-    def _child(self) -> tuple[Worker, list[dict[str, Any]]]:
-        """A fresh one that has the plan, and the plan. Raises BadInput, Fault and Interrupted."""
-        child = Worker("cpu", self._stop_read, program=PROGRAM)
+    def _child(self) -> tuple[WorkerProcess, list[dict[str, Any]]]:
+        """A fresh child that has the plan, and the plan.
+
+        Raises BadInput, WorkerFailure and Interrupted.
+        """
+        child = WorkerProcess(PROGRAM, wake_fd=self._stop_read)
+        child.wait_ready()
         try:
-            self._keep_log(child)
+            self._write_log(child)
             selection = self._selection
             names = {"dtypes": selection.dtypes, "kernels": selection.kernels}
             child.send({"op": "plan", "capabilities": selection.capabilities, **names})
             answer = child.receive(PLAN_S)
         except BaseException as error:
             child.kill()
-            if isinstance(error, Fault):
+            if isinstance(error, WorkerFailure):
                 error.log_tail = child.log_tail()
             raise
-        if answer["event"] == "strange":
+        if answer["event"] == "unknown_capability":
             child.kill()
             known = ", ".join(f"{major}{minor}" for major, minor in answer["known"] if major >= 8)
             raise BadInput(
@@ -172,6 +169,6 @@ class Pool:
             )
         return child, answer["kernels"]
 
-    def _keep_log(self, child: Worker) -> None:
+    def _write_log(self, child: WorkerProcess) -> None:
         if self.logs is not None:
             child.write_log(self.logs / f"worker-{next(self._numbers)}.log")

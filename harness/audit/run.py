@@ -1,23 +1,22 @@
-"""An audit from its first kernel to its last: compiled by children, one row per kernel whatever
-happens, and an orderly end.
-"""
+"""An audit from its first kernel to its last: one row per kernel whatever happens."""
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ..errors import EnvironmentUnmet
+from ..listener import Listener
 from ..process.signals import Signals
-from ..process.worker_process import Fault, Interrupted
-from ..record import Status
+from ..process.worker_process import Interrupted, WorkerFailure
+from ..record import Record, Status
 from ..store import LOGS, Store
-from .pool import Began, Done, Pool, Selection
-from .record import KernelRecord
-from .verdict import Row, Verdict, verdicts
+from .kernel_row import kernel_record
+from .pool import Began, CompilerPool, KernelSelection
+from .verdict import CapabilityVerdict, Row, verdicts
 
 NAME = "kernels"
 QUESTION = (
@@ -26,28 +25,16 @@ QUESTION = (
 )
 
 
-class Listener(Protocol):
-    """Is told how an audit goes; prints, or keeps quiet."""
-
-    def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
-    ) -> None: ...
-
-    def running(self, what: str, phase: str) -> None: ...
-
-    def finished(self, record: KernelRecord) -> None: ...
-
-
 @dataclass(slots=True, kw_only=True)
-class Audited:
-    """How an audit ended. `signal` is the number of the signal that ended it early."""
+class AuditResult:
+    """How an audit ended. `signal`: the number of the signal that ended it early."""
 
     path: Path
     rows: list[Row] = field(default_factory=list)
     signal: int | None = None
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[CapabilityVerdict]:
         return verdicts(self.rows)
 
     @property
@@ -57,19 +44,20 @@ class Audited:
         return 0 if all(verdict.is_good for verdict in self.verdicts) else 1
 
 
-def audit(selection: Selection, root: Path, command: Sequence[str], listener: Listener) -> Audited:
-    """Compile what is selected into a new run folder. Raises Refusal."""
+def audit(
+    selection: KernelSelection, root: Path, command: Sequence[str], listener: Listener
+) -> AuditResult:
+    """Compile the selected kernels into a new run folder. Raises Refusal."""
     if find_spec("triton") is None:
         raise EnvironmentUnmet(
-            "kernels audit: triton is not installed; it brings the compilers: pip install"
-            " 'attnbench[triton]'"
+            "kernels audit: triton is not installed; it brings the compilers:"
+            " pip install 'attnbench[triton]'"
         )
     try:
-        pool = Pool(selection)
-    except Fault as fault:
-        raise EnvironmentUnmet(
-            f"no compiler could be started: {fault.reason}\n{fault.log_tail or ''}".rstrip()
-        ) from None
+        pool = CompilerPool(selection)
+    except WorkerFailure as failure:
+        reason = f"no compiler could be started: {failure.reason}\n{failure.log_tail or ''}"
+        raise EnvironmentUnmet(reason.rstrip()) from None
     with pool:
         store = Store.create(root, NAME, _meta(selection, pool, command))
         pool.logs = store.path / LOGS
@@ -79,7 +67,7 @@ def audit(selection: Selection, root: Path, command: Sequence[str], listener: Li
             store.close()
 
 
-def _meta(selection: Selection, pool: Pool, command: Sequence[str]) -> dict[str, Any]:
+def _meta(selection: KernelSelection, pool: CompilerPool, command: Sequence[str]) -> dict[str, Any]:
     return {
         "attnbench": pool.environment["attnbench"],
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -102,50 +90,34 @@ def _meta(selection: Selection, pool: Pool, command: Sequence[str]) -> dict[str,
     }
 
 
-def _compile(pool: Pool, store: Store, listener: Listener) -> Audited:
-    audited = Audited(path=store.path)
-    left = {planned["case"]: planned for planned in pool.kernels}
+def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResult:
+    result = AuditResult(path=store.path)
+    left = {plan["case"]: plan for plan in pool.kernels}
 
-    def keep(record: KernelRecord) -> None:
+    def keep(record: Record) -> None:
         row = record.row()
         store.append([row])
-        audited.rows.append(row)
+        result.rows.append(row)
         listener.finished(record)
 
     listener.begin(store.path, {"kernels": len(left)}, 0, [])
-    with Signals(
-        advice="what was compiled stands in Triton's cache, so the next audit is faster"
-    ) as signals:
+    advice = "compiled kernels are in Triton's cache, so the next audit is faster"
+    with Signals(advice=advice) as signals:
         try:
             for said in pool.results(list(left), signals.check):
                 if isinstance(said, Began):
                     listener.running(said.case, "")
                 else:
-                    keep(_record(left.pop(said.case), said))
+                    times = {"started_utc": said.started_utc, "spent_s": said.spent_s}
+                    found = {**said.answer, **times}
+                    status = Status(found.pop("status"))
+                    keep(kernel_record(left.pop(said.case), status, **found))
         except Interrupted:
-            audited.signal = signals.received
+            result.signal = signals.received
             name = signal.Signals(signals.received or signal.SIGINT).name
-            for planned in left.values():
-                keep(
-                    KernelRecord(
-                        planned=planned,
-                        status=Status.INTERRUPTED,
-                        reason=f"not compiled: stopped by {name}",
-                    )
-                )
-    order = {planned["case"]: place for place, planned in enumerate(pool.kernels)}
-    audited.rows.sort(key=lambda row: order[row["case"]])
-    return audited
-
-
-def _record(planned: Mapping[str, Any], done: Done) -> KernelRecord:
-    told = {"status", "reason", "log_tail"}
-    return KernelRecord(
-        planned=planned,
-        status=Status(done.answer["status"]),
-        reason=done.answer["reason"],
-        log_tail=done.answer["log_tail"],
-        found={name: value for name, value in done.answer.items() if name not in told},
-        started_utc=done.started_utc,
-        spent_s=done.spent_s,
-    )
+            for plan in left.values():
+                reason = f"not compiled: stopped by {name}"
+                keep(kernel_record(plan, Status.INTERRUPTED, reason))
+    order = {plan["case"]: place for place, plan in enumerate(pool.kernels)}
+    result.rows.sort(key=lambda row: order[row["case"]])
+    return result

@@ -13,7 +13,7 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class CapabilityVerdict:
     """Of one compute capability. `homeless`: kinds of problem for which no configuration fits an
     SM, by one of their rows.
     """
@@ -34,15 +34,15 @@ class Verdict:
         )
 
 
-def verdicts(rows: Iterable[Row]) -> list[Verdict]:
+def verdicts(rows: Iterable[Row]) -> list[CapabilityVerdict]:
     by_capability: dict[str, list[Row]] = {}
     for row in rows:
         by_capability.setdefault(row["compute_capability"], []).append(row)
     return [_verdict(capability, members) for capability, members in by_capability.items()]
 
 
-def _verdict(capability: str, rows: list[Row]) -> Verdict:
-    return Verdict(
+def _verdict(capability: str, rows: list[Row]) -> CapabilityVerdict:
+    return CapabilityVerdict(
         compute_capability=capability,
         architecture=rows[0]["architecture"],
         rows=rows,
@@ -88,7 +88,7 @@ def _homeless(rows: list[Row]) -> list[Row]:
     ]
 
 
-def sentence(verdict: Verdict) -> str:
+def sentence(verdict: CapabilityVerdict) -> str:
     """One line on one compute capability."""
     name = verdict.compute_capability + (
         f" ({verdict.architecture})" if verdict.architecture else ""

@@ -65,7 +65,7 @@ def calibrate(
 
     from ..environment import cpu_name, fix_threads, pick_device
     from ..nvml import identity
-    from ..process.device_lock import alone_on
+    from ..process.device_lock import device_lock
     from . import checks as known
     from .peaks import measure
     from .specified import specified
@@ -79,7 +79,7 @@ def calibrate(
     open_for_appending(root)
     gpu = identity(device)
     seconds = window_s or known.WINDOW_S
-    with alone_on(gpu.uuid or "cpu", wait=wait, check=lambda: None):
+    with device_lock(gpu.uuid or "cpu", wait=wait, check=lambda: None):
         if device.type == "cuda":
             properties = torch.cuda.get_device_properties(device)
             name: str | None = properties.name

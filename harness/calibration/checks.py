@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 
 from ..measure.clock import SM_CLOCK_HZ, Call
-from ..measure.steady_loop import steady
+from ..measure.steady_loop import steady_loop
 from ..nvml import Device
 from ..probes import Readings
 from ..probes import load as probe
@@ -160,7 +160,7 @@ def checked(
 
 def read(load: "Load", probes: Iterable[str], device: Device, window_s: float) -> Readings:
     watches = [probe(name).watch(device) for name in probes]
-    steady(load.call, load.call_ms, window_s, [*watches], load.device)
+    steady_loop(load.call, load.call_ms, window_s, [*watches], load.device)
     values: dict[str, Any] = {}
     reasons: dict[str, str] = {}
     for watch in watches:

@@ -1,9 +1,9 @@
-"""The command `attnbench`: verbs that parse, call and hand over; what they call prints and
-computes.
+"""The command `attnbench`: each verb parses its options and calls what computes and prints.
 
 Heavy packages are imported inside the verbs, so that help and listings answer at once.
 """
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -37,6 +37,7 @@ app.add_typer(kernels_app, name="kernels")
 
 
 @app.command()
+@flags.axis_options()
 def run(
     scenarios: Annotated[
         list[str] | None,
@@ -47,20 +48,7 @@ def run(
     ] = None,
     backend: flags.Imported = None,
     allow_import: flags.AllowImport = False,
-    batch: flags.Batch = None,
-    seq_len: Annotated[
-        str | None, typer.Option(help="Sequence lengths, as 512,1k,8k (1k = 1024).")
-    ] = None,
-    kv_seq_len: flags.KvSeqLen = None,
-    d_model: flags.DModel = None,
-    heads: flags.Heads = None,
-    kv_heads: flags.KvHeads = None,
-    dtype: flags.Dtype = None,
-    causal: flags.Causal = False,
-    mask: flags.Mask = None,
-    window: flags.Window = None,
-    passes: flags.Passes = None,
-    scope: flags.Scope = None,
+    axes: Mapping[str, str | bool] = {},
     baseline: Annotated[
         str | None, typer.Option(help="Backend that ratios are taken against.")
     ] = None,
@@ -81,7 +69,7 @@ def run(
         typer.Option(
             "--python",
             metavar="NAME=PATH",
-            help="Measure in this interpreter; two or more take turns and are compared.",
+            help="Measure in this interpreter; two or more are interleaved and compared.",
         ),
     ] = None,
     device: flags.Where = None,
@@ -106,73 +94,54 @@ def run(
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Measure scenarios, or a grid given by flags. Prints the run folder; progress goes to
-    stderr.
+    """Measure scenarios, or a grid given by options.
+
+    Prints the run folder; progress goes to stderr.
     """
-    axes = {
-        "backends": backends, "batch": batch, "seq_len": seq_len, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
-        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
-        "baseline": baseline,
-    }  # fmt: skip
-    given = {name: value for name, value in axes.items() if value is not None}
-    changes = [
-        *(sets or []),
-        *limits_and_device(device, timeout),
-        *([f"plan={plan}"] if plan else []),
-    ]
+    fields = {**given({"backends": backends}), **axes, **given({"baseline": baseline})}
+    changes = [*(sets or []), *as_changes(device, timeout), *([f"plan={plan}"] if plan else [])]
     if resume is not None and (
-        scenarios or given or backend or changes or only or skip or pythons or dry_run
+        scenarios or fields or backend or changes or only or skip or pythons or dry_run
     ):
-        planned_with = "scenarios, axes, --backend, --set, --only, --skip, --python and --dry-run"
-        raise BadInput(f"--resume: takes the run as it was planned; leave out {planned_with}")
+        raise BadInput(
+            "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
+            " --set, --only, --skip, --python and --dry-run"
+        )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
     from ..baselines import find_run
     from ..process.interpreter import read_interpreters
-    from ..run.permission import names_of, refuse_imports
     from ..run.start import resume_run, start_run
-    from ..selection import Choice, refuse_too_many
+    from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
 
-    planned = (
-        planned_scenarios(scenarios or [], given, changes, names_of(backend or ()))
-        if resume is None
-        else []
+    measure = partial(
+        measure_all, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
     )
-    choice = Choice(
+    if resume is not None:
+        path = find_run(resume, out)
+        return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
+    planned = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
+    selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=read_interpreters(pythons or ()),
     )
-    refuse_too_many(planned, choice)
+    refuse_too_many(planned, selection)
     if dry_run:
-        return foretell(planned, choice)
+        return print_dry_run(planned, selection)
     for scenario in planned:
         refuse_imports(scenario.backends, allowed=allow_import)
-    jobs: list[Callable[[Any], Any]] = [
-        partial(start_run, scenario, out, seed, choice) for scenario in planned
-    ]
-    if resume is not None:
-        jobs = [partial(resume_run, find_run(resume, out), retry_failed=retry_failed, force=force)]
-    return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
+    return measure([partial(start_run, scenario, out, seed, selection) for scenario in planned])
 
 
 @app.command()
+@flags.axis_options("seq_len")
 def wall(
     backends: Annotated[str | None, typer.Option(help="Backends, as naive,fused,sdpa.")] = None,
     backend: flags.Imported = None,
     allow_import: flags.AllowImport = False,
-    batch: flags.Batch = None,
-    kv_seq_len: flags.KvSeqLen = None,
-    d_model: flags.DModel = None,
-    heads: flags.Heads = None,
-    kv_heads: flags.KvHeads = None,
-    dtype: flags.Dtype = None,
-    causal: flags.Causal = False,
-    mask: flags.Mask = None,
-    window: flags.Window = None,
-    passes: flags.Passes = None,
-    scope: flags.Scope = None,
+    axes: Mapping[str, str | bool] = {},
     memory_gib: Annotated[
         float | None,
         typer.Option(metavar="G", help="Budget for inputs and peak; a safe share if not given."),
@@ -186,52 +155,79 @@ def wall(
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Find the longest sequence that fits into memory: predicted, then bisected. Prints the run
-    folder; progress goes to stderr.
+    """Find the longest sequence that fits into memory: predicted, then bisected.
+
+    Prints the run folder; progress goes to stderr.
     """
-    axes = {
-        "backends": backends, "batch": batch, "kv_seq_len": kv_seq_len, "d_model": d_model, "heads": heads,
-        "kv_heads": kv_heads, "dtype": dtype, "causal": causal or None, "mask": mask, "window": window, "passes": passes, "scope": scope,
-    }  # fmt: skip
-    from ..run.permission import names_of
     from ..run.start import start_run
     from ..scenario import from_axes
-    from ..selection import Choice
+    from ..selection import Selection, backends_of
 
     scenario = from_axes(
-        {name: value for name, value in axes.items() if value is not None},
-        limits_and_device(device, timeout)
-        + ([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
-        names_of(backend or ()),
+        {**given({"backends": backends}), **axes},
+        [
+            *as_changes(device, timeout),
+            *([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
+        ],
+        backends_of(backend or ()),
         find_wall=True,
     )
     if dry_run:
-        return foretell([scenario], Choice())
-    jobs = [partial(start_run, scenario, out, seed, Choice())]
-    return measure(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
+        return print_dry_run([scenario], Selection())
+    jobs = [partial(start_run, scenario, out, seed, Selection())]
+    return measure_all(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
 
 
-def limits_and_device(device: Device | None, timeout: float | None) -> list[str]:
-    """Flags of their own as changes of a scenario."""
+def given(options: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def as_changes(device: Device | None, timeout: float | None) -> list[str]:
+    """Options that set a field of a scenario, as --set takes them."""
     return [
         *([f"device={device}"] if device else []),
         *([f"limits.timeout_s={timeout}"] if timeout is not None else []),
     ]
 
 
-def foretell(scenarios: list[Any], choice: Any) -> None:
-    """What is known before anything runs, on stdout: it is what was asked for."""
-    from ..process.interpreter import interview
-    from ..terminal import echo_table
-    from .dry_run import outlook_tables
+def read_scenarios(
+    scenarios: list[str],
+    axes: Mapping[str, str | bool],
+    changes: list[str],
+    more_backends: Mapping[str, str],
+) -> list[Any]:
+    """All scenarios; a mistake in the last one is found before the first one is measured."""
+    from ..scenario import from_axes, load
 
-    interview(choice.interpreters)
+    if scenarios and axes:
+        option = f"--{next(iter(axes)).replace('_', '-')}"
+        raise BadInput(
+            f"{option}: cannot be combined with a scenario; change a scenario with --set"
+            " grid.seq_len=[512,1k]"
+        )
+    if not scenarios and not axes:
+        raise BadInput(
+            "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
+            " --backends naive,fused --seq-len 1k --d-model 512 --heads 8"
+        )
+    if axes:
+        return [from_axes(axes, changes, more_backends)]
+    return [load(name, changes, more_backends) for name in scenarios]
+
+
+def print_dry_run(scenarios: list[Any], selection: Any) -> None:
+    """What is known before anything runs, on stdout."""
+    from ..process.interpreter import check_interpreters
+    from ..terminal import echo
+    from .dry_run import preflight_tables
+
+    check_interpreters(selection.interpreters)
     for scenario in scenarios:
-        for table in outlook_tables(scenario, choice):
-            echo_table(table)
+        for table in preflight_tables(scenario, selection):
+            echo(table)
 
 
-def measure(
+def measure_all(
     jobs: Sequence[Callable[[Any], Any]],
     *,
     allow_import: bool,
@@ -239,18 +235,12 @@ def measure(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """One run after the other, each told in which manner; leaves with the worst exit code."""
-    from .. import terminal as show
-    from ..run.start import Manner
+    """Do one run after the other; exit with the worst exit code."""
+    from .. import terminal
+    from ..run.start import RunOptions
 
-    progress = (
-        show.JsonProgress()
-        if as_json
-        else show.QuietProgress()
-        if quiet
-        else show.LiveProgress(show.console())
-    )
-    manner = Manner(
+    progress = terminal.progress(quiet=quiet, as_json=as_json)
+    options = RunOptions(
         command=["attnbench", *sys.argv[1:]],
         listener=progress,
         wait=wait,
@@ -259,62 +249,31 @@ def measure(
     worst = 0
     for job in jobs:
         try:
-            outcome = job(manner)
+            result = job(options)
         finally:
             progress.end()
-        hand_over(outcome, quiet=quiet, as_json=as_json)
-        worst = max(worst, outcome.exit_code)
-        if outcome.signal is not None:
+        print_result(result, quiet=quiet, as_json=as_json)
+        worst = max(worst, result.exit_code)
+        if result.signal is not None:
             break
     raise typer.Exit(worst)
 
 
-def planned_scenarios(
-    scenarios: list[str],
-    axes: Mapping[str, str | bool],
-    changes: list[str],
-    more_backends: Mapping[str, str],
-) -> list[Any]:
-    """All scenarios are read before the first one is measured, so that a mistake in the last one
-    costs nothing.
-    """
-    from ..scenario import from_axes, load
-
-    if scenarios and axes:
-        flag = f"--{next(iter(axes)).replace('_', '-')}"
-        raise BadInput(
-            f"{flag}: axes by flags and scenarios exclude each other; change a scenario with --set"
-            " grid.seq_len=[512,1k]"
-        )
-    if not scenarios and not axes:
-        example = "--backends naive,fused --seq-len 1k --d-model 512 --heads 8"
-        raise BadInput(
-            "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
-            f" {example}"
-        )
-    if axes:
-        return [from_axes(axes, changes, more_backends)]
-    return [load(name, changes, more_backends) for name in scenarios]
-
-
-def hand_over(outcome: Any, *, quiet: bool, as_json: bool) -> None:
-    """The run folder on stdout, the closing sentences on stderr."""
-    import json
-
-    from .. import terminal as show
-
-    typer.echo(
-        json.dumps({"reason": "end", "run": str(outcome.path), "statuses": dict(outcome.statuses)})
-        if as_json
-        else outcome.path
-    )
-    if not quiet and not as_json:
+def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
+    """Print the run folder on stdout, and a summary on stderr."""
+    if as_json:
+        end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
+        typer.echo(json.dumps(end))
+        return
+    typer.echo(result.path)
+    if not quiet:
         from ...reports.pages.report import open_report
         from ...reports.pages.terminal import terminal_summary
+        from .. import terminal
         from .wall_table import found_table
 
-        answers = terminal_summary(open_report([outcome.path]))
-        show.closing(outcome.statuses, answers, found_table(outcome.path), outcome.path)
+        answers = terminal_summary(open_report([result.path]))
+        terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
 
 
 @app.command()
@@ -334,10 +293,8 @@ def validate(
         except BadInput as error:
             problems += error.problems
         else:
-            typer.echo(
-                f"{name}: ok, {scenario.count('cpu')} cases on a CPU, {scenario.count('cuda')} on"
-                " a GPU"
-            )
+            cpu, gpu = scenario.count("cpu"), scenario.count("cuda")
+            typer.echo(f"{name}: ok, {cpu} cases on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
 
@@ -345,8 +302,6 @@ def validate(
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
-    import json
-
     from ..scenario import schema as scenario_schema
 
     typer.echo(json.dumps(scenario_schema(), indent=2))
@@ -362,14 +317,12 @@ app.command()(report_verbs.export)
 
 
 def main() -> None:
-    """Run the command line; refusals are shown in their own words, with their exit codes."""
+    """Run the command line; a refusal is printed without a traceback and sets the exit code."""
     try:
         app()
     except Refusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         if isinstance(refusal, StoreError):
-            import json
-
             for row in refusal.unsaved:
                 sys.stderr.write(json.dumps(row) + "\n")
         sys.exit(refusal.exit_code)
@@ -377,15 +330,14 @@ def main() -> None:
         from ...impls import BadBackend
         from ...reports.data.read import BadRun
 
+        # a user's file, or a run that something else has changed
         if not isinstance(error, BadRun | BadBackend):
             raise
-        sys.stderr.write(
-            f"{error}\n"
-        )  # a file of the user's, or of a run that something else has changed
+        sys.stderr.write(f"{error}\n")
         sys.exit(BadInput.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:
-        # Whoever read our output has gone; say nothing more, also not at exit.
+        # Whoever read our output has gone; print nothing more, also not at exit.
         sys.stderr.close()
         sys.exit(1)

@@ -66,18 +66,18 @@ def _measured(
 ) -> tuple[list[flags.Root], int]:
     """The folders, and the worst exit code. A signal ends the scenarios that are left, too."""
     from .. import terminal as show
-    from ..run.start import Manner, start_run
+    from ..run.start import RunOptions, start_run
     from ..scenario import load
     from ..scenario.names import shipped
-    from ..selection import Choice
+    from ..selection import Selection
 
     scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
     progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
     folders, worst = [], 0
     for scenario in scenarios:
-        manner = Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
+        options = RunOptions(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
         try:
-            outcome = start_run(scenario, out, 0, Choice(), manner)
+            outcome = start_run(scenario, out, 0, Selection(), options)
         finally:
             progress.end()
         folders.append(outcome.path)

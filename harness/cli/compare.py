@@ -91,7 +91,7 @@ def compare(
     if fail_on_undecided and gate is None:
         raise BadInput("--fail-on-undecided belongs to --gate")
 
-    from ...impls.discovery.aliases import real_name
+    from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import (
         DifferentDevices,
         NotComparable,
@@ -192,7 +192,7 @@ def _print(found: "Comparison", shape: Shape) -> None:
 
     titles, rows = compare_text.table(found)
     if rows:
-        show.echo_table(show.table("", titles, rows))
+        show.echo(show.table("", titles, rows))
         typer.echo("")
     for sentence in compare_text.sentences(found):
         show.echo(escape(sentence))
@@ -225,9 +225,7 @@ def save(
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
     from .. import baselines
-    from ..terminal import echo_table, table
+    from ..terminal import echo, table
 
     rows = baselines.saved(out)
-    echo_table(
-        table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows)
-    )
+    echo(table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows))

@@ -1,10 +1,15 @@
-"""The flags that several verbs share, with their help."""
+"""The options that several verbs share, with their help."""
 
+import inspect
+from collections.abc import Callable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from ..axes import AXES
 
 DEFAULT_ROOT = Path("results")
 
@@ -24,7 +29,6 @@ RunName = Annotated[
         metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest."
     ),
 ]
-
 Imported = Annotated[
     list[str] | None,
     typer.Option(
@@ -39,30 +43,18 @@ AllowImport = Annotated[
         "--allow-import", help="Let workers import and run the modules that --backend names."
     ),
 ]
-Batch = Annotated[str | None, typer.Option(help="Batch sizes, as 1,8.")]
-KvSeqLen = Annotated[str | None, typer.Option(help="Key/value lengths, where they differ.")]
-DModel = Annotated[str | None, typer.Option(help="Model widths.")]
-Heads = Annotated[str | None, typer.Option(help="Numbers of heads.")]
-KvHeads = Annotated[str | None, typer.Option(help="Numbers of key/value heads, where they differ.")]
-Dtype = Annotated[str | None, typer.Option(help="fp32, bf16, fp16.")]
-Causal = Annotated[bool, typer.Option("--causal", help="Mask the future.")]
-Mask = Annotated[str | None, typer.Option(help="none, padding, random, local, strided, blocks.")]
-Window = Annotated[str | None, typer.Option(help="Windows of the masks that have one.")]
-Passes = Annotated[str | None, typer.Option(help="forward, backward, forward+backward.")]
-Scope = Annotated[str | None, typer.Option(help="core (from q, k, v) or layer (with projections).")]
-
 Where = Annotated[
-    Device | None, typer.Option(help="Where to measure; auto takes a GPU where there is one.")
+    Device | None, typer.Option(help="Where to measure; auto takes a GPU if there is one.")
 ]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", help="Time limit of one step of a case, or of one probe of a wall."
+        metavar="SECONDS", help="Time limit of one step of a case, or of one trial of a wall."
     ),
 ]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run on this device to end.")]
-Seed = Annotated[int, typer.Option(help="Of inputs and of the order of measuring.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no closing sentences.")]
+Seed = Annotated[int, typer.Option(help="Of the inputs and of the order of measuring.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Progress as JSON lines on stdout.")]
 DryRun = Annotated[
     bool,
@@ -70,3 +62,37 @@ DryRun = Annotated[
         "--dry-run", "-n", help="Show every case with its predicted bytes; measure nothing."
     ),
 ]
+
+
+def axis_options(*without: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: one option per axis takes the place of the command's parameter `axes`.
+
+    The command receives the axes that were given, by name.
+    """
+    names = [name for name, axis in AXES.items() if axis.option and name not in without]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_options(**values: Any) -> None:
+            axes = {name: values.pop(name) for name in names}
+            given = {name: value for name, value in axes.items() if value not in (None, False)}
+            command(axes=given, **values)
+
+        signature = inspect.signature(command)
+        parameters = list(signature.parameters.values())
+        place = list(signature.parameters).index("axes")
+        parameters[place : place + 1] = [_axis_parameter(name) for name in names]
+        with_options.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_options.__annotations__ = {one.name: one.annotation for one in parameters}
+        return with_options
+
+    return decorate
+
+
+def _axis_parameter(name: str) -> inspect.Parameter:
+    axis, kind = AXES[name], inspect.Parameter.POSITIONAL_OR_KEYWORD
+    if axis.type is bool:
+        option = typer.Option(f"--{name.replace('_', '-')}", help=axis.option)
+        return inspect.Parameter(name, kind, default=False, annotation=Annotated[bool, option])
+    option = typer.Option(help=axis.option)
+    return inspect.Parameter(name, kind, default=None, annotation=Annotated[str | None, option])

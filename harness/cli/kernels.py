@@ -50,13 +50,13 @@ def audit(
     from ...impls.problem import Dtype
     from .. import terminal as show
     from ..audit.architecture import capabilities
-    from ..audit.pool import Selection
+    from ..audit.pool import KernelSelection
     from ..audit.progress import AuditProgress
     from ..audit.run import audit as audit_kernels
     from ..audit.table import tables
     from ..audit.verdict import sentence
 
-    selection = Selection(
+    selection = KernelSelection(
         capabilities=capabilities(arch),
         dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
@@ -81,7 +81,7 @@ def audit(
         raise typer.Exit(audited.exit_code)
     if not quiet:
         for drawn in tables(audited.rows):
-            show.echo_table(drawn)
+            show.echo(drawn)
             typer.echo("")
         typer.echo(LEGEND)
         for verdict in audited.verdicts:

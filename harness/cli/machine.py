@@ -39,7 +39,7 @@ def doctor(
     """
     import json
 
-    from ..terminal import echo_table
+    from ..terminal import echo
 
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
@@ -51,7 +51,7 @@ def doctor(
     else:
         for number, drawn in enumerate(findings.tables()):
             typer.echo("" if number else None, nl=bool(number))
-            echo_table(drawn)
+            echo(drawn)
     raise typer.Exit(findings.exit_code)
 
 
@@ -59,7 +59,7 @@ def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
     from ..calibration.calibrate import calibrate, line_of
-    from ..terminal import echo_table
+    from ..terminal import echo
     from .calibration_table import sentences, tables
 
     calibration = calibrate(device, out, wait=wait)
@@ -67,7 +67,7 @@ def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
         typer.echo(json.dumps(line_of(calibration), indent=2))
         return calibration.exit_code
     for drawn in tables(calibration):
-        echo_table(drawn)
+        echo(drawn)
         typer.echo("")
     for sentence in sentences(calibration, out):
         typer.echo(sentence)
@@ -82,7 +82,7 @@ def selfcheck(
     wait: Wait = False,
     seed: Seed = 0,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The floor as JSON on stdout.")] = False,
 ) -> None:
     """Measure backends against themselves and print this machine's noise floor. Exit code 1 where
     equals are told apart.
@@ -91,24 +91,24 @@ def selfcheck(
     from dataclasses import asdict
 
     from .. import terminal as show
-    from ..run.start import Manner
+    from ..run.start import RunOptions
     from ..selfcheck import selfcheck as check
-    from .selfcheck_table import sentences, table
+    from .selfcheck_table import pairs_table, sentences
 
     progress = show.QuietProgress() if quiet or as_json else show.LiveProgress(show.console())
     try:
-        verdict = check(
+        floor = check(
             device.value,
             out,
             seed,
-            Manner(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait),
+            RunOptions(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait),
         )
     finally:
         progress.end()
     if as_json:
-        typer.echo(json.dumps(asdict(verdict) | {"false_alarms": verdict.false_alarms}))
+        typer.echo(json.dumps(asdict(floor) | {"false_alarms": floor.false_alarms}))
     else:
-        show.echo_table(table(verdict))
-        for sentence in sentences(verdict, out):
+        show.echo(pairs_table(floor))
+        for sentence in sentences(floor, out):
             typer.echo(sentence)
-    raise typer.Exit(verdict.exit_code)
+    raise typer.Exit(floor.exit_code)

@@ -1,55 +1,53 @@
-"""The verdict of a selfcheck in words."""
+"""The result of `attnbench selfcheck` as a table and sentences."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from rich.table import Table
 
-from ..selfcheck import FILE, MOST_CHANCE, Verdict
+from ..selfcheck import FILE, MAX_FALSE_ALARMS, NoiseFloor
+from ..terminal import table
+
+COLUMNS = ("backend against itself", "ratio", "95 % interval", "told apart")
 
 
-def table(verdict: Verdict) -> Table:
-    """One line per backend that was measured against itself."""
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("backend against itself", "ratio", "95 % interval", "told apart"):
-        drawn.add_column(column)
-    for pair in verdict.pairs:
-        ratio = pair.ratio
-        drawn.add_row(
+def pairs_table(floor: NoiseFloor) -> Table:
+    """One line per backend."""
+    rows = (
+        (
             pair.backend,
-            f"{ratio.value:.3f}",
-            f"{ratio.low:.3f} to {ratio.high:.3f}",
+            f"{pair.ratio.value:.3f}",
+            f"{pair.ratio.low:.3f} to {pair.ratio.high:.3f}",
             "yes" if pair.told_apart else "no",
         )
-    return drawn
+        for pair in floor.pairs
+    )
+    return table("", COLUMNS, rows)
 
 
-def sentences(verdict: Verdict, root: Path) -> Iterator[str]:
-    """What the numbers mean for the next measurement here, and where they were put."""
+def sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
+    """What the numbers mean for the next measurement here, and where they were written."""
     yield (
-        f"Noise floor on {verdict.device}: within one process equal backends differ by up to"
-        f" {verdict.paired_noise_ratio:.1%}; from one process to the next by up to"
-        f" {verdict.run_noise_ratio:.1%} (95 % of cases)."
+        f"Noise floor on {floor.device}: equal backends differ by up to"
+        f" {floor.paired_noise_ratio:.1%} within one process, and by up to"
+        f" {floor.run_noise_ratio:.1%} between processes (95 % of cases)."
     )
-    share = verdict.clock_overhead_ms / verdict.shortest_ms
-    yield (
-        f"The clock adds {verdict.clock_overhead_ms * 1e6:.0f} ns to a call, {share:.3%} of the"
-        " shortest one here."
-    )
-    if verdict.contended_blocks or verdict.throttled_blocks:
+    share = floor.clock_overhead_ms / floor.shortest_ms
+    overhead_ns = floor.clock_overhead_ms * 1e6
+    yield f"The clock adds {overhead_ns:.0f} ns to a call, {share:.3%} of the shortest call here."
+    if floor.contended_blocks or floor.throttled_blocks:
         yield (
-            f"Of {verdict.blocks} blocks {verdict.contended_blocks} were contended and"
-            f" {verdict.throttled_blocks} throttled: other work on this machine is part of the"
-            " floor."
+            f"Of {floor.blocks} blocks {floor.contended_blocks} were contended and"
+            f" {floor.throttled_blocks} throttled: other work on this machine is part of the floor."
         )
-    if verdict.false_alarms > MOST_CHANCE:
+    if floor.false_alarms > MAX_FALSE_ALARMS:
         yield (
-            f"Equals were told apart in {verdict.false_alarms} of {len(verdict.pairs)} pairs: do"
-            " not trust intervals from here now."
+            f"Equals were told apart in {floor.false_alarms} of {len(floor.pairs)} pairs: do not"
+            " trust intervals from here now."
         )
-    elif verdict.false_alarms:
+    elif floor.false_alarms:
         yield (
-            "One pair of equals was told apart, which chance alone does in 1 check of 7; run it"
+            "One pair of equals was told apart, which happens by chance in 1 check of 7; run it"
             " again."
         )
     else:

@@ -1,3 +1,1 @@
-"""Bytes: what a call needs at its highest point, what it will need, and what the budget leaves for
-it.
-"""
+"""What one call is measured by: time, bytes, correctness, conditions. Imports no parent code."""

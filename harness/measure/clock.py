@@ -1,34 +1,31 @@
-"""Taking the time of calls: nothing but the call stands between two readings."""
+"""Time calls: nothing but the call stands between two readings."""
 
 import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol
 
 import torch
 
-L2_FLUSH_BYTES = (
-    256 << 20
-)  # 4 times the largest L2 that we know of (H200: 60 MB), as Triton's own benchmark writes
-# above the boost clock of every data-centre GPU: a delay in cycles is then never too short
+# 4 times the largest L2 that we know of (H200: 60 MB); Triton's own benchmark writes as much
+L2_FLUSH_BYTES = 256 << 20
+# above the boost clock of every data-centre GPU, so that a delay in cycles is never too short
 SM_CLOCK_HZ = 2.0e9
-MOST_DELAY_S = 0.02
-MOST_OTHERS = 10
-"""Calls per block of every quantity but the primary one."""
+MAX_DELAY_S = 0.02
+MAX_CALLS = 200  # per block
+MAX_OTHER_CALLS = 10  # per block, of every quantity but the primary one
 GRAPH_BELOW_MS = 10.0
-"""A longer call is not bound by its launches, and a graph would hold its temporaries as long as it
-lives.
-"""
+"""A longer call is not bound by its launches, and its graph would hold its temporaries."""
 
 Call = Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
-    """Milliseconds per call, in order; None for a quantity that this clock, or this call, does not
-    have.
+    """Milliseconds per call, in order; None for a quantity that this clock or call does not have.
 
     `block_ms` is the primary latency. `late_calls`: calls that began on the GPU before the host had
     launched all of them, so that launch gaps may be in their time.
@@ -48,37 +45,41 @@ class Samples:
 
 
 class Timer(Protocol):
-    """Times one call again and again. `graph_reason` says why there is no CUDA graph; "" where
-    there is one, None where none is wanted.
+    """Times one call repeatedly.
+
+    `graph_reason`: why there is no CUDA graph; "" if there is one, None if none is wanted.
     """
 
     @property
     def graph_reason(self) -> str | None: ...
 
     def sample(self, calls: int) -> Samples:
-        """Make so many calls and time each one."""
+        """Make that many calls and time each one."""
 
 
 class Clock(Protocol):
     """Times calls of one device."""
 
     BLOCK_MS: float
-    """A block calls a member until it has spent about this long, so that one slow reading cannot
-    make a block.
-    """
+    """A block calls a case for about this long, so that one slow reading is not a whole block."""
 
     def timer(self, call: Call, call_ms: float) -> Timer:
-        """Get ready to time a call that has been made before and takes about so long."""
+        """Get ready to time a warm call that takes about `call_ms`."""
 
     def finish(self) -> None:
         """Wait until the device has done all work."""
+
+
+def calls_per_block(call_ms: float, block_ms: float) -> int:
+    """Calls of `call_ms` each that fill a block: at least 1, at most MAX_CALLS."""
+    return max(1, min(MAX_CALLS, ceil(block_ms / max(call_ms, 1e-6))))
 
 
 # ---- CPU -----------------------------------------------------------------------------------------
 
 
 class HostClock:
-    """time.perf_counter_ns round each call."""
+    """time.perf_counter_ns around each call."""
 
     BLOCK_MS = 10.0
 
@@ -86,7 +87,7 @@ class HostClock:
         return HostTimer(call)
 
     def finish(self) -> None:
-        """Nothing is ever under way."""
+        """Calls on a CPU are synchronous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +112,14 @@ class HostTimer:
 class CudaClock:
     """Four quantities of the same call, from what the GPU does to what a user waits for.
 
-    block_ms: CUDA events round one eager call, L2 flushed before it, on a stream filled with a
-    delay so that the host is ahead. hot_block_ms: the same without the flush. graph_block_ms: the
-    call captured in a CUDA graph, events inside the graph, L2 flushed; what is left when launching
-    costs nothing. wall_block_ms: the host's clock round call and synchronize.
+    - block_ms: CUDA events around one eager call, L2 flushed before it, on a stream filled with a
+      delay so that the host is ahead;
+    - hot_block_ms: the same without the flush;
+    - graph_block_ms: the call captured in a CUDA graph, events inside the graph, L2 flushed: what
+      is left if launching costs nothing;
+    - wall_block_ms: the host's clock around call and synchronize.
 
-    Without the delay, events would hold the host's launch gaps: on an H100 a median of 0.24 ms
+    Without the delay, events would include the host's launch gaps: on an H100 a median of 0.24 ms
     became 0.09 ms (meta-pytorch/torchrec#4665). The delay kernel is finite, so it cannot deadlock
     as a spinning one can.
     """
@@ -138,22 +141,19 @@ class CudaTimer:
     def __init__(self, clock: CudaClock, call: Call, call_ms: float) -> None:
         self.clock = clock
         self.call = call
-        self.graph: CapturedCall | None = None
+        self.graph: TimedGraph | None = None
         self.graph_reason: str | None = (
             f"a call of more than {GRAPH_BELOW_MS:g} ms is not bound by its launches"
         )
         if call_ms <= GRAPH_BELOW_MS:
             try:
-                self.graph, self.graph_reason = CapturedCall(clock, call), ""
-            # calls that synchronize, or that allocate outside torch, cannot be captured
+                self.graph, self.graph_reason = TimedGraph(clock, call), ""
             except RuntimeError as error:
-                self.graph_reason = (
-                    f"cannot be captured: {str(error).strip().splitlines()[0][:200]}"
-                )
+                self.graph_reason = not_captured(error)
                 clock.finish()
 
     def sample(self, calls: int) -> Samples:
-        others = min(calls, MOST_OTHERS)
+        others = min(calls, MAX_OTHER_CALLS)
         with no_garbage_collection():
             wall_ms = [self._wall_ms() for _ in range(others)]
             delay = self._delay_cycles()
@@ -169,9 +169,7 @@ class CudaTimer:
         )
 
     def _events_ms(self, delay: int, *, flush: bool) -> tuple[float, bool]:
-        """The time between the two events, and whether the first had already passed when the host
-        was done launching.
-        """
+        """The time between the two events; whether the first passed before launching was done."""
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         if flush:
             self.clock.flush.zero_()
@@ -191,38 +189,33 @@ class CudaTimer:
         return (time.perf_counter_ns() - start) / 1e6
 
     def _delay_cycles(self) -> int:
-        """Half as long again as the host needs to launch the call."""
+        """One and a half times as long as the host needs to launch the call."""
         self.clock.finish()
         start = time.perf_counter()
         self.call()
         launch_s = time.perf_counter() - start
         self.clock.finish()
-        return int(min(1.5 * launch_s, MOST_DELAY_S) * SM_CLOCK_HZ)
+        return int(min(1.5 * launch_s, MAX_DELAY_S) * SM_CLOCK_HZ)
 
 
-class CapturedCall:
-    """A CUDA graph of: flush L2, event, call, event. Raises RuntimeError where the call cannot be
-    captured.
+class TimedGraph:
+    """A CUDA graph of: flush L2, event, call, event. Raises RuntimeError if it cannot be captured.
 
-    The events are external ones, whose times stay readable after a replay; a flush outside the
-    measured part needs no subtraction.
+    The events are external ones, whose times can be read after a replay; the flush is outside of
+    them and needs no subtraction.
     """
 
     def __init__(self, clock: CudaClock, call: Call) -> None:
-        stream, here = torch.cuda.Stream(clock.device), torch.cuda.current_stream(clock.device)
-        stream.wait_stream(here)
-        with torch.cuda.stream(stream):
-            call()  # libraries allocate a workspace per stream, and must not do so while capturing
-        here.wait_stream(stream)
-        clock.finish()
         self.start = torch.cuda.Event(enable_timing=True, external=True)
         self.end = torch.cuda.Event(enable_timing=True, external=True)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream):
+
+        def timed() -> None:
             clock.flush.zero_()
             self.start.record()
             call()
             self.end.record()
+
+        self.graph = captured_graph(call, timed, clock.device)
         self.replay_ms()
 
     def replay_ms(self) -> float:
@@ -231,14 +224,37 @@ class CapturedCall:
         return float(self.start.elapsed_time(self.end))
 
 
+def captured_graph(call: Call, captured: Call, device: torch.device) -> torch.cuda.CUDAGraph:
+    """A CUDA graph of `captured`, which calls `call`. Raises RuntimeError if it cannot be captured.
+
+    Calls that synchronize, or that allocate outside torch, cannot be captured.
+    """
+    stream, here = torch.cuda.Stream(device), torch.cuda.current_stream(device)
+    stream.wait_stream(here)
+    with torch.cuda.stream(stream):
+        call()  # libraries allocate a workspace per stream, and must not do so while capturing
+    here.wait_stream(stream)
+    torch.cuda.synchronize(device)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream):
+        captured()
+    return graph
+
+
+def not_captured(error: RuntimeError) -> str:
+    """Why there is no graph, as a reason in a row."""
+    return f"cannot be captured: {str(error).strip().splitlines()[0][:200]}"
+
+
 def clock_for(device: torch.device) -> Clock:
     return CudaClock(device) if device.type == "cuda" else HostClock()
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """A collection in the middle of a call would be timed as part of it. None is forced before: it
-    takes longer than a block.
+    """A collection in the middle of a call would be timed as part of it.
+
+    None is forced before: it takes longer than a block.
     """
     enabled = gc.isenabled()
     gc.disable()

@@ -1,8 +1,7 @@
-"""Under which conditions a block was measured: what else the machine did meanwhile. Read before and
-after it, never inside.
+"""What else the machine did while a block was measured: read before and after it, never inside.
 
-Nothing is dropped because of them: a block that others disturbed is kept and flagged, and the raw
-readings stand in the row.
+Nothing is dropped because of it: a disturbed block is kept and flagged, and the row has the raw
+readings.
 """
 
 import os
@@ -18,15 +17,18 @@ from ..nvml import Answer, Device, clock_event_reasons, identity, open_gpu, temp
 if TYPE_CHECKING:
     import torch
 
-DISTURBED_SHARE = 0.05
-"""Of a block's time: beyond it, time that our threads had to wait, or that the hypervisor took,
-flags the block as contended.
-"""
+CONTENDED_SHARE = 0.05
+"""Of a block's time: if threads waited, or the hypervisor took, more than this, it is contended."""
 
 NVML_THROTTLED = 0x4 | 0x8 | 0x20 | 0x40 | 0x80
 """SwPowerCap, HwSlowdown, SwThermalSlowdown, HwThermalSlowdown, HwPowerBrakeSlowdown (nvml.h,
-nvmlClocksEventReasons). Idle (0x1), application clocks (0x2) and sync boost (0x10) are no trouble.
+nvmlClocksEventReasons). Idle (0x1), application clocks (0x2) and sync boost (0x10) do no harm.
 """
+CPU_STAT = (
+    ("/sys/fs/cgroup/cpu.stat", "throttled_usec", 1e6),
+    ("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time", 1e9),
+)
+"""cgroup v2 and v1: file, field, units per second."""
 
 Readings = dict[str, float | int]
 
@@ -40,8 +42,9 @@ class Conditions(Protocol):
 
 
 class HostConditions:
-    """What the kernel tells of this process and this machine (getrusage(2), proc(5), cgroup
-    cpu.stat). About 0.1 ms a reading.
+    """The kernel's counters of this process and machine; about 0.1 ms a reading.
+
+    Sources: getrusage(2), proc(5), cgroup cpu.stat.
     """
 
     def __init__(self) -> None:
@@ -53,9 +56,7 @@ class HostConditions:
     def after(self) -> Readings:
         end = self._counters()
         # Never below 0: a thread that has just ended takes its waiting time with it.
-        return {
-            name: max(0, end[name] - value) for name, value in self.start.items() if name in end
-        }
+        return {n: max(0, end[n] - value) for n, value in self.start.items() if n in end}
 
     def _counters(self) -> Readings:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -67,21 +68,12 @@ class HostConditions:
             "major_faults": usage.ru_majflt,
             "involuntary_switches": usage.ru_nivcsw,
         }
-        for name, read in (
-            ("waited_s", waited_s),
-            ("steal_s", steal_s),
-            ("throttled_s", throttled_s),
-        ):
-            value = read()
-            if value is not None:
-                counters[name] = value
-        return counters
+        further = {"waited_s": waited_s(), "steal_s": steal_s(), "throttled_s": throttled_s()}
+        return counters | {name: value for name, value in further.items() if value is not None}
 
 
 class DeviceConditions:
-    """The host's conditions, and the GPU's clock, temperature and clock event reasons just after
-    the block, through NVML.
-    """
+    """The host's conditions, and the GPU's clock, temperature and clock events after the block."""
 
     def __init__(self, device: Device) -> None:
         self.host = HostConditions()
@@ -91,22 +83,17 @@ class DeviceConditions:
         self.host.before()
 
     def after(self) -> Readings:
-        readings = (
-            self._gpu() if self.gpu else {}
-        )  # first: the clock falls as soon as the GPU is idle
+        readings = self._gpu() if self.gpu else {}  # first: the clock falls once the GPU is idle
         return {**self.host.after(), **readings}
 
     def _gpu(self) -> Readings:
+        clock = self.gpu.board.ask("nvmlDeviceGetClockInfo", self.gpu.nvml.NVML_CLOCK_SM)
         answers: dict[str, Answer] = {
-            "sm_clock_mhz": self.gpu.board.ask(
-                "nvmlDeviceGetClockInfo", self.gpu.nvml.NVML_CLOCK_SM
-            ),
+            "sm_clock_mhz": clock,
             "temperature_c": temperature_c(self.gpu),
             "clock_event_reasons": clock_event_reasons(self.gpu),
         }
-        return {
-            name: int(answer.value) for name, answer in answers.items() if answer.value is not None
-        }
+        return {n: int(answer.value) for n, answer in answers.items() if answer.value is not None}
 
 
 def conditions_for(device: "torch.device") -> Conditions:
@@ -114,33 +101,35 @@ def conditions_for(device: "torch.device") -> Conditions:
 
 
 def contended(readings: Mapping[str, Any]) -> bool | None:
-    """Others wanted the same cores: our threads stood in the queue, or the hypervisor ran somebody
-    else. None where nothing tells.
+    """Whether others wanted the same cores; None if unknown.
+
+    Our threads waited in the queue, or the hypervisor ran something else.
     """
     lost = [readings[name] for name in ("waited_s", "steal_s") if name in readings]
-    return sum(lost) > DISTURBED_SHARE * readings["wall_s"] if lost else None
+    return sum(lost) > CONTENDED_SHARE * readings["wall_s"] if lost else None
 
 
 def throttled(readings: Mapping[str, Any]) -> bool | None:
-    """The processor was held back: the control group's CPU quota was used up, or the GPU lowered
-    its clock for power or heat. None where nothing tells."""
-    held = readings.get("throttled_s"), readings.get("clock_event_reasons")
-    return (
-        None
-        if held == (None, None)
-        else (held[0] or 0) > 0 or bool(int(held[1] or 0) & NVML_THROTTLED)
-    )
+    """Whether the processor was held back; None if unknown.
+
+    The control group's CPU quota was used up, or the GPU lowered its clock for power or heat.
+    """
+    quota_s, reasons = readings.get("throttled_s"), readings.get("clock_event_reasons")
+    if quota_s is None and reasons is None:
+        return None
+    return (quota_s or 0) > 0 or bool(int(reasons or 0) & NVML_THROTTLED)
 
 
-def flagged(verdicts: Iterable[bool | None]) -> int | None:
-    """How many blocks were flagged; None where no block could be judged."""
-    known = [verdict for verdict in verdicts if verdict is not None]
+def count_flagged(flags: Iterable[bool | None]) -> int | None:
+    """How many blocks are flagged; None if all are unknown."""
+    known = [flag for flag in flags if flag is not None]
     return sum(known) if known else None
 
 
 def waited_s() -> float | None:
-    """Seconds for which threads of this process were ready to run and did not (schedstat, second
-    number, in ns).
+    """Seconds for which threads of this process were ready and did not run.
+
+    The second number of schedstat, in ns.
     """
     total = 0
     try:
@@ -153,8 +142,9 @@ def waited_s() -> float | None:
 
 
 def steal_s() -> float | None:
-    """Seconds, summed over the cores, in which the hypervisor ran something else (/proc/stat,
-    eighth number, in ticks).
+    """Seconds, summed over the cores, in which the hypervisor ran something else.
+
+    The eighth number of the first line of /proc/stat, in ticks.
     """
     with suppress(OSError, ValueError, IndexError), Path("/proc/stat").open("rb") as file:
         return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
@@ -162,9 +152,7 @@ def steal_s() -> float | None:
 
 
 def throttled_s() -> float | None:
-    """Seconds for which the CPU quota of our control group held its threads back (cpu.stat of
-    cgroup v2, or of v1).
-    """
+    """Seconds for which the CPU quota of our control group held its threads back."""
     for path, field, unit in CPU_STAT:
         with suppress(OSError, ValueError):
             for line in Path(path).read_text().splitlines():
@@ -172,9 +160,3 @@ def throttled_s() -> float | None:
                 if name == field:
                     return int(value) / unit
     return None
-
-
-CPU_STAT = (
-    ("/sys/fs/cgroup/cpu.stat", "throttled_usec", 1e6),
-    ("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time", 1e9),
-)

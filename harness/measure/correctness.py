@@ -1,11 +1,10 @@
-"""Correctness before speed: an exact backend may be at most twice as far from the exact result as
-an honest implementation.
+"""Correctness before speed: a backend's error may be twice that of the textbook in the same dtype.
 
-The exact result is impls/reference.py in float64; the honest one is the textbook formula with every
+The exact result is impls/reference.py in float64. The yardstick is the textbook formula with every
 intermediate rounded to the case's dtype. So the tolerance follows dtype, N and d_k by itself, and a
-kernel that drops a few keys fails at any N, where fixed tolerances pass it, because outputs shrink
-like 1/sqrt(N). Long problems are judged on sampled query rows; the output's gradient is zero
-elsewhere, so that the gradients of all keys and values can still be compared whole.
+kernel that drops a few keys fails at any N; fixed tolerances pass it, because outputs shrink like
+1/sqrt(N). Long problems are checked on sampled query rows. The output's gradient is zero in all
+other rows, so that the gradients of all keys and values can still be compared whole.
 """
 
 from collections.abc import Sequence
@@ -17,37 +16,37 @@ from torch import Tensor
 
 from ...impls.backend import Inputs, Weights
 from ...impls.problem import Problem
-from ...impls.reference import honest, reference
+from ...impls.reference import reference, same_dtype_reference
+from .prepared_call import leaves, output_shape
 
 LIMIT_RATIO = 2.0
-ALL_ROWS = 128  # up to so many queries, every row is judged
+ALL_ROWS = 128  # up to this many queries every row is checked
 SAMPLED_ROWS = 64
-MOST_SCORES = (
-    1 << 25
-)  # scores of one judgement; beyond that only the first and last batch entry are judged
+MAX_SCORES = 1 << 25  # of one check; beyond that only the first and last batch entry are checked
 GRADIENT_FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
-"""Relative errors of a gradient that prove nothing: one rounding of the result in half precision;
-in fp32, where all steps round alike, 64 of them, since flash kernels compute the weights again from
-a log-sum-exp that is kept in fp32, and grouped heads are summed in another order (correct backends
-were up to 4 times as far away as the honest formula). TF32 would be 2**-11 away. Outputs need no
-floor."""
-# a gradient so much smaller than the largest one is zero but for rounding, and has no relative
-# error
-VANISHING = 1e-9
+"""Relative errors of a gradient that prove nothing.
+
+In half precision one rounding of the result. In fp32, where all steps round alike, 64 of them:
+flash kernels compute the weights again from a log-sum-exp that is kept in fp32, and grouped heads
+are summed in another order (correct backends were up to 4 times as far off as the textbook). TF32
+would be 2**-11 off. Outputs need no floor.
+"""
+VANISHING = 1e-9  # of the largest gradient: a smaller one is zero but for rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """How far a result is from the exact one; `complaint` is "" when it passes."""
+class CheckResult:
+    """How far a result is from the exact one; `complaint` is "" if it passes."""
 
-    error_l2_ratio: float | None
-    error_ratio: float | None
+    error_l2_ratio: float | None = None
+    error_ratio: float | None = None
     complaint: str = ""
 
 
-class Gate:
-    """The judge of one problem: made once from its inputs, then asked about each backend's result
-    on the same inputs.
+class CorrectnessCheck:
+    """The exact result of one problem and its tolerances; checks each backend on the same inputs.
+
+    `grad_output`: the output's gradient, zero outside the sampled rows; None without backward.
     """
 
     def __init__(
@@ -58,120 +57,92 @@ class Gate:
         self.entries, self.rows = sample(problem, generator)
         rows = torch.tensor(self.rows, device=inputs.query.device)
         part = replace(problem, batch=len(self.entries))
-        exact_inputs, exact_weights = self._copies(
-            inputs, weights, torch.float64 if problem.backward else None
-        )
-        honest_inputs, honest_weights = self._copies(inputs, weights, None)
+        exact_tensors = self._copies(inputs, weights, torch.float64 if problem.backward else None)
+        same_tensors = self._copies(inputs, weights, None)
 
         with torch.set_grad_enabled(problem.backward):
-            exact_rows = reference(part, exact_inputs, exact_weights, rows, self.entries)
-            honest_rows = honest(part, honest_inputs, honest_weights, rows, self.entries)
-        self.exact: list[Tensor] = [exact_rows.detach()]
-        honest_results: list[Tensor] = [honest_rows.detach()]
+            exact = reference(part, *exact_tensors, rows, self.entries)
+            same = same_dtype_reference(part, *same_tensors, rows, self.entries)
+        self.exact: list[Tensor] = [exact.detach()]
+        same_results: list[Tensor] = [same.detach()]
         self.grad_output: Tensor | None = None
         if problem.backward:
-            device, dtype = honest_rows.device, honest_rows.dtype
-            wanted = torch.randn(honest_rows.shape, generator=generator).to(device, dtype)
-            self.grad_output = self._scattered(wanted)
-            self.exact += torch.autograd.grad(
-                exact_rows, leaves(exact_inputs, exact_weights), wanted.double()
-            )
-            honest_results += torch.autograd.grad(
-                honest_rows, leaves(honest_inputs, honest_weights), wanted
-            )
+            gradient = torch.randn(same.shape, generator=generator).to(same.device, same.dtype)
+            self.grad_output = self._scattered(gradient)
+            self.exact += torch.autograd.grad(exact, leaves(*exact_tensors), gradient.double())
+            same_results += torch.autograd.grad(same, leaves(*same_tensors), gradient)
         self.tolerances = [
             max(
                 distance(result, exact, by_row=index == 0),
-                distance(
-                    exact.to(result.dtype), exact, by_row=index == 0
-                ),  # of rounding the exact result itself
+                distance(exact.to(result.dtype), exact, by_row=index == 0),  # rounding alone
                 GRADIENT_FLOOR[problem.dtype] if index else 0.0,
             )
-            for index, (result, exact) in enumerate(zip(honest_results, self.exact, strict=True))
+            for index, (result, exact) in enumerate(zip(same_results, self.exact, strict=True))
         ]
 
     @property
     def held_bytes(self) -> int:
-        """What the exact result occupies while backends are judged."""
+        """What the exact result occupies while backends are checked."""
         return sum(exact.nbytes for exact in self.exact)
 
-    def judge(
+    def check(
         self, output: Tensor, gradients: Sequence[Tensor], exactness: str = "exact"
-    ) -> Verdict:
-        """`output` and `gradients` (of `leaves`, in order) as the backend gave them for the whole
-        problem.
+    ) -> CheckResult:
+        """`output` and `gradients` (of `leaves`, in order): the backend's, for the whole problem.
 
-        What is approximate by design may be any distance away, which is recorded; what is no
-        attention has no distance. Shape and finite numbers are wanted of all, and zeros of every
-        attention where a query sees no key.
+        An `approximate` backend may have any error, which is recorded; an `other` one has none. All
+        must have the right shape and finite numbers, and all attention zeros in fully masked rows.
         """
         if output.shape != output_shape(self.problem):
-            complaint = (
-                f"output of shape {list(output.shape)}; wanted {list(output_shape(self.problem))}"
-            )
-            return Verdict(error_l2_ratio=None, error_ratio=None, complaint=complaint)
+            wanted = list(output_shape(self.problem))
+            return CheckResult(complaint=f"output of shape {list(output.shape)}; wanted {wanted}")
         if exactness == "other":
-            wrong = _not_finite([output, *gradients])
-            return Verdict(error_l2_ratio=None, error_ratio=None, complaint=wrong)
-        results = [
-            output.detach()[self.entries].index_select(
-                -2, torch.tensor(self.rows, device=output.device)
-            )
-        ]
+            return CheckResult(complaint=_not_finite([output, *gradients]))
+        rows = torch.tensor(self.rows, device=output.device)
+        results = [output.detach()[self.entries].index_select(-2, rows)]
         # Weights have no batch axis; inputs are [batch, ...].
-        results += [
-            gradient if gradient.dim() < 3 else gradient[self.entries] for gradient in gradients
-        ]
+        results += [g if g.dim() < 3 else g[self.entries] for g in gradients]
         if wrong := _not_finite(results):
-            return Verdict(error_l2_ratio=None, error_ratio=None, complaint=wrong)
+            return CheckResult(complaint=wrong)
         largest = max((float(exact.norm()) for exact in self.exact[1:]), default=0.0)
         approximate = exactness == "approximate"
         worst_error = worst_ratio = 0.0
-        for index, (result, exact, tolerance) in enumerate(
-            zip(results, self.exact, self.tolerances, strict=True)
-        ):
-            if (
-                index
-                and float(exact.norm()) <= VANISHING * largest
-                and (approximate or float(result.double().norm()) <= 0.01 * largest)
-            ):
+        pairs = zip(results, self.exact, self.tolerances, strict=True)
+        for index, (result, exact, tolerance) in enumerate(pairs):
+            vanishes = index and float(exact.norm()) <= VANISHING * largest
+            if vanishes and (approximate or float(result.double().norm()) <= 0.01 * largest):
                 continue
             error = distance(result, exact, by_row=index == 0)
             worst_error = max(worst_error, error)
-            worst_ratio = max(
-                worst_ratio, error / tolerance if tolerance else (inf if error else 0.0)
-            )
-        if not isfinite(worst_ratio) or (approximate and self._filled_blind_rows(results[0])):
-            return Verdict(
-                error_l2_ratio=worst_error,
-                error_ratio=None,
-                complaint="not zero where exactly zero is right",
-            )
-        complaint = (
-            ""
-            if approximate or worst_ratio <= LIMIT_RATIO
-            else self._complaint(worst_error, worst_ratio)
+            ratio = error / tolerance if tolerance else (inf if error else 0.0)
+            worst_ratio = max(worst_ratio, ratio)
+        if not isfinite(worst_ratio) or (approximate and self._masked_rows_not_zero(results[0])):
+            complaint = "not zero where exactly zero is right"
+            return CheckResult(error_l2_ratio=worst_error, complaint=complaint)
+        passed = approximate or worst_ratio <= LIMIT_RATIO
+        return CheckResult(
+            error_l2_ratio=worst_error,
+            error_ratio=worst_ratio,
+            complaint="" if passed else self._complaint(worst_error, worst_ratio),
         )
-        return Verdict(error_l2_ratio=worst_error, error_ratio=worst_ratio, complaint=complaint)
 
-    def _filled_blind_rows(self, output: Tensor) -> bool:
-        """Whether a query that sees no key got something else than zeros: of an exact backend the
-        distance tells.
-        """
-        blind = ~self.exact[0].any(-1, keepdim=True)
-        return bool((output.masked_select(blind) != 0).any())
+    def _masked_rows_not_zero(self, output: Tensor) -> bool:
+        """Whether a fully masked row is not zero; for an exact backend the distance tells."""
+        fully_masked = ~self.exact[0].any(-1, keepdim=True)
+        return bool((output.masked_select(fully_masked) != 0).any())
 
     def _complaint(self, error: float, ratio: float) -> str:
         return (
-            f"{ratio:.3g} times as far from the exact result as an honest {self.problem.dtype}"
-            f" implementation (relative L2 {error:.2g}); up to {LIMIT_RATIO:g} times passes"
+            f"{ratio:.3g} times as far from the exact result as the textbook formula in"
+            f" {self.problem.dtype} (relative L2 {error:.2g}); up to {LIMIT_RATIO:g} times passes"
         )
 
     def _copies(
         self, inputs: Inputs, weights: Weights | None, dtype: torch.dtype | None
     ) -> tuple[Inputs, Weights | None]:
-        """The judged batch entries as fresh leaves; without gradients the tensors themselves where
-        all entries are judged.
+        """The checked batch entries as fresh leaves.
+
+        Without gradients, and if all entries are checked, the tensors themselves.
         """
         copies: dict[int, Tensor] = {}
 
@@ -184,80 +155,57 @@ class Gate:
                 copies[id(tensor)] = part.requires_grad_() if self.problem.backward else part
             return copies[id(tensor)]
 
-        some_weights = weights and Weights(
+        copied_weights = weights and Weights(
             **{
                 name: copy(getattr(weights, name), batched=False)
                 for name in Weights.__dataclass_fields__
             }
         )
-        return Inputs(*(copy(tensor, batched=True) for tensor in inputs)), some_weights
+        return Inputs(*(copy(tensor, batched=True) for tensor in inputs)), copied_weights
 
     def _scattered(self, rows: Tensor) -> Tensor:
-        """An output gradient for the whole problem that is zero but for the judged entries and
-        rows.
-        """
+        """An output gradient for the whole problem, zero outside the checked entries and rows."""
         whole = torch.zeros(output_shape(self.problem), dtype=rows.dtype, device=rows.device)
+        indices = torch.tensor(self.rows, device=rows.device)
         for position, entry in enumerate(self.entries):
-            whole[entry].index_copy_(
-                -2, torch.tensor(self.rows, device=rows.device), rows[position]
-            )
+            whole[entry].index_copy_(-2, indices, rows[position])
         return whole
 
 
 def _not_finite(results: Sequence[Tensor]) -> str:
-    """What of output and gradients has NaN or infinity; "" where nothing has."""
-    wrong = next(
-        (index for index, result in enumerate(results) if not bool(torch.isfinite(result).all())),
-        None,
-    )
-    return "" if wrong is None else f"{'a gradient' if wrong else 'the output'} has NaN or infinity"
-
-
-def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
-    """The tensors that gradients are taken of, each once."""
-    unique = {id(tensor): tensor for tensor in (*inputs, *(weights.tensors() if weights else ()))}
-    return list(unique.values())
-
-
-def output_shape(problem: Problem) -> torch.Size:
-    p = problem
-    sizes = (
-        (p.batch, p.seq_len, p.d_model)
-        if p.scope == "layer"
-        else (p.batch, p.heads, p.seq_len, p.d_v)
-    )
-    return torch.Size(sizes)
+    """Which of output and gradients has NaN or infinity; "" if none has."""
+    for index, result in enumerate(results):
+        if not bool(torch.isfinite(result).all()):
+            return f"{'a gradient' if index else 'the output'} has NaN or infinity"
+    return ""
 
 
 def sample(problem: Problem, generator: torch.Generator) -> tuple[list[int], list[int]]:
-    """Batch entries and query rows to judge: all where that is cheap; always the first and the last
-    row.
-    """
+    """Batch entries and query rows to check: all if that is cheap; always first and last."""
     n = problem.seq_len
     rows = list(range(n))
     if n > ALL_ROWS:
         drawn = torch.randperm(n - 2, generator=generator)[: SAMPLED_ROWS - 2] + 1
         rows = sorted([0, *drawn.tolist(), n - 1])
     entries = list(range(problem.batch))
-    if (
-        problem.batch > 2
-        and problem.batch * problem.heads * len(rows) * problem.kv_seq_len > MOST_SCORES
-    ):
+    scores = problem.batch * problem.heads * len(rows) * problem.kv_seq_len
+    if problem.batch > 2 and scores > MAX_SCORES:
         entries = [0, problem.batch - 1]
     return entries, rows
 
 
 def distance(result: Tensor, exact: Tensor, *, by_row: bool) -> float:
-    """Relative L2 error. By row: the root mean square over query rows, so that a causal problem's
-    long first rows, where few keys are averaged, do not hide an error in the short last ones; rows
-    that must be zero count whole."""
+    """Relative L2 error.
+
+    By row: the root mean square over query rows, so that a causal problem's long first rows, which
+    average few keys, do not hide an error in the short last ones; rows that must be zero count
+    absolutely.
+    """
     difference = result.double() - exact
     if not by_row:
         size = float(exact.norm())
-        return float(difference.norm()) / size if size else float(difference.norm())
-    axes = (
-        (-3, -1) if exact.dim() == 4 else (-1,)
-    )  # [batch, heads, rows, d_v] or [batch, rows, d_model]
+        return float(difference.norm()) / (size or 1.0)
+    axes = (-3, -1) if exact.dim() == 4 else (-1,)  # [batch, heads, rows, d_v] or [batch, rows, d]
     errors = difference.square().sum(axes)
     sizes = exact.square().sum(axes)
     return float((errors / sizes.where(sizes > 0, 1.0)).mean().sqrt())

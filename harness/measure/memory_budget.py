@@ -1,6 +1,4 @@
-"""The memory budget that a worker lives under, what is free for it, and how a failure is known to
-be memory's.
-"""
+"""A worker's memory budget, the memory that is free for it, and how to recognise out of memory."""
 
 import re
 import resource
@@ -22,43 +20,50 @@ OOM_SIGNS = (
     "std::bad_alloc",
 )
 CODE_BYTES = 4 << 30
-"""Address space for importing and compiling, beside the budget: transformers takes 0.5 GiB, torch's
-compiler 0.2 GiB and g++ 1 GiB.
+"""Address space for importing and compiling, on top of the budget.
+
+transformers takes 0.5 GiB, torch's compiler 0.2 GiB and g++ 1 GiB.
 """
 
 
 class Budget:
-    """The memory budget of a worker, counted from where it stands when this is made.
+    """The memory budget of a worker, counted from what it uses when this is made.
 
     CPU: the soft limit of the address space, so that an allocation beyond it fails as torch's own
-    out-of-memory error; make it only after the thread pools have started, since their stacks count
+    out-of-memory error. Make it only after the thread pools have started, since their stacks count
     too. CUDA: a fraction of the device; an address-space limit would break CUDA's reservations.
     """
 
     def __init__(self, budget_bytes: int, device: torch.device) -> None:
         self.device = device
         self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        floor = (
-            torch.cuda.memory_reserved(device) if device.type == "cuda" else address_space_bytes()
-        )
-        self.limit = floor + budget_bytes
-        self.holes_bytes = 0
-        self.tighten()
+        on_gpu = device.type == "cuda"
+        used = torch.cuda.memory_reserved(device) if on_gpu else address_space_bytes()
+        self.limit = used + budget_bytes
+        self.fragmentation_bytes = 0
+        self.enforce()
 
-    def tighten(self, held_bytes: int = 0) -> None:
-        """From here on allocations beyond the budget fail. `held_bytes` are ours, held for the
-        gate, and do not count.
+    def enforce(self, held_bytes: int = 0) -> None:
+        """From here on allocations beyond the budget fail.
+
+        `held_bytes` are ours, held for the correctness check, and do not count.
         """
-        self._set(self.limit + self.holes_bytes + held_bytes)
+        self._set(self.limit + self.fragmentation_bytes + held_bytes)
+
+    def lift(self) -> None:
+        """No limit, for our own work: the reference, the profiler's buffers."""
+        if self.device.type == "cuda":
+            torch.cuda.set_per_process_memory_fraction(1.0, self.device)
+        else:
+            resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
 
     @contextmanager
     def for_code(self, held_bytes: int = 0) -> Iterator[None]:
-        """While code is imported or compiled. What that leaves in the address space is the
-        process's, and no case's, from then on.
+        """Give more room while code is imported or compiled.
+
+        The address space that stays taken belongs to the process from then on, not to a case.
         """
-        if (
-            self.device.type == "cuda"
-        ):  # whose budget is the device's memory, and code lies in the host's
+        if self.device.type == "cuda":  # the budget is the device's memory; code is on the host
             yield
             return
         before = address_space_bytes()
@@ -68,17 +73,18 @@ class Budget:
             release(self.device)
             self.limit += max(0, address_space_bytes() - before)
         finally:
-            self.tighten(held_bytes)
+            self.enforce(held_bytes)
 
-    def forgive(self, before_bytes: int, held_bytes: int) -> None:
-        """Leave out what work of ours has left in the address space since `before_bytes`, apart
-        from the `held_bytes` that it holds: holes in the heap, which would be taken from the
-        budgets of the cases. Later work finds them and leaves no more, so the most counts."""
+    def exclude_fragmentation(self, before_bytes: int, held_bytes: int) -> None:
+        """Exclude the holes that our own work left in the heap, which would shrink cases' budgets.
+
+        They are what the address space grew by since `before_bytes`, without the `held_bytes`.
+        Later work fills the holes and leaves no more, so the largest value counts.
+        """
         if self.device.type != "cuda":
             release(self.device)
-            self.holes_bytes = max(
-                self.holes_bytes, address_space_bytes() - before_bytes - held_bytes
-            )
+            holes = address_space_bytes() - before_bytes - held_bytes
+            self.fragmentation_bytes = max(self.fragmentation_bytes, holes)
 
     def _set(self, limit: int) -> None:
         if self.device.type == "cuda":
@@ -88,13 +94,6 @@ class Budget:
             soft = limit if self.hard == resource.RLIM_INFINITY else min(limit, self.hard)
             resource.setrlimit(resource.RLIMIT_AS, (soft, self.hard))
 
-    def relax(self) -> None:
-        """For work that is ours and not the backend's: the reference, the profiler's buffers."""
-        if self.device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(1.0, self.device)
-        else:
-            resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
-
 
 def address_space_bytes() -> int:
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -102,19 +101,14 @@ def address_space_bytes() -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that memory ran out: torch's CUDA error, the CPU allocator's
-    RuntimeError, or Python's own.
-    """
+    """Whether memory ran out: torch's CUDA error, the CPU allocator's, or Python's own."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    text = str(error)
-    return isinstance(error, RuntimeError) and any(sign in text for sign in OOM_SIGNS)
+    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in OOM_SIGNS)
 
 
 def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
-    """What was asked for and did not fit, in words; the error's own first line where it does not
-    say how much.
-    """
+    """How much was asked for and did not fit; else the error's own first line."""
     import humanize
 
     found = re.search(r"allocate (\d+) bytes|[Tt]ried to allocate ([\d.]+ [KMGT]iB)", str(error))
@@ -127,9 +121,7 @@ def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
 
 
 def available_bytes(device: torch.device) -> int:
-    """Memory that a worker could take now: the device's, or the host's within its control group
-    (cgroup v2 memory.max).
-    """
+    """Free memory: the device's, or the host's within its control group (cgroup v2 memory.max)."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     import psutil

@@ -1,11 +1,9 @@
-"""A second prediction of peak bytes: the backend's own code on device "meta", where tensors have
-shapes and no memory.
+"""A second prediction of peak bytes: the backend's code on device "meta", tensors without memory.
 
-Independent of the formulas: nobody works anything out, the tensors are followed from birth to
-death. It holds for backends whose operations allocate their results and nothing else
-(PLAIN_OPERATIONS in impls/backend.py), because it cannot see into an operation. Nor does it see
-numbers that autograd keeps as tensors of 8 bytes, such as the factor 1/sqrt(d_k), one for each head
-in a loop.
+Independent of the formulas: tensors are followed from creation to deletion. It holds for backends
+whose operations allocate their results and nothing else (PLAIN_OPERATIONS in impls/backend.py),
+because it cannot see into an operation. Nor does it see numbers that autograd keeps as tensors of 8
+bytes, such as the factor 1/sqrt(d_k), one for each head in a loop.
 """
 
 import weakref
@@ -16,73 +14,61 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ...impls.backend import TORCH_DTYPE, Backend
-from ...impls.peak_formulas.sizes import plain_operations
+from ...impls.backend import Backend
+from ...impls.peak_formulas.sizes import allocates_results_only
 from ...impls.problem import Problem
-from .correctness import output_shape
-from .prepared_call import make_subject, make_tensors
+from .prepared_call import make_gradient, make_tensors, prepare_call
 
 META = torch.device("meta")
-MOST_OPERATIONS = 10_000  # of one case: a third of a second
+MAX_OPERATIONS = 10_000  # of one case: a third of a second
 OWNED_USES, OWNED_STORAGE_USES = 4, 2
-"""Reference counts, as a dispatch mode sees them, of a gradient that only the autograd engine still
-holds.
-"""
+"""Reference counts, seen by a dispatch mode, of a gradient that only the autograd engine holds."""
 
 
 def meta_peak_bytes(
     problem: Problem, backend: Backend, device: torch.device
 ) -> tuple[int | None, str]:
-    """Extra bytes above inputs and weights at the highest point, and ""; or None, and why there is
-    no such number for `device`.
+    """Extra bytes above inputs and weights at the highest point, and "".
+
+    None and the reason if there is no such number for `device`.
     """
     if not backend.plain_operations:
         return None, f"{backend.name} is not made of plain operations only"
-    if not plain_operations(problem, device.type):
+    if not allocates_results_only(problem, device.type):
         return None, f"{problem.dtype} operations on {device.type} use buffers of their own"
     try:
         return _followed(problem, backend), ""
-    except Exception as error:  # noqa: BLE001 - a backend may raise anything, and a missing second opinion ends no case
+    except Exception as error:  # noqa: BLE001 - a backend may raise anything; the case goes on
         text = str(error).strip().split("\n")[0] or type(error).__name__
         return None, f"not on the meta device: {text[:300]}"
 
 
 def _followed(problem: Problem, backend: Backend) -> int:
-    tensors = make_tensors(problem, META, 0)
-    gradient = (
-        torch.empty(output_shape(problem), dtype=TORCH_DTYPE[problem.dtype], device=META)
-        if problem.backward
-        else None
-    )
-    subject = make_subject(problem, backend, tensors, gradient)
-    given = [*subject.targets, *([] if gradient is None else [gradient])]
-    with subject.in_force(), Followed(given) as followed:
-        ready = subject.setup()
-        followed.highest = (
-            followed.alive
-        )  # as when it is measured: what `setup` leaves counts, its own peak does not
-        result = subject.run(ready)
+    tensors, gradient = make_tensors(problem, META, 0), make_gradient(problem, META)
+    prepared = prepare_call(problem, backend, tensors, gradient)
+    before = [*prepared.targets, *([] if gradient is None else [gradient])]
+    with prepared.in_force(), Followed(before) as followed:
+        ready = prepared.setup()
+        followed.highest = followed.alive  # what `setup` leaves counts, its own peak does not
+        result = prepared.run(ready)
     del result, ready
     return int(followed.highest)
 
 
 class Followed(TorchDispatchMode):
-    """Counts the bytes of every storage that appears while this is in force, those of `given`
-    apart, until it is gone.
-    """
+    """Counts the bytes of every living storage that was created while this is in force."""
 
-    def __init__(self, given: list[Tensor]) -> None:
+    def __init__(self, before: list[Tensor]) -> None:
+        """`before`: tensors that existed before."""
         super().__init__()  # type: ignore[no-untyped-call] # torch's
         self.alive: int = 0
         self.highest: int = 0
         self.operations = 0
-        self.bytes_of = {tensor.untyped_storage()._cdata: 0 for tensor in given}
+        self.bytes_of = {tensor.untyped_storage()._cdata: 0 for tensor in before}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """torch would import its compiler to keep it off this class; plain operations are not
-        compiled.
-        """
+        """torch would import its compiler to skip this class; plain operations are not compiled."""
         return False
 
     def __torch_dispatch__(
@@ -93,19 +79,16 @@ class Followed(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         self.operations += 1
-        if self.operations > MOST_OPERATIONS:
-            raise ValueError(f"more than {MOST_OPERATIONS} operations")
+        if self.operations > MAX_OPERATIONS:
+            raise ValueError(f"more than {MAX_OPERATIONS} operations")
         reused = _reused(args) if func is torch.ops.aten.add.Tensor else None
         given = _tensors((args, kwargs))
-        result = (
-            _stack(*args, **(kwargs or {}))
-            if func is torch.ops.aten.stack.default
-            else func(*args, **(kwargs or {}))
-        )
+        run = _stack if func is torch.ops.aten.stack.default else func
+        result = run(*args, **(kwargs or {}))
         if reused is not None:
             self._take_over(reused, result)
         for tensor in given:
-            self._see(tensor, made=False)  # before, in `prepare`
+            self._see(tensor, made=False)  # made before, in `prepare`
         for tensor in _tensors(result):
             self._see(tensor, made=True)
         return result
@@ -122,7 +105,7 @@ class Followed(TorchDispatchMode):
         self.alive -= self.bytes_of.pop(key)
 
     def _take_over(self, old: Tensor, new: Tensor) -> None:
-        """`new` stands where `old` stood: it is counted in its place."""
+        """Count `new` in the place of `old`, whose memory it would have."""
         key, storage = old.untyped_storage()._cdata, new.untyped_storage()
         self.bytes_of[storage._cdata] = self.bytes_of[key]
         self.bytes_of[key] = 0
@@ -145,23 +128,17 @@ def _uses(tensor: Tensor) -> int:
 
 
 def _reused(args: tuple[Any, ...]) -> Tensor | None:
-    """The gradient that the autograd engine would add the other one into, were it not for the
-    dispatch mode.
+    """The gradient that the autograd engine would add into, without a dispatch mode.
 
-    It sums the gradients of a tensor with several uses in place, into one that nobody else holds;
-    but under a dispatch mode it makes a new one (torch/csrc/autograd/input_buffer.cpp), which would
-    be one gradient too much.
+    The engine sums the gradients of a tensor with several uses in place, into one that nobody else
+    holds; under a dispatch mode it makes a new one (torch/csrc/autograd/input_buffer.cpp), which
+    would be one gradient too many.
     """
-    if (
-        torch.is_grad_enabled() or torch._C._current_autograd_node() is None
-    ):  # not the engine's own sum
-        return None
+    if torch.is_grad_enabled() or torch._C._current_autograd_node() is None:
+        return None  # not the engine's own sum
     for tensor in _tensors(args):
         storage = tensor.untyped_storage()
-        owned = (
-            _uses(tensor) == OWNED_USES
-            and torch._C._storage_Use_Count(storage._cdata) == OWNED_STORAGE_USES
-        )
-        if owned and tensor.nbytes == storage.nbytes():
+        uses = _uses(tensor), torch._C._storage_Use_Count(storage._cdata)
+        if uses == (OWNED_USES, OWNED_STORAGE_USES) and tensor.nbytes == storage.nbytes():
             return tensor
     return None

@@ -1,6 +1,4 @@
-"""What one call needs at its highest point: the exact bytes, what of them is output, and numbers of
-other makers beside them.
-"""
+"""The peak memory of one call: exact bytes, and what the kernel and the device see of it."""
 
 import ctypes
 import gc
@@ -19,17 +17,16 @@ from .resident_memory import resident_peak_bytes
 T = TypeVar("T")
 
 MARK = "attnbench::measured"
-SLOW_S = 1.0  # a call that takes longer is not run again for the numbers beside the exact ones
+SLOW_S = 1.0  # a call that takes longer is not repeated for the less exact numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """Bytes above what stood before the call was set up; the names are those of a row's fields
-    (docs/format.md).
+    """Bytes above what was allocated before the call was set up, under their names in a row.
 
-    `peak_bytes` and `output_bytes` are exact: what was asked for. The others see more, less
-    exactly: pages, blocks, segments, and on the device also what belongs to others. None where the
-    device has no such number or the call is too slow to be run again.
+    `peak_bytes` and `output_bytes` are exact: what was asked for. The others include pages, blocks,
+    segments, and on the device also other processes. None if the device has no such number or the
+    call is too slow to be repeated. docs/format.md has the details.
     """
 
     peak_bytes: int
@@ -48,32 +45,29 @@ def peak(
     *,
     resident: bool = False,
 ) -> Peak:
-    """The most extra bytes alive at any moment of `call(setup())`, above what stood before `setup`.
+    """The most extra bytes alive at any moment of `call(setup())`, above what was before `setup`.
 
     What `setup` leaves behind counts, since the call needs it (a graph for the backward pass); its
     own peak does not. The output is what the call leaves alive while its result is held: an output,
-    gradients, or a graph that hangs on them. `resident` adds the kernel's view on the CPU; it
-    changes the C heap's settings for good (see resident.py).
+    gradients, or a graph that depends on them. `resident` adds the kernel's view on the CPU; it
+    changes the C heap's settings for good (see resident_memory.py).
     """
-    return (
-        _cuda(setup, call, device)
-        if device.type == "cuda"
-        else _cpu(setup, call, resident=resident)
-    )
+    if device.type == "cuda":
+        return _cuda(setup, call, device)
+    return _cpu(setup, call, resident=resident)
 
 
 def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool) -> Peak:
-    """Running sum of the CPU allocator's own events, which see buffers inside kernels too.
+    """Running sum of the CPU allocator's own events, which include buffers inside kernels.
 
     Read from the profiler's raw events: its trace export may drop memory events (pytorch#166121).
-    Events belong to the thread that allocates, and torch's CPU kernels allocate in the calling one.
-    torch.profiler.profile, its wrapper, imports torch's compiler when it starts: more than a
-    second, and some 100 MiB that would stand beside what is measured.
+    Events belong to the allocating thread, and torch's CPU kernels allocate in the calling one. Not
+    torch.profiler.profile: that wrapper imports torch's compiler when it starts, which takes more
+    than a second and some 100 MiB beside what is measured.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # the profiler warns of what it cannot see on a machine without a GPU
+        # The profiler warns of what it cannot see on a machine without a GPU.
+        warnings.simplefilter("ignore")
         with CpuProfile(use_cpu=True, use_kineto=True, profile_memory=True) as profile:
             ready = setup()
             begun = perf_counter()
@@ -85,36 +79,31 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
     events = profile.kineto_results.events()
     mark = next(event for event in events if event.name() == MARK)
     start_ns, end_ns = mark.start_ns(), mark.start_ns() + mark.duration_ns()
-    standing = alive = highest = 0
-    for event in sorted(
-        (e for e in events if e.name() == "[memory]" and e.start_ns() <= end_ns),
-        key=lambda e: e.start_ns(),
-    ):
+    allocations = [e for e in events if e.name() == "[memory]" and e.start_ns() <= end_ns]
+    before = alive = highest = 0
+    for event in sorted(allocations, key=lambda e: e.start_ns()):
         alive += event.nbytes()
         if event.start_ns() < start_ns:
-            standing = highest = alive
+            before = highest = alive
         else:
             highest = max(highest, alive)
+    repeat = resident and spent_s <= SLOW_S
     return Peak(
         peak_bytes=highest,
-        output_bytes=alive - standing,
+        output_bytes=alive - before,
         peak_source="allocator events",
-        resident_peak_bytes=resident_peak_bytes(setup, call)
-        if resident and spent_s <= SLOW_S
-        else None,
+        resident_peak_bytes=resident_peak_bytes(setup, call) if repeat else None,
     )
 
 
 def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.device) -> Peak:
-    """What the client asked for, before the allocator rounds; and, of the same run, what the
-    allocator made of it.
-    """
+    """What was asked for, before the allocator rounds; and what the allocator made of it."""
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_stats(device)
     ready = setup()
     torch.cuda.synchronize(device)
     torch.cuda.reset_peak_memory_stats(device)
-    standing = torch.cuda.memory_stats(device)
+    prepared = torch.cuda.memory_stats(device)
     begun = perf_counter()
     result = call(ready)
     torch.cuda.synchronize(device)
@@ -122,12 +111,12 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
     after = torch.cuda.memory_stats(device)
     del result, ready
     reserved, used = _reserved(setup, call, device) if spent_s <= SLOW_S else (None, None)
+    requested, allocated = "requested_bytes.all", "allocated_bytes.all"
     return Peak(
-        peak_bytes=after["requested_bytes.all.peak"] - before["requested_bytes.all.current"],
-        output_bytes=after["requested_bytes.all.current"] - standing["requested_bytes.all.current"],
+        peak_bytes=after[f"{requested}.peak"] - before[f"{requested}.current"],
+        output_bytes=after[f"{requested}.current"] - prepared[f"{requested}.current"],
         peak_source="cuda requested bytes",
-        allocated_peak_bytes=after["allocated_bytes.all.peak"]
-        - before["allocated_bytes.all.current"],
+        allocated_peak_bytes=after[f"{allocated}.peak"] - before[f"{allocated}.current"],
         reserved_peak_bytes=reserved,
         device_used_bytes=used,
     )
@@ -136,9 +125,7 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
 def _reserved(
     setup: Callable[[], T], call: Callable[[T], object], device: torch.device
 ) -> tuple[int, int | None]:
-    """Segments taken from the device, counted from an empty cache since they depend on what came
-    before; and what the device sees.
-    """
+    """Segments taken from the device, from an empty cache on; and all that the device uses."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_reserved(device)
     torch.cuda.reset_peak_memory_stats(device)
@@ -155,8 +142,9 @@ def device_used_bytes(device: torch.device) -> int | None:
 
 
 def release(device: torch.device) -> None:
-    """Give back what has no owner any more, so that the next case starts from the same floor.
-    Collects no garbage: see `settle`.
+    """Return freed memory to the system, so that every case starts from the same level.
+
+    Collects no garbage: see `freeze_gc`.
     """
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -164,9 +152,8 @@ def release(device: torch.device) -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def settle() -> None:
-    """Break reference cycles, then put what is left out of the collector's sight. Only while no
-    tensors are held.
+def freeze_gc() -> None:
+    """Collect garbage once, then exempt what is left from collection; call it without live tensors.
 
     Torch and its lazily loaded parts are a million objects: going through them took 0.2 s each
     time, most of a short run.

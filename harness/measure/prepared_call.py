@@ -1,4 +1,4 @@
-"""A backend with its call prepared on the very tensors that are judged, weighed and timed."""
+"""A backend with its call prepared on the very tensors that are checked, measured and timed."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ...impls.backend import Backend, Inputs, Weights, make_inputs
+from ...impls.backend import TORCH_DTYPE, Backend, Inputs, Weights, make_inputs
 from ...impls.layer import make_weights
 from ...impls.problem import Problem
-from .correctness import leaves
 
 
 class Tensors(NamedTuple):
@@ -27,12 +26,31 @@ def make_tensors(problem: Problem, device: torch.device, seed: int) -> Tensors:
     return Tensors(make_inputs(problem, device, seed), weights)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """`targets` are the tensors that gradients are taken of, `grad_output` the gradient that the
-    backward pass starts from.
+def make_gradient(problem: Problem, device: torch.device) -> Tensor | None:
+    """A random gradient of the output; None if the problem has no backward pass."""
+    if not problem.backward:
+        return None
+    make = torch.empty if device.type == "meta" else torch.randn  # randn imports the compiler there
+    return make(output_shape(problem), device=device, dtype=TORCH_DTYPE[problem.dtype])
 
-    `setup_facts` are what the backend says of its set-up, and how long that took.
+
+def output_shape(problem: Problem) -> torch.Size:
+    p = problem
+    layer, core = (p.batch, p.seq_len, p.d_model), (p.batch, p.heads, p.seq_len, p.d_v)
+    return torch.Size(layer if p.scope == "layer" else core)
+
+
+def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
+    """The tensors that gradients are taken of, each once."""
+    tensors = (*inputs, *(weights.tensors() if weights else ()))
+    return list({id(tensor): tensor for tensor in tensors}.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedCall:
+    """`targets`: the tensors that gradients are taken of. `grad_output`: of the backward pass.
+
+    `setup_facts`: what the backend reports of its set-up, and how long it took.
     """
 
     problem: Problem
@@ -43,13 +61,11 @@ class Subject:
     setup_facts: dict[str, Any]
 
     def setup(self) -> Tensor | None:
-        """What must exist before the measured part: the forward pass, where only the backward pass
-        is measured.
-        """
+        """What the measured part needs: the forward pass, if only the backward pass is measured."""
         return self.call() if self.problem.passes == "backward" else None
 
     def run(self, ready: Tensor | None) -> object:
-        """The measured part and nothing else; `ready` is what `setup` gave."""
+        """The measured part and nothing else; `ready` comes from `setup`."""
         if not self.problem.backward:
             return self.call()
         output = self.call() if ready is None else ready
@@ -58,36 +74,32 @@ class Subject:
         )
 
     def result(self) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """Output and gradients, for the gate."""
+        """Output and gradients, for the correctness check."""
         output = self.call()
-        return output, torch.autograd.grad(
-            output, self.targets, self.grad_output
-        ) if self.problem.backward else ()
+        if not self.problem.backward:
+            return output, ()
+        return output, torch.autograd.grad(output, self.targets, self.grad_output)
 
     @contextmanager
     def in_force(self) -> Iterator[None]:
-        """Gradient mode and the backend's own context: entered round a series of calls, never
-        timed.
-        """
+        """Gradient mode and the backend's context: around a series of calls, never timed."""
         with torch.set_grad_enabled(self.problem.backward), self.backend.context(self.problem):
             yield
 
 
-def make_subject(
+def prepare_call(
     problem: Problem, backend: Backend, tensors: Tensors, grad_output: Tensor | None
-) -> Subject:
+) -> PreparedCall:
     """The call may have the attributes `facts` and `parameters` of Backend.prepare."""
     start = perf_counter()
     call = backend.prepare(problem, *tensors)
     prepare_ms = (perf_counter() - start) * 1e3
-    parameters = getattr(call, "parameters", None)
-    return Subject(
+    own = getattr(call, "parameters", None)
+    return PreparedCall(
         problem=problem,
         backend=backend,
         call=call,
-        targets=leaves(*tensors)
-        if parameters is None
-        else [*leaves(tensors.inputs, None), *parameters],
+        targets=leaves(*tensors) if own is None else [*leaves(tensors.inputs, None), *own],
         grad_output=grad_output,
         setup_facts={"prepare_ms": prepare_ms, "configuration": getattr(call, "facts", None)},
     )

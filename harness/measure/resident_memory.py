@@ -1,6 +1,4 @@
-"""The peak of a call as the kernel sees it, in resident pages: a check on the CPU allocator's
-events by someone who does not know torch.
-"""
+"""The peak of a call in resident pages: a check of the CPU allocator from outside torch."""
 
 import ctypes
 from collections.abc import Callable
@@ -11,31 +9,30 @@ from .warm_heap import WarmHeap
 
 T = TypeVar("T")
 
-RESET_HIGH_WATER = (
-    "5"  # proc(5), /proc/pid/clear_refs: the high-water mark falls to what is resident now
-)
-SLACK_BYTES = 1 << 20  # a mark further above than this was not reset
-MOST_FREE_BYTES = 4 << 20  # as reports allow for a difference
+# proc(5), /proc/pid/clear_refs: sets the high-water mark to what is resident now
+RESET_HIGH_WATER = "5"
+SLACK_BYTES = 1 << 20  # a mark that is further above was not reset
+MAX_FREE_BYTES = 4 << 20  # as reports allow for a difference
 
 
 def resident_peak_bytes(setup: Callable[[], T], call: Callable[[T], object]) -> int | None:
-    """VmHWM of `call(setup())` above what was resident before `setup`; None where the kernel keeps
-    no such mark or does not reset it, or where the heap holds free blocks: they would be taken
-    again, and then stay resident beside the next tensor.
+    """VmHWM of `call(setup())` above what was resident before `setup`.
 
-    It sees what torch's allocator does not: buffers of matrix libraries, other threads, Python's
-    own. It does not see what is asked for and never touched, nor small tensors that fit into pages
-    which are resident anyway; so it is off by some 0.5 MiB either way.
+    None if the kernel keeps no such mark or does not reset it, or if the heap holds free blocks:
+    they would be used again, and then stay resident beside the next tensor. It sees what torch's
+    allocator does not: buffers of matrix libraries, other threads, Python's own. It does not see
+    memory that is never touched, nor small tensors that fit into resident pages, so it is off by
+    some 0.5 MiB either way.
 
-    Sets the C heap to glibc's fixed defaults, for good. As long as glibc moves its threshold by
-    itself, tensors of up to 32 MiB are carved from a heap that keeps and splinters what is freed:
-    naive at N = 2048, h = 8 then has 4.3 times its peak resident.
+    Sets the C heap to glibc's fixed defaults for good. While glibc moves its threshold by itself,
+    tensors of up to 32 MiB are carved from a heap that keeps and splinters freed memory: naive at
+    N = 2048, h = 8 then has 4.3 times its peak resident.
     """
     heap = WarmHeap()
     heap.give_back()
-    ctypes.CDLL(None).malloc_trim(0)  # pages kept for later would be taken again without a trace
+    ctypes.CDLL(None).malloc_trim(0)  # free pages would be used again without a trace
     free = heap.free_bytes()
-    if free is None or free > MOST_FREE_BYTES:
+    if free is None or free > MAX_FREE_BYTES:
         return None
     before = _status_bytes("VmRSS")
     ready = setup()

@@ -1,59 +1,53 @@
-"""Keeps a device at the same work for some seconds, so that counters which are averages over time
-have one thing to average over.
-"""
+"""Keep a device at the same work for some seconds, because its counters are averages over time."""
 
 import time
 from collections import deque
-from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Literal
 
 import torch
 
-# of work before the window: counters that are averages of the last moments hold nothing else then
-LEAD_S = 0.3
+from .clock import Call, captured_graph
+
+LEAD_S = 0.3  # of work before the window, for counters that are averages of the last moments
 STEP_S = 1e-3
-"""Work between two looks at the device. Shorter calls are launched several at a time: an event
-after each would be work of its own.
+"""Work between two looks at the device.
+
+Shorter calls are launched several at a time: an event after each would be work of its own.
 """
 FLIGHT_S = 0.05
-"""Work that is launched ahead, so that the device stays at it while the host reads the counters."""
-MOST_STEPS = 64
+"""Work launched ahead, so that the device stays busy while the host reads the counters."""
+MAX_STEPS = 64
 
-Way = Literal["eager", "graph"]
-Call = Callable[[], object]
+LaunchMode = Literal["eager", "graph"]
+Watches = list[AbstractContextManager[object]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class LoopResult:
     """What was done between entering and leaving the watches."""
 
     window_s: float
     calls: int
 
 
-def steady(
-    call: Call,
-    call_ms: float,
-    window_s: float,
-    watches: list[AbstractContextManager[object]],
-    device: torch.device,
-) -> Stretch:
-    """Repeat a call for at least `window_s` and at least once, with the watches open. The work goes
-    on for a little before and after.
+def steady_loop(
+    call: Call, call_ms: float, window_s: float, watches: Watches, device: torch.device
+) -> LoopResult:
+    """Repeat a call for at least `window_s`, and at least once, with the watches open.
+
+    On a GPU the work goes on for a little before and after.
     """
-    return (_cuda if device.type == "cuda" else _cpu)(call, call_ms, window_s, watches, device)
+    run = _cuda if device.type == "cuda" else _cpu
+    return run(call, call_ms, window_s, watches, device)
 
 
 def _cpu(
-    call: Call,
-    call_ms: float,
-    window_s: float,
-    watches: list[AbstractContextManager[object]],
-    device: torch.device,
-) -> Stretch:
+    call: Call, call_ms: float, window_s: float, watches: Watches, device: torch.device
+) -> LoopResult:
     calls = 0
     with ExitStack() as open_watches:
         for watch in watches:
@@ -63,20 +57,17 @@ def _cpu(
             call()
             calls += 1
         spent_s = time.perf_counter() - start
-    return Stretch(window_s=spent_s, calls=calls)
+    return LoopResult(window_s=spent_s, calls=calls)
 
 
 def _cuda(
-    call: Call,
-    call_ms: float,
-    window_s: float,
-    watches: list[AbstractContextManager[object]],
-    device: torch.device,
-) -> Stretch:
-    """Windows begin and end just when a step ends on the device, with further steps launched: their
-    calls are counted exactly.
+    call: Call, call_ms: float, window_s: float, watches: Watches, device: torch.device
+) -> LoopResult:
+    """A window begins and ends just when a step ends on the device, with further steps launched.
+
+    So its calls are counted exactly.
     """
-    queue = _Queue(call, call_ms, device)
+    queue = _Queue(call, call_ms)
     queue.run(LEAD_S)
     with ExitStack() as open_watches:
         before = queue.step()
@@ -86,24 +77,24 @@ def _cuda(
         after = queue.run(window_s)
         spent_s = time.perf_counter() - start
     torch.cuda.synchronize(device)
-    return Stretch(window_s=spent_s, calls=after - before)
+    return LoopResult(window_s=spent_s, calls=after - before)
 
 
 class _Queue:
-    """Steps of calls that are launched ahead of the device, never by more than some."""
+    """Steps of calls that are launched ahead of the device, up to a limit."""
 
-    def __init__(self, call: Call, call_ms: float, device: torch.device) -> None:
+    def __init__(self, call: Call, call_ms: float) -> None:
         self.call = call
         self.per_step = max(1, ceil(STEP_S / max(call_ms / 1e3, 1e-6)))
-        self.ahead = max(
-            2, min(MOST_STEPS, ceil(FLIGHT_S / max(call_ms / 1e3 * self.per_step, 1e-6)))
-        )
+        step_s = max(call_ms / 1e3 * self.per_step, 1e-6)
+        self.ahead = max(2, min(MAX_STEPS, ceil(FLIGHT_S / step_s)))
         self.events: deque[torch.cuda.Event] = deque()
         self.done = 0
 
     def step(self) -> int:
-        """Launch steps until enough are under way, and wait for the oldest. Returns how many calls
-        the device has done in all.
+        """Launch steps until enough are in flight and wait for the oldest.
+
+        Returns how many calls the device has done in all.
         """
         while len(self.events) <= self.ahead:
             for _ in range(self.per_step):
@@ -116,7 +107,7 @@ class _Queue:
         return self.done
 
     def run(self, seconds: float) -> int:
-        """Steps for at least so long, and at least one."""
+        """Steps for at least that long, and at least one."""
         start = time.perf_counter()
         done = self.step()
         while time.perf_counter() - start < seconds:
@@ -124,21 +115,9 @@ class _Queue:
         return done
 
 
-class Replayed:
-    """A call as a CUDA graph to repeat, without the flush and events of a timed one. Raises
-    RuntimeError where it cannot be captured.
+def as_graph(call: Call, device: torch.device) -> Call:
+    """The call as a CUDA graph to replay, without the flush and events of a timed one.
+
+    Raises RuntimeError if it cannot be captured.
     """
-
-    def __init__(self, call: Call, device: torch.device) -> None:
-        stream, here = torch.cuda.Stream(device), torch.cuda.current_stream(device)
-        stream.wait_stream(here)
-        with torch.cuda.stream(stream):
-            call()  # libraries allocate a workspace per stream, and must not do so while capturing
-        here.wait_stream(stream)
-        torch.cuda.synchronize(device)
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, stream=stream):
-            call()
-
-    def __call__(self) -> None:
-        self.graph.replay()
+    return partial(torch.cuda.CUDAGraph.replay, captured_graph(call, call, device))

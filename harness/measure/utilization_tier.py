@@ -1,6 +1,4 @@
-"""Which kind of utilization a row has. The kinds mean different things, so a row always names its
-own, and none stands in for another.
-"""
+"""The kinds of utilization: they mean different things, so a row names its kind."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -8,14 +6,10 @@ from typing import Any, Literal
 Tier = Literal["gpm", "busy", "derived", "host"]
 MEANING: dict[Tier, str] = {
     "gpm": "share of the SMs at work, from the GPU's own performance counters",
-    "busy": "share of the time in which any kernel ran: not how much of the GPU was at work",
-    "derived": (
-        "the model's FLOPs over the highest rate that calibration measured: no counter was read"
-    ),
+    "busy": "share of the time in which any kernel ran, not how much of the GPU was at work",
+    "derived": "the model's FLOPs over the highest rate that calibration measured, no counter",
     "host": "CPU time of the process over the time of its threads",
 }
-
-
 HEADLINES: dict[str, tuple[str, str]] = {
     "gpm": ("sm_active_ratio", "{:.0%} of the SMs active"),
     "busy": ("kernel_busy_ratio", "kernels run {:.0%} of the time"),
@@ -24,14 +18,14 @@ HEADLINES: dict[str, tuple[str, str]] = {
 
 
 def utilization_ratio(windows: Iterable[Mapping[str, Any]], tier: str) -> float | None:
-    """The tier's number, mean over the windows; None where it has none of its own."""
+    """The tier's number, mean over the windows; None if the tier has none."""
     name, _ = HEADLINES.get(tier, ("", ""))
     found = [window[name] for window in windows if window.get(name) is not None]
     return sum(found) / len(found) if found else None
 
 
 def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
-    """The same in a few words; "" where there is none."""
+    """The same as text; "" if there is none."""
     ratio = utilization_ratio(windows, tier)
     return "" if ratio is None else HEADLINES[tier][1].format(ratio)
 
@@ -39,8 +33,9 @@ def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
 def tier_of(
     windows: Iterable[Mapping[str, Any]], device: str, peaks: Mapping[str, float] | None
 ) -> Tier:
-    """The best kind that these windows have. Those of a CPU have no counter of a GPU, also where
-    the machine has one: nobody asks it.
+    """The best kind that these windows have.
+
+    A CPU's windows have no GPU counter, also if the machine has a GPU.
     """
     seen = {name for window in windows for name, value in window.items() if value is not None}
     if "sm_active_ratio" in seen:

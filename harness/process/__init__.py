@@ -1,0 +1,1 @@
+"""Starting, asking, stopping and telling apart processes; who may use a device."""

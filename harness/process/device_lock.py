@@ -14,12 +14,11 @@ POLL_S = 0.5
 
 
 @contextmanager
-def alone_on(device: str, *, wait: bool, check: Callable[[], None]) -> Iterator[None]:
-    """Hold the device ("cpu", or a GPU's UUID) for this user's runs; the kernel frees it when its
-    holder dies.
+def device_lock(device: str, *, wait: bool, check: Callable[[], None]) -> Iterator[None]:
+    """Hold a device ("cpu", or a GPU's UUID) against this user's other runs.
 
-    Raises EnvironmentUnmet where another run has it, unless told to `wait`; `check` is called while
-    waiting and may raise.
+    The kernel frees the lock when its holder dies. Raises EnvironmentUnmet if another run holds
+    it, unless told to `wait`; `check` is called while waiting and may raise.
     """
     path = lock_folder() / f"attnbench-{os.getuid()}-{device}.lock"
     holder = path.with_suffix(".pid")
@@ -32,8 +31,8 @@ def alone_on(device: str, *, wait: bool, check: Callable[[], None]) -> Iterator[
             check()
             if not wait:
                 raise EnvironmentUnmet(
-                    f"{_who(holder)} is measuring on this {device}; wait for it to end, or add"
-                    " --wait"
+                    f"{_who(holder)} is measuring on this {device};"
+                    " wait for it to end, or add --wait"
                 ) from None
     try:
         holder.write_text(str(os.getpid()))

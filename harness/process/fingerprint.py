@@ -1,4 +1,5 @@
-"""What this attnbench is, as a line of JSON: `python -m attnbench.harness.process.fingerprint`.
+"""What this attnbench is, as one line of JSON: `python -m attnbench.harness.process.fingerprint`.
+
 Imports nothing that needs another package.
 """
 
@@ -13,10 +14,8 @@ MEASURING = ("harness", "impls")
 """The folders whose code makes a number."""
 
 
-def introduction() -> dict[str, str | int]:
-    """Version, format of rows, and a digest of the code that measures: two checkouts of one version
-    may differ.
-    """
+def fingerprint() -> dict[str, str | int]:
+    """Version, row format, and a digest of the code, since checkouts of a version may differ."""
     package = Path(__file__).parents[2]
     digest = sha256()
     for path in sorted(path for folder in MEASURING for path in (package / folder).rglob("*.py")):
@@ -25,4 +24,4 @@ def introduction() -> dict[str, str | int]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(introduction()))  # noqa: T201 - the answer
+    print(json.dumps(fingerprint()))  # noqa: T201 - the answer

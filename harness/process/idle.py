@@ -1,8 +1,8 @@
-"""Waiting until a process has come to rest. OpenMP lets its idle threads spin for some time, in
-case the next parallel part comes soon:
+"""Wait until all threads of a process sleep.
 
-30 to 50 ms with libgomp on two busy cores, 200 ms with Intel's library (KMP_BLOCKTIME). Whoever is
-measured meanwhile shares its cores.
+OpenMP threads keep spinning after a parallel region, in case the next one comes soon: 30 to 50 ms
+with libgomp on two busy cores, 200 ms with Intel's library (KMP_BLOCKTIME). A measurement in
+another process would share its cores with them.
 """
 
 import time
@@ -14,10 +14,8 @@ POLL_S = 0.001
 RUNNING = "R"  # proc(5), /proc/pid/stat: running, or ready to run
 
 
-def wait_for_rest(pid: int, most_s: float = MOST_S) -> bool:
-    """Whether every thread of the process sleeps, after waiting for it; true for one that has
-    ended.
-    """
+def wait_until_idle(pid: int, most_s: float = MOST_S) -> bool:
+    """Whether every thread sleeps at the end of the wait; True for a process that has ended."""
     deadline_s = time.monotonic() + most_s
     while _any_runs(pid):
         if time.monotonic() >= deadline_s:
@@ -27,12 +25,11 @@ def wait_for_rest(pid: int, most_s: float = MOST_S) -> bool:
 
 
 def _any_runs(pid: int) -> bool:
-    with suppress(OSError):  # it has ended, or there is no such file here
+    with suppress(OSError):  # it has ended, or this system has no such file
         for task in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
-                # The name of a thread stands in brackets before, and may hold anything.
-                if (task / "stat").read_text(errors="replace").rpartition(")")[2].split()[
-                    0
-                ] == RUNNING:
+                stat = (task / "stat").read_text(errors="replace")
+                # The thread's name stands in brackets before the state and may hold anything.
+                if stat.rpartition(")")[2].split()[0] == RUNNING:
                     return True
     return False

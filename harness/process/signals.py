@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as an orderly end."""
+"""SIGINT, SIGTERM and SIGHUP end a run in order."""
 
 import os
 import signal
@@ -11,31 +11,31 @@ from .worker_process import Interrupted
 
 
 class Signals:
-    """The first signal is noticed while waiting for a worker, never in the middle of a write; a
-    second one ends everything at once.
+    """The first signal is noticed while waiting for a worker, never in the middle of a write.
 
-    `rest` and `watch` serve a program that does other things between the steps of a run: there
-    signals are its own affair.
-
-    As a guest in somebody else's process it leaves that alone: a second signal is ignored while the
-    first one ends the run in order. Outside the main thread Python lets nobody listen to signals,
-    and none is noticed.
+    A second signal ends the process at once. `listen` and `ignore` are for a program that does
+    other things between the steps of a run and handles signals itself there. `embedded`: in a
+    process that goes on after the run a second signal is ignored while the first one ends the run.
+    Python delivers signals to the main thread only; in another thread none is noticed.
     """
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def __init__(
-        self, advice: str = "attnbench run --resume finds what was saved", *, is_guest: bool = False
+        self,
+        advice: str = "attnbench run --resume finds what was saved",
+        *,
+        embedded: bool = False,
     ) -> None:
         self.advice = advice
-        self.is_guest = is_guest
+        self.embedded = embedded
         self.received: int | None = None
         self.second: Callable[[], None] = lambda: None
         self.wake_fd, self._write_fd = os.pipe()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self.watch()
+        self.listen()
         return self
 
     def __exit__(
@@ -44,29 +44,29 @@ class Signals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.rest()
+        self.ignore()
         os.close(self.wake_fd)
         os.close(self._write_fd)
 
-    def watch(self) -> None:
-        """Safe to call twice, as `rest` is."""
-        listening = not self._before and threading.current_thread() is threading.main_thread()
-        for number in self.NUMBERS if listening else ():
-            self._before[number] = signal.signal(number, self._note)
+    def listen(self) -> None:
+        """Take the signals over; safe to call twice."""
+        if not self._before and threading.current_thread() is threading.main_thread():
+            self._before = {n: signal.signal(n, self._handle) for n in self.NUMBERS}
 
-    def rest(self) -> None:
+    def ignore(self) -> None:
+        """Give the signals back to their earlier handlers; safe to call twice."""
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before.clear()
 
     def check(self) -> None:
-        """Raises Interrupted where a signal has come."""
+        """Raises Interrupted if a signal has come."""
         if self.received is not None:
             raise Interrupted
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if self.received is not None:
-            if self.is_guest:
+            if self.embedded:
                 return
             try:
                 self.second()

@@ -1,5 +1,7 @@
-"""The parent's end of a worker process: start it, talk to it with a deadline, learn how it died,
-leave nothing behind.
+"""The parent's end of a child process: start it, ask it with a deadline, learn how it died.
+
+The child's end is child.py. Requests and events are JSON objects, one per line, on two pipes of
+their own: stdout and stderr stay free for whatever the child prints.
 """
 
 import json
@@ -23,18 +25,16 @@ from ..record import Status
 LOG_CAP_BYTES = 1 << 20
 TAIL_BYTES = 4096
 LINE_CAP_BYTES = 16 << 20
-TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it tells our processes apart, it opens nothing
+TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
-SET_S = 60.0
+ANSWER_S = 60.0  # for a request that needs no measuring
 TERM_S = 2.0
 POLL_S = 0.5
 PACKAGE_PARENT = Path(__file__).parents[3]
 
 
-class Fault(Exception):
-    """The worker is gone or cannot be trusted any more. `status` and `reason` are what the row of
-    the guilty case says.
-    """
+class WorkerFailure(Exception):
+    """The process died, hangs or cannot be trusted; `status` and `reason` are those of a row."""
 
     def __init__(self, status: Status, reason: str, log_tail: str | None = None) -> None:
         super().__init__(reason)
@@ -47,93 +47,98 @@ class Interrupted(Exception):
     """A signal asked the run to end."""
 
 
-class Worker:
-    """One worker process. `ready` is its first event: device, environment and available memory, or
-    what another `program` says.
+class WorkerProcess:
+    """A child that runs `python -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
 
-    `python`: an interpreter other than ours, which finds its own packages.
+    `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
+    raises Interrupted when it becomes readable. `name`: what messages call the child. The child
+    dies with the thread that starts it.
     """
 
     def __init__(
         self,
-        device: str,
-        wake_fd: int | None = None,
+        program: str,
+        *arguments: str,
         python: Path | None = None,
-        program: str = "attnbench.harness.worker.serve",
+        wake_fd: int | None = None,
+        name: str = "worker",
     ) -> None:
         request_read, self._request_fd = os.pipe()
         self._event_fd, event_write = os.pipe()
-        command = [
-            str(python or sys.executable),
-            "-m",
-            program,
-            str(request_read),
-            str(event_write),
-            device,
-        ]
+        interpreter = str(python or sys.executable)
+        self._name = name
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
-            command,
+            [interpreter, "-m", program, str(request_read), str(event_write), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=(request_read, event_write),
-            start_new_session=True,
-            env=worker_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
+            start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
+            env=child_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
         )
         os.close(request_read)
         os.close(event_write)
+        os.set_blocking(self._request_fd, False)  # a child that has stopped must not stop us
         self._pid_fd = pid_fd(self._process.pid)
         self._wake_fd = wake_fd
         self._buffer = b""
-        self._ended = False
+        self._killed = False
         self._printed = bytearray()
         self._tail = b""
         self._log: Path | None = None
+        self.ready: dict[str, Any] = {}
         assert self._process.stdout is not None
         self._drain = threading.Thread(
             target=self._copy_output, args=(self._process.stdout,), daemon=True
         )
         self._drain.start()
-        try:
-            self.ready = self.receive(READY_S)
-        except BaseException as error:
-            self.kill()
-            if isinstance(error, Fault):
-                error.log_tail = self.log_tail()
-            raise
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
-    def send(self, request: Mapping[str, Any]) -> None:
-        """Raises Fault where the worker has died."""
-        data = (json.dumps(request) + "\n").encode()
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; -N if signal N ended it."""
+        return self._process.poll()
+
+    def wait_ready(self, timeout_s: float = READY_S) -> None:
+        """Wait for the first event and keep it as `ready`.
+
+        Raises WorkerFailure, with what the child printed, and Interrupted; it is killed then.
+        """
         try:
-            while data:
+            self.ready = self.receive(timeout_s)
+        except BaseException as error:
+            self.kill()
+            if isinstance(error, WorkerFailure):
+                error.log_tail = self.log_tail()
+            raise
+
+    def send(self, request: Mapping[str, Any], timeout_s: float = ANSWER_S) -> None:
+        """Raises WorkerFailure if the child has died or reads no requests."""
+        data = (json.dumps(request) + "\n").encode()
+        while data:
+            try:
                 data = data[os.write(self._request_fd, data) :]
-        except BrokenPipeError:
-            raise self._death() from None
+            except BlockingIOError:
+                if not select.select([], [self._request_fd], [], timeout_s)[1]:
+                    raise WorkerFailure(
+                        Status.TIMEOUT, f"the {self._name} reads no requests"
+                    ) from None
+            except BrokenPipeError:
+                raise self._death() from None
 
     def receive(self, timeout_s: float) -> dict[str, Any]:
-        """The next event. Raises Fault (timeout, death, something that is no event) and
-        Interrupted.
-        """
+        """The next event. Raises WorkerFailure (timeout, death, not an event) and Interrupted."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise Fault(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
-            watched = [
-                fd
-                for fd in (self._event_fd, self._pid_fd, self._wake_fd)
-                if fd is not None and fd >= 0
-            ]
-            readable = select.select(
-                watched, [], [], left if self._pid_fd >= 0 else min(left, POLL_S)
-            )[0]
+            left = max(0.0, deadline - time.monotonic())
+            watched = [fd for fd in (self._event_fd, self._pid_fd, self._wake_fd) if fd is not None]
+            wait_s = left if self._pid_fd >= 0 else min(left, POLL_S)
+            readable = select.select([fd for fd in watched if fd >= 0], [], [], wait_s)[0]
             if self._wake_fd in readable:
                 raise Interrupted
             if self._event_fd in readable:
@@ -142,111 +147,121 @@ class Worker:
                     raise self._death()
                 self._buffer += chunk
                 if len(self._buffer) > LINE_CAP_BYTES:
-                    raise Fault(
-                        Status.ERROR, f"bad reply: an event of more than {LINE_CAP_BYTES} bytes"
-                    )
-            elif self._pid_fd in readable or (
-                self._pid_fd < 0 and self._process.poll() is not None
-            ):
+                    reason = f"bad reply: an event of more than {LINE_CAP_BYTES} bytes"
+                    raise WorkerFailure(Status.ERROR, reason)
+            elif self._pid_fd in readable or (self._pid_fd < 0 and self.exit_code is not None):
                 raise self._death()
+            elif not left:
+                raise WorkerFailure(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
         line, self._buffer = self._buffer.split(b"\n", 1)
         try:
             event = json.loads(line)
             event["event"]
         except (ValueError, KeyError, TypeError):
-            raise Fault(Status.ERROR, f"bad reply: {line[:80]!r} is no event") from None
+            raise WorkerFailure(Status.ERROR, f"bad reply: {line[:80]!r} is not an event") from None
         return dict(event)
 
-    def free_bytes(self) -> int:
-        """Memory that it could take now."""
-        self.send({"op": "free"})
-        answer = self.receive(SET_S)
-        self.receive(SET_S)  # done
-        return int(answer["available_bytes"])
+    def ask(self, request: Mapping[str, Any], wanted: str, timeout_s: float) -> dict[str, Any]:
+        """Send a request that has one answer, the event `wanted` before `done`, and return it.
 
-    def close(self) -> None:
-        """Let the worker end by itself, then make sure."""
-        with suppress(OSError):
+        Raises as `send` and `receive`.
+        """
+        self.send(request)
+        answer: dict[str, Any] = {}
+        while (event := self.receive(timeout_s))["event"] != "done":
+            answer = event
+        if answer.pop("event", None) != wanted:
+            reason = f"bad reply: {str(answer)[:80]} does not answer {request['op']}"
+            raise WorkerFailure(Status.ERROR, reason)
+        return answer
+
+    def end_requests(self) -> None:
+        """Tell the child that no request follows, so that it ends; safe to call twice."""
+        if self._request_fd >= 0:
             os.close(self._request_fd)
         self._request_fd = -1
+
+    def close(self) -> None:
+        """Let the child end by itself, then make sure."""
+        self.end_requests()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(TERM_S)
         self.kill()
 
-    def kill(self) -> None:
-        """End the worker and every process that it started, also those that left its group; safe to
-        call twice.
+    def kill(self, term_s: float = TERM_S) -> None:
+        """End the child and every process that it started, also those that left its group.
+
+        SIGTERM, then after at most `term_s` SIGKILL. Safe to call twice.
         """
-        if self._ended:
+        if self._killed:
             return
-        self._ended = True
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(TERM_S)
+        self._killed = True
+        for number, wait_s in ((signal.SIGTERM, term_s), (signal.SIGKILL, TERM_S)):
+            if wait_s:
+                with suppress(ProcessLookupError):
+                    os.killpg(self.pid, number)
+                with suppress(subprocess.TimeoutExpired):
+                    self._process.wait(wait_s)
         for process in self._descendants():
             with suppress(psutil.Error):
                 process.kill()
-        for fd in (self._request_fd, self._event_fd, self._pid_fd):
+        self.end_requests()
+        for fd in (self._event_fd, self._pid_fd):
             if fd >= 0:
-                with suppress(OSError):
-                    os.close(fd)
-        self._request_fd = self._event_fd = self._pid_fd = -1
+                os.close(fd)
+        self._event_fd = self._pid_fd = -1
         self._drain.join(TERM_S)
 
     def log_tail(self) -> str | None:
-        """The end of what the worker printed."""
+        """The end of what the child printed."""
         self._drain.join(0.5)
         return self._tail.decode(errors="replace") or None
 
-    def _descendants(self) -> Iterator[psutil.Process]:
-        """Whoever inherited our token, even if its parent is gone."""
-        for process in psutil.process_iter():
-            with suppress(psutil.Error):
-                if process.environ().get(TOKEN_VARIABLE) == self._token:
-                    yield process
-
-    def _death(self) -> Fault:
-        """What the end of the process says."""
-        try:
-            code = self._process.wait(TERM_S)
-        except subprocess.TimeoutExpired:
-            return Fault(Status.ERROR, "the worker closed its reply pipe")
-        if code >= 0:
-            return Fault(Status.CRASHED, f"the worker ended with exit code {code}")
-        name = signal.Signals(-code).name
-        if name == "SIGKILL":
-            kills = host_oom_kills()
-            if kills is not None and self._oom_kills is not None and kills > self._oom_kills:
-                return Fault(
-                    Status.CRASHED,
-                    "SIGKILL by the host's out-of-memory killer; lower limits.memory_gib",
-                )
-            return Fault(Status.CRASHED, "SIGKILL, maybe by the host's out-of-memory killer")
-        return Fault(Status.CRASHED, name)
+    def write_log(self, path: Path | None = None) -> None:
+        """Write what the child has printed to its log; `path` is needed once."""
+        self._log = path or self._log
+        if self._log is not None and self._printed:
+            with suppress(OSError):
+                self._log.write_bytes(self._printed)
 
     def _copy_output(self, stream: IO[bytes]) -> None:
-        """Take in whatever the worker prints, so that it never blocks: the first MiB for the log,
-        the end for the row.
-        """
+        """Read what the child prints, so that it never blocks: 1 MiB for the log, and the end."""
         with suppress(OSError, ValueError), stream:
             while chunk := os.read(stream.fileno(), 1 << 16):
                 self._tail = (self._tail + chunk)[-TAIL_BYTES:]
                 self._printed += chunk[: LOG_CAP_BYTES - len(self._printed)]
                 self.write_log()
 
-    def write_log(self, path: Path | None = None) -> None:
-        """Bring the log up to date; from the first call with a path on, the worker has one."""
-        self._log = path or self._log
-        if self._log is not None and self._printed:
-            with suppress(OSError):
-                self._log.write_bytes(self._printed)
+    def _descendants(self) -> Iterator[psutil.Process]:
+        """Processes that inherited our token, even if their parent is gone."""
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get(TOKEN_VARIABLE) == self._token:
+                    yield process
+
+    def _death(self) -> WorkerFailure:
+        """How the process ended, as a failure to raise."""
+        try:
+            code = self._process.wait(TERM_S)
+        except subprocess.TimeoutExpired:
+            return WorkerFailure(Status.ERROR, f"the {self._name} closed its reply pipe")
+        if code >= 0:
+            reason = f"the {self._name} ended with exit code {code}"
+            return WorkerFailure(Status.CRASHED, reason)
+        name = signal.Signals(-code).name
+        if name == "SIGKILL":
+            kills = host_oom_kills()
+            if kills is not None and self._oom_kills is not None and kills > self._oom_kills:
+                name += " by the host's out-of-memory killer; lower limits.memory_gib"
+            else:
+                name += ", maybe by the host's out-of-memory killer"
+        return WorkerFailure(Status.CRASHED, name)
 
 
 def pid_fd(pid: int) -> int:
-    """A descriptor that tells when the process ends; -1 where the kernel or a sandbox has none, and
-    it must be asked now and then.
+    """A descriptor that becomes readable when the process ends.
+
+    -1 if the kernel or a sandbox has none: then the process must be polled.
     """
     try:
         return os.pidfd_open(pid)
@@ -254,11 +269,10 @@ def pid_fd(pid: int) -> int:
         return -1
 
 
-def worker_environment(*, ours: bool = True) -> dict[str, str]:
-    """The user's environment with torch's profiler quiet; for our own interpreter with our package
-    first.
+def child_environment(*, ours: bool = True) -> dict[str, str]:
+    """The user's environment with a quiet profiler; for our own interpreter our package first.
 
-    Another interpreter must not get that path: where we are installed it is our site-packages, with
+    Another interpreter must not get that path: if we are installed it is our site-packages, with
     our torch in it.
     """
     paths = [
@@ -270,8 +284,9 @@ def worker_environment(*, ours: bool = True) -> dict[str, str]:
 
 
 def host_oom_kills() -> int | None:
-    """Processes of this control group that the kernel killed for want of memory (cgroup v2
-    memory.events); None where unknown.
+    """How many processes of this control group the kernel killed for lack of memory.
+
+    From memory.events of cgroup v2; None if unknown.
     """
     with suppress(OSError, ValueError):
         for line in Path("/sys/fs/cgroup/memory.events").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Scenario files and their cases as pytest sees them."""
+"""Scenario files and their cases as pytest's collectors and items."""
 
 import json
 import os
@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from ..cases import Case, group_cases
+from ..cases import Case
 from ..errors import BadInput, Refusal, StoreError
 from ..record import Record, Status
 from ..scenario import Scenario, load
-from .replay import Playback, extra_info, parameters, samples_ms, shape
+from ..selection import group_cases, walls_of
+from .replay import ReplayClock, extra_info, parameters, samples_ms, shape
 from .runs import FileRun, Runs
 from .session import NOT_UNDER_XDIST, runs_key
-from .settings import Settings, in_words_of_pytest, settings_of
+from .settings import Settings, settings_of, with_pytest_options
 
-# Of NVIDIA's cards and of its boards with a GPU on the chip, of AMD, of Windows' subsystem for
-# Linux; without one torch finds no GPU.
+# Of NVIDIA's cards and its boards with a GPU on the chip, of AMD, of Windows' subsystem for Linux;
+# without one of these torch finds no GPU.
 GPU_FILES = ("/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
 TAIL_LINES = 40
 
@@ -43,57 +44,51 @@ class ScenarioFile(pytest.File):
         try:
             self.scenario = load(shortest(self.path), self.settings.changes)
         except BadInput as error:
-            raise self.CollectError(in_words_of_pytest(error)) from None
+            raise self.CollectError(with_pytest_options(error)) from None
         stash = self.config.stash
         if runs_key not in stash:
             stash[runs_key] = Runs(self.config, self.settings)
         self.run = stash[runs_key].new(self.scenario)
         device = auto_device() if self.scenario.device == "auto" else self.scenario.device
-        if note := self.left_out(device):
+        if note := self.skipped_parts(device):
             stash[runs_key].notes.append(note)
         for group in group_cases(self.scenario.backends, self.scenario.problem_groups(device)[0]):
             for case in group.cases:
                 name = f"{self.scenario.name}[{shape(case)}-{case.backend}]"
-                item = ScenarioItem.from_parent(self, name=name, callobj=carried_out, case=case)
+                item = ScenarioItem.from_parent(self, name=name, callobj=measure_case, case=case)
                 item.mark(device)
                 yield item
 
-    def left_out(self, device: str) -> str:
+    def skipped_parts(self, device: str) -> str:
         """What only `attnbench run` does: walls and studies have no samples to replay."""
-        from ..selection import walls_of
-
-        parts = {
-            "walls": len(walls_of(self.scenario, device)),
-            "studies": len(self.scenario.studies),
-        }
+        walls, studies = len(walls_of(self.scenario, device)), len(self.scenario.studies)
+        parts = {"walls": walls, "studies": studies}
         found = " and ".join(f"{what} ({count})" for what, count in parts.items() if count)
-        return (
-            found
-            and f"{self.scenario.source}: {found} are left out here; attnbench run carries them out"
-        )
+        source = self.scenario.source
+        return f"{source}: {found} are left out here; attnbench run measures them" if found else ""
 
-    def chosen(self) -> list[str]:
-        """The cases that are left after -k, -m and the like, in this session."""
-        items = (
-            item
-            for item in self.session.items
-            if isinstance(item, ScenarioItem) and item.parent is self
-        )
-        return [item.case.id for item in items if item.get_closest_marker("skip") is None]
+    def selected(self) -> list[str]:
+        """The cases of this session that -k, -m and the like leave."""
+        items = [item for item in self.session.items if isinstance(item, ScenarioItem)]
+        return [
+            item.case.id
+            for item in items
+            if item.parent is self and item.get_closest_marker("skip") is None
+        ]
 
 
-def carried_out(request: pytest.FixtureRequest, benchmark: Any) -> None:
-    """What a case is to pytest: a function that asks for the fixture `benchmark`."""
-    request.node.carry_out(benchmark)
+def measure_case(request: pytest.FixtureRequest, benchmark: Any) -> None:
+    """The test function of a case: it asks for the fixture `benchmark`."""
+    request.node.measure(benchmark)
 
 
 class ScenarioItem(pytest.Function):
-    """A case. A Function, for only those may ask for fixtures."""
+    """A case. A Function, because only functions may ask for fixtures."""
 
     def __init__(self, *, case: Case, **rest: Any) -> None:
         super().__init__(**rest)
         self.case = case
-        self.playback = Playback()
+        self.clock = ReplayClock()
 
     @property
     def file(self) -> ScenarioFile:
@@ -105,8 +100,8 @@ class ScenarioItem(pytest.Function):
             self.add_marker(pytest.mark.gpu)
         self.add_marker(pytest.mark.backend(name=self.case.backend))
         self.add_marker(pytest.mark.dtype(name=self.case.problem.dtype))
-        self.add_marker(pytest.mark.benchmark(timer=self.playback.read))
-        # A case without samples, as one that ran out of memory, has nothing to replay.
+        self.add_marker(pytest.mark.benchmark(timer=self.clock.read))
+        # A case without samples, such as one that ran out of memory, has nothing to replay.
         self.add_marker(pytest.mark.filterwarnings("ignore:Benchmark fixture was not used"))
 
     def reportinfo(self) -> tuple[os.PathLike[str], int | None, str]:
@@ -119,58 +114,49 @@ class ScenarioItem(pytest.Function):
         if self.config.getoption("setuponly", False):
             return
         run = self.file.run
-        if self.case.id in run.kept.records:
+        if self.case.id in run.log.records:
             return
-        self.config.stash[runs_key].give_way_to(run)
+        self.config.stash[runs_key].finish_others(run)
         try:
             timed = not self.funcargs["benchmark"].disabled  # type: ignore[attr-defined]
-            run.open(self.case.id, self.file.chosen(), timed=timed)
+            run.open(self.case.id, self.file.selected(), timed=timed)
         except Refusal as refusal:
-            raise pytest.fail.Exception(in_words_of_pytest(refusal), pytrace=False) from None
+            raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
 
-    def carry_out(self, benchmark: Any) -> None:
-        """Measure, or look up what was measured already; then tell it in pytest's words."""
+    def measure(self, benchmark: Any) -> None:
+        """Measure the case, or look it up if it has been measured; then replay its samples."""
         run = self.file.run
         try:
             record = run.record(self.case.id)
         except Refusal as refusal:
             if isinstance(refusal, StoreError):
-                self.add_report_section(
-                    "call", "rows that are not on disk", "\n".join(map(json.dumps, refusal.unsaved))
-                )
-            raise pytest.fail.Exception(in_words_of_pytest(refusal), pytrace=False) from None
+                rows = "\n".join(map(json.dumps, refusal.unsaved))
+                self.add_report_section("call", "rows that are not on disk", rows)
+            raise pytest.fail.Exception(with_pytest_options(refusal), pytrace=False) from None
         assert run.path is not None
-        self.user_properties += [
-            ("case", record.id),
-            ("status", str(record.status)),
-            ("run", run.path.name),
-        ]
-        self.judge(record)
+        status = str(record.status)
+        self.user_properties += [("case", record.id), ("status", status), ("run", run.path.name)]
+        self.raise_outcome(record)
         samples = samples_ms(record)
         if samples and not benchmark.disabled:
             benchmark.group = f"{self.file.scenario.name} {shape(self.case)}"
-            benchmark.param, benchmark.params = (
-                f"{shape(self.case)}-{self.case.backend}",
-                parameters(self.case),
-            )
+            benchmark.param = f"{shape(self.case)}-{self.case.backend}"
+            benchmark.params = parameters(self.case)
             benchmark.extra_info.update(extra_info(record, run.path.name))
-            self.playback.replay(benchmark, samples)
+            self.clock.replay(benchmark, samples)
 
-    def judge(self, record: Record) -> None:
-        """Skips or fails where a case has no result."""
+    def raise_outcome(self, record: Record) -> None:
+        """Skip, xfail or fail a case that is not ok."""
         if record.status is Status.OK:
             return
-        text = in_words_of_pytest(f"{record.status}: {record.reason}")
+        text = with_pytest_options(f"{record.status}: {record.reason}")
         if record.status in (Status.UNSUPPORTED, Status.UNAVAILABLE):
             pytest.skip(text)
         if record.status in self.file.settings.expected:
             pytest.xfail(text)
-        if record.log_tail:
-            self.add_report_section(
-                "call",
-                "end of the worker's log",
-                "\n".join(record.log_tail.splitlines()[-TAIL_LINES:]),
-            )
+        if record["log_tail"]:
+            tail = "\n".join(record["log_tail"].splitlines()[-TAIL_LINES:])
+            self.add_report_section("call", "end of the worker's log", tail)
         pytest.fail(text, pytrace=False)
 
 
@@ -183,20 +169,16 @@ def auto_device() -> str:
     """What `device: auto` will mean, before there is a worker to ask.
 
     Torch answers in a process of its own: its import takes seconds, and a process that has asked
-    for GPUs can fork no users of them.
+    for GPUs cannot fork users of them.
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
-    from ..process.worker_process import worker_environment
+    from ..process.worker_process import child_environment
 
     code = (
         "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=worker_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-c", code]
+    env = child_environment()
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     return "cuda" if done.stdout.strip() == "cuda" else "cpu"

@@ -1,4 +1,4 @@
-"""What pytest's options and ini file say about scenarios."""
+"""pytest's options and ini settings for scenarios."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ import pytest
 
 from ..record import FAILURES, Status
 
-MAY_BE_EXPECTED = (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
+EXPECTABLE = (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """`changes`: of every scenario, as --set of the command line has them."""
+    """`changes`: of every scenario, in the form of the command line's --set."""
 
     changes: tuple[str, ...]
     root: Path
@@ -22,49 +22,44 @@ class Settings:
 
 
 def settings_of(config: pytest.Config) -> Settings:
-    """The command line before the ini file. Raises UsageError."""
+    """The command line wins over the ini file. Raises UsageError."""
 
-    def given(name: str) -> str:
-        return str(
-            config.getoption(f"attnbench_{name}") or config.getini(f"attnbench_{name}") or ""
-        )
+    def option(name: str) -> str:
+        name = f"attnbench_{name}"
+        return str(config.getoption(name) or config.getini(name) or "")
 
     fields = {
-        "device": given("device"),
+        "device": option("device"),
         "limits.timeout_s": config.getoption("attnbench_timeout"),
-        "plan": given("plan"),
+        "plan": option("plan"),
     }
     out = config.getoption("attnbench_out")
+    default = config.rootpath / (config.getini("attnbench_out") or "results")
     return Settings(
         changes=(
             *config.getini("attnbench_set"),
             *config.getoption("attnbench_set"),
             *(f"{field}={value}" for field, value in fields.items() if value),
         ),
-        root=(
-            Path(out).absolute()
-            if out
-            else config.rootpath / (config.getini("attnbench_out") or "results")
-        ),
-        expected=expected_statuses(given("expect")),
+        root=Path(out).absolute() if out else default,
+        expected=expected_statuses(option("expect")),
         wait=config.getoption("attnbench_wait"),
     )
 
 
 def expected_statuses(text: str) -> frozenset[Status]:
-    """From "oom,timeout". Where running out of memory is expected, so is that it was predicted."""
+    """From "oom,timeout". Expecting oom includes predicted_oom. Raises UsageError."""
     words = [word.strip() for word in text.split(",") if word.strip()]
     for word in words:
-        if word not in MAY_BE_EXPECTED:
+        if word not in EXPECTABLE:
+            there_are = ", ".join(EXPECTABLE)
             raise pytest.UsageError(
-                f"--attnbench-expect: no failing status {word!r}; there are:"
-                f" {', '.join(MAY_BE_EXPECTED)}"
+                f"--attnbench-expect: no failing status {word!r}; there are: {there_are}"
             )
-    return frozenset(map(Status, words)) | (
-        {Status.PREDICTED_OOM} if Status.OOM in words else set()
-    )
+    predicted = {Status.PREDICTED_OOM} if Status.OOM in words else set()
+    return frozenset(map(Status, words)) | predicted
 
 
-def in_words_of_pytest(text: object) -> str:
-    """The command line's messages name its flags; here each has a longer name."""
+def with_pytest_options(text: object) -> str:
+    """A message of the command line with the names that its options have in pytest."""
     return re.sub(r"(?<![\w-])--(set|device|out|timeout|wait|plan)\b", r"--attnbench-\1", str(text))

@@ -1,5 +1,6 @@
-"""The first worker of a run, or of each of its environments: it also tells what the machine and its
-software are.
+"""The environments of a run: each has a first worker, which reports machine and software.
+
+A run without `--python` has one environment, named None.
 """
 
 import signal
@@ -9,36 +10,26 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BadInput, EnvironmentUnmet, Stopped
-from ..process.device_lock import alone_on
-from ..process.interpreter import Interpreter, install_command, interview, last_words
+from ..process.device_lock import device_lock
+from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
-from ..process.worker_process import Fault, Interrupted, Worker
+from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
 
-FINGERPRINT = (
-    "device_name",
-    "device_uuid",
-    "driver",
-    "cuda",
-    "cudnn",
-    "torch",
-    "threads",
-    "cpu",
-    "cores",
-    "allocator",
-    "attnbench",
-    "git",
+PROGRAM = "attnbench.harness.worker.serve"
+COMPARED_FACTS = (
+    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
+    *("allocator", "attnbench", "git"),
 )
-"""Facts of the environment that must be equal before rows of two starts may stand in one run."""
-ALSO_NAMED = ("python", "triton")
-"""Further ones of an environment that was named: its versions are what a run of several compares.
-"""
+"""Facts that must be equal before rows of two starts may stand in one run."""
+COMPARED_IF_NAMED = ("python", "triton")
+"""Further facts of a named environment: its versions are what a run of several compares."""
 
-Workers = Mapping[str | None, Worker]
-"""By the environment's name; None in a run of one."""
+Workers = Mapping[str | None, WorkerProcess]
+"""By the environment's name."""
 
 
 class Change(NamedTuple):
-    """A fact that a run was measured with, and what it is now."""
+    """A fact of an environment (`python`) that is not as it was when the run began."""
 
     python: str | None
     fact: str
@@ -46,56 +37,62 @@ class Change(NamedTuple):
     now: Any
 
     @property
-    def of(self) -> str:
+    def name(self) -> str:
         return self.fact if self.python is None else f"{self.fact} of {self.python}"
+
+
+def start_worker(
+    device: str, python: Path | None = None, wake_fd: int | None = None
+) -> WorkerProcess:
+    """A worker that is ready. Raises WorkerFailure and Interrupted."""
+    worker = WorkerProcess(PROGRAM, device, python=python, wake_fd=wake_fd)
+    worker.wait_ready()
+    return worker
 
 
 @contextmanager
 def first_workers(
     wanted: str, signals: Signals, interpreters: Sequence[Interpreter] = ()
 ) -> Iterator[Workers]:
-    """Started one after the other, gone at the end. Raises Refusal where the machine or an
-    interpreter lacks what is wanted.
+    """Start one worker per environment and end them all at the end.
+
+    Raises Refusal if the machine or an interpreter lacks what is wanted.
     """
-    workers: dict[str | None, Worker] = {}
+    workers: dict[str | None, WorkerProcess] = {}
     try:
-        interview(interpreters)
+        check_interpreters(interpreters)
         for one in interpreters or (None,):
-            workers[one.name if one else None] = worker = _started(wanted, signals, one)
-            wanted = worker.ready[
-                "device"
-            ]  # "auto" is decided once: a comparison across devices would be none
+            workers[one.name if one else None] = worker = _start(wanted, signals, one)
+            wanted = worker.ready["device"]  # "auto" is decided once, for all environments
         _refuse_different_gpus(workers)
         yield workers
     except Interrupted:
         raise Stopped(signals.received or signal.SIGINT) from None
-    except Fault as fault:
-        raise EnvironmentUnmet(
-            f"no worker could be started: {fault.reason}\n{fault.log_tail or ''}".rstrip()
-        ) from None
+    except WorkerFailure as failure:
+        reason = f"no worker could be started: {failure.reason}\n{failure.log_tail or ''}"
+        raise EnvironmentUnmet(reason.rstrip()) from None
     finally:
         for worker in workers.values():
             worker.kill()
 
 
-def _started(wanted: str, signals: Signals, interpreter: Interpreter | None) -> Worker:
+def _start(wanted: str, signals: Signals, interpreter: Interpreter | None) -> WorkerProcess:
     try:
-        worker = Worker(wanted, signals.wake_fd, interpreter.path if interpreter else None)
-    except Fault as fault:
+        worker = start_worker(wanted, interpreter.path if interpreter else None, signals.wake_fd)
+    except WorkerFailure as failure:
         if interpreter is None:
             raise
-        said = last_words((fault.log_tail or fault.reason).strip().splitlines())
-        needs = install_command(interpreter.path)
         raise EnvironmentUnmet(
-            f"{interpreter.said}: no worker could be started: {said}; what it needs: {needs}"
+            f"{interpreter.flag}: no worker could be started:"
+            f" {last_line(failure.log_tail or failure.reason)};"
+            f" install what it needs: {install_command(interpreter.path)}"
         ) from None
     if worker.ready["why"]:
         worker.kill()
         found = f"no {wanted} device: {worker.ready['why']}"
         if interpreter is not None:
-            raise EnvironmentUnmet(
-                f"{interpreter.said}: {found}; wanted one device that all environments measure on"
-            )
+            wanted = "wanted one device for all environments"
+            raise EnvironmentUnmet(f"{interpreter.flag}: {found}; {wanted}")
         raise EnvironmentUnmet(f"{found}; run with --device cpu, or see attnbench doctor")
     return worker
 
@@ -103,27 +100,30 @@ def _started(wanted: str, signals: Signals, interpreter: Interpreter | None) -> 
 def _refuse_different_gpus(workers: Workers) -> None:
     found = {name: worker.ready["environment"]["device_uuid"] for name, worker in workers.items()}
     if len(set(found.values())) > 1:
-        said = ", ".join(f"{name} {uuid}" for name, uuid in found.items())
+        gpus = ", ".join(f"{name} {uuid}" for name, uuid in found.items())
         raise EnvironmentUnmet(
-            f"--python: the environments see different GPUs ({said}); choose one with"
-            " CUDA_VISIBLE_DEVICES"
+            f"--python: the environments see different GPUs ({gpus});"
+            " choose one with CUDA_VISIBLE_DEVICES"
         )
 
 
-def first_of(workers: Workers) -> Worker:
-    """The worker that speaks for the run: of the first environment."""
+def first_of(workers: Workers) -> WorkerProcess:
+    """The worker of the first environment, which speaks for the run."""
     return next(iter(workers.values()))
 
 
-def device_for(worker: Worker, signals: Signals, *, wait: bool) -> AbstractContextManager[None]:
-    """Exclusive use of the device, as far as our own runs go."""
+def lock_device(
+    worker: WorkerProcess, signals: Signals, *, wait: bool
+) -> AbstractContextManager[None]:
+    """The lock of the device that the worker uses."""
     device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
-    return alone_on(device, wait=wait, check=signals.check)
+    return device_lock(device, wait=wait, check=signals.check)
 
 
 def interpreters_of(meta: Mapping[str, Any]) -> tuple[Interpreter, ...]:
-    """Those of a run that is taken up again. Raises BadInput where run.json is not as it should be,
-    EnvironmentUnmet where one is gone.
+    """The interpreters of a run to resume.
+
+    Raises BadInput if run.json is malformed, EnvironmentUnmet if an interpreter is gone.
     """
     try:
         found = tuple(
@@ -131,27 +131,26 @@ def interpreters_of(meta: Mapping[str, Any]) -> tuple[Interpreter, ...]:
             for one in meta.get("environments", ())
         )
     except (KeyError, TypeError):
-        raise BadInput(
-            "run.json: environments: not names with paths; the run cannot be taken up again"
-        ) from None
+        reason = "run.json: environments: not names with paths; the run cannot be resumed"
+        raise BadInput(reason) from None
     for one in found:
         if not one.path.exists():
             raise EnvironmentUnmet(
-                f"the run was measured with {one.said}, which is gone; put it back, or start a"
-                " new run"
+                f"the run was measured with {one.flag}, which is gone; put it back, or start a new"
+                " run"
             )
     return found
 
 
 def changes(meta: Mapping[str, Any], workers: Workers) -> list[Change]:
-    """Facts that are not as they were when the run began."""
-    known = {one["name"]: one["environment"] for one in meta.get("environments", ())} or {
-        None: meta["environment"]
-    }
+    """The facts that are not as they were when the run began."""
+    then_by_name: dict[str | None, Any] = {
+        one["name"]: one["environment"] for one in meta.get("environments", ())
+    } or {None: meta["environment"]}
     found = []
-    for name, then in known.items():
+    for name, then in then_by_name.items():
         now = workers[name].ready["environment"]
-        facts = FINGERPRINT if name is None else (*FINGERPRINT, *ALSO_NAMED)
+        facts = COMPARED_FACTS if name is None else (*COMPARED_FACTS, *COMPARED_IF_NAMED)
         found += [
             Change(name, fact, then.get(fact), now.get(fact))
             for fact in facts
@@ -161,10 +160,10 @@ def changes(meta: Mapping[str, Any], workers: Workers) -> list[Change]:
 
 
 def refuse_changes(found: Sequence[Change]) -> None:
-    """Raises EnvironmentUnmet for the first of them."""
+    """Raises EnvironmentUnmet for the first change."""
     for one in found:
         where = "this environment" if one.python is None else f"{one.python} now"
         raise EnvironmentUnmet(
-            f"the run was measured with {one.of} {one.then!r}, {where} has {one.now!r}; "
-            "rows of both would not be comparable: start a new run, or add --force"
+            f"the run was measured with {one.name} {one.then!r}, {where} has {one.now!r};"
+            " rows of both would not be comparable: start a new run, or add --force"
         )

@@ -1,73 +1,59 @@
-"""One group of cases while it is measured: asks the workers, takes in what they say, and turns
-whatever happens into one record per case.
+"""One group of cases: ask the workers, read their events, make one record per case.
 
-In which order groups and processes take their turns is lap.py's business.
+session.py decides in which order groups and processes are measured.
 """
 
 import random
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ..cases import Case, reported_pairs
-from ..costs import known
+from ..costs import known_costs
 from ..measure.utilization_tier import tier_of
-from ..process.worker_process import Fault
+from ..probes import own_call_measures, shared_measures
+from ..process.worker_process import WorkerFailure
 from ..record import Record, Status
-from ..telemetry.timeline import Timeline
 from .sampling import Sampler
-from .worker_pool import Crew, Terms
+from .worker_pool import RunContext
 
 if TYPE_CHECKING:
-    from ..measure.steady_loop import Way  # its module brings torch
+    from ..measure.steady_loop import LaunchMode  # its module imports torch
 
-REFERENCE_TIMES = 4  # our own work, the exact result, may take so many times a case's time limit
-# and so many times compiling: the first kernel on a machine takes half a minute of two idle cores
-COMPILE_TIMES = 5
+REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
+COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
 
 @dataclass(slots=True, kw_only=True)
-class State:
+class CaseState:
     """What is known of a case while its group is measured."""
 
     case: Case
     fields: dict[str, Any]
     started_utc: str | None = None
     spent_s: float = 0.0
-    repeats: int = 0
-    seen: dict[str, Any] = field(default_factory=dict)
+    watched: int = 0  # how often, of the plan's windows
+    windows: list[dict[str, Any]] = field(default_factory=list)
+    tables: dict[str, Any] = field(default_factory=dict)
+    missing: dict[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What every group of a run is measured with. `running` is told what the workers are doing;
-    `timeline` samples the device during windows and never while latency is measured."""
-
-    terms: Terms
-    crew: Crew
-    attempts: dict[str, int]
-    running: Callable[[str, str], None]
-    timeline: Timeline | None = None
-
-
-class Guilty(Exception):
-    """A worker was lost; `case_id` was running, None for our own work. `python`: the worker's
-    environment.
-    """
+class WorkerLost(Exception):
+    """A worker was lost while it ran `case_id`, or our own work (None), in environment `python`."""
 
     def __init__(
         self,
-        fault: Fault,
+        failure: WorkerFailure,
         case_id: str | None,
         phase: str,
         log_tail: str | None,
         python: str | None,
     ) -> None:
-        self.fault = fault
+        self.failure = failure
         self.case_id = case_id
         self.phase = phase
         self.log_tail = log_tail
@@ -75,190 +61,163 @@ class Guilty(Exception):
 
 
 class GroupRun:
-    """The steps of one group: judge, turns, finish. A step gives the records of the cases that
-    ended in it, and raises Guilty where it lost its worker; `convict` and `begin_again` are then
-    the way on.
+    """The steps of one group: check, sample per process, watch, finish.
 
-    `alone`: nothing else is measured beside it. `lonely` collects the cases that must be tried
-    again that way.
+    A step yields the records of the cases that ended in it. It raises WorkerLost if it loses its
+    worker; `fail_case` and `restart` follow then. `alone`: nothing else is measured in the same
+    process. `retry_alone` collects the cases that must be tried again that way.
     """
 
-    def __init__(self, means: Means, cases: Sequence[Case], *, alone: bool = False) -> None:
-        self.means = means
-        self.terms = means.terms
+    def __init__(self, context: RunContext, cases: Sequence[Case], *, alone: bool = False) -> None:
+        self.context = context
+        self.config = context.config
         self.alone = alone
-        self.lonely: list[Case] = []
-        self.order = random.Random(f"{means.terms.seed} {cases[0].id if cases else ''}")
-        self._begin(cases)
+        self.retry_alone: list[Case] = []
+        self.order = random.Random(f"{self.config.seed} {cases[0].id if cases else ''}")
+        self._start(cases)
 
-    def _begin(self, cases: Sequence[Case]) -> None:
-        self.states = {case.id: State(case=case, fields=known(case.problem)) for case in cases}
-        self.sampler = Sampler(
-            self.terms.plan, ()
-        )  # the samples of a session that broke are not those of this one
+    def _start(self, cases: Sequence[Case]) -> None:
+        self.states = {
+            case.id: CaseState(case=case, fields=known_costs(case.problem)) for case in cases
+        }
+        self.sampler = Sampler(self.config.plan, ())  # samples of a broken session do not count
         self.session = secrets.token_hex(6)
 
     # ---- steps -----------------------------------------------------------------------------------
 
-    def judge(self) -> Iterator[Record]:
-        """Refuse, gate and memory of every case, in the first worker of its environment."""
-        yield from self._ask_each(0, "judge", list(self.states))
-        if "latency" in self.terms.measure:
-            pairs = reported_pairs(
-                [state.case for state in self.states.values()],
-                self.terms.baseline,
-                self.terms.contrast,
-            )
-            self.sampler = Sampler(self.terms.plan, self.states, pairs)
+    def check(self) -> Iterator[Record]:
+        """Preflight, correctness and memory of every case, in its environment's first worker."""
+        yield from self._ask_each(0, "check", list(self.states))
+        if "latency" in self.config.measure:
+            cases = [state.case for state in self.states.values()]
+            pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
+            self.sampler = Sampler(self.config.plan, self.states, pairs)
 
-    def wants(self, number: int) -> bool:
-        """Whether a turn of this process would bring anything."""
-        return bool(self.sampler.wanting(number))
+    def needs_blocks(self, process: int) -> bool:
+        return bool(self.sampler.wanting(process))
 
-    def turn(self, number: int) -> Iterator[Record]:
-        """The blocks that the round under way still wants of one process."""
-        names = self.sampler.wanting(number)
-        opened = [self._environment(name) for name in names]
-        yield from self._ask_each(number, "open", names)
-        while wanting := self.sampler.wanting(number):
-            self.order.shuffle(
-                wanting
-            )  # one order over all environments: the block goes from worker to worker as it says
-            for python, some in [
-                (python, list(some)) for python, some in groupby(wanting, key=self._environment)
-            ]:
-                yield from self._ask(number, python, "block", some)
-        yield from self._close(number, opened)
+    def sample(self, process: int) -> Iterator[Record]:
+        """The blocks that this process still lacks before the next look at the precision."""
+        names = self.sampler.wanting(process)
+        pythons = [self._python(name) for name in names]
+        yield from self._ask_each(process, "warm_up", names)
+        while wanting := self.sampler.wanting(process):
+            self.order.shuffle(wanting)  # over all environments: a block goes from one to another
+            runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
+            for python, some in runs:
+                yield from self._ask(process, python, "sample", some)
+        yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
-        """Windows under the device's counters, for the cases that want them, one repeat after the
-        other over the processes.
+        """Windows under the device's counters, the repeats spread over the processes.
 
-        A step that broke can be taken again: what has been seen is kept.
+        A step that lost its worker can be repeated: windows that were taken are kept.
         """
-        watched = [
-            name for name, state in self.states.items() if self.terms.watches(state.case.problem)
-        ]
-        windows = (
-            self.terms.plan.windows if {"utilization", "energy"} & set(self.terms.measure) else 0
-        )
+        config = self.config
+        watched = [n for n, state in self.states.items() if config.watches(state.case.problem)]
+        measure = set(config.measure)
+        windows = config.plan.windows if measure.intersection(shared_measures()) else 0
         for repeat in range(max(1, windows)):
-            names = [
-                name
-                for name in watched
-                if name in self.states and self.states[name].repeats == repeat
-            ]
+            names = [n for n in watched if n in self.states and self.states[n].watched == repeat]
             if not names:
                 continue
-            number = repeat % self.terms.plan.processes
-            opened = [self._environment(name) for name in names]
-            yield from self._ask_each(number, "open", names)
-            if repeat == 0 and "kernels" in self.terms.measure:
-                yield from self._ask_each(number, "dissect", names)
+            process = repeat % config.plan.processes
+            pythons = [self._python(name) for name in names]
+            yield from self._ask_each(process, "warm_up", names)
+            if repeat == 0 and measure.intersection(own_call_measures()):
+                yield from self._ask_each(process, "profile_kernels", names)
             self.order.shuffle(names)
             for name in names:
-                for way in self._ways() if windows else ():
+                for mode in self._launch_modes() if windows else ():
                     if name in self.states:
-                        yield from self._window(number, name, way)
+                        yield from self._window(process, name, mode)
                 if name in self.states:
-                    self.states[name].repeats += 1
-            yield from self._close(number, opened)
+                    self.states[name].watched += 1
+            yield from self._release(process, pythons)
 
-    def _window(self, number: int, name: str, way: "Way") -> Iterator[Record]:
-        timeline = self.means.timeline
+    def _window(self, process: int, name: str, mode: "LaunchMode") -> Iterator[Record]:
+        timeline = self.context.timeline
         if timeline:
-            timeline.go(name, self.means.crew.pids())
+            timeline.sample(name, self.context.pool.pids())
         try:
-            more = {"measure": self.terms.measure, "window_s": self.terms.plan.window_s, "way": way}
-            yield from self._ask(number, self._environment(name), "watch", [name], more)
+            window_s = self.config.plan.window_s
+            more = {"measure": self.config.measure, "window_s": window_s, "mode": mode}
+            yield from self._ask(process, self._python(name), "watch", [name], more)
         finally:
             if timeline:
-                timeline.quiet()
+                timeline.pause()
 
-    def _ways(self) -> "tuple[Way, ...]":
-        return (
-            ("eager", "graph")
-            if "graphs" in self.terms.measure and self.terms.device == "cuda"
-            else ("eager",)
-        )
+    def _launch_modes(self) -> "tuple[LaunchMode, ...]":
+        graphs = "graphs" in self.config.measure and self.config.device == "cuda"
+        return ("eager", "graph") if graphs else ("eager",)
 
     def finish(self) -> Iterator[Record]:
-        """The records of all cases that came through."""
-        self.sampler.settle()
+        """The records of the cases that did not fail."""
+        self.sampler.finish()
         for name in list(self.states):
-            state = self.states.pop(name)
-            yield self._record(state, Status.OK, "", phase="", log_tail=None)
+            yield self._record(self.states.pop(name), Status.OK)
 
-    def convict(self, guilty: Guilty) -> Iterator[Record]:
-        """The record of the case that broke the worker; of all of its environment where it was none
-        of theirs.
-        """
-        all_of_it = [name for name in self.states if self._environment(name) == guilty.python]
-        for name in [guilty.case_id] if guilty.case_id is not None else all_of_it:
-            state = self.states.pop(name, None)
-            if state is not None:
-                self.sampler.drop(name)
-                yield self._record(
-                    state, guilty.fault.status, guilty.fault.reason, guilty.phase, guilty.log_tail
-                )
+    def fail_case(self, lost: WorkerLost) -> Iterator[Record]:
+        """The record of the case that lost the worker.
 
-    def begin_again(self) -> None:
-        """Those that are left start from nothing: what they had was measured beside the
-        guilty one.
+        If our own work lost it: the records of all cases of its environment.
         """
-        self._begin([state.case for state in self.states.values()])
+        names = [lost.case_id]
+        if lost.case_id is None:
+            names = [name for name in self.states if self._python(name) == lost.python]
+        for name in filter(self.states.__contains__, names):
+            assert name is not None
+            self.sampler.drop(name)
+            failure, state = lost.failure, self.states.pop(name)
+            yield self._record(state, failure.status, failure.reason, lost.phase, lost.log_tail)
+
+    def restart(self) -> None:
+        """Start the other cases from nothing: their samples were measured beside the failed one."""
+        self._start([state.case for state in self.states.values()])
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
-        """Records for the cases that were under way when the run was stopped."""
-        for state in self.states.values():
-            yield self._record(state, status, reason, phase="", log_tail=None)
-        for case in self.lonely:
-            yield self._record(
-                State(case=case, fields=known(case.problem)),
-                status,
-                reason,
-                phase="",
-                log_tail=None,
-            )
-        self.states = {}
-        self.lonely = []
+        """Records of the cases that were being measured when the run was stopped."""
+        retried = [CaseState(case=c, fields=known_costs(c.problem)) for c in self.retry_alone]
+        for state in (*self.states.values(), *retried):
+            yield self._record(state, status, reason)
+        self.states, self.retry_alone = {}, []
 
-    # ---- talking to a worker ---------------------------------------------------------------------
+    # ---- asking a worker -------------------------------------------------------------------------
 
-    def _environment(self, name: str) -> str | None:
+    def _python(self, name: str) -> str | None:
         return self.states[name].case.python
 
-    def _ask_each(self, number: int, op: str, names: list[str]) -> Iterator[Record]:
-        """One environment's worker after the other, each for its own cases."""
-        own: dict[str | None, list[str]] = {}
+    def _ask_each(self, process: int, op: str, names: list[str]) -> Iterator[Record]:
+        """Ask each environment's worker for its own cases."""
+        by_python: dict[str | None, list[str]] = {}
         for name in filter(self.states.__contains__, names):
-            own.setdefault(self._environment(name), []).append(name)
-        for python, some in own.items():
-            yield from self._ask(number, python, op, some)
+            by_python.setdefault(self._python(name), []).append(name)
+        for python, some in by_python.items():
+            yield from self._ask(process, python, op, some)
 
-    def _close(self, number: int, opened: Iterable[str | None]) -> Iterator[Record]:
-        for python in dict.fromkeys(opened):
-            yield from self._ask(number, python, "close", [])
+    def _release(self, process: int, pythons: Iterable[str | None]) -> Iterator[Record]:
+        for python in dict.fromkeys(pythons):
+            yield from self._ask(process, python, "release", [])
 
     def _ask(
         self,
-        number: int,
+        process: int,
         python: str | None,
         op: str,
         names: list[str],
         more: Mapping[str, Any] = {},
     ) -> Iterator[Record]:
-        """Send one request and take in its events; a case that ends is recorded at once. Raises
-        Guilty when the worker is lost.
+        """Send one request and read its events; yield the records of the cases that end.
+
+        worker/measure.py lists the events. Raises WorkerLost.
         """
         current: str | None = None
         phase = ""
         since = time.monotonic()
         try:
-            worker = self.means.crew.worker(number, python)
-            worker.send(
-                {"op": op, "cases": [self.states[name].case.fields() for name in names], **more}
-            )
+            worker = self.context.pool.worker(process, python)
+            cases = [self.states[name].case.fields() for name in names]
+            worker.send({"op": op, "cases": cases, **more})
             while True:
                 event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
                 now = time.monotonic()
@@ -273,113 +232,88 @@ class GroupRun:
                     case "facts":
                         self.states[event["case"]].fields.update(event["fields"])
                     case "warm":
-                        self.states[event["case"]].fields["graph_reason"] = event["graph_reason"]
-                        if (
-                            event["case"] in self.sampler.samplings
-                        ):  # it is not where no latency was asked for
-                            self.sampler.samplings[event["case"]].steady.append(event["stationary"])
+                        name = event["case"]
+                        self.states[name].fields["graph_reason"] = event["graph_reason"]
+                        if name in self.sampler.samplings:  # not if no latency was requested
+                            self.sampler.samplings[name].stationary.append(event["stationary"])
                     case "samples":
-                        self.sampler.samplings[event["case"]].add(
-                            number, event["quantities"], event["spent_s"]
-                        )
-                    case "seen":
-                        self._seen(self.states[event["case"]], event)
+                        sampling = self.sampler.samplings[event["case"]]
+                        sampling.add(process, event["quantities"], event["spent_s"])
+                    case "watched":
+                        self._watched(self.states[event["case"]], event)
                     case "ended":
                         yield from self._ended(event)
                         if event["poisoned"]:
-                            self.means.crew.dismiss(number)
-                            raise Guilty(
-                                Fault(Status.ERROR, event["reason"]),
-                                event["case"],
-                                phase,
-                                None,
-                                python,
-                            )
-        except Fault as fault:
+                            self.context.pool.dismiss(process)
+                            failure = WorkerFailure(Status.ERROR, event["reason"])
+                            raise WorkerLost(failure, event["case"], phase, None, python)
+        except WorkerFailure as failure:
             self._charge(current, time.monotonic() - since)
-            if fault.status is Status.TIMEOUT and phase:
-                limit = f"{self._limit_s(current, phase):g} s in one step"
-                hint = "raise it with --timeout, or make the case smaller"
-                fault.reason = (
-                    f"more than {limit}; {hint}"
-                    if current
-                    else f"the exact result took more than {limit}; {hint}"
+            if failure.status is Status.TIMEOUT and phase:
+                what = "" if current else "the exact result took "
+                failure.reason = (
+                    f"{what}more than {self._limit_s(current, phase):g} s in one step;"
+                    " raise it with --timeout, or make the case smaller"
                 )
-            raise Guilty(
-                fault,
-                current,
-                phase,
-                self.means.crew.dismiss(number, python) or fault.log_tail,
-                python,
-            ) from None
+            log_tail = self.context.pool.dismiss(process, python) or failure.log_tail
+            raise WorkerLost(failure, current, phase, log_tail, python) from None
 
     def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
         state = self.states.pop(event["case"])
         self.sampler.drop(event["case"])
-        if event["status"] == Status.OOM and not self.alone and not self._too_large(state):
-            self.lonely.append(state.case)  # it may be the others' memory that was missing
+        status = Status(event["status"])
+        if status is Status.OOM and not self.alone and not self._too_large(state):
+            self.retry_alone.append(state.case)  # the other cases may have used the memory
             return
-        yield self._record(
-            state, Status(event["status"]), event["reason"], event["phase"], event["log_tail"]
-        )
+        yield self._record(state, status, event["reason"], event["phase"], event["log_tail"])
 
-    def _seen(self, state: State, event: dict[str, Any]) -> None:
+    def _watched(self, state: CaseState, event: dict[str, Any]) -> None:
         if event["window"] is not None:
-            process = state.repeats % self.terms.plan.processes
-            state.seen.setdefault("windows", []).append({"process": process, **event["window"]})
-        if event["tables"]:
-            state.seen["tables"] = {**state.seen.get("tables", {}), **event["tables"]}
-        state.seen["missing"] = {**state.seen.get("missing", {}), **event["missing"]}
+            process = state.watched % self.config.plan.processes
+            state.windows.append({"process": process, **event["window"]})
+        state.tables |= event["tables"]
+        state.missing = {**(state.missing or {}), **event["missing"]}
 
-    def _too_large(self, state: State) -> bool:
+    def _too_large(self, state: CaseState) -> bool:
         """Whether the case is known not to fit even alone."""
         peak = state.fields.get("predicted_peak_bytes")
-        return peak is not None and peak + state.fields["input_bytes"] > self.terms.budget_bytes
+        return peak is not None and peak + state.fields["input_bytes"] > self.config.budget_bytes
 
     def _started(self, name: str | None, phase: str) -> None:
-        if name is not None:
-            state = self.states.get(name)
-            if state is not None and state.started_utc is None:
-                state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self.means.running(name or "exact result", phase)
+        state = self.states.get(name or "")
+        if state is not None and state.started_utc is None:
+            state.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.context.running(name or "exact result", phase)
 
     def _limit_s(self, name: str | None, phase: str) -> float:
-        """How long one step may take: preparing, one judged or weighed call, a warm-up, a block."""
-        return self.terms.timeout_s * (
-            REFERENCE_TIMES if name is None else COMPILE_TIMES if phase == "compile" else 1
-        )
+        """How long one step may take: preparing, one checked call, a warm-up, a block."""
+        times = REFERENCE_TIMES if name is None else COMPILE_TIMES if phase == "compile" else 1
+        return self.config.timeout_s * times
 
     def _charge(self, name: str | None, seconds: float) -> None:
-        if name is not None and name in self.states:
+        if name in self.states:
             self.states[name].spent_s += seconds
 
     # ---- records ---------------------------------------------------------------------------------
 
     def _record(
-        self, state: State, status: Status, reason: str, phase: str, log_tail: str | None
+        self,
+        state: CaseState,
+        status: Status,
+        reason: str = "",
+        phase: str = "",
+        log_tail: str | None = None,
     ) -> Record:
-        sampling = self.sampler.samplings.get(state.case.id)
-        samples = (
-            sampling.fields()
-            if status is Status.OK and sampling is not None and sampling.block_ms
-            else {}
-        )
-        seen = state.seen if status is Status.OK else {}
-        if "utilization" in self.terms.measure and seen.get("windows"):
-            seen = {
-                **seen,
-                "utilization_tier": tier_of(seen["windows"], self.terms.device, self.terms.peaks),
-            }
-        return Record(
-            case=state.case,
-            device=self.terms.device,
-            attempt=self.means.attempts.get(state.case.id, 0) + 1,
-            status=status,
-            reason=reason,
-            phase=phase,
-            log_tail=log_tail,
-            session=self.session if samples else None,
-            started_utc=state.started_utc,
-            spent_s=state.spent_s if state.started_utc else None,
-            **{**state.fields, **samples, **seen},
-        )
+        values: dict[str, Any] = {"phase": phase, "log_tail": log_tail}
+        values |= {"started_utc": state.started_utc}
+        values |= {"spent_s": state.spent_s} if state.started_utc else {}
+        if status is Status.OK:
+            sampling = self.sampler.samplings.get(state.case.id)
+            if sampling is not None and sampling.block_ms:
+                values |= {"session": self.session, **sampling.fields()}
+            values |= {"windows": state.windows or None, "tables": state.tables or None}
+            values |= {"missing": state.missing}
+            if "utilization" in self.config.measure and state.windows:
+                tier = tier_of(state.windows, self.config.device, self.config.peaks)
+                values |= {"utilization_tier": tier}
+        return self.context.record(state.case, status, reason, **state.fields, **values)

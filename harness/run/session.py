@@ -1,56 +1,44 @@
-"""A run under way, step by step: laps of cases, walls, studies; every row on disk as soon as it is
-final, and an orderly end.
-"""
+"""A run from its first case to its last: what is measured when, every row on disk at once."""
 
 import signal
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from random import Random
+from typing import NamedTuple
 
-from ..cases import Case, Group, Planned, Wall
-from ..costs import known
+from ..cases import Case, Group, PlannedStudy, Wall
+from ..costs import known_costs
+from ..listener import Listener
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
-from ..record import FAILURES, Record, Status, StudyRecord, WallRecord
+from ..record import FAILURES, Planned, Record, Status
+from ..scenario import Plan
 from ..store import LOGS, Store
 from ..telemetry.timeline import Timeline
 from .environments import Workers, first_of
-from .group import Means
-from .schedule import Lap, laps
-from .studies import Inquiry
-from .wall_runner import Hunt
-from .worker_pool import Crew, Terms
+from .group import GroupRun, WorkerLost
+from .studies import StudyRunner
+from .wall_runner import WallRunner
+from .worker_pool import RunConfig, RunContext, WorkerPool
 
-AnyRecord = Record | WallRecord | StudyRecord
+MAX_CASES = 24
+"""Of one part of the schedule: a killed run loses at most this many unfinished cases."""
 
 
-class Last(NamedTuple):
-    """What counts of the rows that a run has already."""
+class PreviousRow(NamedTuple):
+    """The row that counts, of a run that is resumed."""
 
     status: str
     attempt: int
 
 
-class Listener(Protocol):
-    """Is told how a run goes; prints, or keeps quiet."""
-
-    def begin(
-        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
-    ) -> None: ...
-
-    def running(self, what: str, phase: str) -> None: ...
-
-    def finished(self, record: AnyRecord) -> None: ...
-
-    def remark(self, text: str) -> None: ...
-
-
 @dataclass(slots=True, kw_only=True)
-class Outcome:
-    """How a run ended. `signal` is the number of the signal that ended it early."""
+class RunResult:
+    """How a run ended. `signal`: the number of the signal that ended it early."""
 
     path: Path
     statuses: Counter[str] = field(default_factory=Counter)
@@ -64,173 +52,220 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """What is left to measure, and where it goes. `last`: the rows that the run has already, by
-    case, wall or study.
-    """
+class RunPlan:
+    """What is left to measure, and where the rows go. `previous`: the rows of a resumed run."""
 
     store: Store
+    config: RunConfig
+    listener: Listener
+    remarks: Sequence[str]
+    previous: Mapping[str, PreviousRow]
     groups: tuple[Group, ...]
     walls: tuple[Wall, ...]
-    studies: tuple[Planned, ...]
-    terms: Terms
-    remarks: Sequence[str]
-    last: Mapping[str, Last] = field(default_factory=dict)
+    studies: tuple[PlannedStudy, ...]
 
 
 @contextmanager
-def under_way(
-    job: Job, workers: Workers, signals: Signals, listener: Listener
-) -> Iterator["Course"]:
-    """A run from its first step to its end. A signal ends it in order: what has no row yet gets
-    one.
-    """
-    course = Course(job, workers, signals, listener)
+def open_session(plan: RunPlan, workers: Workers, signals: Signals) -> Iterator["RunSession"]:
+    """A run from begin to end. If a signal ends it, what has no row yet gets one."""
+    session = RunSession(plan, workers, signals)
     try:
-        yield course
-        course.crew.close()
+        yield session
+        session.pool.close()
     except Interrupted:
-        course.outcome.signal = signals.received
-        course.stop(f"stopped by {signal.Signals(signals.received or signal.SIGINT).name}")
+        session.result.signal = signals.received
+        name = signal.Signals(signals.received or signal.SIGINT).name
+        session.stop(f"stopped by {name}")
     finally:
-        course.close()
-    course.tell_failure()
+        session.close()
+    session.report_telemetry()
 
 
-class Course:
-    """The steps of a run: `begin`, then laps, walls and studies. Each raises Interrupted where a
-    signal has come.
+class RunSession:
+    """The steps of a run: `begin`, `measure` for each part of the schedule, walls, studies.
+
+    Each step raises Interrupted if a signal has come.
     """
 
-    def __init__(self, job: Job, workers: Workers, signals: Signals, listener: Listener) -> None:
-        """`workers`: those that were started before the terms were known, one per environment."""
-        terms = job.terms
-        self.job = job
+    def __init__(self, plan: RunPlan, workers: Workers, signals: Signals) -> None:
+        """`workers`: the first worker of each environment."""
+        config, listener = plan.config, plan.listener
+        self.plan = plan
         self.signals = signals
-        self.laps = tuple(laps(job.groups, terms.plan))
-        self.outcome = Outcome(path=job.store.path)
-        self.crew = Crew(terms, job.store.path / LOGS, signals.wake_fd)
-        signals.second = lambda: self.crew.close(at_once=True)
+        self.parts = tuple(schedule_parts(plan.groups, config.plan))
+        self.result = RunResult(path=plan.store.path)
+        self.pool = WorkerPool(config, plan.store.path / LOGS, signals.wake_fd)
+        signals.second = lambda: self.pool.close(at_once=True)
         self._workers = workers
-        self._listener = listener
-        self._attempts = {case: row.attempt for case, row in job.last.items()}
-        self._timeline = Timeline(
-            job.store.path, terms.gpu_uuid or first_of(workers).ready["environment"]["device_uuid"]
+        gpu_uuid = config.gpu_uuid or first_of(workers).ready["environment"]["device_uuid"]
+        self._timeline = Timeline(plan.store.path, gpu_uuid)
+        self._context = context = RunContext(
+            config=config,
+            pool=self.pool,
+            attempts={case: row.attempt for case, row in plan.previous.items()},
+            running=listener.running,
+            timeline=self._timeline,
         )
-        tell = listener.running
-        self._lap = Lap(
-            Means(
-                terms=terms,
-                crew=self.crew,
-                attempts=self._attempts,
-                running=tell,
-                timeline=self._timeline,
-            )
-        )
-        self._hunt = Hunt(terms, self.crew, self._attempts, tell)
-        self._inquiry = Inquiry(terms, self.crew, self._attempts, tell)
-        every: list[Case | Wall | Planned] = [
-            *(case for group in job.groups for case in group.cases),
-            *job.walls,
-            *job.studies,
-        ]
-        self._left = {one.id: one for one in every}
-        self.outcome.statuses.update(
-            row.status for case, row in job.last.items() if case not in self._left
-        )
+        self._schedule = Schedule(context)
+        self._walls = WallRunner(context)
+        self._studies = StudyRunner(context)
+        cases = (case for group in plan.groups for case in group.cases)
+        planned: list[Planned] = [*cases, *plan.walls, *plan.studies]
+        self._left = {one.id: one for one in planned}
+        done = (row.status for case, row in plan.previous.items() if case not in self._left)
+        self.result.statuses.update(done)
 
     def begin(self) -> None:
-        job = self.job
-        done = self.outcome.statuses.total()
-        cases = len(self._left) - len(job.walls) - len(job.studies) + done
-        planned = {"cases": cases, "walls": len(job.walls), "studies": len(job.studies)}
-        self._listener.begin(job.store.path, planned, done, job.remarks)
+        plan, done = self.plan, self.result.statuses.total()
+        walls, studies = len(plan.walls), len(plan.studies)
+        cases = len(self._left) - walls - studies + done
+        planned = {"cases": cases, "walls": walls, "studies": studies}
+        plan.listener.begin(plan.store.path, planned, done, plan.remarks)
         for python, worker in self._workers.items():
-            self.crew.adopt(worker, python)
+            self.pool.adopt(worker, python)
 
     def complete(self) -> None:
         """The whole run."""
         self.begin()
-        for together in self.laps:
-            self.lap(together)
-        if self.laps:
-            self.crew.close()  # walls are looked for in processes that nothing else has used
-        for wall in self.job.walls:
-            self._keep(self._hunt.record(wall))
+        for part in self.parts:
+            self.measure(part)
+        if self.parts:
+            self.pool.close()  # walls are searched in processes that nothing else has used
+        for wall in self.plan.walls:
+            self._keep(self._walls.record(wall))
             self.signals.check()
-        for study in self.job.studies:
-            self._keep(self._inquiry.record(study))
+        for study in self.plan.studies:
+            self._keep(self._studies.record(study))
             self.signals.check()
 
-    def lap(self, together: Sequence[Group]) -> None:
-        """Groups that are measured together: one of `laps`."""
-        for record in self._lap.records([group.cases for group in together]):
+    def measure(self, part: Sequence[Group]) -> None:
+        """Measure the groups of one part of the schedule."""
+        for record in self._schedule.records([group.cases for group in part]):
             self._keep(record)
         self.signals.check()
 
     def stop(self, why: str) -> None:
-        """End early: a row that says so for what was under way, and for what was never reached."""
+        """End early: what was being measured and what was not reached get rows that say so."""
         if not self._left:
             return
-        again = "attnbench run --resume takes it up again"
-        stopped = Status.INTERRUPTED, f"{why}; {again}"
-        unfinished: list[AnyRecord] = [
-            *self._lap.unfinished(*stopped),
-            *self._hunt.unfinished(*stopped),
-            *self._inquiry.unfinished(*stopped),
+        status, hint = Status.INTERRUPTED, "continue with attnbench run --resume"
+        runners = (self._schedule, self._walls, self._studies)
+        unfinished = [
+            record for runner in runners for record in runner.unfinished(status, f"{why}; {hint}")
         ]
-        self.crew.close(at_once=True)
+        self.pool.close(at_once=True)
         self._keep(*unfinished)
-        never = tuple(self._left.values())
-        self.job.store.append(
-            self._not_reached(one, f"not reached: {why}; {again}").row() for one in never
-        )
+        reason = f"not reached: {why}; {hint}"
+        left = tuple(self._left.values())
+        self.plan.store.append(self._not_reached(one, reason).row() for one in left)
         self._left.clear()
-        self.outcome.statuses[Status.INTERRUPTED] += len(never)
+        self.result.statuses[status] += len(left)
 
     def close(self) -> None:
-        self.crew.close(at_once=True)
+        self.pool.close(at_once=True)
         self._timeline.close()
-        self.job.store.close()
+        self.plan.store.close()
 
-    def tell_failure(self) -> None:
+    def report_telemetry(self) -> None:
         if self._timeline.failure:
-            self._listener.remark(
-                f"there is no timeline from some point on: {self._timeline.failure}"
-            )
+            reason = f"the timeline ends early: {self._timeline.failure}"
+            self.plan.listener.remark(reason)
 
-    def _keep(self, *records: AnyRecord) -> None:
-        self.job.store.append(record.row() for record in records)
+    def _keep(self, *records: Record) -> None:
+        self.plan.store.append(record.row() for record in records)
         for record in records:
             self._left.pop(record.id, None)
-            self.outcome.statuses[record.status] += 1
-            self._listener.finished(record)
+            self.result.statuses[record.status] += 1
+            self.plan.listener.finished(record)
 
-    def _not_reached(self, one: Case | Wall | Planned, reason: str) -> AnyRecord:
-        terms = self.job.terms
-        attempt, status, device = (
-            self._attempts.get(one.id, 0) + 1,
-            Status.INTERRUPTED,
-            terms.device,
-        )
-        if isinstance(one, Wall):
-            return WallRecord(
-                wall=one,
-                device=device,
-                attempt=attempt,
-                status=status,
-                reason=reason,
-                memory_bytes=terms.budget_bytes,
-            )
-        if isinstance(one, Planned):
-            return StudyRecord(
-                planned=one, device=device, attempt=attempt, status=status, reason=reason
-            )
-        return Record(
-            case=one,
-            device=device,
-            attempt=attempt,
-            status=status,
-            reason=reason,
-            **known(one.problem),
-        )
+    def _not_reached(self, one: Planned, reason: str) -> Record:
+        values = {}
+        if isinstance(one, Case):
+            values = known_costs(one.problem)
+        elif isinstance(one, Wall):
+            values = self._walls.known()
+        return self._context.record(one, Status.INTERRUPTED, reason, **values)
+
+
+def schedule_parts(groups: Iterable[Group], plan: Plan) -> Iterator[tuple[Group, ...]]:
+    """Split the groups into parts that are measured together, in order.
+
+    With one process there is nothing to spread over time, and every group is a part.
+    """
+    part: list[Group] = []
+    for group in groups:
+        cases = sum(len(one.cases) for one in [*part, group])
+        if part and (plan.processes == 1 or cases > MAX_CASES):
+            yield tuple(part)
+            part = []
+        part.append(group)
+    if part:
+        yield tuple(part)
+
+
+class Schedule:
+    """Measures groups together: each process measures all of them before the next process does.
+
+    A machine's speed drifts over seconds to minutes (a neighbour on the same host, heat). Blocks of
+    a group that directly follow each other would share one level of drift, agree with each other,
+    and miss the next level. Spread over time they see several, so the interval between processes
+    includes the drift.
+    """
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        self.runs: list[GroupRun] = []
+
+    def records(self, groups: Iterable[Sequence[Case]]) -> Iterator[Record]:
+        """Each record as soon as it is final."""
+        self.runs = [GroupRun(self.context, cases) for cases in groups]
+        yield from self._measured(list(self.runs))
+        retried = [(run, case) for run in self.runs for case in run.retry_alone]
+        for run, case in retried:
+            self.context.pool.close()  # alone also means: in a process that nothing else has used
+            alone = GroupRun(self.context, [case], alone=True)
+            self.runs.append(alone)
+            run.retry_alone.remove(case)
+            yield from self._measured([alone])
+
+    def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
+        """Records of the cases that were being measured when the run was stopped."""
+        for run in self.runs:
+            yield from run.unfinished(status, reason)
+
+    def _measured(self, runs: list[GroupRun]) -> Iterator[Record]:
+        for run in runs:
+            yield from self._step(run, run.check)
+        order = Random(self.context.config.seed)
+        while runs:
+            measured = set()
+            for process in range(self.context.config.plan.processes):
+                order.shuffle(runs)  # no group always follows the same one
+                for run in runs:
+                    if run.needs_blocks(process):
+                        measured.add(run)
+                        yield from self._step(run, partial(run.sample, process))
+            for run in [run for run in runs if run not in measured]:
+                runs.remove(run)
+                yield from self._watched(run)
+                yield from run.finish()
+
+    def _watched(self, run: GroupRun) -> Iterator[Record]:
+        """The windows of a group; a case that loses the worker here costs the others nothing."""
+        while True:
+            try:
+                yield from run.watch()
+            except WorkerLost as lost:
+                yield from run.fail_case(lost)
+            else:
+                return
+
+    def _step(self, run: GroupRun, step: Callable[[], Iterator[Record]]) -> Iterator[Record]:
+        """One step; if it loses the worker, the group starts again without the failed case."""
+        try:
+            yield from step()
+        except WorkerLost as lost:
+            yield from run.fail_case(lost)
+            run.restart()
+            if run.states:
+                yield from self._step(run, run.check)

@@ -1,78 +1,44 @@
-"""A study of a run: planned, carried out in a worker, kept as one row of kind study."""
+"""Runs studies one at a time, each in a worker, and keeps each as one row of kind study."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ..cases import Planned
-from ..process.worker_process import Fault
-from ..record import Status, StudyRecord
-from .worker_pool import Crew, Terms
+from ..cases import PlannedStudy
+from ..process.worker_process import WorkerFailure
+from ..record import Record, Status
+from .worker_pool import RunContext
 
 
-class Inquiry:
-    """From planned studies to their records. `running` is told which one is under way."""
+class StudyRunner:
+    """From planned studies to their records."""
 
-    def __init__(
-        self,
-        terms: Terms,
-        crew: Crew,
-        attempts: Mapping[str, int],
-        running: Callable[[str, str], None],
-    ) -> None:
-        self.terms = terms
-        self.crew = crew
-        self.attempts = attempts
-        self.running = running
-        self.planned: Planned | None = None
-        self.started_utc = ""
-        self.started = 0.0
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        self.study: PlannedStudy | None = None
 
-    def record(self, planned: Planned) -> StudyRecord:
-        """The study's row. Raises Interrupted; `unfinished` then has the row."""
-        self.planned = planned
-        self.started_utc, self.started = (
-            datetime.now(UTC).isoformat(timespec="milliseconds"),
-            time.monotonic(),
-        )
-        self.running(planned.id, "")
-        first = next(iter(self.terms.pythons), None)
+    def record(self, study: PlannedStudy) -> Record:
+        """The study's row. Raises Interrupted; `unfinished` has the row then."""
+        self.study = study
+        self.started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self.started = time.monotonic()
+        self.context.running(study.id, "")
+        pool, first = self.context.pool, next(iter(self.context.config.pythons), None)
         try:
-            answer = self.crew.ask({"op": "study", "study": planned.fields()}, "studied", first)
-        except Fault as fault:
-            return self._record(
-                fault.status, fault.reason, self.crew.dismiss(0, first) or fault.log_tail
-            )
-        return self._record(
-            Status(answer["status"]),
-            answer["reason"],
-            answer["log_tail"],
-            tuple(answer["findings"]),
-        )
+            answer = pool.ask({"op": "study", "study": study.fields()}, "studied", first)
+        except WorkerFailure as failure:
+            log_tail = pool.dismiss(0, first) or failure.log_tail
+            return self._record(study, failure.status, failure.reason, log_tail=log_tail)
+        return self._record(study, Status(answer.pop("status")), answer.pop("reason"), **answer)
 
-    def unfinished(self, status: Status, reason: str) -> Iterator[StudyRecord]:
-        """The record of the study that was under way when the run was stopped."""
-        if self.planned is not None:
-            yield self._record(status, reason, None)
+    def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
+        """The record of the study that was running when the run was stopped."""
+        if self.study is not None:
+            yield self._record(self.study, status, reason)
 
-    def _record(
-        self,
-        status: Status,
-        reason: str,
-        log_tail: str | None,
-        findings: tuple[Mapping[str, Any], ...] = (),
-    ) -> StudyRecord:
-        planned, self.planned = self.planned, None
-        assert planned is not None
-        return StudyRecord(
-            planned=planned,
-            device=self.terms.device,
-            attempt=self.attempts.get(planned.id, 0) + 1,
-            status=status,
-            reason=reason,
-            log_tail=log_tail,
-            findings=findings,
-            started_utc=self.started_utc,
-            spent_s=time.monotonic() - self.started,
-        )
+    def _record(self, study: PlannedStudy, status: Status, reason: str, **values: Any) -> Record:
+        """`values`: log_tail and findings."""
+        self.study = None
+        values |= {"started_utc": self.started_utc, "spent_s": time.monotonic() - self.started}
+        return self.context.record(study, status, reason, **values)

@@ -1,28 +1,28 @@
-"""The terms of a run, and the workers that keep to them."""
+"""The workers of a run: started when first needed, kept, replaced after a failure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from ...impls.problem import Problem
-from ..cases import in_environment
-from ..process.idle import wait_for_rest
-from ..process.worker_process import SET_S, Fault, Worker
-from ..record import Status
+from ..cases import id_in
+from ..probes import measures
+from ..process.idle import wait_until_idle
+from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
+from ..record import Planned, Record, Status
 from ..scenario import Plan
-
-WATCHING = frozenset({"utilization", "energy", "kernels"})
-"""Names of `measure` that want the device watched."""
+from ..telemetry.timeline import Timeline
+from .environments import start_worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """The terms of a run that every group is measured on.
+class RunConfig:
+    """What all cases of a run are measured with.
 
-    `watch`: the values of the axes whose problems are watched; `gpu_uuid`: the GPU whose counters
-    are read, where it is not the one that torch uses; `peaks`: what this machine's calibration
-    measured; `pythons`: the interpreter of each environment, none in a run of one.
+    `watch`: which values of which axes the device's counters are read for. `gpu_uuid`: the GPU
+    whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
+    measured on this machine. `pythons`: the interpreter of each named environment.
     """
 
     device: str
@@ -31,127 +31,151 @@ class Terms:
     timeout_s: float
     budget_bytes: int
     seed: int
-    baseline: str | None
-    contrast: tuple[str, ...]
+    baseline: str | None = None
+    contrast: tuple[str, ...] = ()
     watch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     gpu_uuid: str | None = None
     peaks: Mapping[str, float] | None = None
     pythons: Mapping[str, Path] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, meta: Mapping[str, Any], gpu_uuid: str | None = None) -> Self:
+        """From run.json."""
+        scenario = meta["scenario"]
+        return cls(
+            device=meta["device"],
+            plan=Plan.model_validate(scenario["plan"]),
+            measure=tuple(scenario["measure"]),
+            timeout_s=scenario["limits"]["timeout_s"],
+            budget_bytes=meta["memory_bytes"],
+            seed=meta["seed"],
+            baseline=scenario["baseline"],
+            contrast=tuple(scenario["contrast"]),
+            watch=scenario.get("watch", {}),
+            gpu_uuid=gpu_uuid,
+            peaks=(meta.get("calibration") or {}).get("peaks"),
+            pythons={one["name"]: Path(one["path"]) for one in meta.get("environments", ())},
+        )
+
     def watches(self, problem: Problem) -> bool:
-        """Whether the device's counters are wanted on this problem."""
-        return bool(WATCHING & set(self.measure)) and all(
+        """Whether the device's counters are read on this problem."""
+        return bool(set(measures()) & set(self.measure)) and all(
             getattr(problem, axis) in values for axis, values in self.watch.items()
         )
 
 
-class Seat(NamedTuple):
-    """The place of a worker: the number of the process, and its environment where there are
-    several.
-    """
+class Slot(NamedTuple):
+    """The place of a worker: the process number, and its environment."""
 
     number: int
     python: str | None
 
 
-class Crew:
-    """The run's workers: started when first needed, kept, replaced after a fault."""
+class WorkerPool:
+    """One worker per slot. Only one of them is asked something at a time."""
 
-    def __init__(self, terms: Terms, logs: Path, wake_fd: int | None) -> None:
-        self.terms = terms
+    def __init__(self, config: RunConfig, logs: Path, wake_fd: int | None) -> None:
+        self.config = config
         self.logs = logs
         self.wake_fd = wake_fd
-        # A resumed run has logs already, and they are kept.
-        self.started = max(
-            (int(log.stem.rpartition("-")[2]) for log in logs.glob("worker-*.log")), default=0
-        )
-        self._workers: dict[Seat, Worker] = {}
-        self._last: Seat | None = None
+        # The logs of a resumed run are kept.
+        numbers = (int(log.stem.rpartition("-")[2]) for log in logs.glob("worker-*.log"))
+        self.started = max(numbers, default=0)
+        self._workers: dict[Slot, WorkerProcess] = {}
+        self._last: Slot | None = None
 
-    def adopt(self, worker: Worker, python: str | None = None) -> None:
-        """Take over a worker that was started before the terms were known."""
-        self._workers[Seat(0, python)] = self._set(worker, python)
+    def adopt(self, worker: WorkerProcess, python: str | None = None) -> None:
+        """Take over a worker that was started before the run's configuration was known."""
+        self._workers[Slot(0, python)] = self._configure(worker, python)
 
-    def worker(self, number: int, python: str | None = None) -> Worker:
-        """To be asked something now, when the one that was asked before has come to rest. Raises
-        Fault.
+    def worker(self, number: int, python: str | None = None) -> WorkerProcess:
+        """The worker of a slot, once the worker that was asked before is idle.
+
+        Raises WorkerFailure if none can be started.
         """
-        seat = Seat(number, python)
-        if seat not in self._workers:
-            worker = Worker(
-                self.terms.device,
-                self.wake_fd,
-                self.terms.pythons[python] if python is not None else None,
-            )
+        slot = Slot(number, python)
+        if slot not in self._workers:
+            interpreter = None if python is None else self.config.pythons[python]
+            worker = start_worker(self.config.device, interpreter, self.wake_fd)
             if worker.ready["why"]:
                 worker.kill()
-                raise Fault(
-                    Status.UNAVAILABLE,
-                    f"the {self.terms.device} device is gone: {worker.ready['why']}",
-                )
-            self._workers[seat] = self._set(worker, python)
-        if self._last != seat and self._last in self._workers:
-            wait_for_rest(self._workers[self._last].pid)
-        self._last = seat
-        return self._workers[seat]
+                reason = f"the {self.config.device} device is gone: {worker.ready['why']}"
+                raise WorkerFailure(Status.UNAVAILABLE, reason)
+            self._workers[slot] = self._configure(worker, python)
+        if self._last != slot and self._last in self._workers:
+            wait_until_idle(self._workers[self._last].pid)
+        self._last = slot
+        return self._workers[slot]
 
     def ask(
         self, request: Mapping[str, Any], wanted: str, python: str | None = None
     ) -> dict[str, Any]:
-        """Send the first worker a request that has one answer; it, without the key "event". Raises
-        Fault where the worker is lost.
-        """
-        worker = self.worker(0, python)
-        worker.send(request)
-        answer: dict[str, Any] = {}
-        while (event := worker.receive(self.terms.timeout_s))["event"] != "done":
-            answer = event
-        if answer.pop("event", None) != wanted:
-            raise Fault(
-                Status.ERROR, f"bad reply: {str(answer)[:80]} is no answer to {request['op']}"
-            )
-        return answer
+        """The one answer of an environment's first worker. Raises WorkerFailure."""
+        return self.worker(0, python).ask(request, wanted, self.config.timeout_s)
 
     def pids(self) -> list[int]:
         return [worker.pid for worker in self._workers.values()]
 
     def dismiss(self, number: int, python: str | None = None) -> str | None:
-        """Kill a worker; the next use of its number starts a fresh one. Returns the end of what it
-        printed.
+        """Kill a slot's worker and return the end of what it printed.
 
-        The workers of this number in other environments go with it: they hold the members of the
-        turn that has ended, and both sides of a ratio shall come from processes of one age.
+        The workers of this number in other environments are killed too: their cases belong to the
+        same interrupted step, and both sides of a ratio should come from processes of one age.
         """
-        seats = [seat for seat in self._workers if seat.number == number]
-        dismissed = {seat: self._workers.pop(seat) for seat in seats}
+        slots = [slot for slot in self._workers if slot.number == number]
+        dismissed = {slot: self._workers.pop(slot) for slot in slots}
         for worker in dismissed.values():
             worker.kill()
-        guilty = dismissed.get(Seat(number, python))
-        return guilty.log_tail() if guilty else None
+        failed = dismissed.get(Slot(number, python))
+        return failed.log_tail() if failed else None
 
     def close(self, *, at_once: bool = False) -> None:
         for worker in self._workers.values():
             worker.kill() if at_once else worker.close()
         self._workers.clear()
 
-    def _set(self, worker: Worker, python: str | None) -> Worker:
-        terms = self.terms
+    def _configure(self, worker: WorkerProcess, python: str | None) -> WorkerProcess:
+        config = self.config
         self.started += 1
-        worker.write_log(self.logs / f"{in_environment('worker', python)}-{self.started}.log")
+        worker.write_log(self.logs / f"{id_in(python, 'worker')}-{self.started}.log")
         request = {
-            "op": "set",
-            "seed": terms.seed,
-            "budget_bytes": terms.budget_bytes,
-            "measure": terms.measure,
-            "warm_heap": terms.plan.allocator == "warm_heap",
-            "most_warm_up_s": terms.plan.budget_s,
-            "gpu_uuid": terms.gpu_uuid,
+            "op": "configure",
+            "seed": config.seed,
+            "budget_bytes": config.budget_bytes,
+            "measure": config.measure,
+            "warm_heap": config.plan.allocator == "warm_heap",
+            "max_warm_up_s": config.plan.budget_s,
+            "gpu_uuid": config.gpu_uuid,
         }
         try:
-            worker.send(request)
-            while worker.receive(SET_S)["event"] != "done":
-                pass
+            worker.ask(request, "configured", ANSWER_S)
         except BaseException:
             worker.kill()
             raise
         return worker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What every step of a run needs.
+
+    `attempts`: the attempt of the last row, by id. `running` hears what a worker is doing, as
+    (case, phase). `timeline` samples the device during windows, never while latency is measured.
+    """
+
+    config: RunConfig
+    pool: WorkerPool
+    attempts: Mapping[str, int]
+    running: Callable[[str, str], None]
+    timeline: Timeline | None = None
+
+    def record(self, planned: Planned, status: Status, reason: str = "", **values: Any) -> Record:
+        """The next row of something planned."""
+        return Record(
+            planned=planned,
+            device=self.config.device,
+            attempt=self.attempts.get(planned.id, 0) + 1,
+            status=status,
+            reason=reason,
+            values=values,
+        )

@@ -1,122 +1,109 @@
-"""What can be wrong between the fields of a scenario: each finding is a line with the place of the
-value to mend.
-"""
+"""Check how the fields of a scenario fit together; every problem names the value to change."""
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from ...impls import Problem, names
-from ...impls.discovery.aliases import ALIASES
-from ...impls.discovery.imported import attribute_of
+from ...impls.discovery.names import ALIASES, attribute_from_name
 from ..errors import shown
+from ..probes import shared_measures
 from ..studies import names as study_names
-from .grid import AXES, NEEDED, AxisValues, Values, case_values, combinations, measured
+from .document import Document, Keys
+from .grid import ORDER, REQUIRED, AxisValues, Values, case_values, combinations, is_complete
 from .messages import first_lines, suggestion
-from .yaml_document import Document, Keys
-
-if TYPE_CHECKING:
-    from . import Scenario
+from .model import Scenario
 
 
-def problems_of(scenario: "Scenario", document: Document) -> list[str]:
-    """All findings, each once; combinations are looked at only where there are not too many."""
-    found = list(dict.fromkeys(_between_fields(scenario, document)))
-    if not found:
-        found = list(
-            dict.fromkeys(
-                line
-                for device in scenario.devices
-                for line in _combinations(scenario, device, document)
-            )
-        )
-    return first_lines(found)
+class Finding(NamedTuple):
+    """One problem, and the field to change."""
+
+    keys: Keys
+    text: str
+    at_key: bool = False
+
+    def line(self, document: Document) -> str:
+        place = document.place(self.keys, of_key=self.at_key)
+        return f"{place}: {document.name(self.keys)}: {self.text}"
 
 
-def _between_fields(scenario: "Scenario", document: Document) -> Iterator[str]:
-    known = names()
+def problems_of(scenario: Scenario, document: Document) -> list[str]:
+    """All findings, each once; combinations are checked only if there are not too many."""
+    found = [*_between_fields(scenario)] or [
+        finding
+        for device in scenario.devices
+        for finding in (*_combinations(scenario, device, document), *_cases(scenario, device))
+    ]
+    return first_lines(list(dict.fromkeys(finding.line(document) for finding in found)))
+
+
+def _between_fields(scenario: Scenario) -> Iterator[Finding]:
+    backends, studies = names(), study_names()
     for index, backend in enumerate(scenario.backends):
-        if backend not in known and attribute_of(backend) is None:
-            place, name, hint = (
-                document.place(("backends", index)),
-                document.name(("backends", index)),
-                suggestion(backend, (*known, *ALIASES)),
-            )
-            yield (
-                f"{place}: {name}: no backend {shown(backend)}; {hint}there are: {', '.join(known)}"
-            )
-    every = study_names()
+        if attribute_from_name(backend) is None:
+            yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
     for index, study in enumerate(scenario.studies):
-        if study not in every:
-            keys = ("studies", index)
-            hint = suggestion(study, every)
-            yield (
-                f"{document.place(keys)}: {document.name(keys)}: no study {shown(study)};"
-                f" {hint}there are: {', '.join(every)}"
-            )
+        yield from _unknown("study", study, studies, ("studies", index))
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
-        place, backends = document.place(("baseline",)), ", ".join(scenario.backends)
         hint = suggestion(scenario.baseline, scenario.backends)
-        yield (
-            f"{place}: baseline: found {shown(scenario.baseline)}; {hint}wanted one of backends:"
-            f" {backends}"
+        yield Finding(
+            ("baseline",),
+            f"found {shown(scenario.baseline)}; {hint}wanted one of backends:"
+            f" {', '.join(scenario.backends)}",
         )
     for field in ("backends", "contrast", "measure", "studies"):
         values = getattr(scenario, field)
         for index, value in enumerate(values):
             if value in values[:index]:
-                yield (
-                    f"{document.place((field, index))}: {document.name((field, index))}: {value} is"
-                    " given twice; remove one"
-                )
-    yield from _lacking(scenario, document)
-    yield from _watching(scenario, document)
+                yield Finding((field, index), f"{value} is given twice; remove one")
+    yield from _missing_axes(scenario)
+    yield from _measure_and_watch(scenario)
     device = max(scenario.devices, key=scenario.count)
     count, most = scenario.count(device), scenario.limits.max_cases
     if count > most:
-        yield (
-            f"{document.place(('grid',), of_key=True)}: grid: {count} cases on {device}; wanted at"
-            f" most {most}; give fewer values, or raise the limit with --set"
-            f" limits.max_cases={count}"
+        yield Finding(
+            ("grid",),
+            f"{count} cases on {device}; wanted at most {most}; give fewer values, or raise the"
+            f" limit with --set limits.max_cases={count}",
+            at_key=True,
         )
 
 
-def _lacking(scenario: "Scenario", document: Document) -> Iterator[str]:
-    """Axes that a grid needs. A grid of single values beside explicit cases may lack them: it only
-    gives values to these.
+def _unknown(
+    what: str, name: str, known: tuple[str, ...], keys: Keys, aliases: Iterable[str] = ()
+) -> Iterator[Finding]:
+    if name not in known:
+        hint = suggestion(name, (*known, *aliases))
+        yield Finding(keys, f"no {what} {shown(name)}; {hint}there are: {', '.join(known)}")
+
+
+def _missing_axes(scenario: Scenario) -> Iterator[Finding]:
+    """Axes that a grid needs.
+
+    A grid of single values may lack them beside explicit cases, to which it only gives values.
     """
-    needing = {
-        device: axes
-        for device in scenario.devices
-        if not measured(axes := scenario.axes(device))
-        and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
-    }
-    wanted: tuple[str, ...] = NEEDED
-    if (
-        scenario.find_wall
-    ):  # the grid is then needed in any case, but for the length that is looked for
-        needing = {device: scenario.axes(device) for device in scenario.devices}
-        wanted = tuple(axis for axis in NEEDED if axis != "seq_len")
-    for axis in wanted:
-        lacking = [device for device, axes in needing.items() if axis not in axes]
+    grids = {device: scenario.axes(device) for device in scenario.devices}
+    required = [axis for axis in REQUIRED if axis != "seq_len" or not scenario.find_wall]
+    if not scenario.find_wall:
+        grids = {
+            device: axes
+            for device, axes in grids.items()
+            if not is_complete(axes)
+            and (not scenario.cases or any(len(values) > 1 for values in axes.values()))
+        }
+    for axis in required:
+        lacking = [device for device, axes in grids.items() if axis not in axes]
         if lacking:
             where = f" for {lacking[0]}" if len(lacking) < len(scenario.devices) else ""
-            yield (
-                f"{document.place(('grid', axis))}: grid.{axis}: missing{where}; wanted"
-                f" {list_text(wanted)}; add {axis}"
-            )
+            wanted = f"{', '.join(required[:-1])} and {required[-1]}"
+            yield Finding(("grid", axis), f"missing{where}; wanted {wanted}; add {axis}")
 
 
-def _watching(scenario: "Scenario", document: Document) -> Iterator[str]:
-    """What is to be watched and never is: values that no problem has, and ways to watch without
-    anything to watch.
-    """
-    if "graphs" in scenario.measure and not {"utilization", "energy"} & set(scenario.measure):
-        place = document.place(("measure",))
-        yield (
-            f"{place}: measure: graphs says how utilization and energy are measured, and neither"
-            " is; add one of them"
-        )
+def _measure_and_watch(scenario: Scenario) -> Iterator[Finding]:
+    """`graphs` without any windows, and watched values that no problem has."""
+    if "graphs" in scenario.measure and not {*shared_measures()} & {*scenario.measure}:
+        windows = " or ".join(shared_measures())
+        yield Finding(("measure",), f"graphs needs the windows of {windows}; add one of them")
     for axis, values in scenario.watched().items():
         offered = dict.fromkeys(
             value
@@ -126,58 +113,55 @@ def _watching(scenario: "Scenario", document: Document) -> Iterator[str]:
                 *(own[axis] for _, own in scenario.extra_cases(device) if axis in own),
             )
         )
+        hint = (
+            f"wanted one of {', '.join(map(str, offered))}"
+            if offered
+            else f"the scenario leaves {axis} at its default"
+        )
         for index, value in enumerate(values):
             if value not in offered:
-                keys = ("watch", axis, index)
-                hint = (
-                    f"wanted one of {', '.join(map(str, offered))}"
-                    if offered
-                    else f"the scenario leaves {axis} at its usual value"
-                )
-                yield (
-                    f"{document.place(keys)}: {document.name(keys)}: no problem has {axis} {value};"
-                    f" {hint}; change or remove it"
+                yield Finding(
+                    ("watch", axis, index),
+                    f"no problem has {axis} {value}; {hint}; change or remove it",
                 )
 
 
-def _combinations(scenario: "Scenario", device: str, document: Document) -> Iterator[str]:
-    """Combinations that are no problem, one line per reason."""
+def _combinations(scenario: Scenario, device: str, document: Document) -> Iterator[Finding]:
+    """Combinations of the grid that are no problem, one finding per reason."""
     axes = scenario.axes(device)
-    reasons: dict[str, Values] = {}
-    for group in combinations(axes, scenario.contrast):
-        for values in group:
-            if reason := _reason(values):
-                reasons.setdefault(reason, values)
-    given = axes
+    groups = combinations(axes, scenario.contrast)
+    reasons = _reasons((_reason(values), values) for group in groups for values in group)
     if not reasons:
-        given = {
-            axis: values for axis, values in axes.items() if axis != "seq_len"
-        }  # a wall's length is nobody's mistake
-        reasons = {
-            reason: values
-            for values in scenario.wall_values(device)
-            if (reason := _wall_reason(values))
-        }
+        walls = scenario.wall_values(device)
+        reasons = _reasons((_wall_reason(values), values) for values in walls)
+        axes = {axis: values for axis, values in axes.items() if axis != "seq_len"}
     for reason, values in reasons.items():
-        keys = _blamed(reason, values, given, device, document)
-        yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
+        yield Finding(_keys_to_change(reason, values, axes, device, document), reason)
+
+
+def _cases(scenario: Scenario, device: str) -> Iterator[Finding]:
+    """Explicit cases that are no problem."""
     for index, own in scenario.extra_cases(device):
         try:
-            reason = _reason(case_values(own, axes))
+            reason = _reason(case_values(own, scenario.axes(device)))
         except ValueError as error:
             reason = str(error)
         if reason:
             named = [axis for axis in own if _names(reason, axis)]
-            keys = ("cases", index, *named[-1:])
-            yield f"{document.place(keys)}: {document.name(keys)}: {reason}"
+            yield Finding(("cases", index, *named[-1:]), reason)
 
 
-def list_text(words: tuple[str, ...]) -> str:
-    return f"{', '.join(words[:-1])} and {words[-1]}"
+def _reasons(found: Iterable[tuple[str, Values]]) -> dict[str, Values]:
+    """Each reason with the first values that it applies to."""
+    reasons: dict[str, Values] = {}
+    for reason, values in found:
+        if reason:
+            reasons.setdefault(reason, values)
+    return reasons
 
 
 def _reason(values: Values) -> str:
-    """Why these values are no problem; "" where they are one."""
+    """Why these values are no problem; "" if they are one."""
     try:
         Problem(**values)
     except ValueError as error:
@@ -187,7 +171,9 @@ def _reason(values: Values) -> str:
 
 def _wall_reason(values: Values) -> str:
     if values.get("mask") == "strided" and "window" not in values:
-        return "mask strided takes its window from the length, which a wall looks for; give window"
+        return (
+            "the window of mask strided depends on the length, which a wall searches; give window"
+        )
     return _reason(values)
 
 
@@ -195,14 +181,14 @@ def _names(reason: str, axis: str) -> bool:
     return re.search(rf"\b{axis}\b", reason) is not None
 
 
-def _blamed(reason: str, values: Values, axes: AxisValues, device: str, document: Document) -> Keys:
-    """The value to point at: of the axes that the reason names, the one with most values, and the
-    later of equals.
-    """
-    named = [axis for axis in AXES if axis in axes and _names(reason, axis)]
+def _keys_to_change(
+    reason: str, values: Values, axes: AxisValues, device: str, document: Document
+) -> Keys:
+    """Of the axes that the reason names, the one with most values, and the later of equals."""
+    named = [axis for axis in ORDER if axis in axes and _names(reason, axis)]
     if not named:
         return ("grid",)
-    axis = max(named, key=lambda name: (len(axes[name]), AXES.index(name)))
+    axis = max(named, key=lambda name: (len(axes[name]), ORDER.index(name)))
     index = axes[axis].index(values[axis]) if axis in values else 0
     grid = document.data.get("grid", {})
     if axis in (grid.get(device) or {}):

@@ -1,39 +1,38 @@
 """The fields of a scenario below its top level: what each may hold, and what it means.
 
-Everything is strict: "4", 1.0 and true are no numbers. A single value stands for a list of one. The
-descriptions are the documentation: editors show them through scenarios/schema.json.
+Types are strict: "4", 1.0 and true are not sizes. A single value stands for a list of one. Editors
+show the descriptions through scenarios/schema.json.
 """
 
 import re
 import unicodedata
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    create_model,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
-from ...impls.problem import Dtype, Mask, Passes, Scope
+from ..axes import AXES
 
 DeviceKind = Literal["cpu", "cuda"]
-Align = Literal["top_left", "bottom_right"]
-AxisName = Literal[
-    "batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v",
-    "dtype", "causal", "causal_align", "mask", "window", "passes", "scope",
-]  # fmt: skip
-
-ALIASES = {"N": "seq_len", "h": "heads", "B": "batch"}
 LARGEST_SIZE = 1 << 40
-RESERVED = {
-    "con",
-    "prn",
-    "aux",
-    "nul",
-    *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)),
-}  # device files on Windows
+# device files on Windows
+RESERVED = {"con", "prn", "aux", "nul"} | {
+    f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10)
+}
 WANTED_SIZE = "a whole number from 1 on, such as 512 or 1k"
 
 
 def wanted(what: str) -> PydanticCustomError:
-    """The error of a value that is not `what`."""
+    """The error for a value that is not `what`."""
     return PydanticCustomError("wanted", "{what}", {"what": what})
 
 
@@ -59,8 +58,9 @@ def as_size(value: Any) -> Any:
 
 
 def inert(text: str) -> str:
-    """Free text without what could drive a terminal or turn the reading direction; markup stays,
-    and is escaped where shown.
+    """Free text; refuses what could drive a terminal or reverse the reading direction.
+
+    Markup stays: whoever shows the text escapes it.
     """
     for character in text.strip():
         if unicodedata.category(character) in ("Cc", "Cf", "Cs") and character != "\n":
@@ -68,7 +68,7 @@ def inert(text: str) -> str:
     return text.strip()
 
 
-def asked(text: str) -> str:
+def inert_question(text: str) -> str:
     if not text.strip():
         raise wanted("a question in plain words")
     return inert(text)
@@ -80,187 +80,119 @@ def safe_name(name: str) -> str:
     return name
 
 
-SizeText = Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
-SizeInput = Annotated[int, Field(ge=1)] | SizeText
+AtLeastOne = Field(min_length=1)
+SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
 Text = Annotated[str, AfterValidator(inert)]
-Question = Annotated[str, AfterValidator(asked)]
+Question = Annotated[str, AfterValidator(inert_question)]
 Name = Annotated[
     str,
     AfterValidator(safe_name),
     Field(json_schema_extra={"pattern": "^[a-z0-9][a-z0-9_-]{0,63}$"}),
 ]
-AtLeastOne = Field(min_length=1)
-Sizes = Annotated[
-    tuple[Size, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=SizeInput | list[SizeInput]),
-]
-Dtypes = Annotated[
-    tuple[Dtype, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=Dtype | list[Dtype]),
-]
-Bools = Annotated[
-    tuple[bool, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=bool | list[bool]),
-]
-Aligns = Annotated[
-    tuple[Align, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=Align | list[Align]),
-]
-Masks = Annotated[
-    tuple[Mask, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=Mask | list[Mask]),
-]
-PassesList = Annotated[
-    tuple[Passes, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=Passes | list[Passes]),
-]
-Scopes = Annotated[
-    tuple[Scope, ...],
-    AtLeastOne,
-    BeforeValidator(as_tuple, json_schema_input_type=Scope | list[Scope]),
-]
 
-MEANING: dict[str, str] = {
-    "batch": "Sequences at a time; 1 if not given. Also written B.",
-    "seq_len": (
-        "Length of the query sequence in tokens; 1k = 1024, 1m = 1024 * 1024. Also written N."
-    ),
-    "kv_seq_len": "Length of the key and value sequence, where it differs from seq_len.",
-    "d_model": "Width of the model: the last dimension of the layer's input.",
-    "heads": "Number of query heads. Also written h.",
-    "kv_heads": (
-        "Number of key and value heads, where it differs from heads (grouped queries); heads must"
-        " be a multiple of it."
-    ),
-    "d_k": "Width of one head's queries and keys; d_model / heads if not given.",
-    "d_v": "Width of one head's values; d_model / heads if not given.",
-    "dtype": "Number format: fp32, bf16 or fp16.",
-    "causal": "Whether a token sees only itself and what came before it.",
-    "causal_align": (
-        "From which corner the causal triangle starts; must be given where kv_seq_len differs from"
-        " seq_len."
-    ),
-    "mask": (
-        "Which pairs count beside causal: none (no mask), padding, random, local, strided or"
-        " blocks."
-    ),
-    "window": (
-        "Size of a mask that has one: keys to either side (local), the stride (strided), blocks of"
-        " 64 keys per query block (blocks)."
-    ),
-    "passes": (
-        "What is computed: forward, backward (alone, after a forward pass that is not timed) or"
-        " forward+backward."
-    ),
-    "scope": (
-        "core starts from q, k and v per head; layer adds the projections into them and the output"
-        " projection."
-    ),
-}
+
+def one_or_list(kind: Any) -> BeforeValidator:
+    """Takes a single value for a list of one; `kind` is the type of a value in the JSON Schema."""
+    return BeforeValidator(as_tuple, json_schema_input_type=kind | list[kind])
 
 
 class Strict(BaseModel):
-    """No field beyond those named, no conversion of types, no change afterwards."""
+    """Unknown fields are refused, types are not converted, and nothing changes afterwards."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class Axes(Strict):
-    """Values to measure, per axis; every combination is one problem. An axis that is left out keeps
-    its usual value.
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def with_axes(
+    field: Callable[[Any, Any], tuple[Any, Any]], *, scenario_wide: bool = False
+) -> Callable[[type[Model]], type[Model]]:
+    """A class decorator: adds a field for each axis, or only for those that are scenario-wide.
+
+    `field` gives the type and the default of a field, from the type of one value of the axis and
+    the axis's default.
     """
 
-    batch: Sizes = Field(default=(), description=MEANING["batch"])
-    seq_len: Sizes = Field(default=(), description=MEANING["seq_len"])
-    kv_seq_len: Sizes = Field(default=(), description=MEANING["kv_seq_len"])
-    d_model: Sizes = Field(default=(), description=MEANING["d_model"])
-    heads: Sizes = Field(default=(), description=MEANING["heads"])
-    kv_heads: Sizes = Field(default=(), description=MEANING["kv_heads"])
-    d_k: Sizes = Field(default=(), description=MEANING["d_k"])
-    d_v: Sizes = Field(default=(), description=MEANING["d_v"])
-    dtype: Dtypes = Field(default=(), description=MEANING["dtype"])
-    causal: Bools = Field(default=(), description=MEANING["causal"])
-    causal_align: Aligns = Field(default=(), description=MEANING["causal_align"])
-    mask: Masks = Field(default=(), description=MEANING["mask"])
-    window: Sizes = Field(default=(), description=MEANING["window"])
-    passes: PassesList = Field(default=(), description=MEANING["passes"])
-    scope: Scopes = Field(default=(), description=MEANING["scope"])
+    def add(model: type[Model]) -> type[Model]:
+        fields: dict[str, Any] = {}
+        for name, axis in AXES.items():
+            if axis.scenario_wide or not scenario_wide:
+                kind, default = field(Size if axis.type is int else axis.type, axis.default)
+                where = " Applies unless the grid gives it." if scenario_wide else ""
+                description = axis.description + where
+                fields[name] = (kind, Field(default=default, description=description))
+        return create_model(
+            model.__name__,
+            __base__=model,
+            __doc__=model.__doc__,
+            __module__=model.__module__,
+            **fields,
+        )
+
+    return add
+
+
+def several(kind: Any, _: Any) -> tuple[Any, Any]:
+    """At least one value, or none if the axis is not given."""
+    single = SizeInput if kind is Size else kind
+    return Annotated[tuple[kind, ...], AtLeastOne, one_or_list(single)], ()
+
+
+def one(kind: Any, default: Any) -> tuple[Any, Any]:
+    return (kind | None if default is None else kind), default
+
+
+def optional(kind: Any, _: Any) -> tuple[Any, Any]:
+    return kind | None, None
+
+
+@with_axes(several)
+class Axes(Strict):
+    """Values per axis; every combination is one problem. An axis left out keeps its default."""
 
 
 class Grid(Axes):
-    """The axes, and what differs on one kind of device."""
+    """The axes, and the values that differ on one kind of device."""
 
     cpu: Axes | None = Field(default=None, description="Axes that take other values on a CPU.")
     cuda: Axes | None = Field(default=None, description="Axes that take other values on a GPU.")
 
 
+@with_axes(optional)
 class ExtraCase(Strict):
-    """One problem that fits no grid. An axis that is left out takes the grid's value, which must
-    then be a single one.
+    """One problem outside the grid.
+
+    An axis left out takes the grid's value, which must then be a single one.
     """
 
     device: DeviceKind | None = Field(
         default=None, description="Measure this case on this kind of device only."
     )
-    batch: Size | None = Field(default=None, description=MEANING["batch"])
-    seq_len: Size | None = Field(default=None, description=MEANING["seq_len"])
-    kv_seq_len: Size | None = Field(default=None, description=MEANING["kv_seq_len"])
-    d_model: Size | None = Field(default=None, description=MEANING["d_model"])
-    heads: Size | None = Field(default=None, description=MEANING["heads"])
-    kv_heads: Size | None = Field(default=None, description=MEANING["kv_heads"])
-    d_k: Size | None = Field(default=None, description=MEANING["d_k"])
-    d_v: Size | None = Field(default=None, description=MEANING["d_v"])
-    dtype: Dtype | None = Field(default=None, description=MEANING["dtype"])
-    causal: bool | None = Field(default=None, description=MEANING["causal"])
-    causal_align: Align | None = Field(default=None, description=MEANING["causal_align"])
-    mask: Mask | None = Field(default=None, description=MEANING["mask"])
-    window: Size | None = Field(default=None, description=MEANING["window"])
-    passes: Passes | None = Field(default=None, description=MEANING["passes"])
-    scope: Scope | None = Field(default=None, description=MEANING["scope"])
 
 
-Allocator = Literal["warm_heap", "default"]
-
+PLAN_FIELDS = (
+    "processes",
+    "min_blocks",
+    "max_blocks",
+    "precision_ratio",
+    "budget_s",
+    "windows",
+    "window_s",
+)
 PLANS: dict[str, dict[str, int | float]] = {
-    "quick": {
-        "processes": 1,
-        "min_blocks": 6,
-        "max_blocks": 11,
-        "precision_ratio": 0.05,
-        "budget_s": 2.0,
-        "windows": 1,
-        "window_s": 2.0,
-    },
-    "standard": {
-        "processes": 5,
-        "min_blocks": 2,
-        "max_blocks": 6,
-        "precision_ratio": 0.03,
-        "budget_s": 10.0,
-        "windows": 3,
-        "window_s": 6.0,
-    },
-    "rigorous": {
-        "processes": 10,
-        "min_blocks": 3,
-        "max_blocks": 15,
-        "precision_ratio": 0.01,
-        "budget_s": 60.0,
-        "windows": 5,
-        "window_s": 6.0,
-    },
+    name: dict(zip(PLAN_FIELDS, values, strict=True))
+    for name, values in {
+        "quick": (1, 6, 11, 0.05, 2.0, 1, 2.0),
+        "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
+        "rigorous": (10, 3, 15, 0.01, 60.0, 5, 6.0),
+    }.items()
 }
 
 
 class Plan(Strict):
-    """How long and how often to measure. Fields that are left out come from the named plan."""
+    """How long and how often to measure. Fields left out come from the named plan."""
 
     like: Literal["quick", "standard", "rigorous"] = Field(
         default="standard", description="The named plan that gives the other fields."
@@ -270,7 +202,7 @@ class Plan(Strict):
         ge=1,
         le=64,
         description=(
-            "Worker processes that each measure every case: with one, run-to-run variation is not"
+            "Worker processes that each measure every case; with one, run-to-run variation is not"
             " included."
         ),
     )
@@ -278,7 +210,7 @@ class Plan(Strict):
         default=2,
         ge=1,
         le=1000,
-        description="Fewest blocks per process; a block calls all backends in turn.",
+        description="Fewest blocks per process; a block calls every backend in turn.",
     )
     max_blocks: int = Field(default=6, ge=1, le=1000, description="Most blocks per process.")
     precision_ratio: float = Field(
@@ -286,8 +218,8 @@ class Plan(Strict):
         gt=0,
         le=1,
         description=(
-            "Stop once the 95 % intervals of the latency and of its ratios are this wide to either"
-            " side: 0.05 is 5 %."
+            "Stop once the 95 % intervals of the latency and of its ratios have this half-width:"
+            " 0.05 is 5 %."
         ),
     )
     budget_s: float = Field(
@@ -309,15 +241,15 @@ class Plan(Strict):
         ge=0.2,
         le=600,
         description=(
-            "How long one such window is. Counters are averages over 0.1 to 1 s: short windows are"
+            "Length of one such window. Counters are averages over 0.1 to 1 s, so short windows are"
             " coarse."
         ),
     )
-    allocator: Allocator = Field(
+    allocator: Literal["warm_heap", "default"] = Field(
         default="warm_heap",
         description=(
-            "On a CPU: warm_heap keeps freed memory while latency is measured, so that no call pays"
-            " for page faults; default leaves the C library as it is."
+            "On a CPU: warm_heap keeps freed memory while latency is measured, so no call pays for"
+            " page faults; default leaves the C library unchanged."
         ),
     )
 
@@ -340,7 +272,7 @@ class Plan(Strict):
         if self.min_blocks > self.max_blocks:
             found = f"min_blocks ({self.min_blocks}) is larger than max_blocks ({self.max_blocks})"
             raise PydanticCustomError(
-                "told", "{found}; wanted it the other way; set both", {"found": found}
+                "whole_message", "{found}; wanted at most max_blocks; set both", {"found": found}
             )
         return self
 
@@ -353,8 +285,8 @@ class Limits(Strict):
         gt=0,
         le=86_400,
         description=(
-            "A case of which one step takes longer (a call, a warm-up, a block) is stopped, with"
-            " the status timeout."
+            "Time limit of one step of a case (a call, a warm-up, a block); a case that exceeds it"
+            " is stopped, with the status timeout."
         ),
     )
     memory_gib: float | None = Field(

@@ -1,4 +1,4 @@
-"""From axes to problems: pure functions, nothing checked but what Problem itself refuses."""
+"""From axes to problems: pure functions; only Problem checks the values."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
@@ -6,37 +6,34 @@ from math import prod
 from typing import Any
 
 from ...impls.problem import Problem, windowed
-from ..cases import length_beside
+from ..cases import placeholder_seq_len
 
-AXES: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
-NEEDED = ("seq_len", "d_model", "heads")
+# Cases are planned in this order of the axes.
+ORDER: tuple[str, ...] = tuple(Problem.__dataclass_fields__)
+REQUIRED = ("seq_len", "d_model", "heads")
 
 AxisValues = Mapping[str, tuple[Any, ...]]
 Values = dict[str, Any]
 
 
-def measured(axes: AxisValues) -> bool:
-    """Whether the grid has problems of its own; one that lacks a needed axis only gives values to
-    explicit cases.
-    """
-    return all(axes.get(axis) for axis in NEEDED)
+def is_complete(axes: AxisValues) -> bool:
+    """Whether the grid has problems of its own; else it only gives values to explicit cases."""
+    return all(axes.get(axis) for axis in REQUIRED)
 
 
 def grid_size(axes: AxisValues) -> int:
-    return prod(len(values) for values in axes.values()) if measured(axes) else 0
+    return prod(len(values) for values in axes.values()) if is_complete(axes) else 0
 
 
 def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Values, ...]]:
-    """One group per combination of the other axes, holding every combination of the
-    contrast axes.
-    """
-    if not measured(axes):
+    """One group per combination of the other axes: all combinations of the contrast axes."""
+    if not is_complete(axes):
         return
     inner = [axis for axis in axes if axis in set(contrast)]
     outer = [axis for axis in axes if axis not in inner]
     for fixed in product(*(axes[axis] for axis in outer)):
         yield tuple(
-            tidy(
+            drop_inapplicable(
                 {**dict(zip(outer, fixed, strict=True)), **dict(zip(inner, varied, strict=True))},
                 some_causal=True in axes["causal"],
                 some_windowed=any(map(windowed, axes["mask"])),
@@ -46,19 +43,19 @@ def combinations(axes: AxisValues, contrast: Iterable[str]) -> Iterator[tuple[Va
 
 
 def wall_values(axes: AxisValues) -> Iterator[Values]:
-    """Every combination of the axes other than seq_len, at a length that stands for any."""
+    """Every combination of the axes other than seq_len, at a placeholder length."""
     others = {axis: values for axis, values in axes.items() if axis != "seq_len"}
     for kv_seq_len in others.get("kv_seq_len", (None,)):
         fixed = {} if kv_seq_len is None else {"kv_seq_len": (kv_seq_len,)}
-        for (values,) in combinations(
-            others | fixed | {"seq_len": (length_beside(kv_seq_len),)}, ()
-        ):
+        length = {"seq_len": (placeholder_seq_len(kv_seq_len),)}
+        for (values,) in combinations(others | fixed | length, ()):
             yield values
 
 
 def case_values(case: Values, axes: AxisValues) -> Values:
-    """An explicit case with what it takes from the grid. Raises ValueError where the grid has
-    several values to offer.
+    """An explicit case with the values that it takes from the grid.
+
+    Raises ValueError if the grid has several values for an axis, or if a required axis is missing.
     """
     missing = [axis for axis in axes if axis not in case]
     for axis in missing:
@@ -67,23 +64,21 @@ def case_values(case: Values, axes: AxisValues) -> Values:
                 f"{axis} is not given, and the grid has {len(axes[axis])} values of it; wanted one;"
                 f" give {axis} in the case"
             )
-    lacking = [axis for axis in NEEDED if axis not in case and axis not in axes]
-    if lacking:
-        raise ValueError(
-            f"{lacking[0]} is missing; wanted seq_len, d_model and heads; give {lacking[0]} in the"
-            " case or in the grid"
-        )
-    return tidy(
+    for axis in REQUIRED:
+        if axis not in case and axis not in axes:
+            raise ValueError(
+                f"{axis} is missing; wanted seq_len, d_model and heads; give {axis} in the case or"
+                " in the grid"
+            )
+    return drop_inapplicable(
         {**{axis: axes[axis][0] for axis in missing}, **case},
         some_causal="causal_align" not in case,
         some_windowed="window" not in case,
     )
 
 
-def tidy(values: Values, *, some_causal: bool, some_windowed: bool) -> Values:
-    """An alignment or a window that was meant for other problems, causal or with another mask, is
-    no mistake in one that has none.
-    """
+def drop_inapplicable(values: Values, *, some_causal: bool, some_windowed: bool) -> Values:
+    """Remove an alignment or a window that was meant for other problems of the grid."""
     if some_causal and not values["causal"]:
         values.pop("causal_align", None)
     if some_windowed and not windowed(values["mask"]):
@@ -92,8 +87,9 @@ def tidy(values: Values, *, some_causal: bool, some_windowed: bool) -> Values:
 
 
 def unique(groups: Iterable[tuple[Values, ...]]) -> tuple[list[tuple[Problem, ...]], int]:
-    """The problems of each group, every problem once, and how many repetitions were left out.
-    Raises ValueError for no problem.
+    """The problems of each group without repetitions, and how many repetitions there were.
+
+    Raises ValueError for values that are no problem.
     """
     seen: set[Problem] = set()
     kept: list[tuple[Problem, ...]] = []

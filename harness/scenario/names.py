@@ -1,6 +1,4 @@
-"""Where scenarios are: shipped ones by name, others by path. Imports no pydantic, so that listing
-them is quick.
-"""
+"""Where scenarios are: shipped ones by name, others by path."""
 
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,13 +10,14 @@ FOLDER = Path(__file__).parent.parent.parent / "scenarios"
 
 
 def shipped() -> dict[str, Path]:
-    """Name to file, in the order of names."""
+    """Name to file, sorted by name."""
     return {path.stem: path for path in sorted(FOLDER.glob("*.yaml"))}
 
 
 def find(path_or_name: str) -> Path:
-    """The file that is meant. What has a slash or ends in .yaml is a path, which need not exist;
-    other words are shipped names.
+    """The scenario's file. Raises BadInput for an unknown name.
+
+    Text with a slash or ending in .yaml is a path, which need not exist; other text is a name.
     """
     if "/" in path_or_name or path_or_name.endswith((".yaml", ".yml")):
         return Path(path_or_name)
@@ -37,9 +36,7 @@ def find(path_or_name: str) -> Path:
 
 
 def summaries() -> list[tuple[str, Path, str]]:
-    """Name, file and question of every shipped scenario; where a file cannot be read, the reason
-    stands for the question.
-    """
+    """Name, file and question of every shipped scenario; of an unreadable file, the reason."""
     found: list[tuple[str, Path, str]] = []
     for name, path in shipped().items():
         try:

@@ -1,69 +1,76 @@
-"""Reads YAML 1.2 that strangers wrote: plain data and the place of every value, within limits, or
-BadInput.
+"""Read YAML 1.2 from untrusted files: plain data and the place of every value, or BadInput.
 
-We build the data from the parser's events ourselves. So no tag can name a type, an alias cannot be
-multiplied without being counted, and a repeated key is seen; ruamel's own loaders were tried and
-let at least one of the three pass.
+We build the data from ruamel.yaml's parser events. Its constructors would let a tag name a type,
+multiply aliases without counting them, or accept a repeated key; its composed nodes lose where an
+alias stands and which tags were written.
 """
 
 import errno
 import os
 import re
 import stat
+from collections.abc import Iterator
+from math import isinf
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 from ruamel.yaml.reader import ReaderError
 
 from ..errors import BadInput, shown
-from .yaml_builder import Builder, too_deep
-from .yaml_document import Document
+from .document import Document, Keys
 
 MAX_BYTES = 1 << 20
 # counted before parsing: the parser looks 1024 characters ahead, quadratic in open brackets
 MAX_OPEN_BRACKETS = 256
+MAX_DEPTH = 64
+MAX_DIGITS = 18  # any such number fits 64 bits
+MAX_NODES = 200_000  # 10 000 explicit cases of ten fields; text that reaches it takes about 2 s
+# The core schema of YAML 1.2: no `yes`, no `1:30`, no octal without 0o.
+NULL = {"", "~", "null", "Null", "NULL"}
+BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+DECIMAL = re.compile(r"[-+]?[0-9]+")
+BASED = re.compile(r"0o[0-7]+|0x[0-9a-fA-F]+")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+OPEN = object()
+TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which has four"
 
 
 def read_yaml(path: Path) -> Document:
-    """The one document of a file; data is None where the file is empty. Raises BadInput."""
-    return parse_yaml(decode(read_bytes(path), shown_path(path)), shown_path(path))
+    """The one document of a file; data is None if the file is empty. Raises BadInput."""
+    name = str(path) if str(path).isprintable() else ascii(str(path))
+    return parse_yaml(decode(read_bytes(path, name), name), name)
 
 
-def shown_path(path: Path) -> str:
-    """The path as the user gave it, on one line whatever is in it."""
-    text = str(path)
-    return text if text.isprintable() else ascii(text)
-
-
-def read_bytes(path: Path) -> bytes:
-    """A regular file's bytes, at most MAX_BYTES. Never waits: a FIFO is refused, not opened for a
-    writer to come.
-    """
-    name = shown_path(path)
+def read_bytes(path: Path, name: str) -> bytes:
+    """A regular file's bytes, at most MAX_BYTES. Never waits: a FIFO is refused."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
-        code = error.errno if isinstance(error, OSError) else None
         known = {
             errno.ENOENT: "no such file; check the path, or see `attnbench list scenarios`",
             errno.ENOTDIR: "a part of this path is not a directory; check the path",
             errno.ELOOP: "symbolic links that go in a circle; wanted a file",
             errno.EACCES: "may not be read; check its permissions",
         }
-        raise BadInput(
-            f"{name}: {known.get(code or 0, f'cannot be opened: {error}; wanted a readable file')}"
-        ) from None
+        code = error.errno if isinstance(error, OSError) else None
+        reason = known.get(code or 0, f"cannot be opened: {error}; wanted a readable file")
+        raise BadInput(f"{name}: {reason}") from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
-        kind = (
-            "a directory"
-            if stat.S_ISDIR(mode)
-            else "a pipe"
-            if stat.S_ISFIFO(mode)
-            else "a special file"
-        )
+        kinds = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a pipe"}
+        kind = kinds.get(stat.S_IFMT(mode), "a special file")
         raise BadInput(f"{name}: {kind}; wanted a file")
     with os.fdopen(descriptor, "rb") as file:
         content = file.read(MAX_BYTES + 1)
@@ -79,10 +86,8 @@ def decode(content: bytes, origin: str) -> str:
             f"{origin}:1:1: UTF-16 text; wanted UTF-8; convert it with `iconv -f UTF-16 -t UTF-8`"
         )
     if b"\0" in content:
-        raise BadInput(
-            f"{place(origin, content[: content.index(0)].decode(errors='replace'))}: a NUL byte;"
-            " wanted UTF-8 text"
-        )
+        where = place(origin, content[: content.index(0)].decode(errors="replace"))
+        raise BadInput(f"{where}: a NUL byte; wanted UTF-8 text")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -98,20 +103,19 @@ def place(origin: str, before: str) -> str:
 
 
 def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
-    """The one document in `text`. Without `lines`, as for a flag's value, places are the origin
-    alone. Raises BadInput.
+    """The one document in `text`. Without `lines`, as for an option, places are only the origin.
+
+    Raises BadInput.
     """
-    refuse_deep(text, origin)
-    parser = YAML(typ="safe", pure=True)
-    builder = Builder(parser.parse(text), origin, lines=lines)
+    refuse_open_brackets(text, origin)
+    builder = Builder(YAML(typ="safe", pure=True).parse(text), origin, lines=lines)
     try:
-        document = builder.document()
+        document = builder.build()
     except BadInput as error:
         raise BadInput(*builder.problems, *error.problems) from None
     except MarkedYAMLError as error:
-        raise BadInput(
-            f"{builder.at(error.problem_mark or error.context_mark)}: {syntax(error)}"
-        ) from None
+        where = builder.at(error.problem_mark or error.context_mark)
+        raise BadInput(f"{where}: {explained(error)}") from None
     except ReaderError as error:
         where = place(origin, text[: error.position]) if lines else origin
         code = error.character if isinstance(error.character, int) else ord(error.character)
@@ -125,25 +129,144 @@ def parse_yaml(text: str, origin: str, *, lines: bool = True) -> Document:
     return document
 
 
-def syntax(error: MarkedYAMLError) -> str:
-    """What the parser says, on one line."""
-    problem = " ".join(str(error.problem or error.context).split())
-    if r"'\t'" in problem or "tab" in problem:
-        return "a tab where YAML wants spaces; indent with spaces"
-    context = " ".join(str(error.context or "").split())
-    return f"not valid YAML: {problem}" + (
-        f" ({context})" if context and context != problem else ""
-    )
-
-
-def refuse_deep(text: str, origin: str) -> None:
-    """Raises BadInput where hundreds of brackets stand open; block nesting and the exact limit are
-    the builder's.
-    """
+def refuse_open_brackets(text: str, origin: str) -> None:
+    """Raise BadInput if hundreds of brackets are open; Builder has the exact limit."""
     if text.count("[") + text.count("{") <= MAX_OPEN_BRACKETS:
         return
     depth = 0
     for found in re.finditer(r"[\[\]{}]", text):
         depth += 1 if found[0] in "[{" else -1
         if depth > MAX_OPEN_BRACKETS:
-            raise BadInput(f"{place(origin, text[: found.start()])}: {too_deep()}")
+            raise BadInput(f"{place(origin, text[: found.start()])}: {TOO_DEEP}")
+
+
+def explained(error: MarkedYAMLError) -> str:
+    """What the parser says, on one line."""
+    problem = " ".join(str(error.problem or error.context).split())
+    if r"'\t'" in problem or "tab" in problem:
+        return "a tab where YAML wants spaces; indent with spaces"
+    context = " ".join(str(error.context or "").split())
+    extra = f" ({context})" if context and context != problem else ""
+    return f"not valid YAML: {problem}{extra}"
+
+
+class Builder:
+    """Turns parser events into data with places; collects problems until a fatal one."""
+
+    def __init__(self, events: Iterator[Any], origin: str, *, lines: bool) -> None:
+        self.events = events
+        self.lines = lines
+        self.document = Document(None, origin)
+        self.problems: list[str] = []
+        self.count = 0  # nodes, with aliases written out
+        # value and number of nodes; the value is OPEN until it is complete
+        self.anchors: dict[str, tuple[Any, int]] = {}
+
+    def at(self, mark: StringMark | None) -> str:
+        origin = self.document.origin
+        return f"{origin}:{mark.line + 1}:{mark.column + 1}" if self.lines and mark else origin
+
+    def build(self) -> Document:
+        starts = (event for event in self.events if isinstance(event, DocumentStartEvent))
+        for number, start in enumerate(starts):
+            if number:
+                raise BadInput(
+                    f"{self.at(start.start_mark)}: a second document starts here; one document"
+                    " expected; use one file for each"
+                )
+            self.document.data = self.value(next(self.events), ())
+        return self.document
+
+    def value(self, event: Any, keys: Keys) -> Any:
+        """The value that starts with `event`."""
+        where, before = self.at(event.start_mark), self.count
+        self.document.values.setdefault(keys, where)
+        self.add(1, where)
+        if len(keys) > MAX_DEPTH:
+            raise BadInput(f"{where}: {TOO_DEEP}")
+        if isinstance(event, AliasEvent):
+            return self.alias(event.anchor, where)
+        self.refuse_tag(event, where, "value")
+        self.anchors[event.anchor] = OPEN, 0
+        value: Any = []
+        if isinstance(event, ScalarEvent):
+            value = event.value if event.style else self.plain(event.value, where)
+        elif isinstance(event, SequenceStartEvent):
+            while not isinstance(item := next(self.events), SequenceEndEvent):
+                value.append(self.value(item, (*keys, len(value))))
+        else:
+            value = self.mapping(keys)
+        self.anchors[event.anchor] = value, self.count - before
+        return value
+
+    def mapping(self, keys: Keys) -> dict[str, Any]:
+        """The entries up to the end of a mapping. A repeated key keeps its first value."""
+        mapping: dict[str, Any] = {}
+        while not isinstance(event := next(self.events), MappingEndEvent):
+            where = self.at(event.start_mark)
+            if not isinstance(event, ScalarEvent):
+                raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
+            self.add(1, where)
+            self.refuse_tag(event, where, "key")
+            path = (*keys, event.value)
+            if event.value in mapping:
+                self.problems.append(
+                    f"{where}: key {shown(event.value)} given twice, first at"
+                    f" {self.document.keys[path]}; wanted it once; remove one"
+                )
+            self.document.keys.setdefault(path, where)
+            value = next(self.events)
+            if isinstance(value, ScalarEvent) and not value.value and not value.style:
+                self.document.values.setdefault(path, where)  # an empty value has no place
+            mapping.setdefault(event.value, self.value(value, path))
+        return mapping
+
+    def alias(self, anchor: str, where: str) -> Any:
+        name = shown_word(anchor)
+        if anchor not in self.anchors:
+            raise BadInput(f"{where}: alias *{name} without its anchor; wanted &{name} before it")
+        value, nodes = self.anchors[anchor]
+        if value is OPEN:
+            raise BadInput(
+                f"{where}: recursive alias *{name}: it stands inside what it names; write the"
+                " value out"
+            )
+        self.add(nodes - 1, where)
+        return value
+
+    def add(self, nodes: int, where: str) -> None:
+        self.count += nodes
+        if self.count > MAX_NODES:
+            raise BadInput(
+                f"{where}: more than {MAX_NODES} values once aliases are written out; wanted a"
+                " smaller scenario"
+            )
+
+    def refuse_tag(self, event: Any, where: str, what: str) -> None:
+        if event.ctag is not None:
+            tag = shown_word(str(event.ctag).replace("tag:yaml.org,2002:", "!!"))
+            self.problems.append(f"{where}: tag {tag}; wanted a {what} without a tag; remove it")
+
+    def plain(self, text: str, where: str) -> Any:
+        """A scalar without quotes, by the core schema."""
+        if text in NULL:
+            return None
+        if text in BOOL:
+            return BOOL[text]
+        if DECIMAL.fullmatch(text) or BASED.fullmatch(text):
+            if len(text) <= MAX_DIGITS:
+                return int(text, 10 if DECIMAL.fullmatch(text) else 0)
+            digits = len(text.lstrip("+-"))
+            self.problems.append(
+                f"{where}: a number of {digits} digits; wanted at most {MAX_DIGITS}"
+            )
+        elif NOT_FINITE.fullmatch(text) or (FLOAT.fullmatch(text) and isinf(float(text))):
+            self.problems.append(f"{where}: found {shown_word(text)}; finite number required")
+        elif FLOAT.fullmatch(text):
+            return float(text)
+        return text
+
+
+def shown_word(text: str) -> str:
+    """Without quotes if it is a plain word."""
+    return text if len(text) <= 60 and re.fullmatch(r"[\w.+!:/-]+", text, re.ASCII) else shown(text)

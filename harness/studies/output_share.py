@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.nn.functional import linear
 
+from ...impls import load
 from ...impls.backend import make_inputs
-from ...impls.discovery.registry import load
 from ...impls.layer import make_weights, merge_heads
 from ...impls.problem import Problem
 from ..measure.clock import Timer, clock_for

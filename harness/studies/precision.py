@@ -7,11 +7,10 @@ from typing import Any
 
 import torch
 
-from ...impls import missing
-from ...impls.discovery.registry import load, names
+from ...impls import load, missing, names
 from ...impls.problem import Dtype, Problem
-from ..measure.correctness import Gate
-from ..measure.prepared_call import make_subject, make_tensors
+from ..measure.correctness import CorrectnessCheck
+from ..measure.prepared_call import make_tensors, prepare_call
 
 QUESTION = "How large is the error, per dtype and backend, and does it grow with N?"
 DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16")
@@ -35,7 +34,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                 passes="forward+backward",
             )
             tensors = make_tensors(one, device, seed)
-            gate = Gate(one, *tensors, seed)
+            correctness = CorrectnessCheck(one, *tensors, seed)
             for name in names():
                 backend = None if missing(name) else load(name)
                 if (
@@ -45,15 +44,15 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                     or backend.why_not(one, device)
                 ):
                     continue  # what compiles would do so anew for each problem
-                subject = make_subject(one, backend, tensors, gate.grad_output)
-                with subject.in_force():
-                    verdict = gate.judge(*subject.result())
+                prepared = prepare_call(one, backend, tensors, correctness.grad_output)
+                with prepared.in_force():
+                    result = correctness.check(*prepared.result())
                 yield {
                     "backend": name,
                     "dtype": dtype,
                     "seq_len": seq_len,
                     "causal": one.causal,
-                    "error_l2_ratio": verdict.error_l2_ratio,
-                    "error_ratio": verdict.error_ratio,
-                    "complaint": verdict.complaint,
+                    "error_l2_ratio": result.error_l2_ratio,
+                    "error_ratio": result.error_ratio,
+                    "complaint": result.complaint,
                 }

@@ -1,3 +1,1 @@
-"""The device while it is measured: a sampler in a process of its own, what it reads, and the
-parent's end of it.
-"""
+"""The device over time: a sampler process, what it reads, and the parent's end of it."""

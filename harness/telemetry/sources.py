@@ -1,4 +1,4 @@
-"""What the sampler (telemetry.py) reads, many times over: a GPU through NVML, or the host through
+"""What the sampler reads: a GPU through NVML, or the host through psutil.
 psutil.
 """
 

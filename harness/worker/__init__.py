@@ -1,1 +1,1 @@
-"""The disposable process in which backends run: what is asked of it, and the phases of a case."""
+"""The disposable process in which backends run: requests, and the phases of a case."""

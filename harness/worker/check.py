@@ -1,8 +1,5 @@
-"""What is learnt of each case by itself before any is timed: whether it can run, whether it is
-right, and what it needs of memory.
-"""
+"""Check each case before any is timed: can it run, is it correct, what memory does it need."""
 
-import traceback
 from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
@@ -12,150 +9,144 @@ from time import perf_counter
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases import Case
+from ..errors import first_line
 from ..measure.clock import Clock
-from ..measure.correctness import Gate
+from ..measure.correctness import CorrectnessCheck
 from ..measure.memory_budget import address_space_bytes
-from ..measure.peak_memory import peak, release, settle
-from ..measure.prepared_call import Subject, Tensors, make_subject, make_tensors
-from ..preflight import Outlook, outlook
+from ..measure.peak_memory import freeze_gc, peak, release
+from ..measure.prepared_call import PreparedCall, Tensors, make_tensors, prepare_call
+from ..preflight import Preflight, preflight
 from ..record import Status
-from .attempt import Attempts, first_line
 from .kernel import observed
+from .phases import PhaseRunner
 
 
-class Judge:
-    """Takes one problem after the other. `resident`: whether to ask for the kernel's view of the
-    peak too (see memory.peak).
+class Checker:
+    """Checks cases, one problem at a time.
+
+    `resident`: whether to measure the kernel's view of the peak too (see measure/peak_memory.py).
     """
 
-    def __init__(self, attempts: Attempts, clock: Clock, *, resident: bool) -> None:
-        self.attempts = attempts
-        self.setting = attempts.setting
-        self.say = attempts.say
-        self.budget = attempts.budget
+    def __init__(self, phases: PhaseRunner, clock: Clock, *, resident: bool) -> None:
+        self.phases = phases
+        self.config = phases.config
+        self.say = phases.say
+        self.budget = phases.budget
         self.clock = clock
         self.resident = resident
 
-    def judge(self, cases: list[Case]) -> None:
-        """Refuse, gate and memory for each case. The tensors of only one problem exist at a
-        time.
-        """
+    def check(self, cases: list[Case]) -> None:
+        """Preflight, correctness and memory; the tensors of only one problem exist at a time."""
         for problem, same in groupby(cases, key=lambda case: case.problem):
             admitted = [(case, view) for case in same if (view := self._admitted(case))]
-            self._judge_problem(problem, admitted)
-            release(self.setting.device)
-        settle()
+            self._check_problem(problem, admitted)
+            release(self.config.device)
+        freeze_gc()
 
-    def _admitted(self, case: Case) -> Outlook | None:
-        """Say what is known without running, and refuse what cannot run."""
-        view = self.attempts.attempt(case, "refuse", partial(self._outlook, case))
+    def _admitted(self, case: Case) -> Preflight | None:
+        """Say what is known without running; None if the case is refused."""
+        view = self.phases.run(case, "refuse", partial(self._preflight, case))
         if view is None:
             return None
         self.say({"event": "facts", "case": case.id, "fields": view.fields})
         if view.status is not None:
-            self.attempts.end(case, view.status, view.reason, "refuse")
+            self.phases.end(case, view.status, view.reason, "refuse")
             return None
         return view
 
-    def _outlook(self, case: Case) -> Outlook:
+    def _preflight(self, case: Case) -> Preflight:
         with self.budget.for_code():
-            return outlook(case, self.setting.device, self.setting.budget_bytes, check_formula=True)
+            return preflight(case, self.config.device, self.config.budget_bytes, check_formula=True)
 
-    def _judge_problem(self, problem: Problem, admitted: list[tuple[Case, Outlook]]) -> None:
+    def _check_problem(self, problem: Problem, admitted: list[tuple[Case, Preflight]]) -> None:
         """All backends of a problem on the same inputs, against the same exact result."""
+        make = partial(make_tensors, problem, self.config.device, self.config.seed)
         tensors: Tensors | None = None
         while admitted and tensors is None:  # inputs that do not fit end one case after the other
-            tensors = self.attempts.attempt(
-                admitted[0][0],
-                "prepare",
-                partial(make_tensors, problem, self.setting.device, self.setting.seed),
-            )
+            tensors = self.phases.run(admitted[0][0], "prepare", make)
             admitted = admitted if tensors else admitted[1:]
         if tensors is None:
             return
-        gate = self._gate(problem, tensors, [case for case, _ in admitted])
-        if gate is None:
+        correctness = self._correctness(problem, tensors, [case for case, _ in admitted])
+        if correctness is None:
             return
         for case, view in admitted:
             assert view.backend is not None
-            self.budget.tighten(gate.held_bytes)
+            self.budget.enforce(correctness.held_bytes)
             phase = "compile" if view.backend.compiles else "prepare"
-            subject = self.attempts.attempt(
-                case, phase, partial(self._subject, problem, view.backend, tensors, gate)
-            )
-            if (
-                subject
-                and self.attempts.attempt(
-                    case, "gate", partial(self._passes_gate, case, subject, gate)
-                )
-                and "memory" in self.setting.measure
-            ):
-                self.attempts.attempt(case, "memory", partial(self._weigh, case, subject))
-            del subject
-            release(self.setting.device)
+            prepare = partial(self._prepare, problem, view.backend, tensors, correctness)
+            prepared = self.phases.run(case, phase, prepare)
+            if prepared is not None:
+                self._check_call(case, prepared, correctness)
+            del prepared  # nothing else holds its tensors
+            release(self.config.device)
 
-    def _subject(self, problem: Problem, backend: Backend, tensors: Tensors, gate: Gate) -> Subject:
-        with self.budget.for_code(gate.held_bytes) if backend.compiles else nullcontext():
-            return make_subject(problem, backend, tensors, gate.grad_output)
+    def _check_call(
+        self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck
+    ) -> None:
+        passes = partial(self._passes, case, prepared, correctness)
+        if self.phases.run(case, "gate", passes) and "memory" in self.config.measure:
+            self.phases.run(case, "memory", partial(self._measure_peak, case, prepared))
 
-    def _gate(self, problem: Problem, tensors: Tensors, cases: list[Case]) -> Gate | None:
-        """The judge of a problem. It is our own work: where it fails, no backend is to blame, and
-        none can be judged.
-        """
+    def _prepare(
+        self,
+        problem: Problem,
+        backend: Backend,
+        tensors: Tensors,
+        correctness: CorrectnessCheck,
+    ) -> PreparedCall:
+        held = correctness.held_bytes
+        with self.budget.for_code(held) if backend.compiles else nullcontext():
+            return prepare_call(problem, backend, tensors, correctness.grad_output)
+
+    def _correctness(
+        self, problem: Problem, tensors: Tensors, cases: list[Case]
+    ) -> CorrectnessCheck | None:
+        """The exact result; if our own work fails here, no backend can be checked."""
         self.say({"event": "running", "case": None, "phase": "gate"})
-        self.budget.relax()
+        self.budget.lift()
         before_bytes = address_space_bytes()
         try:
-            gate = Gate(problem, *tensors, self.setting.seed)
-            self.budget.forgive(before_bytes, gate.held_bytes)
-            return gate
+            correctness = CorrectnessCheck(problem, *tensors, self.config.seed)
+            self.budget.exclude_fragmentation(before_bytes, correctness.held_bytes)
+            return correctness
         except (RuntimeError, MemoryError) as error:
             reason = f"the exact result could not be computed: {first_line(error)}"
             for case in cases:
-                self.attempts.end(
-                    case,
-                    Status.ERROR,
-                    reason,
-                    "gate",
-                    log_tail=traceback.format_exc(),
-                    poisoned=self.attempts.poisoned(error),
-                )
+                self.phases.end_with_error(case, error, reason, "gate")
             return None
         finally:
-            self.budget.tighten()
+            self.budget.enforce()
 
-    def _passes_gate(self, case: Case, subject: Subject, gate: Gate) -> bool:
-        with subject.in_force():
+    def _passes(self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck) -> bool:
+        with prepared.in_force():
             start = perf_counter()
-            (output, gradients), kernel = observed(subject.result)
+            (output, gradients), kernel = observed(prepared.result)
             self.clock.finish()
             first_call_ms = (perf_counter() - start) * 1e3
-        self.budget.relax()
-        verdict = gate.judge(output, gradients, subject.backend.exactness)
-        self.budget.tighten(gate.held_bytes)
-        errors = {"error_l2_ratio": verdict.error_l2_ratio, "error_ratio": verdict.error_ratio}
-        fields = {**errors, "kernel": kernel, "first_call_ms": first_call_ms, **subject.setup_facts}
-        self.say({"event": "facts", "case": case.id, "fields": fields})
-        pinned = subject.backend.pinned_kernel
-        if verdict.complaint:
-            self.attempts.end(case, Status.INCORRECT, verdict.complaint, "gate")
+        self.budget.lift()
+        result = correctness.check(output, gradients, prepared.backend.exactness)
+        self.budget.enforce(correctness.held_bytes)
+        errors = {"error_l2_ratio": result.error_l2_ratio, "error_ratio": result.error_ratio}
+        call = {"kernel": kernel, "first_call_ms": first_call_ms, **prepared.setup_facts}
+        self.say({"event": "facts", "case": case.id, "fields": errors | call})
+        pinned = prepared.backend.pinned_kernel
+        if result.complaint:
+            self.phases.end(case, Status.INCORRECT, result.complaint, "gate")
         elif pinned and kernel != pinned:
-            self.attempts.end(
-                case,
-                Status.ERROR,
-                f"asked for the kernel {pinned}, but {kernel} ran; a fallback is no measurement",
-                "gate",
-            )
+            reason = f"the kernel {pinned} was requested, but {kernel} ran; a fallback is an error"
+            self.phases.end(case, Status.ERROR, reason, "gate")
         else:
             return True
         return False
 
-    def _weigh(self, case: Case, subject: Subject) -> None:
-        """Exact peak bytes. Outside the budget: the gate has shown that the case fits, and the
-        profiler needs room of its own.
+    def _measure_peak(self, case: Case, prepared: PreparedCall) -> None:
+        """Exact peak bytes, without the budget.
+
+        The correctness check has shown that the case fits, and the profiler needs memory too.
         """
-        self.budget.relax()
-        with subject.in_force():
-            found = peak(subject.setup, subject.run, self.setting.device, resident=self.resident)
-        self.budget.tighten()
+        self.budget.lift()
+        with prepared.in_force():
+            found = peak(prepared.setup, prepared.run, self.config.device, resident=self.resident)
+        self.budget.enforce()
         self.say({"event": "facts", "case": case.id, "fields": asdict(found)})

@@ -1,6 +1,4 @@
-"""Which kernel really ran, seen from inside the call: what was asked for and what was done are two
-facts.
-"""
+"""Which kernel really ran, observed inside the call: it need not be the one that was requested."""
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -26,11 +24,10 @@ SDPA_KERNELS = {
 
 
 class Operators(TorchDispatchMode):
-    """Collects the names of all operators that are dispatched while it is in force, in order of
-    first use.
+    """Collects the names of all operators that are dispatched meanwhile, in order of first use.
 
-    Compiled code runs as it does without this, and shows the operators that it calls; those that
-    were compiled away are not seen.
+    Compiled code runs unchanged and shows the operators that it calls, not those that were compiled
+    away.
     """
 
     def __init__(self) -> None:
@@ -39,16 +36,12 @@ class Operators(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """torch would import its compiler, a second's work, to keep it off this class; `shielded`
-        does where it is there.
-        """
+        """torch would import its compiler, a second's work, to skip this class; see `shielded`."""
         return False
 
     @classmethod
     def ignore_compile_internals(cls) -> bool:
-        """Without this torch.compile steps aside while a mode is in force, and something else than
-        what is timed would be judged.
-        """
+        """Without this torch.compile does not run under a mode, and other code would be checked."""
         return True
 
     def __torch_dispatch__(
@@ -64,18 +57,13 @@ class Operators(TorchDispatchMode):
 
 @cache
 def shielded() -> type[Operators]:
-    """The same, which torch's compiler leaves alone."""
-    return type(
-        "Shielded",
-        (Operators,),
-        {"__torch_dispatch__": torch.compiler.disable(Operators.__torch_dispatch__)},
-    )
+    """The same, skipped by torch's compiler."""
+    dispatch = torch.compiler.disable(Operators.__torch_dispatch__)
+    return type("Shielded", (Operators,), {"__torch_dispatch__": dispatch})
 
 
 def observed(call: Callable[[], T]) -> tuple[T, str | None]:
-    """The result of the call, and its attention kernel in a word; None where no known part of
-    attention was seen.
-    """
+    """The result of the call and its attention kernel; None if no known part of attention ran."""
     mode = shielded() if "torch._dynamo" in sys.modules else Operators
     with mode() as operators:
         result = call()
@@ -83,7 +71,11 @@ def observed(call: Callable[[], T]) -> tuple[T, str | None]:
 
 
 def kernel_name(operators: tuple[str, ...]) -> str | None:
-    """ "flash", "math" ... for torch's kernels, the operator's own name for a custom one, "matmul+softmax" for plain operators."""
+    """The kernel as one word.
+
+    "flash", "math", ... for torch's kernels, the operator's own name for a custom one, and
+    "matmul+softmax" for plain operators.
+    """
     for operator in operators:
         namespace, _, name = operator.rpartition("::")
         if name in SDPA_KERNELS:

@@ -1,25 +1,22 @@
-"""A study inside a worker: what it finds, or why it finds nothing."""
+"""Run a study inside a worker."""
 
 import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from ..cases import study_of
+from ..errors import first_line
 from ..record import Status
 from ..studies import load
-from .attempt import Setting, first_line
+from .phases import WorkerConfig
 
 
-def inquire(fields: Mapping[str, Any], setting: Setting) -> dict[str, Any]:
-    """What came of it: status, reason, log_tail, findings."""
-    planned = study_of(fields)
+def run_study(fields: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any]:
+    """Status, reason, log_tail and findings."""
+    study = study_of(fields)
     try:
-        findings = list(load(planned.study).run(planned.problem, setting.device, setting.seed))
-    except Exception as error:  # noqa: BLE001 - a study is looked at by itself, and the run goes on
-        return {
-            "status": Status.ERROR,
-            "reason": first_line(error),
-            "log_tail": traceback.format_exc(),
-            "findings": [],
-        }
+        findings = list(load(study.study).run(study.problem, config.device, config.seed))
+    except Exception as error:  # noqa: BLE001 - a failed study does not end the run
+        reason, log_tail = first_line(error), traceback.format_exc()
+        return {"status": Status.ERROR, "reason": reason, "log_tail": log_tail, "findings": []}
     return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}

@@ -1,71 +1,121 @@
-"""One try inside a worker: inputs, one call, nothing else, under the budget that is in
-force there.
-"""
+"""A backend's wall inside a worker: its prediction, and one trial at one length."""
 
 import traceback
+from collections.abc import Callable
 from contextlib import nullcontext
 from time import perf_counter
 from typing import Any
 
 import torch
 
-from ...impls.backend import TORCH_DTYPE, Backend
+from ...impls.backend import Backend
 from ...impls.problem import Problem
-from ..cases import Case
-from ..measure.correctness import output_shape
+from ..cases import MAX_SEQ_LEN, Case, Wall
+from ..costs import input_bytes
+from ..errors import first_line
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
-from ..measure.prepared_call import make_subject, make_tensors
-from ..preflight import outlook
+from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
+from ..preflight import preflight
 from ..record import Status
-from .attempt import Setting, first_line
+from .phases import WorkerConfig
+
+# ---- the prediction: the longest N whose inputs and predicted peak are within the budget ---------
 
 
-def probe(case: Case, setting: Setting, budget: Budget) -> dict[str, Any]:
-    """What came of it, and how long making the inputs and the call took; compiling is not in it,
-    since it does not grow with N.
+def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
+    """The fields of the wall's row that need no run; imports the backend's file."""
+    unknown = {"predicted_seq_len": None, "predicted_source": None}
+    try:
+        first = preflight(wall.at(1), device, budget_bytes)
+    except Exception as error:  # noqa: BLE001 - importing may raise anything, in the first trial too
+        return {**unknown, "predicted_reason": first_line(error)}
+    if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
+        known = {name: first.fields[name] for name in ("exactness", "predicted_reason")}
+        return {**unknown, **known}
+
+    def needed(seq_len: int) -> int | None:
+        fields = preflight(wall.at(seq_len), device, budget_bytes).fields
+        peak = fields.get("predicted_peak_bytes")
+        return None if peak is None else fields["input_bytes"] + peak
+
+    found = longest_within(budget_bytes, lambda n: input_bytes(wall.at(n).problem), needed)
+    fields = preflight(wall.at(max(found or 1, 1)), device, budget_bytes).fields
+    reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
+    return {
+        "exactness": fields["exactness"],
+        "predicted_seq_len": found,
+        "predicted_source": None if found is None else fields["predicted_source"],
+        "predicted_reason": "" if found is not None else reason,
+    }
+
+
+def longest_within(
+    budget_bytes: int, inputs: Callable[[int], int], needed: Callable[[int], int | None]
+) -> int | None:
+    """The longest N that needs no more than the budget; None if no formula holds there.
+
+    0 if N = 1 needs more. A formula may hold for long N only, where the scores dominate: an N at
+    which it does not hold is taken to fit.
+    """
+    last = longest(lambda n: inputs(n) <= budget_bytes)
+
+    def fits(n: int) -> bool:
+        return n <= last and ((bytes_ := needed(n)) is None or bytes_ <= budget_bytes)
+
+    found = longest(fits)
+    return None if needed(max(found, 1)) is None else found
+
+
+def longest(fits: Callable[[int], bool]) -> int:
+    """The largest n up to MAX_SEQ_LEN that fits, 0 if none does; beyond it nothing may fit."""
+    low, high = 0, MAX_SEQ_LEN + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+# ---- one trial: inputs, one call, nothing else, under the budget ---------------------------------
+
+
+def try_length(case: Case, config: WorkerConfig, budget: Budget) -> dict[str, Any]:
+    """Status, reason, log_tail, and how long making the inputs and the call took.
+
+    Compiling is not included, since it does not grow with N.
     """
     log_tail: str | None = None
     compiling_s = 0.0
     start = perf_counter()
     try:
         with budget.for_code():
-            view = outlook(case, setting.device, setting.budget_bytes)
+            view = preflight(case, config.device, config.budget_bytes)
         status, reason = view.status or Status.OK, view.reason
         start = perf_counter()
         if view.backend is not None:
-            compiling_s = once(case.problem, view.backend, setting, budget)
-    except Exception as error:  # noqa: BLE001 - a backend may raise anything, and that is what is asked here
+            compiling_s = _call_once(case.problem, view.backend, config, budget)
+    except Exception as error:  # noqa: BLE001 - a backend may raise anything: that is the result
         if is_out_of_memory(error):
-            status, reason = Status.OOM, out_of_memory_reason(error, setting.budget_bytes)
+            status, reason = Status.OOM, out_of_memory_reason(error, config.budget_bytes)
         else:
             status, reason, log_tail = Status.ERROR, first_line(error), traceback.format_exc()
-    return {
-        "status": status,
-        "reason": reason,
-        "log_tail": log_tail,
-        "spent_s": perf_counter() - start - compiling_s,
-    }
+    spent_s = perf_counter() - start - compiling_s
+    return {"status": status, "reason": reason, "log_tail": log_tail, "spent_s": spent_s}
 
 
-def once(problem: Problem, backend: Backend, setting: Setting, budget: Budget) -> float:
-    """What is measured of a case, as a program of the user's would do it: its inputs, the output's
-    gradient, and one call.
+def _call_once(problem: Problem, backend: Backend, config: WorkerConfig, budget: Budget) -> float:
+    """As a user's program would: the inputs, the output's gradient, and one call.
 
-    Returns how long compiling took.
+    Returns how long compiling took, in s.
     """
-    device = setting.device
-    tensors = make_tensors(problem, device, setting.seed)
-    gradient = (
-        torch.randn(output_shape(problem), device=device, dtype=TORCH_DTYPE[problem.dtype])
-        if problem.backward
-        else None
-    )
+    device = config.device
+    tensors = make_tensors(problem, device, config.seed)
+    gradient = make_gradient(problem, device)
     start = perf_counter()
     with budget.for_code() if backend.compiles else nullcontext():
-        subject = make_subject(problem, backend, tensors, gradient)
+        prepared = prepare_call(problem, backend, tensors, gradient)
     compiling_s = perf_counter() - start if backend.compiles else 0.0
-    with subject.in_force():
-        subject.run(subject.setup())
+    with prepared.in_force():
+        prepared.run(prepared.setup())
         if device.type == "cuda":
             torch.cuda.synchronize(device)
     return compiling_s

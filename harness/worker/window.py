@@ -1,66 +1,57 @@
-"""One window of one case: the probes that its measures ask for, over the same steady loop, and what
-they saw.
-"""
+"""One window of one case: the requested probes over one steady loop."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 
-from ..measure.steady_loop import Call, Replayed, Way, steady
+from ..measure.clock import Call, not_captured
+from ..measure.steady_loop import LaunchMode, as_graph, steady_loop
 from ..nvml import Device
-from ..probes import own_calls, wanted
+from ..probes import own_calls, requested
 
 
-class Seen(NamedTuple):
-    """A window as a row carries it, tables that are not of the window, and why columns are
-    missing.
-    """
+class Watched(NamedTuple):
+    """A window as in a row, tables that are not of the window, and why columns are missing."""
 
     window: dict[str, Any] | None
     tables: dict[str, Any]
     missing: dict[str, str]
 
 
-def look(
+def watch_window(
     call: Call,
     call_ms: float,
     window_s: float,
     measure: Sequence[str],
-    way: Way,
+    mode: LaunchMode,
     on: tuple[torch.device, Device],
-) -> Seen:
-    """Watch a warm call for one window. Nothing is timed meanwhile but the window itself."""
+) -> Watched:
+    """Watch a warm call for one window. Nothing but the window itself is timed meanwhile."""
     device, watched = on
-    shared = [probe for probe in wanted(measure) if own_calls(probe) is None]
-    if way == "graph":
+    probes = [probe for probe in requested(measure) if own_calls(probe) is None]
+    if mode == "graph":
         try:
-            call = Replayed(call, device)
-        except (
-            RuntimeError
-        ) as error:  # calls that synchronize, or that allocate outside torch, cannot be captured
-            return Seen(
-                None,
-                {},
-                {"graph": f"cannot be captured: {str(error).strip().splitlines()[0][:200]}"},
-            )
-    watches = [probe.watch(watched) for probe in shared]
-    stretch = steady(call, call_ms, window_s, list(watches), device)
-    window: dict[str, Any] = {"way": way, "window_s": stretch.window_s, "calls": stretch.calls}
+            call = as_graph(call, device)
+        except RuntimeError as error:
+            return Watched(None, {}, {"graph": not_captured(error)})
+    watches = [probe.watch(watched) for probe in probes]
+    done = steady_loop(call, call_ms, window_s, list(watches), device)
+    window: dict[str, Any] = {"way": mode, "window_s": done.window_s, "calls": done.calls}
     missing: dict[str, str] = {}
     for watch in watches:
         values, reasons = watch.readings()
         window |= values
         missing |= reasons
-    return Seen(window, {}, missing)
+    return Watched(window, {}, missing)
 
 
-def dissect(call: Call, measure: Sequence[str], on: tuple[torch.device, Device]) -> Seen:
-    """The probes that want calls of their own."""
+def profile_kernels(call: Call, measure: Sequence[str], on: tuple[torch.device, Device]) -> Watched:
+    """The probes that make calls of their own."""
     device, watched = on
     tables: dict[str, Any] = {}
     missing: dict[str, str] = {}
-    for probe in wanted(measure):
+    for probe in requested(measure):
         calls = own_calls(probe)
         if calls is None:
             continue
@@ -73,4 +64,4 @@ def dissect(call: Call, measure: Sequence[str], on: tuple[torch.device, Device])
         values, reasons = watch.readings()
         tables |= values
         missing |= reasons
-    return Seen(None, tables, missing)
+    return Watched(None, tables, missing)

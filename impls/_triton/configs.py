@@ -1,15 +1,13 @@
-"""How the Triton kernels may be cut into blocks: data, in one place. `prepare` times what
-`candidates` gives and takes the fastest.
+"""Block sizes of the Triton kernels: the candidates that `prepare` times on a GPU.
 
 The lists are short, because each entry costs seconds of compilation on first use. They were chosen
-without a GPU, from what Triton 3.6 and 3.9 made of some 250 cuts for compute capability 8.0, 9.0
-and 10.0: an entry stands here if it is cut as FlashAttention-2 cuts (tiles of 64 or 128 queries
-against 32 to 128 keys, less for wide heads), if on full-width problems without a key mask Triton
-3.9 spills no register of it, and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at
-least one entry of each list fits into 99 KiB, which the smallest GPUs have. What a GPU says of
-their speed may change the lists. The first and the last entry of a list use no descriptors, and one
-with descriptors stands beside the same cut without, which takes its place where tensors cannot be
-described.
+without a GPU, from some 250 configurations compiled by Triton 3.6 and 3.9 for compute capability
+8.0, 9.0 and 10.0. An entry is listed if its tiles are those of FlashAttention-2 (64 or 128 queries
+by 32 to 128 keys, less for wide heads), if on full-width problems without a key mask Triton 3.9
+spills no register, and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one
+entry of each list fits into 99 KiB, which the smallest GPUs have. Measurements on GPUs may change
+the lists. The first and the last entry of a list use no descriptors. An entry with descriptors is
+next to the same one without, which replaces it if the tensors cannot be described.
 """
 
 from collections.abc import Sequence
@@ -19,19 +17,17 @@ from typing import Literal, get_args
 Kernel = Literal["forward", "grad_q", "grad_kv"]
 KERNELS: tuple[Kernel, ...] = get_args(Kernel)
 WIDEST = 256  # the widest head: beyond it no tile fits into registers
-SMALLEST_BLOCK = 16  # of queries or keys, below
-# up to so many, as in decoding, one tile of queries is as small as matrix instructions allow
-FEW_QUERIES = 16
+SMALLEST_BLOCK = 16  # queries or keys of a tile: the least that matrix instructions take
+FEW_QUERIES = 16  # up to so many, as in decoding, tiles have the smallest number of queries
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """One way to cut and pipeline a kernel. A tile of queries meets a tile of keys; one of the two
-    is walked over in `stages`.
+    """Tile sizes and pipelining of a kernel, which iterates over tiles of queries or of keys.
 
-    `descriptors`: the tiles that are walked over are copied by the GPU's tensor memory accelerator
-    instead of by pointers, one per element. `specialize`: copies, matrix products and the rest are
-    given to warps of their own; in the forward kernel alone, and with descriptors.
+    `stages` is the depth of that pipeline. `descriptors`: the tensor memory accelerator copies the
+    tiles, instead of one pointer per element. `specialize`: copies, matrix products and the rest
+    get warps of their own; only in the forward kernel and with descriptors.
     """
 
     block_q: int
@@ -47,19 +43,18 @@ class Config:
         return cls(block_q, block_kv, warps, stages, bool(descriptors), bool(specialize))
 
     def numbers(self) -> list[int]:
-        """As the operator takes it, which knows no types but torch's."""
+        """As the operator takes it: operators accept torch's types only."""
         return [int(number) for number in astuple(self)]
 
     def by_pointers(self) -> "Config":
-        """The same cut, for tensors that cannot be described."""
+        """The same tiles, for tensors that cannot be described."""
         return replace(self, descriptors=False, specialize=False)
 
 
 Table = dict[Kernel, dict[int, tuple[Config, ...]]]
-"""By kernel and by the widest of d_k and d_v that the entry is for."""
+"""By kernel and by the largest width (of d_k and d_v) that the entry serves."""
 
-# Half precision on GPUs whose warpgroups multiply matrices together: compute capability 9.x and
-# 10.x.
+# Half precision on GPUs with matrix instructions for warpgroups: compute capability 9.x and 10.x.
 WARPGROUP: Table = {
     "forward": {
         64: (
@@ -115,21 +110,21 @@ WARPGROUP: Table = {
     },
 }
 
-# On 10.x beside these, by width, for problems that are not causal: of the others ptxas spills
-# registers. Not on 9.x, where Triton 3.6 to 3.9 do not specialize kernels of 8 warps and fail to
-# compile such as have 4.
+# On 10.x also these, by width, for problems that are not causal; for causal ones ptxas spills
+# registers. Not on 9.x: there Triton 3.6 to 3.9 do not specialize kernels of 8 warps and fail to
+# compile those of 4.
 SPECIALIZED: dict[int, tuple[Config, ...]] = {
     64: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
     128: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
 }
-SPECIALIZING: Table = WARPGROUP | {
+WARPGROUP_10: Table = WARPGROUP | {
     "forward": {
         width: (*listed[:2], *SPECIALIZED.get(width, ()), *listed[2:])
         for width, listed in WARPGROUP["forward"].items()
     }
 }
 
-# Half precision on all others, where each warp multiplies by itself: 8.x and 12.x.
+# Half precision on GPUs with matrix instructions for single warps: 8.x and 12.x.
 WARP: Table = {
     "forward": {
         64: (Config(128, 128, 8, 3), Config(128, 64, 8, 3), Config(64, 64, 4, 3)),
@@ -148,7 +143,7 @@ WARP: Table = {
     },
 }
 
-# fp32 is multiplied by ordinary instructions, on all GPUs alike (or, if TF32 is allowed, by warps).
+# fp32 uses ordinary instructions on all GPUs (or, if TF32 is allowed, those for single warps).
 FP32: Table = {
     "forward": {
         64: (Config(32, 32, 4, 2), Config(32, 64, 8, 2)),
@@ -167,9 +162,8 @@ FP32: Table = {
     },
 }
 
-# Where there are few queries, for the kernels that give each tile of them to one program; by bytes
-# of an element.
-FEW: dict[int, Table] = {
+# For few queries, in the kernels whose programs own tiles of queries; by bytes of an element.
+FEW_QUERIES_TABLES: dict[int, Table] = {
     2: {
         "forward": {
             64: (Config(16, 128, 4, 3), Config(16, 64, 4, 3)),
@@ -206,12 +200,10 @@ def candidates(
     n_q: int,
     causal: bool,
 ) -> tuple[Config, ...]:
-    """The entries that fit the problem, the likeliest first. `width` is the larger of d_k
-    and d_v.
-    """
+    """The entries for a problem, most promising first; `width` is the larger of d_k and d_v."""
     table = table_for(capability, item_bytes, causal=causal)
-    if n_q <= FEW_QUERIES and kernel in FEW[item_bytes]:
-        table = FEW[item_bytes]
+    if n_q <= FEW_QUERIES and kernel in FEW_QUERIES_TABLES[item_bytes]:
+        table = FEW_QUERIES_TABLES[item_bytes]
     by_width = table[kernel]
     return by_width[min(widest for widest in by_width if width <= widest)]
 
@@ -219,11 +211,9 @@ def candidates(
 def table_for(capability: tuple[int, int], item_bytes: int, *, causal: bool) -> Table:
     if item_bytes == 4:
         return FP32
-    return {9: WARPGROUP, 10: WARPGROUP if causal else SPECIALIZING}.get(capability[0], WARP)
+    return {9: WARPGROUP, 10: WARPGROUP if causal else WARPGROUP_10}.get(capability[0], WARP)
 
 
 def padded(width: int) -> int:
-    """The power of two that a tile of this width takes; the smallest one that matrix instructions
-    take is 16.
-    """
+    """The width of a tile in registers: a power of two, at least the 16 of matrix instructions."""
     return max(16, 1 << (width - 1).bit_length())

@@ -1,5 +1,5 @@
-"""One launch of a Triton kernel: what it is given, how it is started, and what `triton.compile`
-needs to compile it without a GPU.
+"""One launch of a Triton kernel: its arguments, how to start it, and what `triton.compile` needs to
+compile it without a GPU.
 """
 
 from collections.abc import Iterator
@@ -17,13 +17,9 @@ from .configs import Config, padded
 
 LOG2_E = log2(torch.e)
 TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.uint8: "u8"}
-ALIGNED = (
-    16  # Triton compiles for pointers and strides that are multiples of this apart from others
-)
-DESCRIPTOR_ALIGNED_BYTES, DESCRIPTOR_REACH_BYTES = (
-    16,
-    2**40,
-)  # cuTensorMapEncodeTiled: of address and strides, and what strides stay below
+ALIGNED = 16  # Triton specializes for pointers and strides that are multiples of this
+# cuTensorMapEncodeTiled: address and strides are multiples of the first, strides below the second
+DESCRIPTOR_ALIGNED_BYTES, DESCRIPTOR_REACH_BYTES = 16, 2**40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +37,7 @@ class Launch:
     """`arguments` come first in the kernel's signature, `constants` are compiled in, `options` are
     for the compiler.
 
-    `config` is what was asked for, or the same by pointers where the tensors cannot be described.
+    `config` is the requested one, or the same without descriptors if the tensors do not fit them.
     """
 
     kernel: Any
@@ -55,24 +51,21 @@ class Launch:
         self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
 
     def source(self) -> ASTSource:
-        """The same that `start` would compile; the tensors may be on device "meta", which counts as
-        aligned.
-        """
-        values = dict(
-            zip(self.kernel.arg_names, (*self.arguments, *self.constants.values()), strict=True)
-        )
+        """What `start` would compile. Tensors may be on device "meta", which counts as aligned."""
+        values = (*self.arguments, *self.constants.values())
         signature: dict[str, Any] = {}
         constants: dict[tuple[int, ...], Any] = {}
         attributes: dict[tuple[int, ...], list[list[Any]]] = {}
-        for position, (name, value) in enumerate(values.items()):
+        for position, (name, value) in enumerate(zip(self.kernel.arg_names, values, strict=True)):
             if name in self.constants:
                 signature[name], constants[position,] = "constexpr", value
                 continue
-            signature[name] = _type(value, specialized=name not in kernels.SIZES)
+            specialized = name not in kernels.SIZES
+            signature[name] = _type(value, specialized=specialized)
             for path, leaf, kind in _leaves((position,), value, signature[name]):
                 if kind == "constexpr":
                     constants[path] = leaf
-                elif name not in kernels.SIZES and _is_aligned(leaf):
+                elif specialized and _is_aligned(leaf):
                     attributes[path] = [["tt.divisibility", ALIGNED]]
         return ASTSource(self.kernel, signature, constants, attributes)
 
@@ -108,97 +101,70 @@ def _is_aligned(value: Any) -> bool:
 
 
 def forward(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    key_mask: Tensor | None,
-    o: Tensor,
-    lse: Tensor,
-    *,
-    setting: Setting,
-    config: Config,
-) -> Launch:
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, lse: Tensor,
+    *, setting: Setting, config: Config,
+) -> Launch:  # fmt: skip
     """Fills o and lse."""
-    keep, keep_strides = _mask(key_mask)
-    config, (walked_k, walked_v) = _walked(k, v, key_mask, config=config, rows=config.block_kv)
-    tensors = (q, walked_k, walked_v, keep, o, lse)
-    strides = (q.stride(), k.stride(), v.stride(), keep_strides, o.stride())
+    mask, mask_strides = _bytes_of(key_mask)
+    config, (tiled_k, tiled_v) = _tiled(k, v, key_mask, config=config, rows=config.block_kv)
+    tensors = (q, tiled_k, tiled_v, mask, o, lse)
+    strides = (q.stride(), k.stride(), v.stride(), mask_strides, o.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
     return _launch(
-        kernels.forward_kernel,
-        programs,
-        tensors,
-        strides,
-        (q, k, v),
-        setting,
-        config,
-        SPECIALIZED=config.specialize,
-    )
+        kernels.forward_kernel, programs, tensors, strides, (q, k, v), setting, config,
+        WARP_SPECIALIZE=config.specialize,
+    )  # fmt: skip
 
 
 def grad_q(
-    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, grad_o: Tensor, lse: Tensor, delta: Tensor, grad: Tensor,
-    *, setting: Setting, config: Config,
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, do: Tensor, lse: Tensor,
+    delta: Tensor, dq: Tensor, *, setting: Setting, config: Config,
 ) -> Launch:  # fmt: skip
-    """Fills `grad`, the gradient of q, and delta."""
-    keep, keep_strides = _mask(key_mask)
-    config, (walked_k, walked_v) = _walked(k, v, key_mask, config=config, rows=config.block_kv)
-    tensors = (q, walked_k, walked_v, keep, o, grad_o, lse, delta, grad)
-    strides = (
-        q.stride(),
-        k.stride(),
-        v.stride(),
-        keep_strides,
-        o.stride(),
-        grad_o.stride(),
-        grad.stride(),
-    )
+    """Fills dq and delta."""
+    mask, mask_strides = _bytes_of(key_mask)
+    config, (tiled_k, tiled_v) = _tiled(k, v, key_mask, config=config, rows=config.block_kv)
+    tensors = (q, tiled_k, tiled_v, mask, o, do, lse, delta, dq)
+    inputs = (q.stride(), k.stride(), v.stride(), mask_strides)
+    strides = (*inputs, o.stride(), do.stride(), dq.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
     return _launch(kernels.grad_q_kernel, programs, tensors, strides, (q, k, v), setting, config)
 
 
 def grad_kv(
-    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, grad_o: Tensor, lse: Tensor, delta: Tensor, grad_k: Tensor, grad_v: Tensor,
-    *, setting: Setting, config: Config,
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, do: Tensor, lse: Tensor,
+    delta: Tensor, dk: Tensor, dv: Tensor, *, setting: Setting, config: Config,
 ) -> Launch:  # fmt: skip
-    """Fills grad_k and grad_v; needs the delta that `grad_q` left."""
-    keep, keep_strides = _mask(key_mask)
-    config, (walked_q, walked_grad_o) = _walked(
-        q, grad_o, key_mask, config=config, rows=config.block_q
-    )
-    tensors = (walked_q, k, v, keep, walked_grad_o, lse, delta, grad_k, grad_v)
-    strides = (
-        q.stride(),
-        k.stride(),
-        v.stride(),
-        keep_strides,
-        grad_o.stride(),
-        grad_k.stride(),
-        grad_v.stride(),
-    )
+    """Fills dk and dv; needs the delta that `grad_q` filled."""
+    mask, mask_strides = _bytes_of(key_mask)
+    config, (tiled_q, tiled_do) = _tiled(q, do, key_mask, config=config, rows=config.block_q)
+    tensors = (tiled_q, k, v, mask, tiled_do, lse, delta, dk, dv)
+    inputs = (q.stride(), k.stride(), v.stride(), mask_strides)
+    strides = (*inputs, do.stride(), dk.stride(), dv.stride())
     programs = -(-k.shape[2] // config.block_kv) * k.shape[0] * k.shape[1]
     return _launch(kernels.grad_kv_kernel, programs, tensors, strides, (q, k, v), setting, config)
 
 
 def describable(x: Tensor) -> bool:
-    """Whether a tensor descriptor can stand for x: what cuTensorMapEncodeTiled and Triton ask of
-    its address and strides.
+    """Whether a tensor descriptor can represent x.
+
+    cuTensorMapEncodeTiled and Triton restrict its address and strides.
     """
     *strides, last = (stride * x.element_size() for stride in x.stride())
-    possible = (
+    contiguous_and_aligned = (
+        last == x.element_size() and x.data_ptr() % DESCRIPTOR_ALIGNED_BYTES == 0
+    )
+    return contiguous_and_aligned and all(
         0 < stride < DESCRIPTOR_REACH_BYTES and stride % DESCRIPTOR_ALIGNED_BYTES == 0
         for stride in strides
     )
-    return (
-        last == x.element_size() and x.data_ptr() % DESCRIPTOR_ALIGNED_BYTES == 0 and all(possible)
-    )
 
 
-def _walked(
+def _tiled(
     a: Tensor, b: Tensor, key_mask: Tensor | None, *, config: Config, rows: int
 ) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:
-    """The two tensors whose tiles the kernel walks over. Pointers, if keys are masked: a descriptor
-    would read those too.
+    """The two tensors whose tiles the kernel iterates over, as pointers or descriptors.
+
+    Pointers if keys are masked: a descriptor would read those too.
     """
     if not config.descriptors:
         return config, (a, b)
@@ -208,13 +174,13 @@ def _walked(
     return config, (next(described), next(described))
 
 
-def _mask(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | None]:
+def _bytes_of(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | None]:
     return (None, None) if key_mask is None else (key_mask.view(torch.uint8), key_mask.stride())
 
 
 def _launch(
-    kernel: Any, programs: int, tensors: tuple[Any, ...], strides: tuple[Any, ...], qkv: tuple[Tensor, Tensor, Tensor],
-    setting: Setting, config: Config, **more: bool,
+    kernel: Any, programs: int, tensors: tuple[Any, ...], strides: tuple[Any, ...],
+    qkv: tuple[Tensor, Tensor, Tensor], setting: Setting, config: Config, **more: bool,
 ) -> Launch:  # fmt: skip
     q, k, v = qkv
     sizes = (q.shape[1], q.shape[1] // k.shape[1], q.shape[2], k.shape[2], setting.causal_offset)
@@ -228,17 +194,16 @@ def _launch(
         "PRECISION": "tf32" if setting.tf32 else "ieee",
         "BLOCK_Q": config.block_q,
         "BLOCK_KV": config.block_kv,
-        "DESCRIBED": config.descriptors,
+        "DESCRIPTORS": config.descriptors,
         **more,
     }
-    # Said aloud, because the default of fusing multiply and add differs between versions of Triton.
+    # Explicit, because the default of fusing multiply and add differs between versions of Triton.
     options = {"num_warps": config.warps, "num_stages": config.stages, "enable_fp_fusion": True}
-    arguments = (*tensors, *strides, *sizes, setting.scale * LOG2_E)
     return Launch(
         kernel=kernel,
         config=config,
         programs=programs,
-        arguments=arguments,
+        arguments=(*tensors, *strides, *sizes, setting.scale * LOG2_E),
         constants=constants,
         options=options,
     )

@@ -1,8 +1,7 @@
-"""The Triton kernels as torch operators: with gradients, shapes for torch.compile, and FLOP counts.
-Importing this imports triton.
+"""The Triton kernels as torch operators, with gradients, shapes for torch.compile and FLOP counts.
 
-Written with `custom_op`: `triton_op`, which torch.compile can look into, fails on fake tensors
-where Triton interprets its kernels.
+Imports triton. Uses `custom_op`: `triton_op`, which torch.compile can look into, fails on fake
+tensors while Triton interprets its kernels.
 """
 
 from collections.abc import Sequence
@@ -37,18 +36,17 @@ def attention(
 
     q [batch, heads, n_q, d_k], k and v [batch, kv_heads, n_kv, d_k or d_v], of any strides: nothing
     is copied. Query i sees the keys j <= i + causal_offset if `causal`, and those for which
-    key_mask [batch, n_kv] is True; masked keys and values are not even read. A query that sees none
-    gives zeros. The log-sum-exp is that of the scaled scores, to base 2, in fp32, -inf where no key
-    is seen; it has no gradient. `tf32` lets fp32 products be rounded to 10 bits. The last three are
-    the kernels' configurations (Config.numbers).
+    key_mask [batch, n_kv] is True; masked keys and values are not even read. A query that sees no
+    key gives zeros. The log-sum-exp is that of the scaled scores, to base 2, in fp32, -inf if no
+    key is seen; it has no gradient. `tf32` allows rounding fp32 products to 10 bits. The last three
+    are the kernels' configurations (Config.numbers).
     """
     _check(q, k, v, key_mask, scale)
     o, lse = _outputs(q, v)
     setting = launch.Setting(scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32)
+    config = Config.of(forward)
     with torch.cuda.device_of(q):
-        launch.forward(
-            q, k, v, key_mask, o, lse, setting=setting, config=Config.of(forward)
-        ).start()
+        launch.forward(q, k, v, key_mask, o, lse, setting=setting, config=config).start()
     return o, lse
 
 
@@ -68,34 +66,26 @@ def attention_backward(
     grad_q: Sequence[int],
     grad_kv: Sequence[int],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of q, k and v, in their layouts. The same from run to run, to the bit, while
-    the configurations are the same.
+    """The gradients of q, k and v, in their layouts.
+
+    The same from run to run, to the bit, for the same configurations.
     """
     delta = torch.empty_like(lse)
     dq, dk, dv = _gradients(q, k, v)
     setting = launch.Setting(scale=scale, causal=causal, causal_offset=causal_offset, tf32=tf32)
+    q_config, kv_config = Config.of(grad_q), Config.of(grad_kv)
     with torch.cuda.device_of(q):
         launch.grad_q(
-            q, k, v, key_mask, o, grad_o, lse, delta, dq, setting=setting, config=Config.of(grad_q)
+            q, k, v, key_mask, o, grad_o, lse, delta, dq, setting=setting, config=q_config
         ).start()
         launch.grad_kv(
-            q,
-            k,
-            v,
-            key_mask,
-            grad_o,
-            lse,
-            delta,
-            dk,
-            dv,
-            setting=setting,
-            config=Config.of(grad_kv),
+            q, k, v, key_mask, grad_o, lse, delta, dk, dv, setting=setting, config=kv_config
         ).start()
     return dq, dk, dv
 
 
 def _check(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: float) -> None:
-    """The kernels trust their arguments: a wrong one would read memory that belongs to others."""
+    """The kernels trust their arguments: wrong ones would read memory outside the tensors."""
     shapes = f"q {list(q.shape)}, k {list(k.shape)}, v {list(v.shape)}"
     if not q.dim() == k.dim() == v.dim() == 4:
         raise ValueError(f"{shapes}; wanted [batch, heads, length, width] each")
@@ -116,12 +106,10 @@ def _check(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: floa
             f"q, k, v of {q.dtype}, {k.dtype}, {v.dtype}; wanted one of float16, bfloat16 and"
             " float32 for all"
         )
-    if key_mask is not None and (
-        key_mask.dtype != torch.bool or key_mask.shape != (k.shape[0], k.shape[2])
-    ):
+    wanted = (k.shape[0], k.shape[2])
+    if key_mask is not None and (key_mask.dtype != torch.bool or key_mask.shape != wanted):
         raise ValueError(
-            f"key_mask {key_mask.dtype} {list(key_mask.shape)}; wanted torch.bool [{k.shape[0]},"
-            f" {k.shape[2]}]"
+            f"key_mask {key_mask.dtype} {list(key_mask.shape)}; wanted torch.bool {list(wanted)}"
         )
     if any(tensor.device != q.device for tensor in (k, v, key_mask) if tensor is not None):
         raise ValueError(f"tensors on several devices; wanted all on {q.device}, as q is")
@@ -130,9 +118,7 @@ def _check(q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, scale: floa
 
 
 def _outputs(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Not yet filled. The output's memory is that of the merged heads, so that a layer need not
-    copy it.
-    """
+    """Not yet filled. The output has the memory of merged heads, so that a layer need not copy."""
     batch, heads, n_q, _ = q.shape
     o = torch.empty(batch, n_q, heads, v.shape[3], dtype=q.dtype, device=q.device).transpose(1, 2)
     return o, torch.empty(batch, heads, n_q, dtype=torch.float32, device=q.device)
@@ -154,12 +140,12 @@ def _(
     return _gradients(q, k, v)
 
 
-def _keep_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
     q, k, v, key_mask, scale, causal, causal_offset, tf32, _, *backward = inputs
     ctx.save_for_backward(q, k, v, key_mask, *output)
     ctx.numbers = (scale, causal, causal_offset, tf32, *backward)
     ctx.mark_non_differentiable(output[1])
-    ctx.set_materialize_grads(False)  # or zeros would be made for the log-sum-exp's
+    ctx.set_materialize_grads(False)  # or zeros would be made for the log-sum-exp's gradient
 
 
 def _backward(ctx: Any, grad_o: Tensor | None, _grad_lse: None) -> tuple[Tensor | None, ...]:
@@ -170,14 +156,14 @@ def _backward(ctx: Any, grad_o: Tensor | None, _grad_lse: None) -> tuple[Tensor 
     return *attention_backward(grad_o, q, k, v, key_mask, o, lse, *ctx.numbers), *none
 
 
-attention.register_autograd(_backward, setup_context=_keep_for_backward)
+attention.register_autograd(_backward, setup_context=_save_for_backward)
 
 
 @register_flop_formula(torch.ops.attnbench.triton_attention)
 def _forward_flops(
     q: Sequence[int], k: Sequence[int], v: Sequence[int], *_others: Any, **_named: Any
 ) -> int:
-    """As torch counts its own attention: both products in full, causal or not."""
+    """Counted like torch's own attention: both products in full, causal or not."""
     return _pairs(q, k) * 2 * (q[3] + v[3])
 
 
@@ -185,8 +171,9 @@ def _forward_flops(
 def _backward_flops(
     _grad_o: Any, q: Sequence[int], k: Sequence[int], v: Sequence[int], *_others: Any, **_named: Any
 ) -> int:
-    """Likewise: five products, the scores computed again among them. The two kernels do seven,
-    since each computes scores and dP.
+    """Counted like torch's own attention: five products, recomputed scores included.
+
+    Our two kernels do seven, since each computes scores and dP.
     """
     return _pairs(q, k) * 2 * (3 * q[3] + 2 * v[3])
 

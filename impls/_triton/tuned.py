@@ -1,9 +1,7 @@
-"""Configurations of the Triton kernels that runs on GPUs have chosen, so that they need not be
-timed again: _triton_tuned.json.
+"""The configurations that earlier runs on GPUs chose, tuned.json: they are not timed again.
 
-A choice stands for all problems of its Kind. Batch and heads are no part of it: they say how many
-programs there are, not what one does. Nor is TF32: choices for fp32 are for products in full
-precision.
+A choice holds for all problems of its Kind. Batch and heads are not part of a Kind: they change the
+number of programs, not what one does. Neither is TF32: choices for fp32 are for full precision.
 """
 
 import json
@@ -18,17 +16,18 @@ from .configs import KERNELS, WIDEST, Config, Kernel, candidates, padded
 
 FILE = Path(__file__).with_name("tuned.json")
 ABOUT = (
-    "Configurations of the Triton kernels that runs on GPUs have chosen; _triton_tuned.py says what"
-    " the fields mean."
+    "Configurations of the Triton kernels that runs on GPUs chose; tuned.py explains the fields."
 )
-LONGEST = 4096  # the last bucket: on longer sequences the same tiles only go on for longer
+LONGEST = 4096  # the last bucket: longer sequences only repeat the same tiles
 PASSES = ("forward", "forward+backward")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Kind:
-    """What a choice depends on. `width`, `queries` and `keys` are the smallest powers of two that
-    hold d_k and d_v, n_q, and n_kv.
+    """What a choice depends on.
+
+    `width`, `queries` and `keys` are the smallest powers of two that hold d_k and d_v, n_q and
+    n_kv.
     """
 
     capability: str
@@ -56,9 +55,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The fastest listed configurations of a kind, and the run that says so, on which GPU and with
-    which version of Triton.
-    """
+    """The fastest listed configurations of a kind, and the run, GPU and Triton that timed them."""
 
     kind: Kind
     configs: Mapping[Kernel, Config]
@@ -67,17 +64,16 @@ class Choice:
     triton: str
 
     def __post_init__(self) -> None:
-        kernels = KERNELS if self.kind.passes != "forward" else KERNELS[:1]
+        k = self.kind
+        kernels = KERNELS if k.passes != "forward" else KERNELS[:1]
         if set(self.configs) != set(kernels):
             raise ValueError(f"configurations of {list(self.configs)}; wanted {list(kernels)}")
-        k = self.kind
         major, minor = map(int, k.capability.split("."))
         for kernel, config in self.configs.items():
-            item_bytes = ITEM_BYTES[k.dtype]
             listed = candidates(
                 kernel,
                 capability=(major, minor),
-                item_bytes=item_bytes,
+                item_bytes=ITEM_BYTES[k.dtype],
                 width=k.width,
                 n_q=k.queries,
                 causal=k.causal,
@@ -87,10 +83,9 @@ class Choice:
                     f"{kernel}: {config} is not listed for {k}; wanted one of {list(listed)}"
                 )
         for name in ("run", "gpu", "triton"):
-            if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                raise ValueError(
-                    f"{name} is {getattr(self, name)!r}; wanted the name of the one that chose"
-                )
+            value = getattr(self, name)
+            if not isinstance(value, str) or not value:
+                raise ValueError(f"{name} is {value!r}; wanted the name of the one that chose")
 
 
 def kind_of(problem: Problem, capability: tuple[int, int]) -> Kind:
@@ -115,7 +110,7 @@ def choice_of(
     gpu: str,
     triton: str,
 ) -> Choice:
-    """From the `facts` of a call that `prepare` gave."""
+    """From the `facts` of a prepared call."""
     configs: dict[Kernel, Config] = {
         kernel: Config(**numbers) for kernel, numbers in facts["configuration"].items()
     }
@@ -125,7 +120,7 @@ def choice_of(
 
 
 def read(path: Path = FILE) -> dict[Kind, Choice]:
-    """ValueError, with the number of the choice, for what `merge` would not have written."""
+    """Raises ValueError, with the choice's number, for what `merge` would not have written."""
     choices: dict[Kind, Choice] = {}
     for number, entry in enumerate(json.loads(path.read_text())["choices"], 1):
         try:
@@ -141,7 +136,7 @@ def read(path: Path = FILE) -> dict[Kind, Choice]:
 
 
 def merge(new: Iterable[Choice], path: Path) -> None:
-    """Adds choices to the file; of one kind the newest stays."""
+    """Add choices to the file; the newest of each kind stays."""
     choices = read(path) | {choice.kind: choice for choice in new}
     entries = [_entry(choices[kind]) for kind in sorted(choices)]
     path.write_text(json.dumps({"about": ABOUT, "choices": entries}, indent=2) + "\n")

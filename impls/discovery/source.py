@@ -1,43 +1,20 @@
-"""What a backend's file says of itself, read without running it."""
+"""What a backend's file declares, read from its syntax tree without importing it."""
 
 import ast
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from .imported import Attribute
-
-OURS = Path(__file__).parent.parent
-"""The folder of our own backends."""
 EXACTNESS = ("exact", "approximate", "other")
 
 
 class BadBackend(ValueError):
-    """A file, or the folder that should hold it, cannot be used; says which and why."""
+    """A backend's file or folder cannot be used; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where a backend is defined, and what can be known of it without importing it. `broken` says
-    why it cannot be used at all.
-    """
-
-    origin: Path | EntryPoint | Attribute
-    needs: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
-    gives_weights: bool = False  # defines attention_weights
-    exactness: str = "exact"
-    broken: str = ""
-
-    def names(self, name: str) -> tuple[str, ...]:
-        """The backends of a file of this name."""
-        return (name, *(f"{name}:{variant}" for variant in self.variants))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """The top level of a file: the functions that it defines, and three of its values."""
+class Declared:
+    """The top level of a file: the functions it defines, and three of its values."""
 
     functions: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
@@ -45,28 +22,30 @@ class Said:
     exactness: str = "exact"
 
 
-def read(path: Path) -> Said:
-    """Raises BadBackend, with the line, where the file is no Python or a value is not plain."""
+NOTHING = Declared()
+
+
+def declared(path: Path) -> Declared:
+    """Raises BadBackend, with the line, if the file is not Python or a value is not a literal."""
     stat = path.stat()
-    return _read(path, stat.st_mtime_ns, stat.st_size)
+    return _declared(path, stat.st_mtime_ns, stat.st_size)
 
 
 @lru_cache(maxsize=256)
-def _read(path: Path, mtime_ns: int, size: int) -> Said:
-    """Once for as long as the file is the same: a run asks for its backends with every case."""
+def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
+    """Parses an unchanged file once: a run looks up its backends for every case."""
     text = path.read_text(encoding="utf-8")
     if "prepare" not in text and "NEEDS" not in text:
-        return Said()
+        return NOTHING
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
         raise BadBackend(f"{path}:{error.lineno}: {error.msg}; wanted valid Python") from error
     functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
-    needs, variants = _strings(tree, "NEEDS", path), _strings(tree, "VARIANTS", path)
-    return Said(
+    return Declared(
         functions=functions,
-        needs=needs,
-        variants=variants,
+        needs=_strings(tree, "NEEDS", path),
+        variants=_strings(tree, "VARIANTS", path),
         exactness=_exactness(tree, path) if "prepare" in functions else "exact",
     )
 
@@ -85,29 +64,23 @@ def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:
 def _exactness(tree: ast.Module, path: Path) -> str:
     line, value = _assigned(tree, "EXACTNESS", "exact")
     if value not in EXACTNESS:
-        raise BadBackend(
-            f"{path}:{line}: EXACTNESS must be one of {', '.join(map(repr, EXACTNESS))},"
-            " written out"
-        )
+        allowed = ", ".join(map(repr, EXACTNESS))
+        raise BadBackend(f"{path}:{line}: EXACTNESS must be one of {allowed}, written out")
     return str(value)
 
 
-def _assigned(tree: ast.Module, name: str, usual: object) -> tuple[int, object]:
-    """The line of the top-level assignment of `name`, and its value: None where it is no literal,
-    `usual` where there is no such line.
-    """
+def _assigned(tree: ast.Module, name: str, default: object) -> tuple[int, object]:
+    """Line and value of the top-level assignment of `name`; the value is None if not a literal."""
     for node in tree.body:
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AnnAssign)
-            else []
-        )
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        else:
+            continue
         if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-            assert isinstance(node, ast.Assign | ast.AnnAssign)
             try:
-                return node.lineno, ast.literal_eval(node.value) if node.value else usual
+                return node.lineno, ast.literal_eval(node.value) if node.value else default
             except ValueError:
                 return node.lineno, None
-    return 0, usual
+    return 0, default

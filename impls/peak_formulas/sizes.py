@@ -1,19 +1,20 @@
-"""Bytes of the tensors that an attention computation makes: the terms of every `peak_bytes`
-formula.
+"""Bytes of the tensors that attention makes: the terms of the formulas for peak bytes.
 
-The formulas say what was seen, allocation by allocation, in torch 2.13 on the CPU
-(tests/impls/test_peak_bytes.py holds them to it).
+The formulas follow the allocations of torch 2.13 on the CPU, as its profiler shows them
+(tests/impls/peak_formulas/test_peak_bytes.py checks them).
 """
 
 from dataclasses import dataclass
 
 from ..problem import Problem
 
+SCALE_BYTES = 8  # autograd keeps the factor 1/sqrt(d_k) as a float64
+
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Of one problem. Empty rows are left out, since no backend computes them, but for the terms
-    called `whole_`.
+    """Bytes for one problem. Empty rows do not count, except in `whole_` terms: no backend computes
+    them.
     """
 
     problem: Problem
@@ -41,7 +42,7 @@ class Sizes:
 
     @property
     def s(self) -> int:
-        """The scores of all heads; the weights are as large."""
+        """The scores of all heads; the weights have the same size."""
         return self._bytes(self.problem.heads, self.rows, self.problem.kv_seq_len)
 
     @property
@@ -58,20 +59,18 @@ class Sizes:
         return self._bytes(self.problem.heads, self.problem.seq_len, self.problem.d_v)
 
     @property
-    def hidden(self) -> int:
+    def mask(self) -> int:
         """The boolean mask of one head, one byte per pair."""
         return self.rows * self.problem.kv_seq_len if self.problem.causal else 0
 
-    def making_hidden(self, copies: int = 1) -> int:
-        """The moment at which the mask is made, from positions in int64: higher than all else only
-        beside very few queries.
-        """
+    def making_mask(self, copies: int = 1) -> int:
+        """The moment when the mask is made, from int64 positions: the peak only for few queries."""
         positions = 8 * (self.problem.kv_seq_len + (1 + copies) * self.rows)
-        return self.hidden * copies + positions if self.problem.causal else 0
+        return self.mask * copies + positions if self.problem.causal else 0
 
     @property
     def padded(self) -> int:
-        """The moment at which zeros are put where the empty rows were; 0 where there are none."""
+        """The moment when zeros are put in place of the empty rows; 0 if there are none."""
         return self.o + self.whole_o if self.problem.empty_rows else 0
 
     @property
@@ -81,28 +80,28 @@ class Sizes:
 
     @property
     def after_core(self) -> int:
-        """The highest moment of the layer after its core: heads are merged, by a copy unless they
-        lie so already; then W_O.
+        """The highest moment of the layer after its core: merging heads, which copies unless memory
+        is in that order, then W_O.
         """
         p = self.problem
         merge = self.whole_o if p.heads > 1 and p.seq_len > 1 else 0
         return self.whole_o + max(merge, self.y)
 
     def copied(self, tensor_bytes: int, heads: int, length: int) -> int:
-        """What batched matmul adds to read heads that were split off a projection: a copy, unless
-        batch and heads are one stride apart.
+        """What batched matmul adds to read heads split from a projection: a copy, unless batch and
+        heads have a common stride.
         """
-        apart = (
-            self.problem.scope == "layer" and self.problem.batch > 1 and heads > 1 and length > 1
-        )
-        return tensor_bytes if apart else 0
+        p = self.problem
+        strides_differ = p.scope == "layer" and p.batch > 1 and heads > 1 and length > 1
+        return tensor_bytes if strides_differ else 0
 
     def _bytes(self, heads: int, length: int, width: int) -> int:
         return self.problem.batch * heads * length * width * self.problem.item_bytes
 
 
-def plain_operations(problem: Problem, device_type: str) -> bool:
-    """Whether plain matmul and softmax allocate nothing but their results. On the CPU, oneDNN's
-    matmul for half precision does.
+def allocates_results_only(problem: Problem, device_type: str) -> bool:
+    """Whether matmul and softmax allocate only their results.
+
+    On the CPU oneDNN's matmul for half precision also allocates buffers.
     """
     return device_type == "cuda" or problem.dtype == "fp32"

@@ -57,7 +57,7 @@ def compare(out: Path) -> dict:
     }
 
 
-def run_meta(comparisons: list[dict]) -> None:
+def told(comparisons: list[dict]) -> None:
     gate = comparisons[0]["gate"]["margins"]
     alarms = [one for one in comparisons if not one["gate"]["passed"]]
     print(f"{len(comparisons)} comparisons of equals: {len(alarms)} alarms of the gate {gate}")
@@ -115,7 +115,7 @@ def main() -> None:
             file=sys.stderr,
             flush=True,
         )
-    run_meta(done)
+    told(done)
 
 
 if __name__ == "__main__":

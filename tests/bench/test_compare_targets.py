@@ -28,7 +28,7 @@ def test_two_runs_of_20_000_rows_are_compared_within_10_s_and_1_gb(benchmark, tm
         "compare", base, new, "--gate", "latency: 5%, peak_bytes: 0%", "--format", shape
     )
 
-    def compare_environments():
+    def compared():
         return subprocess.run(
             command, env=environment(), capture_output=True, text=True, check=True
         ).stdout

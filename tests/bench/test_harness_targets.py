@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.cases import group_cases
-from attnbench.harness.process.worker_process import Worker
+from attnbench.harness.run.environments import start_worker
 from attnbench.harness.scenario import from_mapping
+from attnbench.harness.selection import group_cases
 from attnbench.harness.store import Store
 from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment
@@ -57,7 +57,7 @@ def test_a_row_is_on_disk_within_2_ms(benchmark, tmp_path):
 
 def test_a_run_is_at_most_1_3_times_its_measured_phases_and_worker_starts(benchmark, tmp_path):
     start = time.perf_counter()
-    Worker("cpu").close()
+    start_worker("cpu").close()
     worker_start_s = time.perf_counter() - start
     flags = (
         "--backends",

@@ -14,7 +14,7 @@ from torch.utils.benchmark import Timer
 
 from attnbench import impls
 from attnbench.harness.measure.clock import HostClock
-from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.harness.stats import latency_interval
 from attnbench.impls.problem import Problem
@@ -66,7 +66,7 @@ def test_three_standard_runs_agree(benchmark, repeated, backend, seq_len):
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_median_agrees_with_torchs_own_timer_within_1_5_percent(benchmark, backend):
     problem = Problem(batch=1, seq_len=1024, d_model=512, heads=8)
-    subject = make_subject(
+    subject = prepare_call(
         problem, impls.load(backend), make_tensors(problem, torch.device("cpu"), 0), None
     )
     heap = WarmHeap()

@@ -10,7 +10,6 @@ import pytest
 
 from attnbench.reports.pages.html import render
 from attnbench.reports.pages.report import open_report
-from attnbench.reports.pages.report import open_report
 from tests.reports.fake_runs import case, problem, row, write_run
 
 MOST_BYTES, MOST_BUILD_S, MOST_READY_MS = 1_500_000, 5.0, 200

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls.problem import Problem
 from tests.harness.measure.test_peak_memory import weighed
@@ -39,7 +39,7 @@ def problem(backend: str, n: int, mask: str | None = None) -> Problem:
 def time_ms(backend: str, n: int, mask: str | None = None) -> float:
     """Median of a few calls with a heap that keeps its memory, after one that warms it up."""
     shape = problem(backend, n, mask)
-    subject = make_subject(shape, impls.load(backend), make_tensors(shape, CPU, 0), None)
+    subject = prepare_call(shape, impls.load(backend), make_tensors(shape, CPU, 0), None)
     heap = WarmHeap()
     heap.keep()
     try:

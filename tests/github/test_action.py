@@ -1,6 +1,4 @@
-"""The action's own steps, run as GitHub runs them, outside GitHub: what they measure, judge, write
-and exit with.
-"""
+"""The action's steps, run outside GitHub as GitHub runs them: results, files and exit codes."""
 
 import json
 import re
@@ -44,7 +42,7 @@ JOB_FILES = ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")
 
 
 def written_out(text: Any, inputs: dict[str, str], outputs: dict[str, dict[str, str]]) -> str:
-    """The text with its expressions replaced, of which the action has two kinds."""
+    """The text with its expressions replaced: inputs, and outputs of steps."""
 
     def value(found: re.Match[str]) -> str:
         kind, *path = found[1].split(".")
@@ -54,8 +52,9 @@ def written_out(text: Any, inputs: dict[str, str], outputs: dict[str, dict[str, 
 
 
 def run_action(workspace: Path, **given: str) -> tuple[int, dict[str, dict[str, str]]]:
-    """Its steps in order, each in a shell of its own: the exit code of the first that fails, and
-    what the steps put out.
+    """Run the steps in order, each in its own shell.
+
+    Returns the exit code of the first step that fails, and the outputs of the steps.
     """
     document = action()
     inputs = {
@@ -120,14 +119,14 @@ def test_a_backend_that_became_slower_between_two_checkouts_fails_the_job(tmp_pa
     assert "failed, 1 regression" in summary
     assert "# attnbench: " in summary  # the report of head
     assert (results / "report.html").read_text().startswith("<!DOCTYPE html>")
-    # In turns: base, head, head, base, base, head; each side's folder has its runs in that order.
+    # Interleaved: base, head, head, base, base, head.
     runs = sorted(
         (path.name, side) for side in ("base", "head") for path in (results / side).glob("2*")
     )
     assert [side for _, side in runs] == ["base", "head", "head", "base", "base", "head"]
 
 
-# ---- judging, of runs that are made up -----------------------------------------------------------
+# ---- comparing made-up runs ----------------------------------------------------------------------
 
 
 def results(
@@ -138,7 +137,7 @@ def results(
     planned: list[dict] | None = None,
     code: int = 0,
 ) -> Path:
-    """What measure.sh would have left."""
+    """A results folder as measure.sh writes it."""
     for side, ratio, seed in (("base", base, 1), ("head", head, 11)):
         for turn in range(turns if ratio else 0):
             newest = fake_run(
@@ -150,7 +149,7 @@ def results(
     return folder
 
 
-def judged(
+def run_judge(
     out: Path, *, on_github: bool = True, **settings: str
 ) -> subprocess.CompletedProcess[str]:
     files = (
@@ -176,13 +175,13 @@ def judged(
 
 def test_equals_pass(tmp_path: Path) -> None:
     out = results(tmp_path / "equal", base=1.0)
-    done = judged(out)
+    done = run_judge(out)
     assert (done.returncode, done.stderr) == (0, "")
     assert "verdict=passed\n" in (out / "GITHUB_OUTPUT").read_text()
 
 
 def test_in_a_terminal_it_prints_the_comparison_and_where_the_page_is(tmp_path: Path) -> None:
-    done = judged(results(tmp_path / "slower", base=1.0, head=1.3), on_github=False)
+    done = run_judge(results(tmp_path / "slower", base=1.0, head=1.3), on_github=False)
     assert done.returncode == 3
     assert "slower in 6" in done.stdout
     assert done.stdout.endswith(f"{tmp_path}/slower/summary.md {tmp_path}/slower/report.html\n")
@@ -191,17 +190,17 @@ def test_in_a_terminal_it_prints_the_comparison_and_where_the_page_is(tmp_path: 
 
 def test_an_undecided_comparison_fails_where_that_is_asked_for(tmp_path: Path) -> None:
     out = results(tmp_path / "one", base=1.0, turns=1)
-    done = judged(out, FAIL_ON_UNDECIDED="true")
+    done = run_judge(out, FAIL_ON_UNDECIDED="true")
     assert done.returncode == 3
     assert done.stderr.startswith("::error title=attnbench::")
     assert "verdict=failed\n" in (out / "GITHUB_OUTPUT").read_text()
 
 
-def test_without_anything_to_compare_with_failed_cases_fail_the_job_and_long_reports_stay_out_of_the_summary(
+def test_without_a_base_failed_cases_fail_the_job_and_a_long_report_is_not_in_the_summary(
     tmp_path: Path,
 ) -> None:
     out = results(tmp_path / "alone", base=None, turns=1, code=1)
-    assert judged(out, MOST_BYTES="2000").returncode == 1
+    assert run_judge(out, MOST_BYTES="2000").returncode == 1
     assert (
         out / "GITHUB_STEP_SUMMARY"
     ).read_text() == "\nThe report is too long for a summary; the page has it.\n"
@@ -212,7 +211,7 @@ def test_without_anything_to_compare_with_failed_cases_fail_the_job_and_long_rep
 def test_an_earlier_run_can_be_the_baseline(tmp_path: Path) -> None:
     out = results(tmp_path / "later", base=None, turns=1)
     earlier = fake_run(tmp_path / "earlier", 5, processes=5)
-    done = judged(out, BASELINE=str(earlier))
+    done = run_judge(out, BASELINE=str(earlier))
     assert done.returncode == 0, done.stderr
     assert json.loads((out / "compare.json").read_text())["turns"] is None
 
@@ -220,7 +219,7 @@ def test_an_earlier_run_can_be_the_baseline(tmp_path: Path) -> None:
 def test_runs_that_cannot_be_compared_are_bad_input(tmp_path: Path) -> None:
     out = results(tmp_path / "uneven", base=1.0)
     shutil.rmtree(next((out / "base").glob("2*")))
-    done = judged(out)
+    done = run_judge(out)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "wanted as many" in done.stderr
@@ -233,7 +232,7 @@ def test_the_summary_of_a_large_run_stays_below_what_github_takes(tmp_path: Path
         case(backend, problem(64 + 8 * n)) for n in range(150) for backend in ("fused", "sdpa")
     ]
     out = results(tmp_path / "large", base=1.0, turns=1, planned=planned)
-    assert judged(out).returncode == 0
+    assert run_judge(out).returncode == 0
     summary = (out / "GITHUB_STEP_SUMMARY").read_text()
     assert 20_000 < len(summary.encode()) < 1024 << 10
     assert summary.startswith("### attnbench compare\n")

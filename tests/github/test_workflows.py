@@ -1,4 +1,4 @@
-"""Workflows and the action keep the rules by which GitHub reads them, and name only what exists."""
+"""Workflows and the action follow GitHub's rules and name only what exists."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The project's workflows, its action, and the workflows that docs/ci.md shows, as plain data."""
+"""The project's workflows, its action, and the workflows shown in docs/ci.md, as plain data."""
 
 import re
 from collections.abc import Iterator

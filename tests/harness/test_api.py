@@ -219,7 +219,7 @@ def test_outside_the_main_thread_nobody_listens_to_signals() -> None:
     seen = []
 
     def inside() -> None:
-        with Signals(is_guest=True) as signals:
+        with Signals(embedded=True) as signals:
             signals.check()
             seen.append(signal.getsignal(signal.SIGINT))
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from attnbench.harness.cases import Case, case_of, group_cases, reported_pairs, without
+from attnbench.harness.cases import Case, case_of, reported_pairs, without
+from attnbench.harness.selection import group_cases
 from attnbench.impls.problem import Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")

@@ -10,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from attnbench import impls
 from attnbench.harness.costs import input_bytes, minimal_bytes, work_exps, work_flops
 from attnbench.harness.measure.correctness import leaves, output_shape
-from attnbench.harness.measure.prepared_call import make_subject, make_tensors
-from attnbench.impls.masks.tensors import tensors as masks
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
+from attnbench.impls.masks import tensors as masks
 from attnbench.impls.problem import Problem
 
 SHAPES = [
@@ -50,7 +50,7 @@ def test_input_bytes_are_the_tensors_bytes(shape, scope, passes):
 
 def test_a_mask_that_is_given_is_an_input():
     problem = Problem(batch=2, seq_len=6, kv_seq_len=9, d_model=16, heads=4, mask="random")
-    matrix = masks.given(problem, torch.device("cpu"))
+    matrix = masks.materialized_mask(problem, torch.device("cpu"))
     assert input_bytes(problem) == input_bytes(replace(problem, mask="none")) + matrix.nbytes
 
 
@@ -98,7 +98,7 @@ WIDTHS = [
 def kept(problem: Problem) -> torch.Tensor:
     """The mask written out, [seq_len, kv_seq_len]: True where query i sees key j."""
     if problem.mask != "none":
-        return masks.kept(problem, torch.arange(problem.seq_len))[0]
+        return masks.mask_matrix(problem, torch.arange(problem.seq_len))[0]
     ones = torch.ones(problem.seq_len, problem.kv_seq_len, dtype=torch.bool)
     if not problem.causal:
         return ones
@@ -178,7 +178,7 @@ def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
     unused = (~mask.any(1), ~mask.any(0), ~mask.any(0))
     assert any(bool(part.any()) for part in unused)
     tensors = make_tensors(problem, torch.device("cpu"), 0)
-    subject = make_subject(problem, impls.load("fused"), tensors, torch.ones(1, 2, n_q, 4))
+    subject = prepare_call(problem, impls.load("fused"), tensors, torch.ones(1, 2, n_q, 4))
     with subject.in_force():
         output, gradients = subject.result()
         for tensor, part in zip(tensors.inputs, unused, strict=True):
@@ -224,7 +224,7 @@ def test_torchs_counter_is_blind_to_the_flash_kernel_of_the_cpu():
 def counted_by_torch(name: str, problem: Problem) -> int:
     tensors = make_tensors(problem, torch.device("cpu"), 0)
     gradient = torch.zeros(output_shape(problem)) if problem.backward else None
-    subject = make_subject(problem, impls.load(name), tensors, gradient)
+    subject = prepare_call(problem, impls.load(name), tensors, gradient)
     with FlopCounterMode(display=False) as counter, subject.in_force():
         subject.run(None)
     return counter.get_total_flops()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.errors import BadInput
-from attnbench.harness.run.permission import names_of, refuse_imports
-from attnbench.harness.run.start import Manner, resume_run, start_run
+from attnbench.harness.run.start import RunOptions, resume_run, start_run
 from attnbench.harness.scenario import from_axes
+from attnbench.harness.selection import backends_of, refuse_imports
 
 pytestmark = pytest.mark.long
 
@@ -159,13 +159,13 @@ def test_what_names_no_callable_is_refused(text):
     with pytest.raises(
         BadInput, match=r"wanted module:attribute, such as my_package\.attention:attend"
     ):
-        names_of([text])
+        backends_of([text])
 
 
 def test_the_way_through_python_asks_for_permission_too(tmp_path):
-    scenario = from_axes(AXES, (), names_of(["mine:attend"]))
+    scenario = from_axes(AXES, (), backends_of(["mine:attend"]))
     assert scenario.backends == ("fused", "attend@mine")
-    manner = Manner(command=[], listener=None)
+    manner = RunOptions(command=[], listener=None)
     with pytest.raises(BadInput, match="add --allow-import"):
         start_run(scenario, tmp_path, 0, None, manner)
     meta = {"schema": 1, "cases": [{"backend": "attend@mine"}]}
@@ -181,7 +181,7 @@ def test_mistakes_point_at_the_flag():
         BadInput,
         match=r"^--backend mine:attend: backends\[2\]: attend@mine is given twice; remove one$",
     ):
-        from_axes({**AXES, "backends": "fused,attend@mine"}, (), names_of(["mine:attend"]))
+        from_axes({**AXES, "backends": "fused,attend@mine"}, (), backends_of(["mine:attend"]))
 
 
 def test_names_that_users_know_are_taken_everywhere(attnbench):

@@ -10,7 +10,7 @@ from attnbench.harness.cases import Case
 from attnbench.harness.cli.selfcheck_table import sentences
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.record import Record, Status
-from attnbench.harness.selfcheck import BACKENDS, judge, twins
+from attnbench.harness.selfcheck import BACKENDS, noise_floor, twins
 
 
 def records(shift):
@@ -23,15 +23,17 @@ def records(shift):
         ]
         made.append(
             Record(
-                case=case,
+                planned=case,
                 device="cpu",
                 attempt=1,
                 status=Status.OK,
-                block_ms=[
-                    [[math.exp(level + wobble)] for wobble in (-0.001, 0.0, 0.001)]
-                    for level in levels
-                ],
-                contended_blocks=1,
+                values={
+                    "block_ms": [
+                        [[math.exp(level + wobble)] for wobble in (-0.001, 0.0, 0.001)]
+                        for level in levels
+                    ],
+                    "contended_blocks": 1,
+                },
             )
         )
     return made
@@ -45,19 +47,19 @@ def test_twins_have_ids_of_their_own_and_are_equal_otherwise():
 
 
 def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
-    verdict = judge("cpu", "now", records(lambda backend, process: 0.02 * (-1) ** process))
-    assert verdict.false_alarms == 0
-    assert verdict.exit_code == 0
+    floor = noise_floor("cpu", "now", records(lambda backend, process: 0.02 * (-1) ** process))
+    assert floor.false_alarms == 0
+    assert floor.exit_code == 0
     # Every log-ratio is 0.02 either way; 95 % of normal ones of that size lie within 1.96 times as
     # much.
-    assert verdict.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
-    assert verdict.run_noise_ratio > 0.03
-    assert (verdict.blocks, verdict.contended_blocks) == (90, 6)
-    assert any("contended" in sentence for sentence in sentences(verdict, Path("x")))
+    assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
+    assert floor.run_noise_ratio > 0.03
+    assert (floor.blocks, floor.contended_blocks) == (90, 6)
+    assert any("contended" in sentence for sentence in sentences(floor, Path("x")))
 
 
 def test_one_pair_told_apart_may_be_chance_and_two_convict_the_instrument():
-    one = judge(
+    one = noise_floor(
         "cpu",
         "now",
         records(
@@ -65,7 +67,7 @@ def test_one_pair_told_apart_may_be_chance_and_two_convict_the_instrument():
         ),
     )
     assert (one.false_alarms, one.exit_code) == (1, 0)
-    two = judge(
+    two = noise_floor(
         "cpu",
         "now",
         records(
@@ -75,24 +77,26 @@ def test_one_pair_told_apart_may_be_chance_and_two_convict_the_instrument():
     assert (two.false_alarms, two.exit_code) == (2, 1)
 
 
-def test_a_case_that_did_not_end_well_gives_no_verdict():
+def test_a_case_that_did_not_end_well_gives_no_floor():
     failed = [
-        Record(case=record.case, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV")
+        Record(
+            planned=record.planned, device="cpu", attempt=1, status=Status.CRASHED, reason="SIGSEGV"
+        )
         if number == 1
         else record
         for number, record in enumerate(records(lambda backend, process: 0.0))
     ]
     with pytest.raises(EnvironmentUnmet, match="crashed: SIGSEGV"):
-        judge("cpu", "now", failed)
+        noise_floor("cpu", "now", failed)
 
 
 @pytest.mark.long
 def test_the_command_measures_and_keeps_what_it_measured(attnbench, tmp_path):
     done = attnbench("selfcheck", "--device", "cpu", "--out", str(tmp_path), "--json")
     assert done.returncode in (0, 1), done.stderr  # on a busy machine equals may be told apart
-    verdict = json.loads(done.stdout)
+    floor = json.loads(done.stdout)
     (line,) = [json.loads(line) for line in (tmp_path / "selfcheck.jsonl").read_text().splitlines()]
-    assert line["paired_noise_ratio"] == verdict["paired_noise_ratio"] > 0
+    assert line["paired_noise_ratio"] == floor["paired_noise_ratio"] > 0
     assert line["environment"]["torch"]
     assert len(line["samples"]) == 6
     assert all(len(processes) == 5 for processes in line["samples"].values())

@@ -10,8 +10,8 @@ import pytest
 
 from attnbench.harness import scenario
 from attnbench.harness.measure.utilization_tier import MEANING, tier_of
-from attnbench.harness.run.start import Manner, start_run
-from attnbench.harness.selection import Choice
+from attnbench.harness.run.start import RunOptions, start_run
+from attnbench.harness.selection import Selection
 from attnbench.harness.terminal import QuietProgress
 from tests.fakes.nvml.driver import H100
 
@@ -59,8 +59,8 @@ def rows(tmp_path, monkeypatch, fake_nvml):
             planned,
             tmp_path,
             0,
-            Choice(),
-            Manner(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid),
+            Selection(),
+            RunOptions(command=["test"], listener=QuietProgress(), gpu_uuid=gpu_uuid),
         )
         return [json.loads(line) for line in (outcome.path / "rows.jsonl").read_text().splitlines()]
 

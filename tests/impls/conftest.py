@@ -1,5 +1,5 @@
-"""The problems that every backend is checked on, and the judge: at most twice as far from the exact
-result as an honest implementation.
+"""The problems that every backend is checked on, and the check: at most twice the error of the
+same-dtype reference.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,79 +12,39 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnbench.harness.measure.prepared_call import leaves, output_shape
 from attnbench.impls import Inputs, Problem, Weights, load, make_inputs, make_weights
-from attnbench.impls.reference import honest, reference
+from attnbench.impls.reference import reference, same_dtype_reference
 
+TOP_LEFT: dict[str, Any] = {"causal": True, "causal_align": "top_left"}
+BOTTOM_RIGHT: dict[str, Any] = {"causal": True, "causal_align": "bottom_right"}
 PROBLEMS = {
     "odd": Problem(batch=2, seq_len=37, d_model=24, heads=3),
     "one_head": Problem(batch=1, seq_len=33, d_model=16, heads=1),
     "one_token": Problem(batch=2, seq_len=1, d_model=16, heads=2),
-    "textbook": Problem(
-        batch=1, seq_len=10, d_model=768, heads=8, d_k=64, d_v=64
-    ),  # heads * d_k = 512, not d_model
+    # heads * d_k = 512, not d_model
+    "textbook": Problem(batch=1, seq_len=10, d_model=768, heads=8, d_k=64, d_v=64),
     "wide_values": Problem(batch=2, seq_len=29, d_model=32, heads=4, d_k=8, d_v=24),
     "grouped": Problem(batch=2, seq_len=35, d_model=32, heads=4, kv_heads=2),
     "multi_query": Problem(batch=2, seq_len=19, d_model=64, heads=8, kv_heads=1, causal=True),
     "causal": Problem(batch=2, seq_len=70, d_model=32, heads=2, causal=True),
     "cross": Problem(batch=2, seq_len=21, kv_seq_len=50, d_model=32, heads=4),
-    "top_left_wide": Problem(
-        batch=1,
-        seq_len=20,
-        kv_seq_len=31,
-        d_model=32,
-        heads=2,
-        causal=True,
-        causal_align="top_left",
-    ),
-    "top_left_tall": Problem(
-        batch=1,
-        seq_len=31,
-        kv_seq_len=20,
-        d_model=32,
-        heads=2,
-        causal=True,
-        causal_align="top_left",
-    ),
+    "top_left_wide": Problem(batch=1, seq_len=20, kv_seq_len=31, d_model=32, heads=2, **TOP_LEFT),
+    "top_left_tall": Problem(batch=1, seq_len=31, kv_seq_len=20, d_model=32, heads=2, **TOP_LEFT),
     "bottom_right": Problem(
-        batch=2,
-        seq_len=20,
-        kv_seq_len=31,
-        d_model=32,
-        heads=2,
-        causal=True,
-        causal_align="bottom_right",
+        batch=2, seq_len=20, kv_seq_len=31, d_model=32, heads=2, **BOTTOM_RIGHT
     ),
     "bottom_right_grouped": Problem(
-        batch=2,
-        seq_len=9,
-        kv_seq_len=31,
-        d_model=32,
-        heads=4,
-        kv_heads=2,
-        causal=True,
-        causal_align="bottom_right",
+        batch=2, seq_len=9, kv_seq_len=31, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
     ),
     "decode": Problem(
-        batch=2,
-        seq_len=1,
-        kv_seq_len=64,
-        d_model=32,
-        heads=4,
-        kv_heads=2,
-        causal=True,
-        causal_align="bottom_right",
+        batch=2, seq_len=1, kv_seq_len=64, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
     ),
     "empty_rows": Problem(
-        batch=2,
-        seq_len=31,
-        kv_seq_len=20,
-        d_model=32,
-        heads=4,
-        kv_heads=2,
-        causal=True,
-        causal_align="bottom_right",
+        batch=2, seq_len=31, kv_seq_len=20, d_model=32, heads=4, kv_heads=2, **BOTTOM_RIGHT
     ),
 }
+LOCAL: dict[str, Any] = {"d_model": 32, "mask": "local"}
 MASKED = {
     "padded": Problem(batch=4, seq_len=37, d_model=24, heads=3, mask="padding"),
     "padded_causal": Problem(
@@ -96,29 +56,14 @@ MASKED = {
         batch=2, seq_len=35, d_model=32, heads=4, kv_heads=1, mask="random", causal=True
     ),
     "random_tall": Problem(
-        batch=1,
-        seq_len=40,
-        kv_seq_len=25,
-        d_model=16,
-        heads=1,
-        mask="random",
-        causal=True,
-        causal_align="bottom_right",
+        batch=1, seq_len=40, kv_seq_len=25, d_model=16, heads=1, mask="random", **BOTTOM_RIGHT
     ),
-    "local": Problem(batch=2, seq_len=53, d_model=32, heads=2, mask="local", window=5),
+    "local": Problem(batch=2, seq_len=53, heads=2, window=5, **LOCAL),
     "local_causal": Problem(
-        batch=1, seq_len=53, d_model=32, heads=4, kv_heads=2, mask="local", window=7, causal=True
+        batch=1, seq_len=53, heads=4, kv_heads=2, window=7, causal=True, **LOCAL
     ),
     "local_decode": Problem(
-        batch=2,
-        seq_len=1,
-        kv_seq_len=64,
-        d_model=32,
-        heads=2,
-        mask="local",
-        window=9,
-        causal=True,
-        causal_align="bottom_right",
+        batch=2, seq_len=1, kv_seq_len=64, heads=2, window=9, **BOTTOM_RIGHT, **LOCAL
     ),
     "strided": Problem(batch=2, seq_len=53, d_model=32, heads=2, mask="strided", window=7),
     "strided_causal": Problem(
@@ -130,9 +75,9 @@ MASKED = {
     ),
 }
 # Relative errors that prove nothing. Half precision: one rounding of the result (8 significant bits
-# in bf16, 11 in fp16). In fp32, where all steps round alike, 64: flash kernels recompute the
-# weights from a log-sum-exp kept in fp32, and so have gradients of W_Q up to 4e-6 away (seen at
-# heads=64, N=256), 3 times as far as plain operations. TF32, the likeliest wrong precision, is
+# in bf16, 11 in fp16). fp32, in which all steps round alike: 64 roundings. Flash kernels recompute
+# the weights from a log-sum-exp in fp32, so their gradients of W_Q are up to 4e-6 away (seen at
+# heads=64, N=256), 3 times as far as plain operations. TF32, the most likely wrong precision, is
 # 2**-11 away.
 FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
 VANISHING = 1e-9
@@ -155,7 +100,7 @@ def problems() -> dict[str, Problem]:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Small tensors gain nothing from threads, and spinning ones lose much on a busy machine."""
+    """Small tensors gain nothing from threads, and spinning threads slow a busy machine down."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -164,9 +109,7 @@ def one_thread() -> Iterator[None]:
 
 @dataclass
 class Case:
-    """One problem with inputs, weights and an output gradient that is zero but for the
-    judged rows.
-    """
+    """A problem, its tensors, and an output gradient that is zero outside the checked `rows`."""
 
     problem: Problem
     inputs: Inputs
@@ -177,7 +120,7 @@ class Case:
     def run(
         self, call: Callable[[], Tensor], context: AbstractContextManager[object] | None = None
     ) -> list[Tensor]:
-        """The judged rows of the output, and the gradients of all leaves."""
+        """The checked rows of the output, and the gradients of all leaves."""
         with context or nullcontext():
             output = call()
             gradients = torch.autograd.grad(
@@ -192,7 +135,7 @@ class Case:
         )
 
     def backend_forward(self, name: str) -> list[Tensor]:
-        """The judged rows of the output alone, from tensors that ask for no gradients."""
+        """The checked rows of the output only, from tensors that require no gradients."""
         problem, backend = replace(self.problem, passes="forward"), load(name)
         inputs, weights = plain_copies(self.inputs, self.weights)
         with torch.no_grad(), backend.context(problem):
@@ -200,51 +143,30 @@ class Case:
 
     @cached_property
     def allowed(self) -> list[tuple[Tensor, float]]:
-        """For the output and each gradient: what is exact, and the error of an honest
-        implementation.
-        """
+        """For the output and each gradient: exact result, error of the same-dtype reference."""
         part = self.gradient[..., self.rows, :]
         inputs, weights = exact_copies(self.inputs, self.weights)
         exact = reference(self.problem, inputs, weights, self.rows)
-        exacts = [
-            exact.detach(),
-            *torch.autograd.grad(exact, leaves(inputs, weights), part.double()),
-        ]
-        plain = honest(self.problem, self.inputs, self.weights, self.rows)
-        honests = [
-            plain.detach(),
-            *torch.autograd.grad(plain, leaves(self.inputs, self.weights), part),
-        ]
+        gradients = torch.autograd.grad(exact, leaves(inputs, weights), part.double())
+        same = same_dtype_reference(self.problem, self.inputs, self.weights, self.rows)
+        same_gradients = torch.autograd.grad(same, leaves(self.inputs, self.weights), part)
         floor = FLOOR[self.problem.dtype]
-        return [
-            (e, max(float((h.double() - e).norm()), floor * float(e.norm())))
-            for e, h in zip(exacts, honests, strict=True)
-        ]
+        pairs = zip((exact.detach(), *gradients), (same.detach(), *same_gradients), strict=True)
+        return [(e, max(float((s.double() - e).norm()), floor * float(e.norm()))) for e, s in pairs]
 
     def worst_ratio(self, results: Sequence[Tensor]) -> float:
-        """The largest error of output and gradients, or of the output alone, as a multiple of what
-        an honest implementation has.
-        """
+        """The largest error of output and gradients (or of the output) over the allowed one."""
         largest = max(float(exact.norm()) for exact, _ in self.allowed)
         worst = 0.0
         assert len(results) in (1, len(self.allowed))
         for result, (exact, allowed) in zip(results, self.allowed, strict=False):
             assert bool(torch.isfinite(result).all())
             if float(exact.norm()) <= VANISHING * largest:
-                # Has no relative error: the gradient of the keys' bias, which shifts whole rows of
-                # scores.
+                # No relative error: the gradient of the keys' bias, which shifts rows of scores.
                 assert float(result.double().norm()) <= 4 * FLOOR[self.problem.dtype] * largest
             else:
                 worst = max(worst, float((result.double() - exact).norm()) / allowed)
         return worst
-
-
-def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:
-    return list(
-        {
-            id(tensor): tensor for tensor in (*inputs, *(weights.tensors() if weights else ()))
-        }.values()
-    )
 
 
 def exact_copies(inputs: Inputs, weights: Weights | None) -> tuple[Inputs, Weights | None]:
@@ -258,7 +180,7 @@ def plain_copies(inputs: Inputs, weights: Weights | None) -> tuple[Inputs, Weigh
 def copies(
     inputs: Inputs, weights: Weights | None, copy: Callable[[Tensor], Tensor]
 ) -> tuple[Inputs, Weights | None]:
-    """What is one tensor stays one: in self-attention the inputs are."""
+    """One tensor stays one tensor, as the inputs of self-attention."""
     made = {id(tensor): copy(tensor) for tensor in leaves(inputs, weights)}
     its_weights = weights and Weights(
         **{name: made[id(getattr(weights, name))] for name in Weights.__dataclass_fields__}
@@ -268,7 +190,7 @@ def copies(
 
 @pytest.fixture(scope="session")
 def make_case() -> Callable[..., Case]:
-    """Cases are kept, so that all backends are judged on one and the same."""
+    """Cases are cached, so that all backends are checked on the same one."""
 
     @cache
     def make(
@@ -278,21 +200,11 @@ def make_case() -> Callable[..., Case]:
         where = torch.device(device)
         inputs = make_inputs(p, where, seed=1)
         weights = make_weights(p, where, seed=2) if p.scope == "layer" else None
-        if weights:
-            for bias in (
-                weights.b_q,
-                weights.b_k,
-                weights.b_v,
-                weights.b_o,
-            ):  # zero biases would hide a forgotten one
+        if weights:  # zero biases would hide a forgotten one
+            for bias in (weights.b_q, weights.b_k, weights.b_v, weights.b_o):
                 bias.detach().normal_(generator=torch.Generator(where).manual_seed(3))
         chosen = torch.tensor(range(p.seq_len) if rows is None else rows, device=where)
-        output_shape = (
-            (p.batch, p.seq_len, p.d_model)
-            if p.scope == "layer"
-            else (p.batch, p.heads, p.seq_len, p.d_v)
-        )
-        gradient = torch.zeros(output_shape, dtype=inputs.query.dtype, device=where)
+        gradient = torch.zeros(output_shape(p), dtype=inputs.query.dtype, device=where)
         part = torch.randn(
             gradient[..., chosen, :].shape, generator=torch.Generator().manual_seed(4)
         )

@@ -1,10 +1,9 @@
-"""Every backend that names() finds, on one list of problems, forward and gradients, in every dtype
-and both scopes: those that say they are exact against the reference, the others for what can be
-asked of them.
+"""Every backend that names() lists, on one list of problems: forward and gradients, in every dtype
+and both scopes.
 
-A backend that compiles takes seconds for each of these 90 cases. It is tried here on the problems
-in TURNS, each with one dtype and scope, so that every pair of them comes up; `make slow` tries it
-on all.
+Exact backends are checked against the reference, the others for shape, finite numbers and zeros. A
+backend that compiles takes seconds for each of these 90 cases. It gets the problems of COMPILED
+only, each in one dtype and scope, so that every such pair occurs; `make slow` runs all.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,15 +13,14 @@ from itertools import product
 import pytest
 import torch
 
-from attnbench.harness.measure.correctness import output_shape
-from attnbench.harness.measure.prepared_call import Tensors, make_subject
+from attnbench.harness.measure.prepared_call import Tensors, output_shape, prepare_call
 from attnbench.impls import Problem, exactness, load, missing, names
-from attnbench.impls.masks.tensors import blind_rows
-from tests.impls.conftest import MASKED, PROBLEMS
+from attnbench.impls.masks.tensors import fully_masked_rows
+from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
 LIMIT_RATIO = 2.0
-EVERY = tuple(product(("fp32", "bf16", "fp16"), ("core", "layer")))
-TURNS = (
+KINDS = tuple(product(("fp32", "bf16", "fp16"), ("core", "layer")))
+COMPILED = (
     "odd",
     "wide_values",
     "multi_query",
@@ -32,23 +30,27 @@ TURNS = (
     "decode",
     "empty_rows",
 )
+COMPILED_MASKED = ("padded_causal", "random", "local_causal")
 EXACT = [name for name in names() if exactness(name) == "exact"]
 INEXACT = [name for name in names() if exactness(name) != "exact"]
 COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
-MASKED_TURNS = ("padded_causal", "random", "local_causal")
-MASKED_CASES = [
-    (name, problem) for name in EXACT for problem in (MASKED_TURNS if name in COMPILE else MASKED)
+CASES = [
+    (name, problem) for name in EXACT for problem in (COMPILED if name in COMPILE else PROBLEMS)
 ]
-CASES = [(name, problem) for name in EXACT for problem in (TURNS if name in COMPILE else PROBLEMS)]
+MASKED_CASES = [
+    (name, problem)
+    for name in EXACT
+    for problem in (COMPILED_MASKED if name in COMPILE else MASKED)
+]
 
 
 @pytest.mark.parametrize(("name", "problem"), CASES)
-def test_backend_is_as_close_as_an_honest_implementation(
+def test_backend_is_as_close_as_the_same_dtype_reference(
     name: str, problem: str, make_case: Callable, require: Callable
 ) -> None:
     if name in COMPILE and load(name).unavailable(torch.device("cpu")):
         require("g++")
-    judge(name, PROBLEMS[problem], make_case, "cpu", variations(name, problem))
+    check(name, PROBLEMS[problem], make_case, "cpu", kinds_of(name, problem))
 
 
 @pytest.mark.slow
@@ -56,18 +58,18 @@ def test_backend_is_as_close_as_an_honest_implementation(
 def test_backend_that_compiles_is_as_close_in_every_dtype_and_scope(
     name: str, shape: Problem, make_case: Callable
 ) -> None:
-    judge(name, shape, make_case, "cpu", EVERY)
+    check(name, shape, make_case, "cpu", KINDS)
 
 
 @pytest.mark.parametrize(("name", "problem"), MASKED_CASES)
 def test_backend_is_as_close_under_masks(name: str, problem: str, make_case: Callable) -> None:
-    judge(name, MASKED[problem], make_case, "cpu", EVERY[:1] if name in COMPILE else EVERY)
+    check(name, MASKED[problem], make_case, "cpu", KINDS[:1] if name in COMPILE else KINDS)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("name", "problem"), CASES)
 def test_backend_is_as_close_on_cuda(name: str, problem: str, make_case: Callable) -> None:
-    judge(name, PROBLEMS[problem], make_case, "cuda", variations(name, problem))
+    check(name, PROBLEMS[problem], make_case, "cuda", kinds_of(name, problem))
 
 
 @pytest.mark.gpu
@@ -75,25 +77,26 @@ def test_backend_is_as_close_on_cuda(name: str, problem: str, make_case: Callabl
 def test_backend_is_as_close_under_masks_on_cuda(
     name: str, problem: str, make_case: Callable
 ) -> None:
-    judge(name, MASKED[problem], make_case, "cuda", EVERY[:1] if name in COMPILE else EVERY)
+    check(name, MASKED[problem], make_case, "cuda", KINDS[:1] if name in COMPILE else KINDS)
 
 
-def variations(name: str, problem: str) -> Iterable[tuple[str, str]]:
-    return [EVERY[TURNS.index(problem) % len(EVERY)]] if name in COMPILE else EVERY
+def kinds_of(name: str, problem: str) -> Iterable[tuple[str, str]]:
+    return [KINDS[COMPILED.index(problem) % len(KINDS)]] if name in COMPILE else KINDS
 
 
-def judge(
+def check(
     name: str, shape: Problem, make_case: Callable, device: str, kinds: Iterable[tuple[str, str]]
 ) -> None:
-    """In these dtypes and scopes, forward alone where there are no gradients; skips, with the
-    reasons, if all of them are refused.
+    """In these dtypes and scopes, forward only if the backend has no gradients.
+
+    Skips, with the reasons, if the backend refuses all of them.
     """
     ran, reasons, too_far = 0, set(), {}
     for dtype, scope in kinds:
         case = make_case(shape, dtype=dtype, scope=scope, device=device)
-        refuses = load(name).why_not if missing(name) is None else lambda *_: missing(name)
-        no_gradients = refuses(case.problem, torch.device(device))
-        if no_gradients and refuses(replace(case.problem, passes="forward"), torch.device(device)):
+        why_not = load(name).why_not if missing(name) is None else lambda *_: missing(name)
+        no_gradients = why_not(case.problem, torch.device(device))
+        if no_gradients and why_not(replace(case.problem, passes="forward"), torch.device(device)):
             reasons.add(no_gradients)
             continue
         ran += 1
@@ -111,14 +114,14 @@ def judge(
 def test_backend_that_is_not_exact_gives_finite_numbers_of_the_right_shape(
     name: str, shape: Problem, make_case: Callable
 ) -> None:
-    look_at(name, shape, make_case, "cpu")
+    check_inexact(name, shape, make_case, "cpu")
 
 
 @pytest.mark.parametrize("name", INEXACT)
 def test_backend_that_is_not_exact_gives_them_under_masks(
     name: str, masked_shape: Problem, make_case: Callable
 ) -> None:
-    look_at(name, masked_shape, make_case, "cpu")
+    check_inexact(name, masked_shape, make_case, "cpu")
 
 
 @pytest.mark.gpu
@@ -126,15 +129,13 @@ def test_backend_that_is_not_exact_gives_them_under_masks(
 def test_backend_that_is_not_exact_gives_them_on_cuda(
     name: str, shape: Problem, make_case: Callable
 ) -> None:
-    look_at(name, shape, make_case, "cuda")
+    check_inexact(name, shape, make_case, "cuda")
 
 
-def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None:
-    """Output and gradients, and zeros where an attention's query sees no key; skips as `judge`
-    does.
-    """
+def check_inexact(name: str, shape: Problem, make_case: Callable, device: str) -> None:
+    """Output and gradients, and zeros for queries without keys; skips like `check`."""
     ran, reasons = 0, set()
-    for dtype, scope in product(("fp32", "bf16", "fp16"), ("core", "layer")):
+    for dtype, scope in KINDS:
         case = make_case(shape, dtype=dtype, scope=scope, device=device)
         p, backend = case.problem, load(name)
         reason = backend.why_not(p, torch.device(device))
@@ -142,14 +143,13 @@ def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None
             reasons.add(reason)
             continue
         ran += 1
-        subject = make_subject(p, backend, Tensors(case.inputs, case.weights), case.gradient)
-        with subject.in_force():
-            output, gradients = subject.result()
+        prepared = prepare_call(p, backend, Tensors(case.inputs, case.weights), case.gradient)
+        with prepared.in_force():
+            output, gradients = prepared.result()
         assert output.shape == output_shape(p)
-        for result, like in zip(
-            (output, *gradients), (case.gradient, *subject.targets), strict=True
-        ):
-            assert (result.shape, result.dtype) == (like.shape, case.inputs.query.dtype)
+        results, like = (output, *gradients), (case.gradient, *prepared.targets)
+        for result, expected in zip(results, like, strict=True):
+            assert (result.shape, result.dtype) == (expected.shape, case.inputs.query.dtype)
             assert bool(torch.isfinite(result).all())
         if p.scope == "core":
             assert not output[:, :, : p.empty_rows].any()
@@ -160,17 +160,8 @@ def look_at(name: str, shape: Problem, make_case: Callable, device: str) -> None
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math"])
 def test_queries_without_keys_give_zeros_and_zero_gradients(name: str, make_case: Callable) -> None:
-    shape = Problem(
-        batch=1,
-        seq_len=6,
-        kv_seq_len=4,
-        d_model=8,
-        heads=2,
-        causal=True,
-        causal_align="bottom_right",
-    )
-    case = make_case(shape)
-    output, q_gradient, *_ = case.backend(name)
+    shape = Problem(batch=1, seq_len=6, kv_seq_len=4, d_model=8, heads=2, **BOTTOM_RIGHT)
+    output, q_gradient, *_ = make_case(shape).backend(name)
     assert not output[:, :, :2].any()
     assert not q_gradient[:, :, :2].any()
     assert output[:, :, 2:].all()
@@ -181,15 +172,14 @@ def test_queries_that_a_mask_leaves_without_keys_give_zeros_and_zero_gradients(
     name: str, make_case: Callable
 ) -> None:
     for causal in (False, True):
-        case = make_case(
-            Problem(batch=2, seq_len=40, d_model=8, heads=2, mask="random", causal=causal)
-        )
+        shape = Problem(batch=2, seq_len=40, d_model=8, heads=2, mask="random", causal=causal)
+        case = make_case(shape)
         output, q_gradient, *_ = case.backend(name)
-        blind = blind_rows(case.problem, case.rows)
-        assert blind is not None
-        assert not output[:, :, blind].any()
-        assert not q_gradient[:, :, blind].any()
-        assert output[:, :, ~blind].all()
+        masked = fully_masked_rows(case.problem, case.rows)
+        assert masked is not None
+        assert not output[:, :, masked].any()
+        assert not q_gradient[:, :, masked].any()
+        assert output[:, :, ~masked].all()
 
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa"])

@@ -1,5 +1,6 @@
-"""Approximate backends compute what their papers say, pair by pair; how far that is from attention
-is measured, not judged.
+"""Linformer and Performer compute what their papers say, pair by pair.
+
+Their distance from attention is measured, not limited.
 """
 
 from math import log2
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
-from attnbench.impls.masks.tensors import kept
+from attnbench.impls.masks.tensors import mask_matrix
 from attnbench.impls.reference import reference
 from tests.harness.measure.test_peak_memory import weighed
 
@@ -36,20 +37,14 @@ SHAPES: dict[str, dict[str, Any]] = {
 }
 
 
-def as_written(problem: Problem, q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
-    """FAVOR+ as a matrix of weights, of every pair that counts (Choromanski et al. 2021, equation
-    5); float64.
-    """
+def favor(problem: Problem, q: Tensor, k: Tensor, v: Tensor, w: Tensor) -> Tensor:
+    """FAVOR+ as a matrix of weights (Choromanski et al. 2021, equation 5); float64."""
     group = problem.heads // problem.kv_heads
-    q, k, v, w = (
-        q.double(),
-        k.double().repeat_interleave(group, 1),
-        v.double().repeat_interleave(group, 1),
-        w.double(),
-    )
+    q, w = q.double(), w.double()
+    k, v = (x.double().repeat_interleave(group, 1) for x in (k, v))
     left, right = (x @ w.mT - x.square().sum(-1, keepdim=True) * problem.scale / 2 for x in (q, k))
     weights = left.exp() @ right.exp().mT
-    seen = kept(problem, torch.arange(problem.seq_len))
+    seen = mask_matrix(problem, torch.arange(problem.seq_len))
     if seen is not None:
         weights = weights * seen[:, None]
     sums = weights.sum(-1, keepdim=True)
@@ -61,27 +56,22 @@ def test_performer_is_the_product_of_its_features(shape: dict[str, Any]) -> None
     problem = Problem(**SHAPE | shape, passes="forward+backward")
     inputs = make_inputs(problem, CPU, seed=1)
     ours = load("performer:64").prepare(problem, inputs, None)()
-    wanted = as_written(problem, *inputs, performer.features(64, problem.d_k, CPU))
+    expected = favor(problem, *inputs, performer.features(64, problem.d_k, CPU))
     gradient = torch.randn(ours.shape, generator=torch.Generator().manual_seed(2))
-    torch.testing.assert_close(ours.double(), wanted, rtol=1e-4, atol=1e-4)
-    for mine, exact in zip(
-        torch.autograd.grad(ours, inputs, gradient),
-        torch.autograd.grad(wanted, inputs, gradient.double()),
-        strict=True,
-    ):
-        torch.testing.assert_close(mine, exact, rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(ours.double(), expected, rtol=1e-4, atol=1e-4)
+    gradients = torch.autograd.grad(ours, inputs, gradient)
+    exact = torch.autograd.grad(expected, inputs, gradient.double())
+    for a, b in zip(gradients, exact, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-3)
 
 
 def test_features_of_a_block_are_orthogonal_and_their_mean_is_the_softmax_kernel() -> None:
     w = performer.features(1 << 14, 8, CPU).double()
     blocks = (w * 8**0.25).view(-1, 8, 8)
     products = blocks @ blocks.mT
-    assert (
-        float((products - torch.diag_embed(products.diagonal(dim1=1, dim2=2))).abs().max()) < 1e-4
-    )
-    assert float(products.diagonal(dim1=1, dim2=2).mean()) == pytest.approx(
-        8, rel=0.02
-    )  # chi-squared with 8 degrees
+    squares = products.diagonal(dim1=1, dim2=2)
+    assert float((products - torch.diag_embed(squares)).abs().max()) < 1e-4
+    assert float(squares.mean()) == pytest.approx(8, rel=0.02)  # chi-squared with 8 degrees
     x, y = torch.randn(2, 8, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     found = ((w @ (x + y)) - (x.square().sum() + y.square().sum()) / 8**0.5 / 2).exp()
     error = float(found.std()) / len(found) ** 0.5
@@ -90,37 +80,35 @@ def test_features_of_a_block_are_orthogonal_and_their_mean_is_the_softmax_kernel
 
 
 def error_of(name: str, problem: Problem, seed: int, times: float = 1.0) -> float:
-    given = make_inputs(problem, CPU, seed)
-    inputs = given._replace(query=given.query * times, key=given.key * times)
+    drawn = make_inputs(problem, CPU, seed)
+    inputs = drawn._replace(query=drawn.query * times, key=drawn.key * times)
     exact = reference(problem, inputs, None, torch.arange(problem.seq_len))
-    return float(
-        (load(name).prepare(problem, inputs, None)().double() - exact).norm() / exact.norm()
-    )
+    output = load(name).prepare(problem, inputs, None)()
+    return float((output.double() - exact).norm() / exact.norm())
 
 
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_error_of_performer_falls_with_the_features_on_average(
     causal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Over draws of the features, by their logarithms; of short queries and keys, since the
-    variance of the kernel grows with exp of their squares: among long ones a few pairs decide, and
-    more features help little."""
+    """The mean of logarithms over draws of the features.
+
+    For short queries and keys: the variance of the kernel grows with exp of their squares, so among
+    long ones a few pairs decide, and more features help little.
+    """
     problem = Problem(batch=1, seq_len=64, d_model=32, heads=4, causal=causal)
     logs = dict.fromkeys(("performer:64", "performer", "performer:512"), 0.0)
     for draw in range(12):
         monkeypatch.setattr(performer, "SEED", draw)
-        logs = {
-            name: log + log2(error_of(name, problem, 0, times=0.5)) / 12
-            for name, log in logs.items()
-        }
+        for name in logs:
+            logs[name] += log2(error_of(name, problem, 0, times=0.5)) / 12
     assert logs["performer:64"] > logs["performer"] > logs["performer:512"]
-    assert logs["performer:64"] - logs["performer:512"] == pytest.approx(
-        1.5, abs=0.4
-    )  # 1 / sqrt(features)
+    gain = logs["performer:64"] - logs["performer:512"]
+    assert gain == pytest.approx(1.5, abs=0.4)  # 1 / sqrt(features)
 
 
 def test_the_error_of_linformer_is_large_where_nobody_trained_it() -> None:
-    """What docs/method.md says of it."""
+    """As docs/method.md says."""
     short, long = (Problem(batch=1, seq_len=n, d_model=256, heads=4) for n in (512, 2048))
     assert 1 < error_of("linformer:512", short, 0) < error_of("linformer:64", short, 0)
     assert error_of("linformer", long, 0) > 10 * error_of("linformer", short, 0)
@@ -130,23 +118,14 @@ def test_the_error_of_linformer_is_large_where_nobody_trained_it() -> None:
 @pytest.mark.parametrize("times", [1e-3, 10.0, 60.0])
 def test_performer_stays_finite_where_weights_vanish(name: str, times: float) -> None:
     for dtype in ("fp32", "fp16"):
-        problem = Problem(
-            batch=1,
-            seq_len=300,
-            d_model=64,
-            heads=1,
-            causal=True,
-            dtype=dtype,
-            passes="forward+backward",
-        )  # type: ignore[arg-type]
+        shape: dict[str, Any] = {"batch": 1, "seq_len": 300, "d_model": 64, "heads": 1}
+        problem = Problem(**shape, causal=True, dtype=dtype, passes="forward+backward")
         inputs = make_inputs(problem, CPU, 0)
         scaled = type(inputs)(*((x.detach() * times).requires_grad_() for x in inputs))
         output = load(name).prepare(problem, scaled, None)()
         assert bool(torch.isfinite(output).all())
-        assert all(
-            bool(torch.isfinite(g).all())
-            for g in torch.autograd.grad(output.float().mean(), scaled)
-        )
+        gradients = torch.autograd.grad(output.float().mean(), scaled)
+        assert all(bool(torch.isfinite(gradient).all()) for gradient in gradients)
 
 
 def test_linformer_projects_keys_and_values_along_n() -> None:
@@ -157,13 +136,12 @@ def test_linformer_projects_keys_and_values_along_n() -> None:
     assert not torch.equal(e, f)
     assert float(e.var()) == pytest.approx(1 / 64, rel=0.05)
     k, v = (x.repeat_interleave(2, 1) for x in (e @ inputs.key, f @ inputs.value))
-    wanted = (inputs.query @ k.mT * problem.scale).softmax(-1) @ v
-    torch.testing.assert_close(
-        load("linformer:64").prepare(problem, inputs, None)(), wanted, rtol=1e-4, atol=1e-4
-    )
+    expected = (inputs.query @ k.mT * problem.scale).softmax(-1) @ v
+    output = load("linformer:64").prepare(problem, inputs, None)()
+    torch.testing.assert_close(output, expected, rtol=1e-4, atol=1e-4)
 
 
-def test_linformer_refuses_what_mixes_keys_that_must_stay_apart() -> None:
+def test_linformer_refuses_problems_whose_keys_must_not_be_mixed() -> None:
     assert load("linformer").why_not(Problem(**SHAPE, causal=True), CPU) == (
         "not for causal problems: a projected key is a mixture of all keys, later ones too"
     )
@@ -178,13 +156,11 @@ def test_linformer_refuses_what_mixes_keys_that_must_stay_apart() -> None:
 
 
 @pytest.mark.parametrize("name", ["linformer", "linformer:64", "performer", "performer:512"])
-def test_the_row_is_told_what_was_chosen(name: str) -> None:
+def test_the_rank_or_the_number_of_features_is_in_the_facts(name: str) -> None:
     problem = Problem(**SHAPE)
     call: Any = load(name).prepare(problem, make_inputs(problem, CPU, 0), None)
-    wanted = int(name.partition(":")[2] or 256)
-    assert call.facts == (
-        {"rank": wanted} if name.startswith("linformer") else {"features": wanted}
-    )
+    size = int(name.partition(":")[2] or 256)
+    assert call.facts == ({"rank": size} if name.startswith("linformer") else {"features": size})
 
 
 @pytest.mark.parametrize("name", ["linformer:64", "performer:64"])
@@ -200,9 +176,8 @@ def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope
         predicted, reason = meta_peak_bytes(problem, load(name), CPU)
         assert reason == ""
         assert predicted is not None
-        assert abs(weighed(name, problem).peak_bytes - predicted) <= (
-            64 if problem.backward else 16
-        ), problem
+        limit = 64 if problem.backward else 16
+        assert abs(weighed(name, problem).peak_bytes - predicted) <= limit, problem
 
 
 @pytest.mark.parametrize("name", ["linformer", "performer"])

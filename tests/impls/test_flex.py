@@ -3,16 +3,14 @@ import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
 from attnbench.impls import Problem, load
-from attnbench.impls.flex import block_mask
+from attnbench.impls._flex_attention import block_mask
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-PARTS = (
-    "kv_num_blocks",
-    "kv_indices",
-    "full_kv_num_blocks",
-    "full_kv_indices",
-    "q_num_blocks",
-    "q_indices",
+PARTS = tuple(
+    f"{full}{side}_{what}"
+    for full in ("", "full_")
+    for side in ("kv", "q")
+    for what in ("num_blocks", "indices")
 )
 LENGTHS = [
     (300, 300, ""),
@@ -27,19 +25,12 @@ LENGTHS = [
 
 
 def causal(seq_len: int, kv_seq_len: int, align: str) -> Problem:
-    return Problem(
-        batch=1,
-        seq_len=seq_len,
-        kv_seq_len=kv_seq_len,
-        d_model=16,
-        heads=1,
-        causal=True,
-        causal_align=align,
-    )
+    shape = {"batch": 1, "seq_len": seq_len, "kv_seq_len": kv_seq_len, "d_model": 16, "heads": 1}
+    return Problem(**shape, causal=True, causal_align=align)
 
 
 @pytest.mark.parametrize(("seq_len", "kv_seq_len", "align"), LENGTHS)
-def test_the_block_mask_is_the_one_that_torch_works_out_from_all_pairs(
+def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
     seq_len: int, kv_seq_len: int, align: str
 ) -> None:
     problem = causal(seq_len, kv_seq_len, align)
@@ -50,7 +41,7 @@ def test_the_block_mask_is_the_one_that_torch_works_out_from_all_pairs(
     )
     assert ours is not None
     assert (ours.seq_lengths, ours.BLOCK_SIZE) == (theirs.seq_lengths, theirs.BLOCK_SIZE)
-    for part in (*PARTS, "full_q_num_blocks", "full_q_indices"):
+    for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 
 
@@ -61,18 +52,16 @@ def test_a_long_mask_is_made_without_a_tensor_of_all_pairs() -> None:
     assert int(mask.full_kv_num_blocks.sum()) == 2048 * 2047 // 2
 
 
-def test_where_every_query_sees_every_key_there_is_no_mask() -> None:
+def test_there_is_no_mask_if_every_query_sees_every_key() -> None:
     assert block_mask(Problem(batch=1, seq_len=9, d_model=16, heads=1), CPU) is None
     assert block_mask(causal(1, 300, "bottom_right"), CPU) is None
     assert block_mask(causal(2, 300, "bottom_right"), CPU) is not None
 
 
-def test_what_flex_attention_cannot_do_is_said_in_words() -> None:
+def test_flex_attention_says_what_it_cannot_do() -> None:
     shape = Problem(batch=1, seq_len=9, d_model=16, heads=1, passes="forward+backward")
     assert load("flex").why_not(shape, CPU) == "flex_attention has no backward pass on a CPU"
     narrow = Problem(batch=1, seq_len=9, d_model=64, heads=2, d_v=8)
-    assert (
-        load("flex").module.why_not(narrow, CUDA)
-        == "heads are 8 wide; flex_attention on a GPU needs 16 or more"
-    )
+    reason = "heads are 8 wide; flex_attention on a GPU needs 16 or more"
+    assert load("flex").module.why_not(narrow, CUDA) == reason
     assert load("flex").module.why_not(narrow, CPU) is None

@@ -1,13 +1,16 @@
-"""What compiled backends rely on; torch's own back ends without a C++ compiler stand for the real
-one, which test_agreement.py uses.
+"""What compiled backends rely on.
+
+Torch's back ends without a C++ compiler replace the real one, which test_agreement.py uses.
 """
 
 import sysconfig
+from dataclasses import replace
 from functools import partial
 
 import pytest
 import torch
 
+from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Inputs, Problem, _inductor, load, make_inputs, make_weights
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -15,7 +18,7 @@ CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 
 @pytest.fixture
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What was compiled, by autograd's part of the compiler and then not further."""
+    """The graphs of autograd's part of the compiler; the rest of the compiler does not run."""
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 
@@ -56,10 +59,8 @@ def test_all_is_compiled_before_the_call_is_timed(
     problem = Problem(
         batch=1, seq_len=8, d_model=16, heads=2, causal=True, passes=passes, scope=scope
     )
-    inputs, weights = (
-        make_inputs(problem, CPU, 0),
-        make_weights(problem, CPU, 0) if scope == "layer" else None,
-    )
+    inputs = make_inputs(problem, CPU, 0)
+    weights = make_weights(problem, CPU, 0) if scope == "layer" else None
     backend = load("compiled")
     call = backend.prepare(problem, inputs, weights)
     compiled = len(compilations)
@@ -68,17 +69,14 @@ def test_all_is_compiled_before_the_call_is_timed(
         output = call()
         for _ in range(2):
             if problem.backward:
-                targets = list(
-                    {id(x): x for x in (*inputs, *(weights.tensors() if weights else ()))}.values()
-                )
-                torch.autograd.grad(
-                    output, targets, torch.randn_like(output), retain_graph=passes == "backward"
-                )
-                output = output if passes == "backward" else call()
+                targets, gradient = leaves(inputs, weights), torch.randn_like(output)
+                again = passes == "backward"
+                torch.autograd.grad(output, targets, gradient, retain_graph=again)
+                output = output if again else call()
     assert len(compilations) == compiled
 
 
-def test_it_is_compiled_by_one_process_and_in_the_mode_of_the_timed_calls() -> None:
+def test_one_process_compiles_and_in_the_grad_mode_of_the_timed_calls() -> None:
     import torch._inductor.config
 
     seen = []
@@ -91,36 +89,44 @@ def test_it_is_compiled_by_one_process_and_in_the_mode_of_the_timed_calls() -> N
             return inputs.query * inputs.key * inputs.value
 
         with torch.set_grad_enabled(not problem.backward):
-            assert _inductor.ahead(problem, inputs, None, call) is call
+            assert _inductor.compile_now(problem, inputs, None, call) is call
     assert seen == [(1, False), (1, True)]
 
 
-def test_what_torch_compile_lacks_is_said_with_the_command_that_helps(
+def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     for name in ("compiled", "flex"):
-        reason = load(name).unavailable(CPU)
-        assert (
-            reason
-            == "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get"
-            " install g++, or name one in CXX"
+        assert load(name).unavailable(CPU) == (
+            "torch.compile needs a C++ compiler, and there is no no-such-compiler: apt-get install"
+            " g++, or name one in CXX"
         )
     monkeypatch.setenv("CXX", "python3")  # stands for a compiler
     monkeypatch.setattr(sysconfig, "get_path", lambda name: "/no/include")
-    headers = (
+    assert _inductor.missing_for_compile(CPU) == (
         "torch.compile needs Python's C headers, and there is no Python.h in /no/include: apt-get"
         " install python3-dev"
     )
-    assert _inductor.lacking(CPU) == headers
     monkeypatch.setattr(_inductor, "find_spec", lambda name: None)
-    assert (
-        _inductor.lacking(CUDA)
-        == "torch.compile needs triton, which is not installed: pip install triton"
-    )
+    triton = "torch.compile needs triton, which is not installed: pip install triton"
+    assert _inductor.missing_for_compile(CUDA) == triton
     monkeypatch.setattr(_inductor, "find_spec", lambda name: name)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (6, 1))
-    assert (
-        _inductor.lacking(CUDA)
-        == "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
-    )
+    old = "torch.compile needs a GPU of compute capability 7.0 or newer; this one has 6.1"
+    assert _inductor.missing_for_compile(CUDA) == old
+
+
+def test_compiled_runs_the_formula_of_fused(
+    shape: Problem, compilations: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The two files repeat it, since backends do not import one another."""
+    for mask in ("none", "random"):
+        problem = replace(shape, mask=mask)
+        inputs = make_inputs(problem, CPU, 0)
+        load("compiled").prepare(problem, inputs, None)
+        fused = load("fused").prepare(problem, inputs, None)
+        _inductor.compile_now(problem, inputs, None, _inductor.compiled(fused))
+        ours, theirs = compilations
+        assert ours.code == theirs.code
+        compilations.clear()

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from attnbench.impls import Problem
+from attnbench.impls.problem import ALL_MASKS
 
 SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
 
@@ -25,10 +26,8 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
         ),
         (
             {"causal": True, "kv_seq_len": 9},
-            (
-                "causal with kv_seq_len (9) != seq_len (8) has two readings; set causal_align to"
-                " top_left or bottom_right"
-            ),
+            "causal with kv_seq_len (9) != seq_len (8) is ambiguous; set causal_align to top_left"
+            " or bottom_right",
         ),
         ({"dtype": "fp64"}, "dtype is 'fp64'; wanted one of: fp32, bf16, fp16"),
         (
@@ -46,10 +45,8 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
         ),
         (
             {"mask": "local", "kv_seq_len": 9},
-            (
-                "mask local places each query at a key, but seq_len is 8 and kv_seq_len 9; "
-                "make them equal, or set causal with causal_align beside a longer kv_seq_len"
-            ),
+            "mask local places each query at a key, but seq_len is 8 and kv_seq_len 9; make them"
+            " equal, or set causal, causal_align and a longer kv_seq_len",
         ),
         (
             {"causal": True, "causal_align": "left"},
@@ -67,6 +64,9 @@ def test_sizes_left_out_take_the_usual_values() -> None:
     p = Problem(**SIZES)
     assert (p.kv_seq_len, p.kv_heads, p.d_k, p.d_v, p.scale) == (8, 4, 4, 4, 0.5)
     assert Problem(**SIZES | {"heads": 3, "d_k": 5, "d_v": 7}).d_k == 5
+    windows = [Problem(**SIZES | {"seq_len": 1024}, mask=mask).window for mask in ALL_MASKS]
+    expected = {"none": 0, "padding": 0, "random": 0, "local": 128, "strided": 32, "blocks": 4}
+    assert dict(zip(ALL_MASKS, windows, strict=True)) == expected
 
 
 @pytest.mark.parametrize("align", ["top_left", "bottom_right"])
@@ -74,5 +74,5 @@ def test_empty_rows_are_those_counted_one_by_one(align: Any) -> None:
     for n_q, n_kv in product(range(1, 7), repeat=2):
         p = Problem(**SIZES | {"seq_len": n_q, "kv_seq_len": n_kv}, causal=True, causal_align=align)
         offset = n_kv - n_q if align == "bottom_right" else 0
-        kept = [[j <= i + offset for j in range(n_kv)] for i in range(n_q)]
-        assert p.empty_rows == sum(not any(row) for row in kept)
+        seen = [[j <= i + offset for j in range(n_kv)] for i in range(n_q)]
+        assert p.empty_rows == sum(not any(row) for row in seen)

@@ -1,6 +1,4 @@
-"""What holds for every input, on shapes and numbers that hypothesis draws: of the weights, of
-outputs, and of the order of tokens.
-"""
+"""Properties of weights, outputs and token order, on shapes and numbers drawn by hypothesis."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,9 +10,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnbench.impls import Inputs, Problem, load, make_inputs, make_weights
-from attnbench.impls.masks.counts import kept_pairs
-from attnbench.impls.masks.tensors import kept
-from attnbench.impls.problem import MASKS
+from attnbench.impls.masks.counts import unmasked_pairs
+from attnbench.impls.masks.tensors import mask_matrix
+from attnbench.impls.problem import ALL_MASKS
 
 CPU = torch.device("cpu")
 EXACT = ("naive", "fused", "sdpa", "sdpa:math")
@@ -23,7 +21,7 @@ few = settings(max_examples=25, deadline=None, derandomize=True, database=None)
 
 
 @st.composite
-def problems(draw: Any, masks: tuple[str, ...] = MASKS) -> Problem:
+def problems(draw: Any, masks: tuple[str, ...] = ALL_MASKS) -> Problem:
     n_q = draw(st.integers(1, 40))
     causal = draw(st.booleans())
     longer = draw(st.integers(0, 30)) if causal else 0
@@ -49,9 +47,10 @@ def drawn(problem: Problem, seed: int, size: float) -> Inputs:
 
 def seen(problem: Problem) -> Tensor:
     """[batch, 1, seq_len, kv_seq_len]"""
-    found = kept(problem, torch.arange(problem.seq_len))
+    matrix = mask_matrix(problem, torch.arange(problem.seq_len))
     shape = (problem.batch, problem.seq_len, problem.kv_seq_len)
-    return (torch.ones(shape, dtype=torch.bool) if found is None else found.expand(shape))[:, None]
+    whole = torch.ones(shape, dtype=torch.bool) if matrix is None else matrix.expand(shape)
+    return whole[:, None]
 
 
 @pytest.mark.parametrize("name", WITH_WEIGHTS)
@@ -65,8 +64,8 @@ def test_rows_of_weights_sum_to_one_over_the_keys_that_are_seen(
     sums = torch.where(mask.any(-1), 1.0, 0.0)
     assert torch.allclose(weights.sum(-1), sums.expand(weights.shape[:-1]), atol=1e-5)
     assert not weights.masked_select(~mask.expand(weights.shape)).any()
-    if size <= 1:  # a weight that is large enough not to vanish in fp32
-        assert int(weights.count_nonzero()) == problem.heads * kept_pairs(problem)
+    if size <= 1:  # weights are then too large to vanish in fp32
+        assert int(weights.count_nonzero()) == problem.heads * unmasked_pairs(problem)
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -77,17 +76,15 @@ def test_outputs_lie_between_the_values_that_are_seen(
 ) -> None:
     inputs = drawn(problem, seed, size)
     output = load(name).prepare(problem, inputs, None)()
-    values = inputs.value.repeat_interleave(problem.heads // problem.kv_heads, 1)[
-        :, :, None
-    ]  # [batch, heads, 1, key, d_v]
+    values = inputs.value.repeat_interleave(problem.heads // problem.kv_heads, 1)
+    values = values[:, :, None]  # [batch, heads, 1, key, d_v]
     mask = seen(problem)[..., None]
     low = values.masked_fill(~mask, torch.inf).amin(3)
     high = values.masked_fill(~mask, -torch.inf).amax(3)
     sees = seen(problem).any(-1, keepdim=True)
     margin = 1e-5 * size
-    assert bool(
-        torch.where(sees, (output >= low - margin) & (output <= high + margin), output == 0).all()
-    )
+    between = (output >= low - margin) & (output <= high + margin)
+    assert bool(torch.where(sees, between, output == 0).all())
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -106,20 +103,14 @@ def test_permuting_the_tokens_permutes_the_outputs(name: str, problem: Problem, 
 @given(problem=problems(), seed=st.integers(0, 99), scope=st.sampled_from(("core", "layer")))
 def test_the_fused_layer_is_the_loop_to_rounding(problem: Problem, seed: int, scope: Any) -> None:
     p = replace(problem, scope=scope)
-    inputs, weights = (
-        make_inputs(p, CPU, seed),
-        make_weights(p, CPU, seed) if scope == "layer" else None,
-    )
+    inputs = make_inputs(p, CPU, seed)
+    weights = make_weights(p, CPU, seed) if scope == "layer" else None
     loop, fused = (load(name).prepare(p, inputs, weights)() for name in ("naive", "fused"))
     assert torch.allclose(loop, fused, atol=2e-5)
 
 
 def test_scaling_the_inputs_changes_the_weights() -> None:
-    """Folklore says otherwise: scores grow with the square of the factor, and weights become
-    one-hot.
-    """
-    p = Problem(batch=1, seq_len=12, d_model=8, heads=1)
-    plain, scaled = (
-        load("fused").attention_weights(p, drawn(p, 0, size), None) for size in (1.0, 10.0)
-    )
+    """Contrary to folklore: scores grow with the square of the factor; weights become one-hot."""
+    p, weights = Problem(batch=1, seq_len=12, d_model=8, heads=1), load("fused").attention_weights
+    plain, scaled = (weights(p, drawn(p, 0, size), None) for size in (1.0, 10.0))
     assert float(scaled.amax(-1).mean()) > 0.9 > float(plain.amax(-1).mean()) + 0.2

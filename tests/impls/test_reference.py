@@ -7,8 +7,8 @@ import torch
 
 from attnbench.impls import Inputs, Problem, load, make_inputs
 from attnbench.impls import reference as reference_module
-from attnbench.impls.masks.tensors import kept
-from attnbench.impls.reference import honest, reference
+from attnbench.impls.masks.tensors import mask_matrix
+from attnbench.impls.reference import reference, same_dtype_reference
 
 # theory.md, "The worked example"
 Q = [[1, 0, 1, 0], [0, 1, 0, 1], [1, 1, 1, 1]]
@@ -27,9 +27,8 @@ def test_worked_example_comes_out_as_printed() -> None:
     exact = reference(EXAMPLE, example(), None, torch.arange(3))[0, 0]
     assert exact.dtype == torch.float64
     assert torch.allclose(exact, torch.tensor(OUTPUT, dtype=torch.float64), atol=5e-4)
-    assert torch.allclose(
-        honest(EXAMPLE, example(), None, torch.arange(3))[0, 0].double(), exact, atol=1e-6
-    )
+    same = same_dtype_reference(EXAMPLE, example(), None, torch.arange(3))[0, 0]
+    assert torch.allclose(same.double(), exact, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash"])
@@ -42,30 +41,20 @@ def test_worked_example_comes_out_of_every_cpu_backend(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["naive", "fused"])
 def test_worked_example_has_the_printed_weights(name: str) -> None:
-    assert torch.allclose(
-        load(name).attention_weights(EXAMPLE, example(), None)[0, 0],
-        torch.tensor(WEIGHTS),
-        atol=5e-4,
-    )
+    weights = load(name).attention_weights(EXAMPLE, example(), None)[0, 0]
+    assert torch.allclose(weights, torch.tensor(WEIGHTS), atol=5e-4)
 
 
 def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
-    """Attention from its definition, row by row and key by key lists, nothing shared with the
-    reference.
-    """
+    """Attention from its definition, query by query; shares nothing with the reference."""
+    p = problem
     q, k, v = (tensor.double() for tensor in inputs)
-    out = torch.zeros(
-        problem.batch, problem.heads, problem.seq_len, problem.d_v, dtype=torch.float64
-    )
-    for head in range(problem.heads):
-        shared = head // (problem.heads // problem.kv_heads)
-        for i in range(problem.seq_len):
-            seen = (
-                problem.kv_seq_len
-                if not problem.causal
-                else min(problem.kv_seq_len, max(0, i + problem.causal_offset + 1))
-            )
-            scores = (q[:, head, i, None] * k[:, shared, :seen]).sum(-1) / problem.d_k**0.5
+    out = torch.zeros(p.batch, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
+    for head in range(p.heads):
+        shared = head // (p.heads // p.kv_heads)
+        for i in range(p.seq_len):
+            seen = min(p.kv_seq_len, max(0, i + p.causal_offset + 1)) if p.causal else p.kv_seq_len
+            scores = (q[:, head, i, None] * k[:, shared, :seen]).sum(-1) / p.d_k**0.5
             weights = scores.exp() / scores.exp().sum(-1, keepdim=True)
             out[:, head, i] = (weights[..., None] * v[:, shared, :seen]).sum(1)
     return out
@@ -74,67 +63,53 @@ def dense(problem: Problem, inputs: Inputs) -> torch.Tensor:
 def test_reference_is_the_definition_under_masks(masked_shape: Problem) -> None:
     p = masked_shape
     q, k, v = (tensor.double() for tensor in make_inputs(p, torch.device("cpu"), 0))
-    seen = kept(p, torch.arange(p.seq_len))
+    seen = mask_matrix(p, torch.arange(p.seq_len))
     assert seen is not None
     seen = seen.expand(p.batch, p.seq_len, p.kv_seq_len)
     out = torch.zeros(p.batch, p.heads, p.seq_len, p.d_v, dtype=torch.float64)
     for entry, head, i in product(range(p.batch), range(p.heads), range(p.seq_len)):
         shared, keys = head // (p.heads // p.kv_heads), seen[entry, i].nonzero()[:, 0]
-        weights = ((q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5).exp()
-        out[entry, head, i] = (
-            (weights[:, None] * v[entry, shared, keys]).sum(0) / weights.sum() if len(keys) else 0.0
-        )
+        if len(keys):
+            weights = ((q[entry, head, i] * k[entry, shared, keys]).sum(-1) / p.d_k**0.5).exp()
+            sums = (weights[:, None] * v[entry, shared, keys]).sum(0)
+            out[entry, head, i] = sums / weights.sum()
     rows = torch.arange(p.seq_len)
-    assert torch.allclose(
-        reference(p, make_inputs(p, torch.device("cpu"), 0), None, rows), out, atol=1e-12
-    )
-    plain = honest(p, Inputs(q, k, v), None, rows)
-    assert torch.allclose(plain, out, atol=1e-12)
+    exact = reference(p, make_inputs(p, torch.device("cpu"), 0), None, rows)
+    assert torch.allclose(exact, out, atol=1e-12)
+    same = same_dtype_reference(p, Inputs(q, k, v), None, rows)
+    assert torch.allclose(same, out, atol=1e-12)
 
 
-def test_reference_masks_the_entries_that_it_is_given() -> None:
+def test_reference_masks_the_selected_entries() -> None:
     whole = Problem(batch=5, seq_len=20, d_model=8, heads=2, mask="padding")
     inputs, rows = make_inputs(whole, torch.device("cpu"), 0), torch.arange(20)
     some = [0, 2, 4]
     part, part_inputs = replace(whole, batch=3), Inputs(*(tensor[some] for tensor in inputs))
-    for formula in (reference, honest):
-        assert torch.allclose(
-            formula(part, part_inputs, None, rows, some), formula(whole, inputs, None, rows)[some]
-        )
+    for formula in (reference, same_dtype_reference):
+        expected = formula(whole, inputs, None, rows)[some]
+        assert torch.allclose(formula(part, part_inputs, None, rows, some), expected)
 
 
 def test_reference_is_the_definition(shape: Problem) -> None:
     inputs = make_inputs(shape, torch.device("cpu"), 0)
-    assert torch.allclose(
-        reference(shape, inputs, None, torch.arange(shape.seq_len)),
-        dense(shape, inputs),
-        atol=1e-12,
-    )
+    exact = reference(shape, inputs, None, torch.arange(shape.seq_len))
+    assert torch.allclose(exact, dense(shape, inputs), atol=1e-12)
 
 
 def test_gradients_of_the_reference_are_those_of_the_definition(shape: Problem) -> None:
     def gradients(output: torch.Tensor, inputs: Inputs) -> tuple[torch.Tensor, ...]:
-        return torch.autograd.grad(
-            output,
-            inputs,
-            torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output),
-        )
+        gradient = torch.linspace(-1, 1, output.numel(), dtype=torch.float64).view_as(output)
+        return torch.autograd.grad(output, inputs, gradient)
 
     problem = replace(shape, passes="backward")
-    inputs = Inputs(
-        *(
-            tensor.detach().double().requires_grad_()
-            for tensor in make_inputs(problem, torch.device("cpu"), 0)
-        )
-    )
+    drawn = make_inputs(problem, torch.device("cpu"), 0)
+    inputs = Inputs(*(tensor.detach().double().requires_grad_() for tensor in drawn))
     ours = gradients(reference(problem, inputs, None, torch.arange(problem.seq_len)), inputs)
-    assert all(
-        torch.allclose(a, b, atol=1e-11)
-        for a, b in zip(ours, gradients(dense(problem, inputs), inputs), strict=True)
-    )
+    expected = gradients(dense(problem, inputs), inputs)
+    assert all(torch.allclose(a, b, atol=1e-11) for a, b in zip(ours, expected, strict=True))
 
 
-@pytest.mark.parametrize("function", [reference, honest])
+@pytest.mark.parametrize("function", [reference, same_dtype_reference])
 def test_chosen_rows_are_those_of_the_whole(
     function: Callable, shape: Problem, make_case: Callable
 ) -> None:
@@ -142,9 +117,8 @@ def test_chosen_rows_are_those_of_the_whole(
         case = make_case(shape, scope=scope)
         rows = torch.tensor(sorted({0, shape.seq_len // 2, shape.seq_len - 1}))
         whole = function(case.problem, case.inputs, case.weights, torch.arange(shape.seq_len))
-        assert torch.allclose(
-            function(case.problem, case.inputs, case.weights, rows), whole[..., rows, :], atol=1e-6
-        )
+        part = function(case.problem, case.inputs, case.weights, rows)
+        assert torch.allclose(part, whole[..., rows, :], atol=1e-6)
 
 
 def test_block_size_does_not_change_the_reference(
@@ -153,6 +127,5 @@ def test_block_size_does_not_change_the_reference(
     case = make_case(Problem(batch=1, seq_len=30, d_model=16, heads=2, causal=True))
     whole = reference(case.problem, case.inputs, case.weights, case.rows)
     monkeypatch.setattr(reference_module, "BLOCK_SCORES", 7 * 30)
-    assert torch.allclose(
-        reference(case.problem, case.inputs, case.weights, case.rows), whole, atol=1e-14
-    )
+    in_blocks = reference(case.problem, case.inputs, case.weights, case.rows)
+    assert torch.allclose(in_blocks, whole, atol=1e-14)

@@ -1,7 +1,6 @@
-"""Sparse backends against dense ones under the same mask: at the edges of blocks, in bytes that
-grow with N, and in what they refuse.
-"""
+"""Sparse backends: equal to dense ones at the edges of blocks, bytes that grow with N, refusals."""
 
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, load, make_inputs
 from tests.harness.measure.test_peak_memory import weighed
+from tests.impls.conftest import BOTTOM_RIGHT
 
 CPU = torch.device("cpu")
 BACKENDS = {"sparse_local": "local", "sparse_strided": "strided", "sparse_random": "blocks"}
@@ -24,27 +24,17 @@ LENGTHS = [(n, n) for n in (1, 2, 5, 63, 64, 65, 130, 200)] + [
 
 
 def edges(mask: str) -> list[Problem]:
-    """Lengths about the multiples of a block, windows below, at and above them; causal ones also
+    """Lengths around multiples of a block, windows below, at and above them; causal problems also
     with more keys than queries.
     """
     found = []
     for (n_q, n_kv), causal, window in product(LENGTHS, (False, True), (1, 3, 64, 70, 250)):
+        if not causal and n_q != n_kv:
+            continue
         for align in ("top_left", "bottom_right") if causal and n_q < n_kv else ("",):
-            if causal or n_q == n_kv:
-                found.append(
-                    Problem(
-                        **SHAPE,
-                        seq_len=n_q,
-                        kv_seq_len=n_kv,
-                        kv_heads=1 + window % 2,
-                        d_v=5,
-                        causal=causal,
-                        causal_align=align,
-                        mask=mask,  # type: ignore[arg-type]
-                        window=window,
-                        passes="forward+backward",
-                    )
-                )
+            lengths = {"seq_len": n_q, "kv_seq_len": n_kv, "kv_heads": 1 + window % 2, "d_v": 5}
+            masks = {"causal": causal, "causal_align": align, "mask": mask, "window": window}
+            found.append(Problem(**SHAPE, **lengths, **masks, passes="forward+backward"))
     return found
 
 
@@ -56,13 +46,8 @@ def test_the_pairs_are_those_of_the_mask_wherever_blocks_end(name: str, mask: st
         gradient = torch.randn(outputs[0].shape, generator=torch.Generator().manual_seed(2))
         results = [[output, *torch.autograd.grad(output, inputs, gradient)] for output in outputs]
         for ours, dense in zip(*results, strict=True):
-            torch.testing.assert_close(
-                ours,
-                dense,
-                rtol=1e-4,
-                atol=1e-5,
-                msg=lambda text, problem=problem: f"{problem}: {text}",
-            )
+            message = partial("{}: {}".format, problem)
+            torch.testing.assert_close(ours, dense, rtol=1e-4, atol=1e-5, msg=message)
 
 
 @pytest.mark.parametrize("name", BACKENDS)
@@ -82,25 +67,21 @@ def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope
         {"seq_len": 33, "kv_seq_len": 100, "causal": True},
     ):
         align = {"causal_align": "bottom_right"} if "kv_seq_len" in shape else {}
-        given: dict[str, Any] = {"batch": 2, "d_model": 64, "heads": 4, **shape, **align}
-        problem = Problem(**given, mask=BACKENDS[name], window=3, passes=passes, scope=scope)  # type: ignore[arg-type]
+        sizes: dict[str, Any] = {"batch": 2, "d_model": 64, "heads": 4, **shape, **align}
+        problem = Problem(**sizes, mask=BACKENDS[name], window=3, passes=passes, scope=scope)
         predicted, reason = meta_peak_bytes(problem, load(name), CPU)
         assert reason == ""
         assert predicted is not None
-        assert (
-            0 <= weighed(name, problem).peak_bytes - predicted <= (64 if problem.backward else 16)
-        ), problem
+        limit = 64 if problem.backward else 16
+        assert 0 <= weighed(name, problem).peak_bytes - predicted <= limit, problem
 
 
 @pytest.mark.parametrize(("name", "mask"), BACKENDS.items())
 def test_other_masks_are_refused_with_the_one_that_is_computed(name: str, mask: str) -> None:
     for other in ("none", "padding", "random", *(set(BACKENDS.values()) - {mask})):
-        problem = Problem(**SHAPE, seq_len=16, mask=other)
-        assert (
-            load(name).why_not(problem, CPU)
-            == f"computes mask {mask} only, and the mask is {other}; set mask: {mask}"
-        )
-    assert load(name).why_not(Problem(**SHAPE, seq_len=16, mask=mask), CPU) is None  # type: ignore[arg-type]
+        reason = f"computes mask {mask} only, and the mask is {other}; set mask: {mask}"
+        assert load(name).why_not(Problem(**SHAPE, seq_len=16, mask=other), CPU) == reason
+    assert load(name).why_not(Problem(**SHAPE, seq_len=16, mask=mask), CPU) is None
 
 
 @pytest.mark.parametrize(("name", "mask"), BACKENDS.items())
@@ -122,16 +103,9 @@ def test_bytes_grow_with_the_pairs_and_not_with_n_squared(
 
 
 @pytest.mark.parametrize(("name", "mask"), [("sparse_local", "local"), ("sparse_random", "blocks")])
-def test_a_decoding_query_copies_its_own_keys_alone(name: str, mask: Any) -> None:
+def test_a_decoding_query_copies_only_its_own_keys(name: str, mask: Any) -> None:
     problem = Problem(
-        batch=1,
-        seq_len=1,
-        kv_seq_len=1 << 16,
-        d_model=64,
-        heads=1,
-        causal=True,
-        causal_align="bottom_right",
-        mask=mask,
+        batch=1, seq_len=1, kv_seq_len=1 << 16, d_model=64, heads=1, mask=mask, **BOTTOM_RIGHT
     )
     predicted, _ = meta_peak_bytes(problem, load(name), CPU)
     assert predicted is not None

@@ -6,6 +6,7 @@ import torch
 
 from attnbench.harness.worker.kernel import observed
 from attnbench.impls import Problem, load, make_inputs, make_weights
+from tests.impls.conftest import BOTTOM_RIGHT
 
 CPU = torch.device("cpu")
 SHAPE = Problem(batch=2, seq_len=9, d_model=16, heads=2, scope="layer")
@@ -13,10 +14,15 @@ SHAPE = Problem(batch=2, seq_len=9, d_model=16, heads=2, scope="layer")
 
 @pytest.mark.parametrize(
     ("changes", "kernel"),
-    [({}, "native_mha"), ({"causal": True}, "native_mha"), ({"heads": 1, "kv_heads": 1, "d_k": 16, "d_v": 16}, "flash"),
-     ({"kv_seq_len": 12}, "flash"), ({"passes": "forward+backward"}, "flash")],
-)  # fmt: skip
-def test_the_fast_path_is_taken_where_torch_has_it_and_told(changes: dict, kernel: str) -> None:
+    [
+        ({}, "native_mha"),
+        ({"causal": True}, "native_mha"),
+        ({"heads": 1, "kv_heads": 1, "d_k": 16, "d_v": 16}, "flash"),
+        ({"kv_seq_len": 12}, "flash"),
+        ({"passes": "forward+backward"}, "flash"),
+    ],
+)
+def test_the_fast_path_runs_if_torch_has_it_and_is_reported(changes: dict, kernel: str) -> None:
     problem = replace(SHAPE, **changes)
     call = load("torch_mha").prepare(
         problem, make_inputs(problem, CPU, 0), make_weights(problem, CPU, 1)
@@ -26,26 +32,17 @@ def test_the_fast_path_is_taken_where_torch_has_it_and_told(changes: dict, kerne
 
 
 def test_queries_without_keys_give_the_bias_alone(make_case: Callable) -> None:
-    shape = Problem(
-        batch=1,
-        seq_len=6,
-        kv_seq_len=4,
-        d_model=8,
-        heads=2,
-        causal=True,
-        causal_align="bottom_right",
-    )
+    shape = Problem(batch=1, seq_len=6, kv_seq_len=4, d_model=8, heads=2, **BOTTOM_RIGHT)
     case = make_case(shape, scope="layer")
     output, gradient, *_ = case.backend("torch_mha")
     assert torch.equal(output[:, :2], case.weights.b_o.detach().expand(1, 2, 8))
     assert not gradient[:, :2].any()
-    assert gradient[
-        :, 3:
-    ].all()  # a query that sees one key has none either: its weight is 1 whatever it is
+    # Query 2 sees one key: its weight is always 1, so its gradient is zero too.
+    assert gradient[:, 3:].all()
 
 
 @pytest.mark.parametrize("passes", ["backward", "forward+backward"])
-def test_gradients_of_the_joined_weights_are_found_again_and_again(passes: str) -> None:
+def test_gradients_of_the_concatenated_weights_can_be_computed_repeatedly(passes: str) -> None:
     problem = replace(SHAPE, passes=passes)
     inputs, weights = make_inputs(problem, CPU, 0), make_weights(problem, CPU, 1)
     call = load("torch_mha").prepare(problem, inputs, weights)
@@ -62,7 +59,7 @@ def test_gradients_of_the_joined_weights_are_found_again_and_again(passes: str) 
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
 
 
-def test_what_the_module_cannot_be_is_said_in_words() -> None:
+def test_the_module_says_what_it_cannot_compute() -> None:
     reasons = {
         "nn.MultiheadAttention is a whole layer; use scope: layer": {"scope": "core"},
         "nn.MultiheadAttention has no grouped heads": {"kv_heads": 1},

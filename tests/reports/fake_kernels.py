@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from attnbench.harness.audit.record import KernelRecord
+from attnbench.harness.audit.kernel_row import kernel_record
 from attnbench.harness.record import Status
 from tests.reports.fake_runs import write_run
 
@@ -80,9 +80,7 @@ def row(
     planned: dict[str, Any], status: Status = Status.OK, reason: str = "", **changes: Any
 ) -> dict[str, Any]:
     facts = found(planned["compute_capability"], **changes) if status is Status.OK else {}
-    return KernelRecord(
-        planned=planned, status=status, reason=reason, found=facts, spent_s=1.5
-    ).row()
+    return kernel_record(planned, status, reason, **facts, spent_s=1.5).row()
 
 
 def write_audit(

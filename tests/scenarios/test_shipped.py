@@ -7,9 +7,11 @@ from time import perf_counter
 
 import pytest
 
+from attnbench.harness.axes import ALIASES
 from attnbench.harness.scenario import Plan, Scenario, from_mapping, load, schema, summaries
-from attnbench.harness.scenario.fields import ALIASES, Axes, ExtraCase, Grid, Limits
+from attnbench.harness.scenario.fields import Axes, ExtraCase, Grid, Limits
 from attnbench.harness.scenario.names import FOLDER, shipped
+from attnbench.harness.scenario.yaml_text import parse_yaml
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -62,6 +64,8 @@ def test_the_schema_documents_every_field_and_alias() -> None:
     for owner in (made, *made["$defs"].values()):
         for field, rule in owner["properties"].items():
             assert rule["description"], field
+            assert "\n" not in rule["description"], field
+        assert "\n" not in owner["description"]
     assert set(ALIASES) <= set(made["$defs"]["Grid"]["properties"])
 
 
@@ -85,8 +89,6 @@ def test_the_examples_of_the_readme_are_scenarios() -> None:
     assert len(examples) >= 4
     head = {"name": "example", "question": "What?", "backends": ["naive"]}
     for text in examples:
-        from attnbench.harness.scenario.yaml_text import parse_yaml
-
         data = {
             **head,
             "grid": {"seq_len": 1, "d_model": 1, "heads": 1},

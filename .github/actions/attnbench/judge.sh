@@ -1,12 +1,19 @@
 #!/usr/bin/env bash
-# Judges what measure.sh left in OUT: comparison and report as Markdown for the job's summary, the page, and the exit code of the gate.
+# Compare the runs that measure.sh left in OUT. Writes comparison and report as Markdown for the
+# job's summary, and the HTML page; exits with the gate's exit code.
 #
-# GATE      margins, as compare --gate takes them            FAIL_ON_UNDECIDED  true: exit 3 also where nothing could be decided
-# BASELINE  run to compare with, where no BASE was measured   GITHUB_STEP_SUMMARY GITHUB_OUTPUT  files of a job; without them the terminal
-# Others as in measure.sh. Exit codes: 0, 1 a case failed and nothing was compared, 2 bad input, 3 regression, 4 other devices.
+# GATE               margins, as for compare --gate
+# FAIL_ON_UNDECIDED  true: exit 3 also if a case is undecided
+# BASELINE           the run to compare with if no BASE was measured
+# GITHUB_STEP_SUMMARY GITHUB_OUTPUT  a job's files; without them the results go to the terminal
+# The others as in measure.sh.
+#
+# Exit codes: 0 passed, 1 a case failed and nothing was compared, 2 bad input, 3 regression,
+# 4 other devices.
 set -euo pipefail
-: "${OUT:?}" "${HEAD:=.}" "${PYTHON:=python}" "${CODE:=}" "${GATE:=latency: 5%, peak_bytes: 0%}" "${FAIL_ON_UNDECIDED:=false}" "${BASELINE:=}"
-: "${MOST_BYTES:=1000000}" # GitHub drops a summary of more than 1024 KiB whole
+: "${OUT:?}" "${HEAD:=.}" "${PYTHON:=python}" "${CODE:=}" "${GATE:=latency: 5%, peak_bytes: 0%}"
+: "${FAIL_ON_UNDECIDED:=false}" "${BASELINE:=}"
+: "${MOST_BYTES:=1000000}" # GitHub discards a summary of more than 1024 KiB
 
 attnbench() {
     env ${CODE:+PYTHONPATH="$(cd "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}"} "$PYTHON" -m attnbench "$@"
@@ -28,7 +35,7 @@ if [ ${#compared[@]} -gt 0 ]; then
     attnbench compare "${compared[@]}" "${gate[@]}" --format md >"$OUT/summary.md" || code=$?
     case $code in 0 | 3) attnbench compare "${compared[@]}" "${gate[@]}" --format json >"$OUT/compare.json" || true ;; esac
 else
-    code=$(<"$OUT/head.code") # nothing to compare with: cases that failed are what the job is about
+    code=$(<"$OUT/head.code") # nothing to compare with: failed cases decide
 fi
 attnbench report "$run" --output "$OUT/report.html" >/dev/null
 attnbench report "$run" --format md --output "$OUT/report.md" >/dev/null
@@ -47,5 +54,8 @@ else # in a terminal
 fi
 case $code in 0) verdict=passed ;; 3) verdict=failed ;; *) verdict=none ;; esac
 printf 'code=%s\nverdict=%s\nreport=%s\n' "$code" "$verdict" "$OUT/report.html" >>"${GITHUB_OUTPUT:-/dev/null}"
-if [ "$code" -eq 3 ]; then echo "${GITHUB_ACTIONS:+::error title=attnbench::}slower, or more memory, by more than $GATE; see the summary" >&2; fi
+if [ "$code" -eq 3 ]; then
+    title=${GITHUB_ACTIONS:+::error title=attnbench::}
+    echo "${title}slower, or more memory, by more than $GATE; see the summary" >&2
+fi
 exit "$code"

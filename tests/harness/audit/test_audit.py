@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.audit.architecture import ARCHITECTURES
-from attnbench.harness.audit.pool import Selection
+from attnbench.harness.audit.pool import KernelSelection
 from attnbench.harness.audit.run import audit
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.terminal import QuietProgress
@@ -271,7 +271,7 @@ def test_without_triton_it_is_exit_code_4_with_the_pip_command(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    selection = Selection(capabilities=((9, 0),), dtypes=("bf16",), kernels=("forward",))
+    selection = KernelSelection(capabilities=((9, 0),), dtypes=("bf16",), kernels=("forward",))
     with pytest.raises(EnvironmentUnmet, match=r"pip install 'attnbench\[triton\]'") as found:
         audit(selection, tmp_path, [], QuietProgress())
     assert found.value.exit_code == 4

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -12,50 +13,27 @@ import pytest
 from attnbench.impls.discovery.source import EXACTNESS
 from tests.conftest import ROOT, command_line, environment
 
-SMALL = (
-    "--batch",
-    "1",
-    "--seq-len",
-    "64",
-    "--d-model",
-    "32",
-    "--heads",
-    "2",
-    "--device",
-    "cpu",
-    "--plan",
-    "quick",
-)
+SMALL = shlex.split("--batch 1 --seq-len 64 --d-model 32 --heads 2 --device cpu --plan quick")
 
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory) -> Path:
     """A small run with two backends and two head counts."""
     folder = tmp_path_factory.mktemp("run")
-    flags = [
-        "--backends",
-        "naive,fused",
-        "--batch",
-        "1",
-        "--seq-len",
-        "64,128",
-        "--d-model",
-        "32",
-        "--heads",
-        "1,2",
-        "--device",
-        "cpu",
-    ]
-    done = subprocess.run(
-        command_line("run", *flags, "--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"),
-        cwd=folder, env=environment(), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert done.stdout.count("\n") == 1
-    return (
-        Path(done.stdout.strip())
-        if Path(done.stdout.strip()).is_absolute()
-        else folder / done.stdout.strip()
+    flags = (
+        "--backends naive,fused --batch 1 --seq-len 64,128 --d-model 32 --heads 1,2 --device cpu"
     )
+    plan = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
+    done = subprocess.run(
+        command_line("run", *flags.split(), "--set", plan),
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("\n") == 1
+    return folder / done.stdout.strip()
 
 
 def test_run_prints_its_folder_on_stdout_and_everything_else_on_stderr(attnbench, tmp_path):
@@ -132,19 +110,8 @@ def test_dry_run_shows_predicted_bytes_and_writes_nothing(attnbench, tmp_path):
 
 
 def test_only_and_skip_choose_cases(attnbench):
-    done = attnbench(
-        "run",
-        "--backends",
-        "naive,fused,sdpa",
-        *SMALL,
-        "--only",
-        "fused",
-        "--only",
-        "sdpa",
-        "--skip",
-        "sd*",
-        "--dry-run",
-    )
+    choice = shlex.split("--only fused --only sdpa --skip sd* --dry-run")
+    done = attnbench("run", "--backends", "naive,fused,sdpa", *SMALL, *choice)
     assert "fused-b1" in done.stdout
     assert "sdpa-b1" not in done.stdout
     assert "naive-b1" not in done.stdout
@@ -172,19 +139,7 @@ BAD = [
     (["run", "--backends", "fussed", *SMALL], "did you mean fused"),
     (["run", "--backends", "fused", "--seq-len", "0"], "seq_len"),
     (
-        [
-            "run",
-            "--backends",
-            "fused",
-            "--seq-len",
-            "64",
-            "--d-model",
-            "30",
-            "--heads",
-            "4",
-            "--batch",
-            "1",
-        ],
+        shlex.split("run --backends fused --seq-len 64 --d-model 30 --heads 4 --batch 1"),
         "multiple of heads",
     ),
     (["run", "quickstart", "--set", "grid.head=[1]"], "grid.head"),
@@ -236,29 +191,36 @@ def test_a_misspelt_key_is_one_line_with_its_place(attnbench, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["mine.yaml"]
 
 
-def test_listing_and_help_do_not_import_torch(attnbench, finished_run):
+HEAVY = "torch pandas scipy matplotlib"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        ("--help", f"{HEAVY} pydantic ruamel rich.console"),
+        ("run --help", f"{HEAVY} ruamel"),
+        ("list scenarios", HEAVY),
+        ("list runs --out RUNS", HEAVY),
+        ("validate quickstart", HEAVY),
+    ],
+)
+def test_listing_and_help_import_no_heavy_package(arguments, heavy, finished_run):
     code = (
         "import sys; from attnbench.harness.cli.app import app\n"
         "try: app(sys.argv[1:])\n"
         "except SystemExit: pass\n"
-        "heavy = {'torch', 'pandas', 'scipy', 'matplotlib'} & set(sys.modules)\n"
+        f"heavy = set({heavy!r}.split()) & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    for arguments in (
-        ["--help"],
-        ["run", "--help"],
-        ["list", "scenarios"],
-        ["list", "runs", "--out", str(finished_run.parent)],
-        ["validate", "quickstart"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", code, *arguments],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
+    words = arguments.replace("RUNS", str(finished_run.parent)).split()
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_lists_show_what_there_is(attnbench, finished_run):
@@ -306,39 +268,17 @@ def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
 
 
 def test_the_parent_of_a_run_leaves_torch_to_its_workers(tmp_path):
-    """It would cost a second and 250 MiB beside every measurement."""
+    """Torch would cost the parent a second and 250 MiB."""
     code = (
         "import sys; from attnbench.harness.cli.app import app\n"
         "try: app(sys.argv[1:])\n"
         "except SystemExit as end: assert end.code == 0\n"
         "assert 'torch' not in sys.modules"
     )
-    flags = [
-        "--batch",
-        "1",
-        "--seq-len",
-        "32",
-        "--d-model",
-        "16",
-        "--heads",
-        "2",
-        "--device",
-        "cpu",
-        "--plan",
-        "quick",
-    ]
-    command = [
-        sys.executable,
-        "-c",
-        code,
-        "run",
-        "--backends",
-        "fused",
-        *flags,
-        "--out",
-        str(tmp_path),
-        "--quiet",
-    ]
+    flags = (
+        "--backends fused --batch 1 --seq-len 32 --d-model 16 --heads 2 --device cpu --plan quick"
+    )
+    command = [sys.executable, "-c", code, "run", *flags.split(), "--out", tmp_path, "--quiet"]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
@@ -417,28 +357,9 @@ def test_latency_can_be_left_out(attnbench, tmp_path):
 
 
 def test_contrast_pairs_all_head_counts(attnbench, tmp_path):
-    flags = (
-        "--batch",
-        "1",
-        "--seq-len",
-        "64",
-        "--d-model",
-        "32",
-        "--heads",
-        "1,2,4",
-        "--device",
-        "cpu",
-    )
-    done = attnbench(
-        "run",
-        "--backends",
-        "fused,sdpa",
-        *flags,
-        "--set",
-        "contrast=[heads]",
-        "--set",
-        "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}",
-    )
+    grid = "--batch 1 --seq-len 64 --d-model 32 --heads 1,2,4 --device cpu --set contrast=[heads]"
+    plan = "plan={processes: 2, min_blocks: 2, max_blocks: 2, budget_s: 5}"
+    done = attnbench("run", "--backends", "fused,sdpa", *grid.split(), "--set", plan)
     rows = [
         json.loads(line)
         for line in (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().splitlines()

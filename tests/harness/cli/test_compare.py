@@ -14,7 +14,7 @@ from attnbench.harness import baselines
 from attnbench.harness.baselines import find_run
 from attnbench.harness.cli.margins import read_margins
 from attnbench.harness.errors import BadInput
-from attnbench.harness.run.environments import FINGERPRINT
+from attnbench.harness.run.environments import COMPARED_FACTS
 from attnbench.reports.comparison import text as compare_text
 from attnbench.reports.comparison.compare import (
     FACTS,
@@ -297,7 +297,7 @@ def test_a_table_fits_80_columns_of_a_terminal(attnbench, run, monkeypatch):
 
 
 def test_facts_are_those_that_a_resumed_run_must_share():
-    assert FACTS == FINGERPRINT
+    assert FACTS == COMPARED_FACTS
 
 
 def test_cases_on_one_side_only_are_listed(run):

@@ -173,7 +173,7 @@ def test_conditions_fit_the_device():
 
 
 def test_blocks_that_nobody_could_judge_are_not_zero_flagged_ones():
-    assert conditions.flagged([None, None]) is None
-    assert conditions.flagged([]) is None
-    assert conditions.flagged([None, False]) == 0
-    assert conditions.flagged([True, None, True]) == 2
+    assert conditions.count_flagged([None, None]) is None
+    assert conditions.count_flagged([]) is None
+    assert conditions.count_flagged([None, False]) == 0
+    assert conditions.count_flagged([True, None, True]) == 2

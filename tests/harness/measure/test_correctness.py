@@ -1,6 +1,4 @@
-"""The gate passes honest work and convicts dishonest work, also where fixed tolerances
-would not.
-"""
+"""Correct backends pass and wrong results fail, also if fixed tolerances would pass them."""
 
 from dataclasses import replace
 
@@ -8,21 +6,21 @@ import pytest
 import torch
 
 from attnbench import impls
-from attnbench.harness.measure.correctness import ALL_ROWS, Gate, distance, leaves, sample
-from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.correctness import ALL_ROWS, CorrectnessCheck, distance, sample
+from attnbench.harness.measure.prepared_call import leaves, make_tensors, prepare_call
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
 SMALL = Problem(batch=3, seq_len=40, d_model=32, heads=4)
 
 
-def verdict_on(problem, change=lambda output, gradients: (output, gradients), backend="fused"):
+def result_of(problem, change=lambda output, gradients: (output, gradients), backend="fused"):
     tensors = make_tensors(problem, CPU, 0)
-    gate = Gate(problem, *tensors, 0)
-    subject = make_subject(problem, impls.load(backend), tensors, gate.grad_output)
-    with subject.in_force():
-        output, gradients = subject.result()
-    return gate.judge(
+    check = CorrectnessCheck(problem, *tensors, 0)
+    prepared = prepare_call(problem, impls.load(backend), tensors, check.grad_output)
+    with prepared.in_force():
+        output, gradients = prepared.result()
+    return check.check(
         *change(output.detach().clone(), [gradient.clone() for gradient in gradients])
     )
 
@@ -54,10 +52,10 @@ PROBLEMS = [
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])
-def test_honest_backends_pass(problem, backend, dtype):
-    verdict = verdict_on(replace(problem, dtype=dtype), backend=backend)
-    assert verdict.complaint == ""
-    assert verdict.error_ratio <= 2
+def test_correct_backends_pass(problem, backend, dtype):
+    result = result_of(replace(problem, dtype=dtype), backend=backend)
+    assert result.complaint == ""
+    assert result.error_ratio <= 2
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
@@ -65,15 +63,15 @@ def test_a_kernel_that_drops_the_last_64_keys_fails_at_16k(dtype):
     problem = Problem(batch=1, seq_len=16384, d_model=64, heads=1, dtype=dtype)
     tensors = make_tensors(problem, CPU, 0)
     q, k, v = tensors.inputs
-    gate = Gate(problem, *tensors, 0)
-    rows = torch.tensor(gate.rows)
+    check = CorrectnessCheck(problem, *tensors, 0)
+    rows = torch.tensor(check.rows)
     output = torch.zeros_like(q)
     output[:, :, rows] = (q[:, :, rows] @ k[:, :, :-64].mT * problem.scale).softmax(-1) @ v[
         :, :, :-64
     ]
-    assert "times as far" in gate.judge(output, []).complaint
+    assert "times as far" in check.check(output, []).complaint
     output[:, :, rows] = (q[:, :, rows] @ k.mT * problem.scale).softmax(-1) @ v
-    assert gate.judge(output, []).complaint == ""
+    assert check.check(output, []).complaint == ""
 
 
 def test_dropped_keys_are_seen_under_a_causal_mask_too():
@@ -85,7 +83,7 @@ def test_dropped_keys_are_seen_under_a_causal_mask_too():
         False  # later rows skip one tile; the few early rows, whose outputs are largest, are right
     )
     output = (q @ k.mT * problem.scale).masked_fill(~mask, float("-inf")).softmax(-1) @ v
-    assert "times as far" in Gate(problem, *tensors, 0).judge(output, []).complaint
+    assert "times as far" in CorrectnessCheck(problem, *tensors, 0).check(output, []).complaint
 
 
 @pytest.mark.parametrize(
@@ -105,8 +103,8 @@ def test_dropped_keys_are_seen_under_a_causal_mask_too():
         (lambda output, gradients: (output.roll(1, 1), gradients), "times as far"),
     ],
 )
-def test_dishonest_results_are_convicted(change, words):
-    assert words in verdict_on(replace(SMALL, passes="forward+backward"), change).complaint
+def test_wrong_results_fail(change, words):
+    assert words in result_of(replace(SMALL, passes="forward+backward"), change).complaint
 
 
 def test_empty_rows_must_be_exactly_zero():
@@ -124,32 +122,32 @@ def test_empty_rows_must_be_exactly_zero():
         output[:, :, 0] = 1e-3
         return output, gradients
 
-    assert verdict_on(problem).complaint == ""
-    assert verdict_on(problem, dirty).complaint
+    assert result_of(problem).complaint == ""
+    assert result_of(problem, dirty).complaint
 
 
 TRAINING = replace(SMALL, passes="forward+backward")
 
 
-def judged(problem, exactness, change=lambda output, gradients: (output, gradients)):
+def checked(problem, exactness, change=lambda output, gradients: (output, gradients)):
     tensors = make_tensors(problem, CPU, 0)
-    gate = Gate(problem, *tensors, 0)
-    subject = make_subject(problem, impls.load("fused"), tensors, gate.grad_output)
-    with subject.in_force():
-        output, gradients = subject.result()
-    return gate.judge(
+    check = CorrectnessCheck(problem, *tensors, 0)
+    prepared = prepare_call(problem, impls.load("fused"), tensors, check.grad_output)
+    with prepared.in_force():
+        output, gradients = prepared.result()
+    return check.check(
         *change(output.detach().clone(), [gradient.clone() for gradient in gradients]), exactness
     )
 
 
 def test_what_is_approximate_may_be_any_distance_away_and_the_distance_is_told():
-    doubled = judged(TRAINING, "approximate", lambda output, gradients: (3 * output, gradients))
+    doubled = checked(TRAINING, "approximate", lambda output, gradients: (3 * output, gradients))
     assert doubled.complaint == ""
     assert doubled.error_l2_ratio == pytest.approx(2, rel=1e-3)
     assert doubled.error_ratio > 1e5
     assert (
         "times as far"
-        in judged(TRAINING, "exact", lambda output, gradients: (3 * output, gradients)).complaint
+        in checked(TRAINING, "exact", lambda output, gradients: (3 * output, gradients)).complaint
     )
 
 
@@ -160,7 +158,7 @@ def test_a_gradient_that_vanishes_has_no_relative_error_of_an_approximation():
     def larger(output, gradients):
         return output, [*gradients[:4], gradients[4] + gradients[3].mean(1), *gradients[5:]]
 
-    found = judged(problem, "approximate", larger)
+    found = checked(problem, "approximate", larger)
     assert found.complaint == ""
     assert found.error_l2_ratio < 1e-3
 
@@ -178,11 +176,11 @@ def test_a_gradient_that_vanishes_has_no_relative_error_of_an_approximation():
     ],
 )
 def test_finite_numbers_of_the_right_shape_are_wanted_of_all(exactness, change, words):
-    assert words in judged(TRAINING, exactness, change).complaint
+    assert words in checked(TRAINING, exactness, change).complaint
 
 
 def test_what_is_no_attention_has_no_distance():
-    found = judged(TRAINING, "other", lambda output, gradients: (output.roll(1, 1), gradients[:1]))
+    found = checked(TRAINING, "other", lambda output, gradients: (output.roll(1, 1), gradients[:1]))
     assert (found.error_l2_ratio, found.error_ratio, found.complaint) == (None, None, "")
 
 
@@ -196,8 +194,10 @@ def test_queries_that_see_no_key_are_zero_in_an_approximation_too(where):
         output[0, 0, where] = 1e-6
         return output, gradients
 
-    assert judged(problem, "approximate").complaint == ""
-    assert judged(problem, "approximate", dirty).complaint == "not zero where exactly zero is right"
+    assert checked(problem, "approximate").complaint == ""
+    assert (
+        checked(problem, "approximate", dirty).complaint == "not zero where exactly zero is right"
+    )
 
 
 def test_long_problems_are_sampled_with_first_and_last_row():

@@ -18,7 +18,7 @@ def succeeds_alone(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_relax_lifts_it():
+def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_lift_removes_it():
     code = """
 import torch
 from attnbench.harness.measure.memory_budget import Budget, is_out_of_memory
@@ -33,9 +33,9 @@ except RuntimeError as error:
     assert is_out_of_memory(error), error
 else:
     raise SystemExit("the budget did not hold")
-budget.relax()
+budget.lift()
 torch.empty(200 << 20, dtype=torch.uint8)
-budget.tighten()
+budget.enforce()
 del kept
 torch.empty(200 << 20, dtype=torch.uint8)
 """
@@ -82,11 +82,11 @@ device = torch.device("cpu")
 warm_pools(device)
 budget = Budget(256 << 20, device)
 for problem in range(3):
-    budget.relax()
+    budget.lift()
     before = address_space_bytes()
     left, held = mmap.mmap(-1, 1 << 30), mmap.mmap(-1, 1 << 30)
-    budget.forgive(before, 1 << 30)
-    budget.tighten(1 << 30)
+    budget.exclude_fragmentation(before, 1 << 30)
+    budget.enforce(1 << 30)
     kept = torch.empty(200 << 20, dtype=torch.uint8)
     try:
         torch.empty(200 << 20, dtype=torch.uint8)

@@ -12,7 +12,7 @@ import torch
 from attnbench.harness.cases import Case
 from attnbench.harness.measure import meta_memory as meta
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
-from attnbench.harness.preflight import outlook
+from attnbench.harness.preflight import preflight
 from attnbench.impls import Problem, load
 from tests.harness.measure.test_peak_memory import weighed
 
@@ -118,7 +118,7 @@ def test_what_fails_or_takes_too_long_on_the_meta_device_is_a_reason(tmp_path, m
     predicted, reason = meta_peak_bytes(problem, load("reads_numbers"), CPU)
     assert predicted is None
     assert reason.startswith("not on the meta device: ")
-    monkeypatch.setattr(meta, "MOST_OPERATIONS", 10)
+    monkeypatch.setattr(meta, "MAX_OPERATIONS", 10)
     assert meta_peak_bytes(problem, load("naive"), CPU) == (
         None,
         "not on the meta device: more than 10 operations",
@@ -149,7 +149,7 @@ def test_only_the_sums_of_the_autograd_engine_are_in_place(passes, tmp_path, mon
 
 def outlook_fields(backend: str, *, check_formula: bool, **changes: object) -> dict:
     problem = Problem(**{"batch": 1, "seq_len": 64, "d_model": 32, "heads": 4, **changes})
-    return outlook(
+    return preflight(
         Case(backend=backend, problem=problem), CPU, 1 << 40, check_formula=check_formula
     ).fields
 
@@ -184,6 +184,6 @@ def test_a_case_can_be_refused_by_the_meta_device():
     problem = Problem(
         batch=1, seq_len=4096, d_model=64, heads=4, scope="layer", passes="forward+backward"
     )
-    view = outlook(Case(backend="naive", problem=problem), CPU, 1 << 20)
+    view = preflight(Case(backend="naive", problem=problem), CPU, 1 << 20)
     assert view.status == "predicted_oom"
     assert view.fields["predicted_source"] == "meta"

@@ -11,7 +11,7 @@ import torch
 from attnbench.harness.measure import peak_memory as memory
 from attnbench.harness.measure.correctness import output_shape
 from attnbench.harness.measure.peak_memory import Peak, peak
-from attnbench.harness.measure.prepared_call import make_subject, make_tensors
+from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.resident_memory import resident_peak_bytes
 from attnbench.harness.measure.warm_heap import WarmHeap
 from attnbench.impls import Problem, load
@@ -32,7 +32,7 @@ def nothing_of(_):
 def weighed(name: str, problem: Problem, *, resident: bool = False) -> Peak:
     """As the worker weighs a case: after a first call."""
     tensors = make_tensors(problem, CPU, 0)
-    subject = make_subject(
+    subject = prepare_call(
         problem,
         load(name),
         tensors,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure import steady_loop as module
-from attnbench.harness.measure.steady_loop import Replayed, steady
+from attnbench.harness.measure.steady_loop import as_graph, steady_loop
 
 CPU = torch.device("cpu")
 
@@ -23,18 +23,18 @@ def noting(notes, count):
 
 def test_calls_between_the_watches_are_counted():
     made, notes = [], []
-    stretch = steady(
+    done = steady_loop(
         lambda: made.append(time.sleep(0.002)), 2.0, 0.1, [noting(notes, lambda: len(made))], CPU
     )
-    assert notes == [0, stretch.calls]
-    assert stretch.calls >= 2
-    assert 0.1 <= stretch.window_s < 5
+    assert notes == [0, done.calls]
+    assert done.calls >= 2
+    assert 0.1 <= done.window_s < 5
 
 
 def test_a_call_longer_than_the_window_is_made_once():
-    stretch = steady(lambda: time.sleep(0.05), 50.0, 0.01, [], CPU)
-    assert stretch.calls == 1
-    assert stretch.window_s >= 0.05
+    done = steady_loop(lambda: time.sleep(0.05), 50.0, 0.01, [], CPU)
+    assert done.calls == 1
+    assert done.window_s >= 0.05
 
 
 class Device:
@@ -75,10 +75,10 @@ def test_on_a_gpu_work_is_launched_ahead_but_not_without_bounds_and_counted_when
     def call():
         device.launched += 1
 
-    stretch = steady(
+    done = steady_loop(
         call, call_ms, 0.05, [noting(notes, lambda: device.done)], torch.device("cuda")
     )
-    assert notes[1] - notes[0] == stretch.calls  # what the device did while the watches were open
+    assert notes[1] - notes[0] == done.calls  # what the device did while the watches were open
     ahead_ms = device.most_ahead * call_ms
     assert device.most_ahead >= 3
     assert ahead_ms <= max(4 * call_ms, 70)
@@ -89,7 +89,7 @@ def test_on_a_gpu_work_is_launched_ahead_but_not_without_bounds_and_counted_when
 def test_a_graph_is_the_same_call():
     x = torch.randn(256, 256, device="cuda")
     out = torch.empty_like(x)
-    call = Replayed(lambda: torch.matmul(x, x, out=out), torch.device("cuda"))
+    call = as_graph(lambda: torch.matmul(x, x, out=out), torch.device("cuda"))
     out.zero_()
     call()
     torch.cuda.synchronize()
@@ -110,5 +110,5 @@ def test_on_a_real_gpu_the_rate_is_that_of_the_call(size):
     end.record()
     end.synchronize()
     call_ms = start.elapsed_time(end) / 100
-    stretch = steady(lambda: x @ x, call_ms, 0.5, [], device)
-    assert stretch.window_s * 1e3 / stretch.calls == pytest.approx(call_ms, rel=0.25)
+    done = steady_loop(lambda: x @ x, call_ms, 0.5, [], device)
+    assert done.window_s * 1e3 / done.calls == pytest.approx(call_ms, rel=0.25)

@@ -1,13 +1,12 @@
 """What holds for every file in harness/probes/, whoever adds it."""
 
 import re
-from typing import get_args
 
 import pytest
 
 from attnbench.harness import probes
 from attnbench.harness.nvml import Device
-from attnbench.harness.scenario import Measure
+from attnbench.harness.scenario import from_axes
 
 UNITS = ("ratio", "count", "mhz", "c", "j", "w", "s", "bytes", "mask", "cores", "table")
 
@@ -26,7 +25,33 @@ def test_columns_end_in_a_unit_and_say_what_they_mean(probe):
 
 def test_it_is_switched_on_by_names_that_a_scenario_knows(probe):
     assert probe.MEASURES
-    assert set(probe.MEASURES) <= set(get_args(Measure)) - {"latency", "memory"}
+    assert not {"latency", "memory", "graphs"} & set(probe.MEASURES)
+    axes = {"backends": "fused", "seq_len": "8", "d_model": "8", "heads": "1"}
+    scenario = from_axes(axes, [f"measure=[{', '.join(probe.MEASURES)}]"])
+    assert scenario.measure == probe.MEASURES
+
+
+def test_the_names_that_are_read_from_its_file_are_those_of_the_module(probe):
+    name = probe.__name__.rpartition(".")[2]
+    assert probes.declared()[name] == (probe.MEASURES, probes.own_calls(probe) is not None)
+
+
+def test_a_new_file_brings_its_measures_without_being_imported(tmp_path, monkeypatch):
+    (tmp_path / "noise.py").write_text('import no_such_package\nMEASURES = ("sound", "energy")\n')
+    (tmp_path / "smell.py").write_text('MEASURES: tuple[str, ...] = ("odour",)\nCALLS = 3\n')
+    monkeypatch.setattr(probes, "__path__", [*probes.__path__, str(tmp_path)])
+    probes.declared.cache_clear()
+    try:
+        assert {"sound", "odour", "utilization"} <= set(probes.measures())
+        assert {"sound", "energy"} <= set(probes.shared_measures())
+        assert "odour" not in probes.shared_measures()
+        assert {"odour", "kernels"} == set(probes.own_call_measures())
+        (tmp_path / "smell.py").write_text("MEASURES = tuple(['odour'])\n")
+        probes.declared.cache_clear()
+        with pytest.raises(ValueError, match=r"smell\.py: MEASURES must be a plain tuple"):
+            probes.measures()
+    finally:
+        probes.declared.cache_clear()
 
 
 def test_without_a_gpu_every_column_has_a_value_or_a_reason(probe):
@@ -45,8 +70,8 @@ def test_no_two_probes_have_a_column_in_common():
 
 
 def test_only_what_is_asked_for_is_switched_on():
-    assert probes.wanted(("latency", "memory")) == ()
-    assert {probe.__name__.rpartition(".")[2] for probe in probes.wanted(("energy",))} == {
+    assert probes.requested(("latency", "memory")) == ()
+    assert {probe.__name__.rpartition(".")[2] for probe in probes.requested(("energy",))} == {
         "energy",
         "clocks",
     }

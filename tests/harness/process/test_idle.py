@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from attnbench.harness.process.idle import wait_for_rest
+from attnbench.harness.process.idle import wait_until_idle
 
 SPINS = """
 import sys, threading
@@ -31,11 +31,11 @@ def test_a_process_with_one_thread_that_spins_is_not_at_rest_until_it_sleeps():
     assert process.stdout is not None
     assert process.stdout.readline() == "spins\n"
     start = time.monotonic()
-    assert not wait_for_rest(process.pid, most_s=0.2)
+    assert not wait_until_idle(process.pid, most_s=0.2)
     assert time.monotonic() - start >= 0.2
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "sleeps\n"
-    assert wait_for_rest(process.pid, most_s=30)
+    assert wait_until_idle(process.pid, most_s=30)
     process.communicate("\n")
-    assert wait_for_rest(process.pid, most_s=0), "one that has ended"
+    assert wait_until_idle(process.pid, most_s=0), "one that has ended"

@@ -12,8 +12,8 @@ import pytest
 from attnbench import __version__
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process import interpreter
-from attnbench.harness.process.fingerprint import introduction
-from attnbench.harness.process.interpreter import interview, read_interpreters
+from attnbench.harness.process.fingerprint import fingerprint
+from attnbench.harness.process.interpreter import check_interpreters, read_interpreters
 from attnbench.harness.record import SCHEMA
 from tests.conftest import environment
 
@@ -30,17 +30,17 @@ def importable(monkeypatch: pytest.MonkeyPatch) -> None:
         (
             ["VENV/bin/python"],
             (
-                "'VENV/bin/python': no name for it; wanted NAME=PATH, such as --python"
+                "'VENV/bin/python': has no name; wanted NAME=PATH, such as --python"
                 " old=VENV/bin/python"
             ),
         ),
-        (["old="], "no name for it"),
+        (["old="], "has no name"),
         (["=python"], "not a name; wanted up to 32 lowercase letters, digits, ., _ and -"),
         (["Old=python", "new=python"], "not a name"),
         (["-x=python", "new=python"], "not a name"),
         (["a b=python", "new=python"], "not a name"),
         ([f"{'a' * 33}=python", "new=python"], "not a name"),
-        (["old=python"], "one interpreter, and nothing to compare it with; wanted two or more"),
+        (["old=python"], "one interpreter; wanted two or more"),
         (["old=python", "old=other"], "old: given twice"),
     ],
 )
@@ -60,7 +60,7 @@ def test_names_keep_their_order_and_paths_their_links(tmp_path: Path) -> None:
 
 
 def asked(path: Path | str) -> None:
-    interview(read_interpreters([f"old={sys.executable}", f"new={path}"]))
+    check_interpreters(read_interpreters([f"old={sys.executable}", f"new={path}"]))
 
 
 def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(
@@ -100,9 +100,9 @@ def program(folder: Path, line: str) -> Path:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("exit 0", "said nothing of attnbench (exit code 0)"),
-        ("echo 3", "said nothing of attnbench (exit code 0)"),
-        ("echo '{}'", "said nothing of attnbench (exit code 0)"),
+        ("exit 0", "attnbench printed nothing there (exit code 0)"),
+        ("echo 3", "attnbench printed nothing there (exit code 0)"),
+        ("echo '{}'", "attnbench printed nothing there (exit code 0)"),
         (
             "printf 'first\\nlast \\033[31m words\\n' >&2; exit 1",
             "cannot import attnbench ('last \\x1b[31m words')",
@@ -124,7 +124,7 @@ def test_one_that_never_answers_is_given_up(
 ) -> None:
     monkeypatch.setattr(interpreter, "ANSWER_S", 0.2)
     with pytest.raises(EnvironmentUnmet, match=r"no answer within 0\.2 s"):
-        interview(
+        check_interpreters(
             read_interpreters(
                 [f"new={program(tmp_path, 'exec sleep 60')}", f"old={sys.executable}"]
             )
@@ -136,13 +136,13 @@ def test_one_that_never_answers_is_given_up(
     [
         ({"attnbench": "9.9"}, "has attnbench '9.9'"),
         ({"schema": SCHEMA + 1}, f"with rows of format {SCHEMA + 1}, not {SCHEMA}"),
-        ({"code": "0" * 12}, f"has an attnbench {__version__} of other code"),
+        ({"code": "0" * 12}, f"has attnbench {__version__} with different code"),
     ],
 )
 def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
     tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
-    path = program(tmp_path, f"echo '{json.dumps(introduction() | change)}'")
+    path = program(tmp_path, f"echo '{json.dumps(fingerprint() | change)}'")
     with pytest.raises(EnvironmentUnmet) as refusal:
         asked(path)
     assert said in str(refusal.value)
@@ -159,4 +159,4 @@ def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures
         "attnbench.harness.process.fingerprint",
     ]  # without site-packages
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout) == introduction()
+    assert json.loads(done.stdout) == fingerprint()

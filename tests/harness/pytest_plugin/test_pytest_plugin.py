@@ -243,7 +243,7 @@ def test_walls_and_studies_are_left_out_and_it_is_said(tmp_path):
     done = child(tmp_path, "tiny.yaml")
     assert done.returncode == 5
     assert (
-        "tiny.yaml: walls (2) and studies (1) are left out here; attnbench run carries them out"
+        "tiny.yaml: walls (2) and studies (1) are left out here; attnbench run measures them"
         in done.stdout
     )
 

@@ -6,13 +6,13 @@ import pytest
 
 from attnbench.harness.cases import Case
 from attnbench.harness.pytest_plugin.replay import (
-    Playback,
+    ReplayClock,
     extra_info,
     parameters,
     samples_ms,
     shape,
 )
-from attnbench.harness.pytest_plugin.settings import expected_statuses, in_words_of_pytest
+from attnbench.harness.pytest_plugin.settings import expected_statuses, with_pytest_options
 from attnbench.harness.record import Record, Status
 from attnbench.impls.problem import Problem
 
@@ -23,7 +23,7 @@ CASE = Case(
 
 
 def record(**more: object) -> Record:
-    return Record(case=CASE, device="cuda", attempt=1, status=Status.OK, **more)  # type: ignore[arg-type]
+    return Record(planned=CASE, device="cuda", attempt=1, status=Status.OK, values=more)
 
 
 class Rounds:
@@ -43,11 +43,11 @@ class Rounds:
 
 def test_every_round_lasts_exactly_as_long_as_its_sample_however_many_came_before():
     samples = [1e-7 * 1.1**power for power in range(200)] + [0.1 + 0.2] * 3
-    playback = Playback()
-    rounds = Rounds(playback.read)
-    playback.replay(rounds, samples)
+    clock = ReplayClock()
+    rounds = Rounds(clock.read)
+    clock.replay(rounds, samples)
     assert rounds.durations_s == [sample / 1e3 for sample in samples]
-    playback.replay(rounds, [5.0])
+    clock.replay(rounds, [5.0])
     assert rounds.durations_s[-1] == 0.005
 
 
@@ -115,8 +115,8 @@ def test_expected_oom_covers_the_predicted_one():
 
 def test_messages_name_the_options_of_pytest():
     assert (
-        in_words_of_pytest("raise it with --timeout, or --set a=b")
+        with_pytest_options("raise it with --timeout, or --set a=b")
         == "raise it with --attnbench-timeout, or --attnbench-set a=b"
     )
     untouched = "attnbench run --resume; --settle; --attnbench-set; x--set"
-    assert in_words_of_pytest(untouched) == untouched
+    assert with_pytest_options(untouched) == untouched

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import psutil
 import pytest
 
-from attnbench.harness.process.device_lock import alone_on
+from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import command_line, environment
 from tests.harness.pytest_plugin.child_pytest import TINY, child, rows, runs, scenario, start
 
@@ -308,7 +308,7 @@ def test_the_first_failure_can_end_the_session_and_the_run_goes_on_later(tmp_pat
     assert reached == {16: "ok", 32: "interrupted", 64: "interrupted"}
     assert found["crashes-b1-n16-d32-h2-fp32-forward-core"]["status"] == "crashed"
     reason = found["fused-b1-n64-d32-h2-fp32-forward-core"]["reason"]
-    assert reason == "not reached: its test did not run; attnbench run --resume takes it up again"
+    assert reason == "not reached: its test did not run; continue with attnbench run --resume"
     assert f"next: attnbench run --resume {run.relative_to(tmp_path)}" in done.stdout
     attnbench("run", "--resume", run, "--quiet")
     last = {
@@ -341,7 +341,7 @@ def test_under_xdist_nothing_is_measured_and_it_is_said_why(tmp_path):
 
 def test_a_busy_device_is_an_error_in_words_and_can_be_waited_for(tmp_path):
     scenario(tmp_path)
-    with alone_on("cpu", wait=True, check=lambda: None):
+    with device_lock("cpu", wait=True, check=lambda: None):
         done = child(tmp_path, "tiny.yaml")
         waiting = start(tmp_path, "tiny.yaml", "--attnbench-wait")
         deadline = time.monotonic() + 60
@@ -393,7 +393,7 @@ def test_a_signal_during_a_measurement_leaves_rows_and_no_process(tmp_path, numb
     assert reasons == {f"stopped by {number.name}", f"not reached: stopped by {number.name}"}
     assert workers
     assert not psutil.wait_procs(workers, timeout=10)[1]
-    with alone_on("cpu", wait=False, check=lambda: None):
+    with device_lock("cpu", wait=False, check=lambda: None):
         pass
 
 

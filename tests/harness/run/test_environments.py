@@ -8,9 +8,9 @@ import pytest
 from attnbench.harness.errors import EnvironmentUnmet, Stopped
 from attnbench.harness.process.interpreter import Interpreter
 from attnbench.harness.process.signals import Signals
-from attnbench.harness.process.worker_process import Fault, Interrupted
+from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.record import Status
-from attnbench.harness.run import environments as subject
+from attnbench.harness.run import environments
 from attnbench.harness.run.environments import (
     Change,
     changes,
@@ -30,7 +30,7 @@ class Worker:
     behaviour: dict[str, Any] = {}  # noqa: RUF012 - set by each test
     made: list["Worker"] = []  # noqa: RUF012 - likewise
 
-    def __init__(self, wanted: str, wake_fd: int, python: Path | None) -> None:
+    def __init__(self, wanted: str, python: Path | None, wake_fd: int) -> None:
         told = self.behaviour[python.parent.parent.name if python else "ours"]
         if isinstance(told, Exception):
             raise told
@@ -50,8 +50,8 @@ class Worker:
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(subject, "Worker", Worker)
-    monkeypatch.setattr(subject, "interview", lambda interpreters: None)
+    monkeypatch.setattr(environments, "start_worker", Worker)
+    monkeypatch.setattr(environments, "check_interpreters", lambda interpreters: None)
     monkeypatch.setattr(Worker, "made", [])
 
     def start(
@@ -84,7 +84,7 @@ def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
             {"old": "GPU-1", "new": None},
             (
                 "--python new=/venvs/new/bin/python: no cuda device: torch was built without CUDA;"
-                " wanted one device that all environments"
+                " wanted one device for all environments"
             ),
         ),
         (
@@ -94,20 +94,20 @@ def test_a_run_of_one_environment_has_no_name(workers: Any) -> None:
         (
             {
                 "old": None,
-                "new": Fault(
+                "new": WorkerFailure(
                     Status.CRASHED, "exit code 1", "Traceback\n  in x\nImportError: no libcudnn\n"
                 ),
             },
             (
                 "--python new=/venvs/new/bin/python: no worker could be started: ImportError: no"
-                " libcudnn; what it needs: /venvs/new/"
+                " libcudnn; install what it needs: /venvs/new/"
             ),
         ),
         (
-            {"old": None, "new": Fault(Status.CRASHED, "SIGKILL")},
+            {"old": None, "new": WorkerFailure(Status.CRASHED, "SIGKILL")},
             (
-                "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL; what it"
-                " needs: /venvs/new/bin/python -m pip"
+                "--python new=/venvs/new/bin/python: no worker could be started: SIGKILL;"
+                " install what it needs: /venvs/new/bin/python -m pip"
             ),
         ),
     ],
@@ -151,4 +151,4 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
     worker.ready["environment"]["python"] = "3.13"
     meta = {"environment": {"torch": "ours", "python": "3.11"}}
     assert changes(meta, {None: worker}) == []
-    assert changes({"environment": {"torch": "2.11"}}, {None: worker})[0].of == "torch"
+    assert changes({"environment": {"torch": "2.11"}}, {None: worker})[0].name == "torch"

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness.process.device_lock import alone_on
+from attnbench.harness.process.device_lock import device_lock
 from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long
@@ -61,12 +61,12 @@ FAULTS = [
     ("crashes", "crashed", "SIGSEGV", 1),
     ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer", 1),
     ("runs_out_of_memory", "oom", "64.00 GiB more did not fit into the budget of", 0),
-    ("lies", "incorrect", "times as far from the exact result as an honest fp32 implementation", 1),
+    ("lies", "incorrect", "times as far from the exact result as the textbook formula in fp32", 1),
     ("gives_nan", "incorrect", "the output has NaN or infinity", 1),
     ("raises", "error", "KeyError: 'a bug of the backend'", 1),
-    ("scribbles", "error", "bad reply: b'nonsense' is no event", 1),
+    ("scribbles", "error", "bad reply: b'nonsense' is not an event", 1),
     ("needs_package", "unavailable", "no_such_package_for_attnbench", 0),
-    ("falls_back:flash", "error", "asked for the kernel flash, but matmul+softmax ran", 1),
+    ("falls_back:flash", "error", "the kernel flash was requested, but matmul+softmax ran", 1),
 ]
 
 
@@ -371,7 +371,7 @@ def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
 
 
 def test_a_second_run_on_the_device_is_refused_with_the_holders_pid_or_waits(tmp_path, attnbench):
-    with alone_on("cpu", wait=True, check=lambda: None):
+    with device_lock("cpu", wait=True, check=lambda: None):
         refused = attnbench("run", *axes("sdpa"), *QUICK)
         command = command_line("run", *axes("sdpa"), *QUICK, "--wait")
         waiting = subprocess.Popen(

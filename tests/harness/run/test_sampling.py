@@ -1,8 +1,9 @@
-"""When a group's members have enough blocks."""
+"""When the cases of a group have enough blocks."""
 
 import pytest
 
-from attnbench.harness.run.sampling import Sampler, Sampling, calls_per_block
+from attnbench.harness.measure.clock import calls_per_block
+from attnbench.harness.run.sampling import Sampler, Sampling
 from attnbench.harness.scenario import Plan
 
 
@@ -144,7 +145,7 @@ def test_the_widest_ratio_of_each_member_is_told():
         sampler,
         lambda name, process, block: 1.0 if name == "c" else noisy_ratio(name, process, block),
     )
-    sampler.settle()
+    sampler.finish()
     widths = {name: sampling.pair_half_width_ratio for name, sampling in sampler.samplings.items()}
     assert widths["a"] == widths["b"] > widths["c"] > 0
 
@@ -153,17 +154,17 @@ def test_a_dropped_member_is_asked_for_no_more():
     sampler = Sampler(plan(), ["a", "b"], [("a", "b")])
     sampler.drop("a")
     feed(sampler, lambda name, process, block: 1.0)
-    sampler.settle()
+    sampler.finish()
     assert list(sampler.samplings) == ["b"]
     assert sampler.samplings["b"].pair_half_width_ratio is None
 
 
 @pytest.mark.parametrize(
-    ("steady", "stationary"),
+    ("warm_ups", "stationary"),
     [([], None), ([True, True], True), ([True, None], None), ([True, False, None], False)],
 )
-def test_a_case_was_warm_only_if_every_process_was(steady, stationary):
-    assert Sampling(steady=steady).warmup_stationary is stationary
+def test_a_case_was_warm_only_if_every_process_was(warm_ups, stationary):
+    assert Sampling(stationary=warm_ups).warmup_stationary is stationary
 
 
 @pytest.mark.parametrize(

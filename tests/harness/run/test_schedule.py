@@ -1,6 +1,4 @@
-"""Turns over several groups: each process visits every group before the next process does, and a
-lap is never too large.
-"""
+"""The schedule: a process measures every group before the next process does, in parts of limited size."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -9,9 +7,9 @@ from typing import Any
 import pytest
 
 from attnbench.harness.cases import Case, Group
-from attnbench.harness.process.worker_process import Fault
+from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.record import Status
-from attnbench.harness.run.schedule import MOST_CASES, Lap, laps
+from attnbench.harness.run.session import MAX_CASES, Schedule, schedule_parts
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
 
@@ -33,25 +31,25 @@ def plan(processes: int) -> Plan:
 
 
 def sizes(of: Iterator[tuple[Group, ...]]) -> list[list[int]]:
-    return [[one.number for one in lap] for lap in of]
+    return [[one.number for one in part] for part in of]
 
 
-def test_with_one_process_every_group_is_a_lap():
-    assert sizes(laps([group(i) for i in range(3)], plan(1))) == [[0], [1], [2]]
+def test_with_one_process_every_group_is_a_part():
+    assert sizes(schedule_parts([group(i) for i in range(3)], plan(1))) == [[0], [1], [2]]
 
 
-def test_groups_share_a_lap_up_to_its_most_cases_and_a_large_group_is_whole():
+def test_groups_share_a_part_up_to_its_limit_and_a_large_group_is_whole():
     many = [group(i, 8) for i in range(5)]
-    assert sizes(laps(many, plan(5))) == [[0, 1, 2], [3, 4]]
-    assert sizes(laps([group(0, 2), group(1, MOST_CASES + 1), group(2, 2)], plan(5))) == [
+    assert sizes(schedule_parts(many, plan(5))) == [[0, 1, 2], [3, 4]]
+    assert sizes(schedule_parts([group(0, 2), group(1, MAX_CASES + 1), group(2, 2)], plan(5))) == [
         [0],
         [1],
         [2],
     ]
-    assert sizes(laps([], plan(5))) == []
+    assert sizes(schedule_parts([], plan(5))) == []
 
 
-class Crew:
+class FakePool:
     """Workers that do whatever they are asked, and note it; those that must break do so once, when
     asked for the `op` in `breaks`.
     """
@@ -63,23 +61,23 @@ class Crew:
         self.breaks = breaks
 
     def worker(self, number: int, python: str | None = None) -> Any:
-        crew, answers = self, []
+        pool, answers = self, []
 
         class Worker:
             def send(self, request: dict[str, Any]) -> None:
-                crew.notes.append(
+                pool.notes.append(
                     (
-                        seat(number, python),
+                        slot(number, python),
                         request["op"],
                         tuple(one["case"] for one in request["cases"]),
                     )
                 )
-                if crew.breaks == (request["op"], python):
-                    crew.breaks = None
-                    raise Fault(Status.CRASHED, "SIGSEGV")
+                if pool.breaks == (request["op"], python):
+                    pool.breaks = None
+                    raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for one in request["cases"]:
                     answers.append({"event": "running", "case": one["case"], "phase": "latency"})
-                    if request["op"] == "block":
+                    if request["op"] == "sample":
                         reading = {"calls": 1, "wall_s": 0.1}
                         quantities = {"block_ms": [1.0], "conditions": reading}
                         answers.append(
@@ -103,22 +101,21 @@ class Crew:
     def close(self) -> None: ...
 
     def dismiss(self, number: int, python: str | None = None) -> None:
-        self.notes.append((seat(number, python), "dismiss", ()))
+        self.notes.append((slot(number, python), "dismiss", ()))
 
 
-def seat(number: int, python: str | None) -> Any:
+def slot(number: int, python: str | None) -> Any:
     return number if python is None else (number, python)
 
 
 @pytest.fixture
 def measured():
-    """What the workers were asked, and the records that came of it."""
+    """What the workers were asked, and the records."""
 
     def run(
         groups: list[list[Case]], processes: int = 3, breaks: Any = None, **more: Any
     ) -> tuple[list[tuple[Any, ...]], list[Any]]:
-        from attnbench.harness.run.group import Means
-        from attnbench.harness.run.worker_pool import Terms
+        from attnbench.harness.run.worker_pool import RunConfig, RunContext
 
         notes: list[tuple[Any, ...]] = []
         given: dict[str, Any] = {
@@ -128,33 +125,34 @@ def measured():
             "seed": 0,
             **more,
         }
-        terms = Terms(
-            device="cpu", baseline=None, contrast=(), **{"plan": plan(processes), **given}
+        config = RunConfig(device="cpu", **{"plan": plan(processes), **given})
+        pool: Any = FakePool(notes, breaks)
+        context = RunContext(
+            config=config, pool=pool, attempts={}, running=lambda what, phase: None
         )
-        means = Means(
-            terms=terms, crew=Crew(notes, breaks), attempts={}, running=lambda what, phase: None
-        )  # type: ignore[arg-type]
-        return notes, list(Lap(means).records(groups))
+        return notes, list(Schedule(context).records(groups))
 
     return run
 
 
 def test_a_process_visits_every_group_before_the_next_one_does(measured):
     notes, records = measured([[case(8), case(8, "naive")], [case(16)], [case(32)]])
-    turns = [(number, names) for number, op, names in notes if op == "open"]
-    assert [number for number, _ in turns] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    warmed = [(number, names) for number, op, names in notes if op == "warm_up"]
+    assert [number for number, _ in warmed] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
     for process in range(3):
-        assert {len(names) for number, names in turns if number == process} == {1, 2}
+        assert {len(names) for number, names in warmed if number == process} == {1, 2}
     assert len({record.id for record in records}) == 4
-    assert {record.processes for record in records} == {3}
+    assert {record["processes"] for record in records} == {3}
     assert {str(record.status) for record in records} == {"ok"}
 
 
 def test_rows_of_one_group_share_a_session_and_those_of_others_do_not(measured):
     _, records = measured([[case(8), case(8, "naive")], [case(16)]])
-    sessions = {record.id: record.session for record in records}
+    sessions = {record.id: record["session"] for record in records}
     assert len(set(sessions.values())) == 2
-    assert len({record.session for record in records if record.case.problem.seq_len == 8}) == 1
+    assert (
+        len({record["session"] for record in records if record.planned.problem.seq_len == 8}) == 1
+    )
 
 
 def test_windows_are_spread_over_the_processes_after_the_latencies(measured):
@@ -162,12 +160,12 @@ def test_windows_are_spread_over_the_processes_after_the_latencies(measured):
     asked = [(number, op) for number, op, _ in notes]
     windows = [number for number, op in asked if op == "watch"]
     assert windows == [0, 0, 1, 1, 2, 2]
-    last_block = max(place for place, (_, op) in enumerate(asked) if op == "block")
+    last_block = max(place for place, (_, op) in enumerate(asked) if op == "sample")
     assert last_block < asked.index((0, "watch"))
 
 
-def test_a_lap_that_was_never_begun_has_nothing_unfinished():
-    assert list(Lap(SimpleNamespace()).unfinished("interrupted", "why")) == []  # type: ignore[arg-type]
+def test_a_schedule_that_never_began_has_nothing_unfinished():
+    assert list(Schedule(SimpleNamespace()).unfinished("interrupted", "why")) == []  # type: ignore[arg-type]
 
 
 # ---- several environments ------------------------------------------------------------------------
@@ -178,24 +176,26 @@ BOTH = [case(8, backend, python) for backend in ("fused", "naive") for python in
 def test_every_environment_measures_its_own_cases_and_no_others(measured):
     notes, records = measured([BOTH])
     asked = [
-        (where, names) for where, op, names in notes if op in ("judge", "open", "block", "watch")
+        (where, names)
+        for where, op, names in notes
+        if op in ("check", "warm_up", "sample", "watch")
     ]
     assert {where for where, _ in asked} == {
         (number, python) for number in range(3) for python in ("old", "new")
     }
     assert all(name.endswith(f"-{python}") for (_, python), names in asked for name in names)
-    assert {(str(record.status), record.case.python) for record in records} == {
+    assert {(str(record.status), record.planned.python) for record in records} == {
         ("ok", "old"),
         ("ok", "new"),
     }
-    assert len({record.session for record in records}) == 1
+    assert len({record["session"] for record in records}) == 1
     assert sorted(record.id for record in records) == sorted(one.id for one in BOTH)
 
 
 def test_the_blocks_of_environments_interleave_in_one_random_order(measured):
     many = Plan(processes=1, min_blocks=12, max_blocks=12, precision_ratio=1e-9, budget_s=100.0)
     notes, records = measured([BOTH], plan=many)
-    called = [name for _, op, names in notes if op == "block" for name in names]
+    called = [name for _, op, names in notes if op == "sample" for name in names]
     rounds = [called[place : place + len(BOTH)] for place in range(0, len(called), len(BOTH))]
     assert len(rounds) == 12
     assert all(sorted(one) == sorted(case.id for case in BOTH) for one in rounds)
@@ -206,19 +206,19 @@ def test_the_blocks_of_environments_interleave_in_one_random_order(measured):
     assert any(order not in ("oonn", "nnoo") for order in by_environment), (
         "they change within a block"
     )
-    assert {len(record.block_ms[0]) for record in records} == {12}
+    assert {len(record["block_ms"][0]) for record in records} == {12}
 
 
-def test_what_is_opened_in_an_environment_is_closed_there(measured):
+def test_what_is_warmed_up_in_an_environment_is_released_there(measured):
     notes, _ = measured([BOTH, [case(16, "fused", "new")]], measure=("latency", "utilization"))
-    for seat_of in {where for where, _, _ in notes}:
-        asked = [op for where, op, _ in notes if where == seat_of and op in ("open", "close")]
-        assert asked == ["open", "close"] * (len(asked) // 2)
+    for slot_of in {where for where, _, _ in notes}:
+        asked = [op for where, op, _ in notes if where == slot_of and op in ("warm_up", "release")]
+        assert asked == ["warm_up", "release"] * (len(asked) // 2)
         assert asked
 
 
 def test_a_worker_that_cannot_be_had_costs_its_own_environment_alone(measured):
-    notes, records = measured([BOTH], breaks=("open", "new"))
+    notes, records = measured([BOTH], breaks=("warm_up", "new"))
     ended = {record.id: str(record.status) for record in records}
     assert {status for name, status in ended.items() if name.endswith("-new")} == {"crashed"}
     assert {status for name, status in ended.items() if name.endswith("-old")} == {"ok"}

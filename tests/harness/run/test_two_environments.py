@@ -348,7 +348,7 @@ def run_installed(installed, tmp_path: Path, *args: str) -> subprocess.Completed
         ("bare", "(ModuleNotFoundError: No module named 'attnbench'"),
         ("version", "has attnbench '0.0.1'"),
         ("format", "with rows of format 2, not 1"),
-        ("code", f"has an attnbench {package.__version__} of other code"),
+        ("code", f"has attnbench {package.__version__} with different code"),
     ],
 )
 def test_an_attnbench_that_is_not_this_one_is_refused_with_the_command_that_installs_it(
@@ -408,9 +408,8 @@ def test_a_dry_run_shows_every_case_once_per_environment(attnbench, venvs, tmp_p
         "--dry-run",
     )
     assert done.returncode == 0, done.stderr
-    assert (
-        "4 cases on cpu in 2 environments, as this interpreter foresees them"
-        in done.stdout.replace("cuda", "cpu")
+    assert "4 cases on cpu in 2 environments, predicted by this interpreter" in done.stdout.replace(
+        "cuda", "cpu"
     )
     assert {line.split()[0][-3:] for line in done.stdout.splitlines() if "-b1-" in line} == {
         "old",

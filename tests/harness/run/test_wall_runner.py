@@ -1,46 +1,41 @@
-"""Workers that are fakes: whatever they do is a fact about a probe, and every wall becomes one
-record.
-"""
+"""With fake workers: whatever they do is the result of a trial, and every wall is one record."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from attnbench.harness.cases import Wall, wall_of
-from attnbench.harness.process.worker_process import Fault, Interrupted
+from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
 from attnbench.harness.record import Status
-from attnbench.harness.run.wall_runner import Hunt
-from attnbench.harness.run.worker_pool import Crew, Terms
+from attnbench.harness.run.wall_runner import WallRunner
+from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.impls import Problem
 
 WALL = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=64, heads=2))
-TERMS = Terms(
+CONFIG = RunConfig(
     device="cpu",
     timeout_s=60,
     budget_bytes=1 << 20,
     plan=Plan(),
     measure=(),
     seed=0,
-    baseline=None,
-    contrast=(),
 )
 
 
-class Workers(Crew):
-    """A crew without processes: one worker at a time, which fits up to `longest`, and beyond it
-    does what it is told.
-    """
+class Workers(WorkerPool):
+    """A pool without processes: one worker at a time, which fits up to `longest` and then fails."""
 
     def __init__(
         self,
         longest: int,
-        beyond: Fault | dict[str, Any] | type[Interrupted],
+        beyond: WorkerFailure | dict[str, Any] | type[Interrupted],
         predicted: int | None,
     ) -> None:
         self.longest, self.beyond, self.predicted = longest, beyond, predicted
-        self.terms = TERMS
+        self.config = CONFIG
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
         self.pythons: set[str | None] = set()
@@ -56,8 +51,19 @@ class Workers(Crew):
         self.alive = False
         return "last words"
 
-    def send(self, request: dict[str, Any]) -> None:
-        self.events: list[dict[str, Any] | Fault | type[Interrupted]] = [{"event": "done"}]
+    def ask(
+        self, request: Mapping[str, Any], wanted: str, python: str | None = None
+    ) -> dict[str, Any]:
+        self.worker(0, python)
+        self.send(request)
+        event = self.events.pop(0)
+        if not isinstance(event, dict):
+            raise event
+        assert event["event"] == wanted
+        return {name: value for name, value in event.items() if name != "event"}
+
+    def send(self, request: Mapping[str, Any]) -> None:
+        self.events: list[dict[str, Any] | WorkerFailure | type[Interrupted]] = [{"event": "done"}]
         if request["op"] == "predict":
             why = "" if self.predicted else "no formula"
             facts = {
@@ -69,19 +75,13 @@ class Workers(Crew):
             return
         n = request["cases"][0]["seq_len"]
         self.tried[-1].append(n)
-        fits = {"event": "probed", "status": "ok", "reason": "", "log_tail": None, "spent_s": 1e-9}
+        fits = {"event": "tried", "status": "ok", "reason": "", "log_tail": None, "spent_s": 1e-9}
         self.events.insert(0, fits if n <= self.longest else self.beyond)
-
-    def receive(self, timeout_s: float) -> dict[str, Any]:
-        event = self.events.pop(0)
-        if not isinstance(event, dict):
-            raise event
-        return dict(event)
 
 
 def oom() -> dict[str, Any]:
     return {
-        "event": "probed",
+        "event": "tried",
         "status": "oom",
         "reason": "too much",
         "log_tail": None,
@@ -89,12 +89,15 @@ def oom() -> dict[str, Any]:
     }
 
 
-def hunt(workers: Workers) -> Hunt:
-    return Hunt(TERMS, workers, {WALL.id: 3}, lambda *_: None)
+def runner(workers: Workers) -> WallRunner:
+    context = RunContext(
+        config=CONFIG, pool=workers, attempts={WALL.id: 3}, running=lambda *_: None
+    )
+    return WallRunner(context)
 
 
-def test_an_interval_is_found_beside_the_prediction() -> None:
-    record = hunt(Workers(5000, oom(), 5010)).record(WALL)
+def test_an_interval_is_found_near_the_prediction() -> None:
+    record = runner(Workers(5000, oom(), 5010)).record(WALL)
     row = record.row()
     assert (row["kind"], row["status"], row["attempt"], row["limited_by"]) == (
         "wall",
@@ -106,10 +109,10 @@ def test_an_interval_is_found_beside_the_prediction() -> None:
     assert row["predicted_seq_len"] == 5010
 
 
-def test_a_wall_is_looked_for_in_its_own_environment() -> None:
-    workers = Workers(5000, Fault(Status.CRASHED, "SIGKILL"), None)
+def test_a_wall_is_searched_in_its_own_environment() -> None:
+    workers = Workers(5000, WorkerFailure(Status.CRASHED, "SIGKILL"), None)
     wall = replace(WALL, python="new")
-    row = hunt(workers).record(wall).row()
+    row = runner(workers).record(wall).row()
     assert (row["case"], row["python"], row["status"]) == (
         "wall-fused-b1-d64-h2-fp32-forward-core-new",
         "new",
@@ -124,40 +127,43 @@ def test_a_wall_is_looked_for_in_its_own_environment() -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        Fault(Status.CRASHED, "SIGKILL, maybe by the host's out-of-memory killer"),
-        Fault(Status.ERROR, "bad reply: b'x' is no event"),
+        WorkerFailure(Status.CRASHED, "SIGKILL, maybe by the host's out-of-memory killer"),
+        WorkerFailure(Status.ERROR, "bad reply: b'x' is no event"),
     ],
 )
-def test_a_worker_that_is_lost_is_a_probe_that_failed_and_the_search_goes_on(
-    fault: Fault, predicted: int | None
+def test_a_lost_worker_is_a_failed_trial_and_the_search_goes_on(
+    fault: WorkerFailure, predicted: int | None
 ) -> None:
-    record = hunt(Workers(1000, fault, predicted)).record(WALL)
+    record = runner(Workers(1000, fault, predicted)).record(WALL)
     assert record.status is Status.OK
-    assert record.limited_by == "backend"
-    assert record.seq_len_low is not None
-    assert record.seq_len_high is not None
-    assert record.seq_len_low <= 1000 < record.seq_len_high <= 1004
-    assert {trial.reason for trial in record.probes if trial.status is not Status.OK} == {
+    assert record["limited_by"] == "backend"
+    assert record["seq_len_low"] is not None
+    assert record["seq_len_high"] is not None
+    assert record["seq_len_low"] <= 1000 < record["seq_len_high"] <= 1004
+    assert {trial["reason"] for trial in record["probes"] if trial["status"] is not Status.OK} == {
         fault.reason
     }
 
 
 def test_a_timeout_ends_the_search_with_what_was_verified() -> None:
-    record = hunt(Workers(1000, Fault(Status.TIMEOUT, "still running"), 5000)).record(WALL)
-    assert (record.status, record.limited_by, record.seq_len_low, record.seq_len_high) == (
+    record = runner(Workers(1000, WorkerFailure(Status.TIMEOUT, "still running"), 5000)).record(
+        WALL
+    )
+    assert (record.status, record["limited_by"], record["seq_len_low"], record["seq_len_high"]) == (
         Status.OK,
         "time",
         512,
         None,
     )
     assert (
-        record.probes[-1].reason == "more than 60 s; raise it with --timeout, or give less memory"
+        record["probes"][-1]["reason"]
+        == "more than 60 s; raise it with --timeout, or give less memory"
     )
 
 
-def test_a_worker_is_used_again_only_for_a_much_longer_probe_and_never_after_a_failure() -> None:
+def test_a_worker_is_used_again_only_for_a_much_longer_trial_and_never_after_a_failure() -> None:
     workers = Workers(5000, oom(), 5010)
-    hunt(workers).record(WALL)
+    runner(workers).record(WALL)
     first, *others = workers.tried
     assert first == [64, 512, 4096]
     assert all(len(lengths) == 1 for lengths in others)
@@ -167,18 +173,18 @@ def test_a_worker_is_used_again_only_for_a_much_longer_probe_and_never_after_a_f
 def test_where_no_worker_can_be_started_the_row_says_so() -> None:
     class NoWorkers(Workers):
         def worker(self, number: int, python: str | None = None) -> Workers:
-            raise Fault(Status.UNAVAILABLE, "the cuda device is gone")
+            raise WorkerFailure(Status.UNAVAILABLE, "the cuda device is gone")
 
-    record = hunt(NoWorkers(1, oom(), 1)).record(WALL)
+    record = runner(NoWorkers(1, oom(), 1)).record(WALL)
     assert (record.status, record.reason) == (Status.UNAVAILABLE, "the cuda device is gone")
-    assert record.probes == ()
+    assert record["probes"] == []
 
 
-def test_what_was_under_way_when_a_signal_came_is_one_row_with_its_probes() -> None:
-    one = hunt(Workers(600, Interrupted, 5000))
+def test_a_wall_that_a_signal_stops_is_one_row_with_its_trials() -> None:
+    one = runner(Workers(600, Interrupted, 5000))
     with pytest.raises(Interrupted):
         one.record(WALL)
     (record,) = one.unfinished(Status.INTERRUPTED, "stopped")
-    assert (record.status, record.limited_by) == (Status.INTERRUPTED, None)
-    assert [trial.seq_len for trial in record.probes] == [64, 512]
+    assert (record.status, record["limited_by"]) == (Status.INTERRUPTED, None)
+    assert [trial["seq_len"] for trial in record["probes"]] == [64, 512]
     assert list(one.unfinished(Status.INTERRUPTED, "stopped")) == []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from attnbench.harness.cases import LONGEST
+from attnbench.harness.cases import MAX_SEQ_LEN
 from attnbench.harness.record import Status, Trial
 from attnbench.harness.run.wall_search import RESOLUTION_RATIO, Search
 
@@ -148,6 +148,6 @@ def test_where_the_backend_dies_or_refuses_it_is_the_limit_and_not_memory() -> N
 
 
 def test_without_an_end_the_longest_length_is_the_limit() -> None:
-    search = searched(LONGEST, lambda n, _: (OK, 0.0))
-    assert search.interval == (LONGEST, None)
+    search = searched(MAX_SEQ_LEN, lambda n, _: (OK, 0.0))
+    assert search.interval == (MAX_SEQ_LEN, None)
     assert search.limited_by == "length"

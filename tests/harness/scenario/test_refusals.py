@@ -1,11 +1,13 @@
-"""The bad inputs of a scenario: each is refused in exactly these words, at this place."""
+"""Bad scenarios: each is refused with exactly this message, at this place."""
 
 from pathlib import Path
 from time import process_time
 
 import pytest
 
+from attnbench.harness.axes import AXES
 from attnbench.harness.errors import BadInput
+from attnbench.harness.probes import measures, shared_measures
 from attnbench.harness.scenario import from_axes, load
 from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
@@ -18,13 +20,10 @@ GOOD = {
 }
 THERE_ARE = f"there are: {', '.join(names())}"
 STUDIES = f"there are: {', '.join(study_names())}"
-MEASURES = "latency, memory, utilization, energy, graphs or kernels"
+*MEASURES, LAST_MEASURE = ("latency", "memory", "graphs", *measures())
 WANTED_NAME = "wanted a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall"
 WANTED_SIZE = "wanted a whole number from 1 on, such as 512 or 1k"
-AXES = (
-    "batch, seq_len, kv_seq_len, d_model, heads, kv_heads, d_k, d_v, dtype, causal, causal_align,"
-    " mask, window, passes, scope, cpu, cuda"
-)
+GRID_FIELDS = ", ".join((*AXES, "cpu", "cuda"))
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +70,7 @@ FIELDS = {
     ),
     "unknown axis": (
         {"grid": "{seq_len: 512, zzz: 8}"},
-        f"f.yaml:4:22: grid.zzz: not a field of a scenario; there are: {AXES}",
+        f"f.yaml:4:22: grid.zzz: not a field of a scenario; there are: {GRID_FIELDS}",
     ),
     "misspelt limit": (
         {"limits": "{memory: 1}"},
@@ -91,8 +90,8 @@ FIELDS = {
     "missing": (
         {"question": None},
         (
-            "f.yaml:1:1: question: missing; wanted: What the report answers, in plain words. Add"
-            " question"
+            "f.yaml:1:1: question: missing; wanted: The question that the report answers, in plain"
+            " words. Add question"
         ),
     ),
     "missing axis": (
@@ -136,7 +135,8 @@ FIELDS = {
     ),
     "metric": (
         {"measure": "[latence]"},
-        f"f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted {MEASURES}",
+        f"f.yaml:5:11: measure[0]: found 'latence'; did you mean latency? wanted"
+        f" {', '.join(MEASURES)} or {LAST_MEASURE}",
     ),
     "study": (
         {"studies": "score_scales"},
@@ -145,8 +145,8 @@ FIELDS = {
     "graphs of nothing": (
         {"measure": "[latency, graphs]"},
         (
-            "f.yaml:5:10: measure: graphs says how utilization and energy are measured, and neither"
-            " is; add one of them"
+            f"f.yaml:5:10: measure: graphs needs the windows of {' or '.join(shared_measures())};"
+            " add one of them"
         ),
     ),
     "watched value": (
@@ -160,7 +160,7 @@ FIELDS = {
         {"watch": "{kv_heads: 2}"},
         (
             "f.yaml:5:19: watch.kv_heads: no problem has kv_heads 2; the scenario leaves kv_heads"
-            " at its usual value; change or remove it"
+            " at its default; change or remove it"
         ),
     ),
     "device": ({"device": "gpu"}, "f.yaml:5:9: device: found 'gpu'; wanted auto, cpu or cuda"),
@@ -172,8 +172,8 @@ FIELDS = {
     "plan of blocks": (
         {"plan": "{like: quick, max_blocks: 3}"},
         (
-            "f.yaml:5:7: plan: min_blocks (6) is larger than max_blocks (3); wanted it the other"
-            " way; set both"
+            "f.yaml:5:7: plan: min_blocks (6) is larger than max_blocks (3); wanted at most"
+            " max_blocks; set both"
         ),
     ),
     "several": (
@@ -347,7 +347,7 @@ CHANGES = {
     "=3": "--set =3: not a change; wanted --set field=value, for example --set limits.memory_gib=2",
     "grid.head=4": (
         "--set grid.head=4: grid.head: not a field of a scenario; did you mean grid.heads? there"
-        f" are: {AXES}"
+        f" are: {GRID_FIELDS}"
     ),
     "limits.memory_gib=x": (
         "--set limits.memory_gib=x: limits.memory_gib: found 'x'; wanted a number"
@@ -378,14 +378,16 @@ def test_a_wrong_change_is_named_as_it_was_given(change: str) -> None:
 
 
 FLAGS = {
-    "--heads 8,3: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other sizes, or give d_k and d_v": {
-        "heads": "8,3"
-    },
+    (
+        "--heads 8,3: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other"
+        " sizes, or give d_k and d_v"
+    ): {"heads": "8,3"},
     f"--seq-len 512,x: grid.seq_len[1]: found 'x'; {WANTED_SIZE}": {"seq_len": "512,x"},
     "--baseline x: baseline: found 'x'; wanted one of backends: naive": {"baseline": "x"},
-    "--seq-len [: not valid YAML: expected ',' or ']', but got '<stream end>' (while parsing a flow sequence)": {
-        "seq_len": "["
-    },
+    (
+        "--seq-len [: not valid YAML: expected ',' or ']', but got '<stream end>' (while parsing a"
+        " flow sequence)"
+    ): {"seq_len": "["},
 }
 
 
@@ -426,4 +428,4 @@ def test_many_findings_are_cut_short() -> None:
         text_with(grid=f"{{seq_len: [{', '.join(['0'] * 500)}], d_model: 512, heads: 8}}")
     ).splitlines()
     assert len(found) == 21
-    assert found[-1] == "and 480 more; mend these first"
+    assert found[-1] == "and 480 more; fix these first"

@@ -15,6 +15,7 @@ from statistics import median
 import psutil
 import pytest
 
+from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.telemetry.sampler import next_due_ns
 from attnbench.harness.telemetry.sources import (
     GPU_READINGS,
@@ -24,7 +25,7 @@ from attnbench.harness.telemetry.sources import (
     busy_ratio,
 )
 from attnbench.harness.telemetry.timeline import Timeline
-from tests.conftest import environment
+from tests.conftest import ROOT, environment
 from tests.fakes.nvml.driver import H100
 
 UUID = "GPU-11111111-2222-3333-4444-555555555555"
@@ -78,11 +79,11 @@ def test_deadlines_stand_on_a_grid_and_a_stall_is_not_made_up_for():
 
 
 def test_samples_come_at_the_rate_under_the_name_of_what_runs(timeline, tmp_path):
-    timeline.go("fused", [os.getpid()])
+    timeline.sample("fused", [os.getpid()])
     wait_for(lambda: len(samples_of(tmp_path)) >= 11)
-    timeline.go("sdpa", [os.getpid()])
+    timeline.sample("sdpa", [os.getpid()])
     wait_for(lambda: samples_of(tmp_path)[-1]["what"] == "sdpa")
-    timeline.quiet()
+    timeline.pause()
     samples = samples_of(tmp_path)
     times = [sample["t_ns"] for sample in samples]
     steps = [later - earlier for earlier, later in pairwise(times)]
@@ -93,24 +94,24 @@ def test_samples_come_at_the_rate_under_the_name_of_what_runs(timeline, tmp_path
 
 
 def test_a_stalled_sampler_goes_on_without_a_burst(timeline, tmp_path):
-    timeline.go("fused")
+    timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
     os.kill(timeline.pid, signal.SIGSTOP)
     before = len(samples_of(tmp_path))
     time.sleep(6 * PERIOD_S)
     os.kill(timeline.pid, signal.SIGCONT)
     time.sleep(2 * PERIOD_S)
-    timeline.quiet()
+    timeline.pause()
     times = [sample["t_ns"] for sample in samples_of(tmp_path)]
     assert max(later - earlier for earlier, later in pairwise(times)) > 5 * PERIOD_NS
     assert len(times) - before <= 4
 
 
-def test_quiet_is_confirmed_and_nothing_is_sampled_until_the_next_go(timeline, tmp_path):
+def test_a_pause_is_confirmed_and_nothing_is_sampled_before_the_next_start(timeline, tmp_path):
     for _ in range(3):
-        timeline.go("fused")
+        timeline.sample("fused")
         time.sleep(1.5 * PERIOD_S)
-        timeline.quiet()
+        timeline.pause()
         silent_from_ns, size = time.monotonic_ns(), (tmp_path / "telemetry.jsonl").stat().st_size
         time.sleep(2 * PERIOD_S)
         assert (tmp_path / "telemetry.jsonl").stat().st_size == size
@@ -122,8 +123,8 @@ def test_quiet_is_confirmed_and_nothing_is_sampled_until_the_next_go(timeline, t
 
 def test_many_short_phases_do_not_raise_the_rate(gpu_timeline, tmp_path):
     for phase in range(100):
-        gpu_timeline.go(f"phase {phase}")
-        gpu_timeline.quiet()
+        gpu_timeline.sample(f"phase {phase}")
+        gpu_timeline.pause()
     gpu_timeline.close()
     times = [sample["t_ns"] for sample in samples_of(tmp_path)]
     assert gpu_timeline.failure is None
@@ -131,9 +132,9 @@ def test_many_short_phases_do_not_raise_the_rate(gpu_timeline, tmp_path):
 
 
 def test_the_host_is_measured(timeline, tmp_path):
-    timeline.go("fused", [os.getpid()])
+    timeline.sample("fused", [os.getpid()])
     wait_for(lambda: len(samples_of(tmp_path)) >= 2)
-    timeline.quiet()
+    timeline.pause()
     (header,) = headers_of(tmp_path)
     sample = samples_of(tmp_path)[-1]
     assert lines_of(tmp_path)[0] == header
@@ -156,12 +157,12 @@ def test_the_host_is_measured(timeline, tmp_path):
 
 def test_processes_that_have_ended_have_no_memory_and_the_reason_is_told(timeline, tmp_path):
     with subprocess.Popen(["sleep", "60"]) as sleeper:
-        timeline.go("fused", [sleeper.pid])
+        timeline.sample("fused", [sleeper.pid])
         wait_for(lambda: samples_of(tmp_path))
         sleeper.kill()
     wait_for(lambda: len(headers_of(tmp_path)) == 2)
     wait_for(lambda: samples_of(tmp_path)[-1]["resident_bytes"] is None)
-    timeline.quiet()
+    timeline.pause()
     first, second = headers_of(tmp_path)
     assert "resident_bytes" not in first["missing"]
     assert second["missing"]["resident_bytes"] == "no process was named that lives"
@@ -182,7 +183,7 @@ def test_a_gpu_gives_what_the_driver_says(gpu_timeline, fake_nvml, tmp_path):
         H100 + "power_w 412.5\nsm_clock_mhz 1755\ntemperature_c 64\nevent_reasons 0x4\nbusy_percent"
         " 97\nmemory_used_mib 5000\n"
     )
-    gpu_timeline.go("fused")
+    gpu_timeline.sample("fused")
     sample = wait_for(lambda: samples_of(tmp_path))[0]
     gpu_timeline.close()
     assert gpu_timeline.failure is None
@@ -204,7 +205,7 @@ def test_an_old_driver_gives_the_same(old_fake_nvml, tmp_path, monkeypatch):
     for name, value in old_fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
     timeline = Timeline(tmp_path, UUID)
-    timeline.go("fused")
+    timeline.sample("fused")
     sample = wait_for(lambda: samples_of(tmp_path))[0]
     timeline.close()
     assert headers_of(tmp_path)[0]["missing"] == {}
@@ -215,9 +216,9 @@ def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml
     fake_nvml.write(
         H100 + "power_w unsupported\nrefuse nvmlDeviceGetUtilizationRates NO_PERMISSION\n"
     )
-    gpu_timeline.go("fused")
+    gpu_timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
-    gpu_timeline.quiet()
+    gpu_timeline.pause()
     header, sample = lines_of(tmp_path)[:2]
     assert header["missing"] == {
         "power_w": UNSUPPORTED,
@@ -227,11 +228,11 @@ def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml
 
 
 def test_a_gpu_lost_in_the_middle_is_told_and_harms_nothing(gpu_timeline, fake_nvml, tmp_path):
-    gpu_timeline.go("fused")
+    gpu_timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
     fake_nvml.write(H100 + "lost 1\n")
     wait_for(lambda: samples_of(tmp_path)[-1]["power_w"] is None)
-    gpu_timeline.quiet()
+    gpu_timeline.pause()
     assert gpu_timeline.failure is None
     first, second = headers_of(tmp_path)[0], headers_of(tmp_path)[-1]
     assert first["missing"] == {}
@@ -242,9 +243,9 @@ def test_a_gpu_lost_in_the_middle_is_told_and_harms_nothing(gpu_timeline, fake_n
 
 def test_a_gpu_that_cannot_be_opened_has_its_reason_everywhere(gpu_timeline, fake_nvml, tmp_path):
     fake_nvml.write("refuse nvmlInitWithFlags DRIVER_NOT_LOADED\n")
-    gpu_timeline.go("fused")
+    gpu_timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
-    gpu_timeline.quiet()
+    gpu_timeline.pause()
     assert headers_of(tmp_path)[0]["missing"] == dict.fromkeys(
         GPU_READINGS, "no NVIDIA driver is loaded"
     )
@@ -258,7 +259,7 @@ def test_a_part_of_a_gpu_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
     timeline = Timeline(tmp_path, "MIG-aaaa")
-    timeline.go("fused")
+    timeline.sample("fused")
     sample = wait_for(lambda: samples_of(tmp_path))[0]
     timeline.close()
     (header,) = headers_of(tmp_path)
@@ -273,7 +274,7 @@ def test_a_part_of_a_gpu_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp
 
 def test_nothing_is_asked_of_processes_or_of_the_bus(gpu_timeline, fake_nvml, tmp_path):
     fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\n")
-    gpu_timeline.go("fused")
+    gpu_timeline.sample("fused")
     wait_for(lambda: len(samples_of(tmp_path)) >= 2)
     gpu_timeline.close()
     calls = set((tmp_path / "calls").read_text().split())
@@ -282,29 +283,27 @@ def test_nothing_is_asked_of_processes_or_of_the_bus(gpu_timeline, fake_nvml, tm
 
 
 def test_a_gpus_sampler_keeps_to_the_last_core(gpu_timeline, tmp_path):
-    gpu_timeline.go("fused")
+    gpu_timeline.sample("fused")
     wait_for(lambda: samples_of(tmp_path))
     assert os.sched_getaffinity(gpu_timeline.pid) == {max(os.sched_getaffinity(0))}
 
 
 @pytest.mark.parametrize("uuid", [None, UUID])
-def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, uuid):
-    code = (
-        "import atexit, sys, runpy\natexit.register(lambda: print([name for name in ('torch',"
-        " 'numpy', 'pandas') if name in sys.modules],"
-        " file=sys.stderr))\nrunpy.run_module('attnbench.harness.telemetry.sampler',"
-        " run_name='__main__', alter_sys=True)\n"
+def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
+    for name, value in fake_nvml.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    sampler = WorkerProcess(
+        "tests.harness.telemetry.sampler_modules",
+        str(tmp_path / "telemetry.jsonl"),
+        *filter(None, [uuid]),
     )
-    command = [sys.executable, "-c", code, str(tmp_path / "telemetry.jsonl"), *filter(None, [uuid])]
-    env, request = (
-        environment(fake_nvml.environment),
-        '{"op": "go", "what": "x"}\n{"op": "quiet"}\n',
-    )
-    done = subprocess.run(
-        command, env=env, input=request, capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stderr == "[]\n"
-    assert [json.loads(line)["event"] for line in done.stdout.splitlines()] == ["ready", "quiet"]
+    sampler.wait_ready(60)
+    sampler.send({"op": "sample", "what": "x", "pids": []})
+    sampler.send({"op": "pause"})
+    assert sampler.receive(60) == {"event": "paused"}
+    sampler.close()
+    assert sampler.log_tail() == "[]\n"
 
 
 PARENT = """
@@ -312,7 +311,7 @@ import signal, sys, time
 from pathlib import Path
 from attnbench.harness.telemetry.timeline import Timeline
 timeline = Timeline(Path(sys.argv[1]), None)
-timeline.go("fused")
+timeline.sample("fused")
 print(timeline.pid, flush=True)
 time.sleep(60)
 """
@@ -337,45 +336,45 @@ def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp
 def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(
     timeline, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("attnbench.harness.telemetry.timeline.QUIET_S", 0.3)
-    timeline.go("fused")
-    timeline.quiet()
-    timeline.go("fused")
+    monkeypatch.setattr("attnbench.harness.telemetry.timeline.PAUSE_S", 0.3)
+    timeline.sample("fused")
+    timeline.pause()
+    timeline.sample("fused")
     sampler = psutil.Process(timeline.pid)
     sampler.suspend()
     start_s = time.monotonic()
-    timeline.quiet()
+    timeline.pause()
     assert time.monotonic() - start_s < 2
     assert not sampler.is_running()
     assert timeline.failure == "the sampler did not answer in time and was ended"
-    timeline.go("sdpa")
-    timeline.quiet()
+    timeline.sample("sdpa")
+    timeline.pause()
     timeline.close()
     assert timeline.failure == "the sampler did not answer in time and was ended"
 
 
 def test_a_sampler_that_is_killed_ends_telemetry_and_nothing_else(timeline):
-    timeline.go("fused")
-    timeline.quiet()
+    timeline.sample("fused")
+    timeline.pause()
     os.kill(timeline.pid, signal.SIGKILL)
     time.sleep(0.1)
-    timeline.go("fused")
-    timeline.quiet()
-    assert timeline.failure == "the sampler ended with exit code -9"
+    timeline.sample("fused")
+    timeline.pause()
+    assert timeline.failure.startswith("SIGKILL")
 
 
 def test_a_bug_of_the_sampler_is_named(timeline):
-    timeline._command[2] = "attnbench.harness.no_such_module"
-    timeline.go("fused")
-    timeline.quiet()
+    timeline.program = "attnbench.harness.no_such_module"
+    timeline.sample("fused")
+    timeline.pause()
     assert "the sampler ended with exit code 1: " in timeline.failure
     assert "No module named attnbench.harness.no_such_module" in timeline.failure
 
 
 def test_a_folder_that_is_gone_ends_telemetry_with_a_reason(tmp_path):
     timeline = Timeline(tmp_path / "none", None)
-    timeline.go("fused")
-    timeline.quiet()
+    timeline.sample("fused")
+    timeline.pause()
     timeline.close()
     assert timeline.failure == f"{tmp_path / 'none' / 'telemetry.jsonl'}: No such file or directory"
 
@@ -383,7 +382,7 @@ def test_a_folder_that_is_gone_ends_telemetry_with_a_reason(tmp_path):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
     (tmp_path / "telemetry.jsonl").symlink_to("/dev/full")
-    timeline.go("fused")
+    timeline.sample("fused")
     time.sleep(4 * PERIOD_S)
     timeline.close()
     assert timeline.failure == f"{tmp_path / 'telemetry.jsonl'}: No space left on device"
@@ -391,7 +390,7 @@ def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
 
 def test_a_second_start_appends_after_a_torn_line(timeline, tmp_path):
     (tmp_path / "telemetry.jsonl").write_text('{"t_ns": 1, "ut')
-    timeline.go("fused")
+    timeline.sample("fused")
     wait_for(lambda: (tmp_path / "telemetry.jsonl").read_text().count("\n") >= 3)
     timeline.close()
     torn, header, sample = (tmp_path / "telemetry.jsonl").read_text().splitlines()[:3]
@@ -400,11 +399,11 @@ def test_a_second_start_appends_after_a_torn_line(timeline, tmp_path):
     assert json.loads(sample)["what"] == "fused"
 
 
-def test_a_timeline_that_never_goes_starts_nothing(timeline, tmp_path):
-    timeline.quiet()
+def test_a_timeline_that_never_samples_starts_nothing(timeline, tmp_path):
+    timeline.pause()
     timeline.close()
     timeline.close()
-    timeline.go("too late")
+    timeline.sample("too late")
     assert timeline.pid is None
     assert timeline.failure is None
     assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,4 @@
-"""One probe, in this process and without a budget: what it computes, and how its failures
-are told.
-"""
+"""One trial, in this process and without a budget: what it computes, and how it fails."""
 
 from contextlib import AbstractContextManager, nullcontext
 
@@ -9,18 +7,18 @@ import torch
 
 from attnbench.harness.cases import Case
 from attnbench.harness.nvml import Device
-from attnbench.harness.worker.attempt import Setting
-from attnbench.harness.worker.wall import probe
+from attnbench.harness.worker.phases import WorkerConfig
+from attnbench.harness.worker.wall import try_length
 from attnbench.impls import Problem
 from tests.conftest import FAKE_BACKENDS
 
-SETTING = Setting(
+CONFIG = WorkerConfig(
     device=torch.device("cpu"),
     seed=0,
     budget_bytes=1 << 30,
     measure=(),
     warm_heap=False,
-    most_warm_up_s=1,
+    max_warm_up_s=1,
     watched=Device(),
 )
 
@@ -34,7 +32,7 @@ class Unlimited:
 
 def tried(backend: str, **changes: object) -> dict:
     sizes: dict = {"batch": 1, "seq_len": 64, "d_model": 32, "heads": 2, **changes}
-    return probe(Case(backend=backend, problem=Problem(**sizes)), SETTING, Unlimited())  # type: ignore[arg-type]
+    return try_length(Case(backend=backend, problem=Problem(**sizes)), CONFIG, Unlimited())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("backend", ["naive", "fused", "sdpa"])

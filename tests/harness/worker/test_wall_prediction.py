@@ -5,7 +5,7 @@ import torch
 
 from attnbench.harness.cases import Wall, wall_of
 from attnbench.harness.costs import input_bytes
-from attnbench.harness.worker.wall_prediction import longest_within, predict
+from attnbench.harness.worker.wall import longest_within, predict
 from attnbench.impls import Problem, load
 
 CPU = torch.device("cpu")

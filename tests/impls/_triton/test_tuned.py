@@ -1,4 +1,4 @@
-"""The table of configurations that runs on GPUs have chosen: read, refused, added to."""
+"""The table of configurations that runs on GPUs chose: reading, refusing, adding."""
 
 import json
 from dataclasses import asdict, replace
@@ -9,16 +9,7 @@ import pytest
 
 from attnbench.impls import Problem
 from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.tuned import (
-    ABOUT,
-    FILE,
-    Choice,
-    Kind,
-    choice_of,
-    kind_of,
-    merge,
-    read,
-)
+from attnbench.impls._triton.tuned import ABOUT, FILE, Choice, Kind, choice_of, kind_of, merge, read
 
 PROBLEM = Problem(
     batch=2,
@@ -41,7 +32,7 @@ KIND = Kind(
 
 
 def facts(number: int = 0, *, problem: Problem = PROBLEM) -> dict[str, Any]:
-    """As a row has them: through JSON."""
+    """As in a row, through JSON."""
     kernels = KERNELS if problem.backward else KERNELS[:1]
     listed = {
         kernel: candidates(
@@ -68,8 +59,8 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_shipped_table_is_valid_and_says_of_itself_that_it_is_empty() -> None:
-    """Every choice in it must still be listed: a list that changes takes its choices along."""
+def test_the_shipped_table_is_valid_and_says_if_it_is_empty() -> None:
+    """Every choice must still be listed: changing a list removes the choices that left it."""
     assert (read() == {}) == ("no run on a GPU exists yet" in FILE.read_text())
 
 
@@ -98,7 +89,7 @@ def test_problems_that_differ_in_no_tile_are_of_one_kind(
     assert kind_of(replace(PROBLEM, **changes), (9, 0)) == kind
 
 
-def test_what_is_merged_is_read_again_and_the_newest_of_a_kind_stays(table: Path) -> None:
+def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) -> None:
     forward = replace(PROBLEM, passes="forward")
     merge([choice(), choice(problem=forward)], table)
     merge([choice(1, run="second")], table)
@@ -112,7 +103,7 @@ def test_what_is_merged_is_read_again_and_the_newest_of_a_kind_stays(table: Path
     assert json.loads(table.read_text())["about"] == ABOUT
 
 
-def test_the_order_in_which_choices_come_changes_no_byte(table: Path, tmp_path: Path) -> None:
+def test_the_order_of_choices_changes_no_byte(table: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.json"
     other.write_text(table.read_text())
     both = [choice(), choice(problem=replace(PROBLEM, passes="forward"))]
@@ -122,7 +113,7 @@ def test_the_order_in_which_choices_come_changes_no_byte(table: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"capability": "9"}, "capability is '9'; wanted one like '9.0'"),
         ({"dtype": "fp8"}, "dtype is 'fp8'; wanted one of"),
@@ -141,7 +132,7 @@ def test_the_order_in_which_choices_come_changes_no_byte(table: Path, tmp_path: 
     ],
 )
 def test_a_wrong_choice_is_refused_with_its_number(
-    table: Path, changes: dict[str, Any], said: str
+    table: Path, changes: dict[str, Any], message: str
 ) -> None:
     merge([choice(problem=replace(PROBLEM, passes="forward")), choice()], table)
     written = json.loads(table.read_text())
@@ -149,7 +140,7 @@ def test_a_wrong_choice_is_refused_with_its_number(
     table.write_text(json.dumps(written))
     with pytest.raises(ValueError, match=r"tuned\.json: choice 2: ") as refusal:
         read(table)
-    assert said in str(refusal.value)
+    assert message in str(refusal.value)
 
 
 def test_a_second_choice_for_one_kind_is_refused(table: Path) -> None:

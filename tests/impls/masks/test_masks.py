@@ -1,6 +1,4 @@
-"""Masks as their rules say, one pair at a time; and what is counted of them by formula, counted
-again.
-"""
+"""Masks against their rules, pair by pair; and counts by formula against counting."""
 
 from itertools import product
 from typing import Any
@@ -9,9 +7,16 @@ import pytest
 import torch
 
 from attnbench.impls import Problem
-from attnbench.impls.masks.counts import kept_pairs, reading_queries, seen_keys
+from attnbench.impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from attnbench.impls.masks.rules import BLOCK, block_table, padded_length
-from attnbench.impls.masks.tensors import BLIND_EVERY, blind_rows, given, kept, seen_rows
+from attnbench.impls.masks.tensors import (
+    FULLY_MASKED_EVERY,
+    computed_rows,
+    fully_masked_rows,
+    mask_matrix,
+    materialized_mask,
+)
+from tests.impls.conftest import BOTTOM_RIGHT
 
 CPU = torch.device("cpu")
 SHAPE: dict[str, Any] = {"batch": 1, "d_model": 16, "heads": 2}
@@ -19,9 +24,7 @@ LENGTHS = [(n, n) for n in (1, 2, 5, 64, 130, 200)] + [(1, 130), (5, 70), (60, 2
 
 
 def small_problems() -> list[Problem]:
-    """Every kind of mask, causal or not, where its rule places queries at keys; windows below, at
-    and above the lengths.
-    """
+    """Every kind of mask that is possible, causal or not; windows below, at and above lengths."""
     found = []
     for (n_q, n_kv), causal, align in product(LENGTHS, (False, True), ("top_left", "bottom_right")):
         triangle = {"causal": causal, "causal_align": align if causal else ""}
@@ -46,16 +49,13 @@ def small_problems() -> list[Problem]:
 
 def matrix(p: Problem) -> torch.Tensor:
     """[batch, seq_len, kv_seq_len]"""
-    seen = kept(p, torch.arange(p.seq_len))
-    return (
-        torch.ones(1, 1, 1, dtype=torch.bool).expand(p.batch, p.seq_len, p.kv_seq_len)
-        if seen is None
-        else seen.expand(p.batch, p.seq_len, p.kv_seq_len)
-    )
+    found = mask_matrix(p, torch.arange(p.seq_len))
+    everything = torch.ones(1, 1, 1, dtype=torch.bool)
+    return (everything if found is None else found).expand(p.batch, p.seq_len, p.kv_seq_len)
 
 
 def rule(p: Problem, entry: int, i: int, j: int) -> bool:
-    """The documented rules, once more and as plainly as can be; random apart."""
+    """The documented rules in their simplest form, except random."""
     own = i + p.causal_offset
     if p.causal and j > own:
         return False
@@ -73,16 +73,16 @@ def rule(p: Problem, entry: int, i: int, j: int) -> bool:
 def test_formulas_count_what_the_matrix_has() -> None:
     for p in small_problems():
         whole = matrix(p)
-        assert kept_pairs(p) == int(whole.sum()), p
-        assert reading_queries(p) == int(whole.any(2).sum()), p
-        assert seen_keys(p) == int(whole.any(1).sum()), p
+        assert unmasked_pairs(p) == int(whole.sum()), p
+        assert unmasked_queries(p) == int(whole.any(2).sum()), p
+        assert unmasked_keys(p) == int(whole.any(1).sum()), p
 
 
 @pytest.mark.parametrize("mask", ["padding", "local", "strided", "blocks"])
 @pytest.mark.parametrize(
     ("causal", "n_q", "n_kv"), [(False, 70, 70), (True, 70, 70), (True, 9, 70)]
 )
-def test_a_mask_keeps_what_its_rule_says(mask: Any, causal: bool, n_q: int, n_kv: int) -> None:
+def test_a_mask_leaves_the_pairs_of_its_rule(mask: Any, causal: bool, n_q: int, n_kv: int) -> None:
     align = "bottom_right" if causal else ""
     lengths = {"seq_len": n_q, "kv_seq_len": n_kv, "batch": 5}
     p = Problem(
@@ -102,62 +102,43 @@ def test_a_mask_keeps_what_its_rule_says(mask: Any, causal: bool, n_q: int, n_kv
 def test_a_part_of_a_mask_is_a_part_of_the_whole() -> None:
     for p in small_problems():
         rows = torch.arange(p.seq_len)[:: max(1, p.seq_len // 3)]
-        part = kept(p, rows, [p.batch - 1])
+        part = mask_matrix(p, rows, [p.batch - 1])
         if part is not None:
             assert part.expand(1, len(rows), p.kv_seq_len).equal(matrix(p)[-1:, rows]), p
 
 
-def test_a_random_mask_keeps_half_of_the_pairs_and_leaves_some_queries_blind() -> None:
+def test_a_random_mask_leaves_half_of_the_pairs_and_masks_some_queries_fully() -> None:
     p = Problem(**SHAPE, seq_len=640, mask="random")
-    whole = matrix(p)[0]
-    blind = blind_rows(p, torch.arange(640))
-    assert blind is not None
-    assert int(blind.sum()) == 640 // BLIND_EVERY
-    seeing = whole[~blind]
-    for share in (seeing.double().mean(0), seeing.double().mean(1)):  # of each key, of each query
+    masked = fully_masked_rows(p, torch.arange(640))
+    assert masked is not None
+    assert int(masked.sum()) == 640 // FULLY_MASKED_EVERY
+    others = matrix(p)[0, ~masked].double()
+    for share in (others.mean(0), others.mean(1)):  # of each key, of each query
         assert 0.35 < float(share.min()) < float(share.max()) < 0.65
-    assert abs(float(seeing.double().mean()) - 0.5) < 0.005
+    assert abs(float(others.mean()) - 0.5) < 0.005
 
 
-def test_a_mask_that_is_given_lets_blind_queries_see_everything() -> None:
-    p = Problem(
-        **SHAPE, seq_len=40, kv_seq_len=25, causal=True, causal_align="bottom_right", mask="random"
-    )
-    rows = seen_rows(p, CPU)
-    matrix_given, blind = given(p, CPU), blind_rows(p, rows)
-    assert matrix_given is not None
-    assert blind is not None
+def test_fully_masked_queries_see_everything_in_a_materialized_mask() -> None:
+    p = Problem(**SHAPE, seq_len=40, kv_seq_len=25, mask="random", **BOTTOM_RIGHT)
+    rows = computed_rows(p, CPU)
+    materialized, masked = materialized_mask(p, CPU), fully_masked_rows(p, rows)
+    assert materialized is not None
+    assert masked is not None
     assert rows[0] == 15
-    assert matrix_given[blind].all()
-    assert matrix_given[~blind].equal(matrix(p)[0, rows][~blind])
+    assert materialized[masked].all()
+    assert materialized[~masked].equal(matrix(p)[0, rows][~masked])
 
 
-def test_only_a_mask_without_a_rule_is_given() -> None:
-    assert [p.mask for p in small_problems() if given(p, CPU) is not None] == ["random"] * sum(
-        p.mask == "random" for p in small_problems()
-    )
+def test_only_a_mask_without_a_rule_is_materialized() -> None:
+    problems = small_problems()
+    materialized = [p.mask for p in problems if materialized_mask(p, CPU) is not None]
+    assert materialized == ["random"] * sum(p.mask == "random" for p in problems)
 
 
-def test_blocks_are_drawn_and_hold_their_own() -> None:
+def test_blocks_are_drawn_and_include_the_own_one() -> None:
     p = Problem(**SHAPE, seq_len=64 * 40, mask="blocks")
     table = block_table(p)
     assert all(len(set(row)) == 4 and own in row for own, row in enumerate(table))
-    assert (
-        len({tuple(block - own for block in row) for own, row in enumerate(table)}) > 30
-    )  # no pattern that moves along
+    patterns = {tuple(block - own for block in row) for own, row in enumerate(table)}
+    assert len(patterns) > 30  # not one pattern that moves along
     assert table == block_table(p)
-
-
-def test_windows_left_out_take_the_usual_values() -> None:
-    windows = {
-        mask: Problem(**SHAPE, seq_len=1024, mask=mask).window
-        for mask in ("none", "padding", "random", "local", "strided", "blocks")
-    }  # type: ignore[arg-type]
-    assert windows == {
-        "none": 0,
-        "padding": 0,
-        "random": 0,
-        "local": 128,
-        "strided": 32,
-        "blocks": 4,
-    }

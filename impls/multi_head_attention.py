@@ -1,4 +1,4 @@
-"""The layer as a torch module, which any backend can serve."""
+"""Multi-head attention as a torch module, computed by any backend."""
 
 from dataclasses import replace
 
@@ -6,17 +6,16 @@ import torch
 from torch import Tensor
 
 from .backend import Backend, Inputs, Weights
-from .discovery.registry import load
+from .discovery.loading import load
 from .layer import make_weights
 from .problem import Problem
 
 
 class MultiHeadAttention(torch.nn.Module):
-    """A layer that any backend can serve, with the same weights.
+    """A layer whose backend can be changed while the weights stay.
 
-    Of `problem`, the batch and the lengths do not matter: they are taken from the tensors of each
-    call. A causal layer used with n_q != n_kv needs a problem that has kv_seq_len != seq_len too,
-    and so says which alignment is meant.
+    Batch and lengths of `problem` are ignored: they come from each call's tensors. A causal layer
+    called with n_q != n_kv needs a problem with kv_seq_len != seq_len, and so with causal_align.
     """
 
     def __init__(
@@ -35,7 +34,7 @@ class MultiHeadAttention(torch.nn.Module):
 
     @property
     def backend(self) -> str:
-        """The name of the backend that serves the next call; may be set."""
+        """The name of the backend for the next call; can be set."""
         return self._backend.name
 
     @backend.setter
@@ -48,11 +47,9 @@ class MultiHeadAttention(torch.nn.Module):
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False
     ) -> tuple[Tensor, Tensor | None]:
-        """[batch, n, d_model] each. Returns the output and, if asked for, the weights [batch,
-        heads, n_q, n_kv].
+        """Output [batch, n_q, d_model] and, if requested, weights [batch, heads, n_q, n_kv].
 
-        Raises ValueError where the backend cannot compute these sizes here, or has no weights to
-        return.
+        Raises ValueError if the backend cannot compute these sizes here, or cannot return weights.
         """
         inputs, weights = Inputs(query, key, value), self.weights()
         problem = self._problem_of(inputs, weights)
@@ -60,10 +57,8 @@ class MultiHeadAttention(torch.nn.Module):
         if refusal:
             raise ValueError(f"{self.backend}: {refusal}")
         with self._backend.context(problem):
-            matrix = (
-                self._backend.attention_weights(problem, inputs, weights) if need_weights else None
-            )
-            return self._backend.prepare(problem, inputs, weights)(), matrix
+            p = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
+            return self._backend.prepare(problem, inputs, weights)(), p
 
     def _problem_of(self, inputs: Inputs, weights: Weights) -> Problem:
         p = self.problem

@@ -1,8 +1,7 @@
-"""Compiles our Triton kernels for GPUs that are not here and prints what came out as JSON:
-`python -m tests.impls.compiled CHECK`, where CHECK is `compiled`, `launched` or `tuned`.
+"""Compiles our Triton kernels for GPUs that are not here and prints the results as JSON: `python -m
+tests.impls._triton.compiled CHECK`, where CHECK is `compiled`, `launched` or `tuned`.
 
-A process of its own, so that no other test meets triton, or the driver that stands in for a GPU's
-here.
+A process of its own, so that no other test meets triton or the driver that replaces a GPU's here.
 """
 
 import json
@@ -24,28 +23,16 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 from attnbench.impls import Problem, load, make_inputs, make_weights
-from attnbench.impls._triton import (
-    launch as _triton_launch,
-)
-from attnbench.impls._triton import (
-    op as _triton_op,
-)
-from attnbench.impls._triton import (
-    tune as _triton_tune,
-)
-from attnbench.impls._triton import (
-    tuned as _triton_tuned,
-)
+from attnbench.impls._triton import launch, op, tune
+from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
 from attnbench.impls.problem import Dtype
 
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
-FILLED = {
-    "forward_kernel": (4,),
-    "grad_q_kernel": (8,),
-    "grad_kv_kernel": (7, 8),
-}  # positions of the results among the arguments
+# positions of the results among the arguments
+FILLED = {"forward_kernel": (4,), "grad_q_kernel": (8,), "grad_kv_kernel": (7, 8)}
+# Configurations that once spilled, or nearly do: capability, kernel, item_bytes, width, n_q
 AT_THE_EDGE: tuple[tuple[tuple[int, int], Kernel, int, int, int], ...] = (
     ((8, 0), "grad_kv", 2, 64, 1024),
     ((8, 0), "grad_kv", 2, 256, 1024),
@@ -54,31 +41,33 @@ AT_THE_EDGE: tuple[tuple[tuple[int, int], Kernel, int, int, int], ...] = (
 )
 
 
+def listed(
+    kernel: Kernel,
+    capability: tuple[int, int] = (9, 0),
+    item_bytes: int = 2,
+    width: int = 64,
+    n_q: int = 1024,
+    *,
+    causal: bool = True,
+) -> tuple[Config, ...]:
+    sizes = {"item_bytes": item_bytes, "width": width, "n_q": n_q}
+    return candidates(kernel, capability=capability, causal=causal, **sizes)
+
+
 def chosen() -> Iterator[Job]:
-    """The likeliest configurations of each kernel for heads 128 wide, per architecture, by
-    pointers, with descriptors and specialized; and one of each other kind."""
+    """For heads 128 wide, per architecture and kernel, the first configuration by pointers, with
+    descriptors and specialized; and one job of each other kind.
+    """
     for capability in ARCHITECTURES:
         for kernel in KERNELS:
-            listed = candidates(
-                kernel, capability=capability, item_bytes=2, width=128, n_q=1024, causal=False
-            )
-            likeliest = {
-                (config.descriptors, config.specialize): config for config in reversed(listed)
-            }
-            for config in likeliest.values():
-                causal = not config.specialize
+            found = reversed(listed(kernel, capability, width=128, causal=False))
+            first = {(config.descriptors, config.specialize): config for config in found}
+            for config in first.values():
+                shape: dict[str, Any] = {"d_k": 128, "d_v": 128, "causal": not config.specialize}
                 yield Job(
-                    kernel=kernel,
-                    config=config,
-                    capability=capability,
-                    dtype="bf16",
-                    d_k=128,
-                    d_v=128,
-                    causal=causal,
+                    kernel=kernel, config=config, capability=capability, dtype="bf16", **shape
                 )
-    config = candidates(
-        "forward", capability=(9, 0), item_bytes=4, width=64, n_q=1024, causal=True
-    )[0]
+    config = listed("forward", item_bytes=4)[0]
     for tf32 in (False, True):
         yield Job(
             kernel="forward",
@@ -90,12 +79,9 @@ def chosen() -> Iterator[Job]:
             causal=False,
             tf32=tf32,
         )
-    config = candidates(
-        "grad_kv", capability=(9, 0), item_bytes=2, width=96, n_q=1024, causal=True
-    )[0]
     yield Job(
         kernel="grad_kv",
-        config=config,
+        config=listed("grad_kv", width=96)[0],
         capability=(9, 0),
         dtype="fp16",
         d_k=72,
@@ -103,15 +89,11 @@ def chosen() -> Iterator[Job]:
         causal=True,
         masked=True,
     )
-    # Cuts that once spilled, or nearly do.
     for capability, kernel, item_bytes, width, n_q in AT_THE_EDGE:
-        config = candidates(
-            kernel, capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, causal=True
-        )[0]
         dtype: Dtype = "fp32" if item_bytes == 4 else "fp16"
         yield Job(
             kernel=kernel,
-            config=config,
+            config=listed(kernel, capability, item_bytes, width, n_q)[0],
             capability=capability,
             dtype=dtype,
             d_k=width,
@@ -131,31 +113,32 @@ def built(job: Job) -> dict[str, Any]:
     return {
         "instruction": found,
         "copies_tiles": "cp.async.bulk.tensor" in ptx,
-        "specializes": "setmaxnreg"
-        in ptx,  # registers handed from the warps that copy to those that compute
+        # registers handed from the warps that copy to those that compute
+        "specializes": "setmaxnreg" in ptx,
         "shared_bytes": kernel.metadata.shared,
     } | usage(kernel.asm["cubin"])
 
 
 def usage(cubin: bytes) -> dict[str, int]:
-    """Registers of a thread, and bytes of stack, which is where registers are spilled to. The tool
-    comes with triton.
+    """Registers per thread, and bytes of stack, where registers are spilled to.
+
+    The tool comes with triton.
     """
     tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
     with NamedTemporaryFile(suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
-        said = subprocess.run(
-            [tool, "-res-usage", file.name], capture_output=True, text=True, check=True
-        ).stdout
-    numbers = re.search(r"REG:(\d+) STACK:(\d+)", said)
-    assert numbers is not None, said
+        command = [tool, "-res-usage", file.name]
+        output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    numbers = re.search(r"REG:(\d+) STACK:(\d+)", output)
+    assert numbers is not None, output
     return {"registers": int(numbers[1]), "stack_bytes": int(numbers[2])}
 
 
 class NoGpu:
-    """As much of a driver as Triton's launcher asks before it would start a kernel; what would
-    start is noted in `launched`.
+    """The part of a driver that Triton's launcher uses before it starts a kernel.
+
+    `launched` lists the kernels that it would start.
     """
 
     def __init__(self, capability: tuple[int, int], shared_bytes: int = 227 << 10) -> None:
@@ -190,47 +173,35 @@ class NoGpu:
 
 
 def launched() -> dict[str, Any]:
-    """What a training step compiles on its way to the GPU, against what the jobs say that it
-    compiles.
-    """
+    """What a training step compiles on its way to the GPU, and what the jobs compile."""
     gpu = NoGpu((9, 0))
     driver.set_active(gpu)
     by_launch: dict[str, Any] = {}
     by_job: dict[str, Any] = {}
+    start = launch.Launch.start
 
-    def spy(launch: _triton_launch.Launch) -> None:
-        def note(
-            _key: Any,
-            signature: Any,
-            _device: Any,
-            constants: Any,
-            options: Any,
-            attributes: Any,
-            _warmup: Any,
-        ) -> Any:
-            by_launch[f"{launch.kernel.__name__} {launch.config}"] = plain(
-                signature, constants, attributes
-            )
-            return compile_it(_key, signature, _device, constants, options, attributes, _warmup)
+    def spy(one: launch.Launch) -> None:
+        compile_it = one.kernel._do_compile
 
-        compile_it = launch.kernel._do_compile
-        with patch.object(launch.kernel, "_do_compile", note):
-            start(launch)
+        def note(key: Any, signature: Any, device: Any, constants: Any, *others: Any) -> Any:
+            _options, attributes, _warmup = others
+            name = f"{one.kernel.__name__} {one.config}"
+            by_launch[name] = plain(signature, constants, attributes)
+            return compile_it(key, signature, device, constants, *others)
 
-    start = _triton_launch.Launch.start
-    q, k, v = (
-        torch.randn(1, 2, 256, 64, dtype=torch.bfloat16, requires_grad=True) for _ in range(3)
-    )
-    by_pointers = [
-        candidates(name, capability=(9, 0), item_bytes=2, width=64, n_q=256, causal=True)[-1]
-        for name in KERNELS
-    ]
-    with patch.object(_triton_launch.Launch, "start", spy):
+        with patch.object(one.kernel, "_do_compile", note):
+            start(one)
+
+    def tensor() -> torch.Tensor:
+        return torch.randn(1, 2, 256, 64, dtype=torch.bfloat16, requires_grad=True)
+
+    q, k, v = tensor(), tensor(), tensor()
+    by_pointers = [listed(name, n_q=256)[-1] for name in KERNELS]
+    with patch.object(launch.Launch, "start", spy):
         for configs in (by_pointers, [described(name) for name in KERNELS]):
-            o, _ = _triton_op.attention(
-                q, k, v, None, 1.0, True, 0, False, *(config.numbers() for config in configs)
-            )
-            torch.autograd.grad(o, (q, k, v), torch.randn(1, 2, 256, 64, dtype=torch.bfloat16))
+            numbers = (config.numbers() for config in configs)
+            o, _ = op.attention(q, k, v, None, 1.0, True, 0, False, *numbers)
+            torch.autograd.grad(o, (q, k, v), tensor().detach())
     for job in jobs((9, 0), ("bf16",)):
         name = f"{job.kernel}_kernel {job.config}"
         if job.d_k == 64 and job.causal and name in by_launch:
@@ -240,7 +211,7 @@ def launched() -> dict[str, Any]:
 
 
 class Event:
-    """Says that every launch was faster than the one before."""
+    """Reports every launch as faster than the one before."""
 
     clock = count(1000.0, -1)
 
@@ -255,23 +226,15 @@ class Event:
 
 
 def tuned() -> dict[str, Any]:
-    """What `prepare` does on a GPU that has too little shared memory for some candidates: all that
-    is done there but for the kernels.
+    """What `prepare` does on a GPU with too little shared memory for some candidates; the kernels
+    themselves do not run.
     """
     driver.set_active(NoGpu((9, 0), shared_bytes=100 << 10))
-    problem = Problem(
-        batch=1,
-        seq_len=256,
-        d_model=128,
-        heads=2,
-        dtype="bf16",
-        causal=True,
-        passes="forward+backward",
-        scope="layer",
-    )
+    shape: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 128, "heads": 2}
+    problem = Problem(**shape, dtype="bf16", causal=True, passes="forward+backward", scope="layer")
     short = replace(problem, seq_len=64, kv_seq_len=64, passes="forward", scope="core")
     narrow = replace(problem, d_k=20, d_v=20, passes="forward", scope="core")
-    failing, lying = described("grad_q"), described("grad_kv")
+    failing, wrong = described("grad_q"), described("grad_kv")
     with (
         patch.object(torch.cuda, "get_device_capability", lambda _device: (9, 0)),
         patch.object(torch.cuda, "device", lambda _device: nullcontext()),
@@ -279,47 +242,45 @@ def tuned() -> dict[str, Any]:
         TemporaryDirectory() as folder,
     ):
         found = {"timed": prepared(problem), "only": prepared(short), "narrow": prepared(narrow)}
-        found["broken"] = prepared(problem, failing=failing, lying=lying)
+        found["broken"] = prepared(problem, failing=failing, wrong=wrong)
         path = Path(folder) / "tuned.json"
         path.write_text('{"choices": []}')
+        facts = found["timed"]["facts"]
         names = {"run": "a run", "gpu": "a GPU", "triton": triton.__version__}
-        _triton_tuned.merge(
-            [_triton_tuned.choice_of(problem, (9, 0), found["timed"]["facts"], **names)], path
-        )
-        with patch.object(_triton_tune, "read", lambda: _triton_tuned.read(path)):
+        table.merge([table.choice_of(problem, (9, 0), facts, **names)], path)
+        with patch.object(tune, "read", lambda: table.read(path)):
             found["table"] = prepared(problem)
-            found["stale"] = prepared(
-                problem, failing=Config(**found["timed"]["facts"]["configuration"]["forward"])
-            )
-    return found | {"failing": failing, "lying": lying}
+            stale = Config(**facts["configuration"]["forward"])
+            found["stale"] = prepared(problem, failing=stale)
+    return found | {"failing": failing, "wrong": wrong}
 
 
 def described(kernel: Kernel) -> Config:
-    listed = candidates(kernel, capability=(9, 0), item_bytes=2, width=64, n_q=256, causal=True)
-    return next(config for config in listed if config.descriptors)
+    return next(config for config in listed(kernel, n_q=256) if config.descriptors)
 
 
 def prepared(
-    problem: Problem, *, failing: Config | None = None, lying: Config | None = None
+    problem: Problem, *, failing: Config | None = None, wrong: Config | None = None
 ) -> dict[str, Any]:
-    """What was tried, and what the call then used; a compiler that fails, and a kernel that is
-    wrong, on request.
+    """The configurations that were tried, and those that the call used.
+
+    `failing` does not compile, `wrong` computes something else.
     """
     device = torch.device("cpu")
     inputs = make_inputs(problem, device, seed=1)
     weights = make_weights(problem, device, seed=2) if problem.scope == "layer" else None
     starts: list[Config] = []
-    start = _triton_launch.Launch.start
+    start = launch.Launch.start
 
-    def noted(launch: _triton_launch.Launch) -> None:
-        if launch.config == failing:
+    def noted(one: launch.Launch) -> None:
+        if one.config == failing:
             raise RuntimeError("PassManager::run failed\nand more")
-        start(launch)
-        starts.append(launch.config)
-        for position in FILLED[launch.kernel.__name__]:
-            launch.arguments[position].fill_(7 if launch.config == lying else 1)
+        start(one)
+        starts.append(one.config)
+        for position in FILLED[one.kernel.__name__]:
+            one.arguments[position].fill_(7 if one.config == wrong else 1)
 
-    with patch.object(_triton_launch.Launch, "start", noted):
+    with patch.object(launch.Launch, "start", noted):
         call = load("triton").prepare(problem, inputs, weights)
         tried = [config for config, _ in groupby(starts)]
         starts.clear()
@@ -336,9 +297,10 @@ def prepared(
 
 
 def plain(signature: Any, constants: Any, attributes: Any) -> list[Any]:
+    """Ready for JSON."""
     numbered = [
-        sorted((list(path), str(value)) for path, value in table.items() if value != [])
-        for table in (constants, attributes)
+        sorted((list(path), str(value)) for path, value in one.items() if value != [])
+        for one in (constants, attributes)
     ]
     return [{name: str(kind) for name, kind in signature.items()}, *numbered]
 

@@ -163,7 +163,7 @@ def test_axes_by_flags_make_a_scenario() -> None:
     assert scenario.source == "command line"
 
 
-def test_a_scenario_from_python_data_is_checked_alike() -> None:
+def test_a_scenario_from_python_data_is_checked_too() -> None:
     data = {
         "name": "mine",
         "question": "What?",
@@ -197,8 +197,15 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "find_wall": False,
         "device": "auto",
         "plan": {
-            "like": "quick", "processes": 1, "min_blocks": 6, "max_blocks": 11, "precision_ratio": 0.05, "budget_s": 2.0,
-            "windows": 1, "window_s": 2.0, "allocator": "warm_heap",
+            "like": "quick",
+            "processes": 1,
+            "min_blocks": 6,
+            "max_blocks": 11,
+            "precision_ratio": 0.05,
+            "budget_s": 2.0,
+            "windows": 1,
+            "window_s": 2.0,
+            "allocator": "warm_heap",
         },
         "limits": {"timeout_s": 60.0, "memory_gib": None, "max_cases": 10000},
         "measure": ["latency", "memory"],
@@ -206,8 +213,15 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "studies": [],
         "source": "f.yaml",
         "grid": {
-            "batch": [1], "seq_len": [8192], "d_model": [512], "heads": [8],
-            "dtype": ["fp32"], "causal": [False], "mask": ["none"], "passes": ["forward"], "scope": ["core"],
+            "batch": [1],
+            "seq_len": [8192],
+            "d_model": [512],
+            "heads": [8],
+            "dtype": ["fp32"],
+            "causal": [False],
+            "mask": ["none"],
+            "passes": ["forward"],
+            "scope": ["core"],
         },
         "cases": [{"seq_len": 4096}],
-    }  # fmt: skip
+    }

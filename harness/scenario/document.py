@@ -1,4 +1,4 @@
-"""Plain data with the place that each value came from: file:line:col, or the flag that set it."""
+"""Plain data, and where each value came from: file:line:col, or the option that set it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,13 @@ from typing import Any
 from ..errors import shown
 
 Keys = tuple[str | int, ...]
-"""The way to a value: ("grid", "seq_len", 2)."""
+"""The path to a value: ("grid", "seq_len", 2)."""
 
 
 class Document:
-    """Nested dicts and lists, and where each key and value stands. Data from Python has no places,
-    only its origin.
+    """Nested dicts and lists with the places of keys and values.
+
+    Data from Python has no places, only its origin.
     """
 
     def __init__(self, data: Any, origin: str) -> None:
@@ -22,37 +23,27 @@ class Document:
         self.values: dict[Keys, str] = {}
 
     def place(self, keys: Keys, *, of_key: bool = False) -> str:
-        """Where the value at `keys` stands, or its nearest parent that has a place."""
+        """The place of the value at `keys`, or of its nearest parent that has one."""
         if of_key and keys in self.keys:
             return self.keys[keys]
-        for end in range(len(keys), -1, -1):
-            if keys[:end] in self.values:
-                return self.values[keys[:end]]
-        return self.origin
+        parents = (keys[:end] for end in range(len(keys), -1, -1))
+        return next((self.values[some] for some in parents if some in self.values), self.origin)
 
     def name(self, keys: Keys) -> str:
-        """The field as a user would say it, grid.seq_len[2]; an index only where the data has a
-        list there.
-        """
+        """The field as users write it, grid.seq_len[2]; an index only if the data has a list."""
         text, here = "", self.data
         for key in keys:
             if isinstance(key, int):
                 if not isinstance(here, Sequence) or isinstance(here, str) or key >= len(here):
                     break
-                text += f"[{key}]"
+                text, here = f"{text}[{key}]", here[key]
             else:
-                text += f".{key_word(key)}" if text else key_word(key)
-            here = (
-                here[key]
-                if (isinstance(here, Mapping) and key in here) or isinstance(key, int)
-                else None
-            )
+                text = f"{text}.{key_word(key)}" if text else key_word(key)
+                here = here.get(key) if isinstance(here, Mapping) else None
         return text
 
     def replace(self, keys: Keys, value: Any, place: str) -> None:
-        """Puts a value at `keys`, making the mappings on the way; the way must not lead through
-        anything else.
-        """
+        """Put a value at `keys`, making missing mappings on the way."""
         here = self.data
         for key in keys[:-1]:
             here = here.setdefault(key, {})
@@ -63,19 +54,14 @@ class Document:
             places[keys] = place
 
     def rename(self, keys: Keys, name: str) -> None:
-        """Gives the last key, which holds a value or a list of values, another name; places move
-        with it.
-        """
+        """Rename the last key, which holds a value or a list of values; its places move along."""
         parent: Any = self.data
         for key in keys[:-1]:
             parent = parent[key]
         value = parent[name] = parent.pop(keys[-1])
-        inner: list[Keys] = [
-            (),
-            *((index,) for index in range(len(value) if isinstance(value, list) else 0)),
-        ]
+        items = range(len(value)) if isinstance(value, list) else ()
         for places in (self.keys, self.values):
-            for rest in inner:
+            for rest in [(), *((index,) for index in items)]:
                 if (*keys, *rest) in places:
                     places[(*keys[:-1], name, *rest)] = places.pop((*keys, *rest))
 

@@ -1,4 +1,4 @@
-"""The formulas against the allocator's own events, to the byte (but for scalars of a few bytes)."""
+"""The formulas against the allocator's own events, to the byte except for scalars."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from attnbench.harness.measure.prepared_call import leaves
 from attnbench.impls import Inputs, Problem, load
 from attnbench.impls.problem import Scope
 from tests.harness.measure.test_peak_memory import weighed
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore"
-)  # the profiler warns of what it cannot see without a GPU
+pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
 
 FORWARD_BYTES, TRAINING_BYTES = 16, 64  # scalars that torch wraps as tensors for a moment
 NAMES = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:flash")
@@ -27,20 +26,17 @@ def peak(run: Callable[[], object]) -> int:
         activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
     ) as profile:
         result = run()
-    events = sorted(
-        (e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"),
-        key=lambda e: e.start_ns(),
-    )
+    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
     del result
     alive = highest = 0
-    for event in events:
+    for event in sorted(events, key=lambda e: e.start_ns()):
         alive += event.nbytes()
         highest = max(highest, alive)
     return highest
 
 
 def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -> bool:
-    """Whether there is a formula; fails where it is wrong."""
+    """Whether there is a formula; fails if it is wrong."""
     problem = replace(shape, **changes)
     case = make_case(problem)
     backend = load(name)
@@ -53,12 +49,7 @@ def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -
         stack.enter_context(backend.context(problem))
         call = backend.prepare(problem, case.inputs, case.weights)
         if problem.backward:
-            tensors = list(
-                {
-                    id(t): t
-                    for t in (*case.inputs, *(case.weights.tensors() if case.weights else ()))
-                }.values()
-            )
+            tensors = leaves(case.inputs, case.weights)
 
             def run() -> object:
                 output = call()
@@ -101,23 +92,21 @@ def test_training_peak_is_as_predicted(name: str, shape: Problem, make_case: Cal
 def test_training_peak_of_a_layer_is_as_predicted_where_scores_dominate(
     make_case: Callable,
 ) -> None:
+    changes = {"passes": "forward+backward", "scope": "layer"}
     for causal in (False, True):
-        assert compare(
-            "fused", LONG, make_case, passes="forward+backward", scope="layer", causal=causal
-        )
+        assert compare("fused", LONG, make_case, causal=causal, **changes)
 
 
 def test_formulas_are_the_textbooks() -> None:
     p = Problem(batch=2, seq_len=1024, d_model=256, heads=8)
     s, t = 2 * 8 * 1024 * 1024 * 4, 2 * 8 * 1024 * 32 * 4
     assert load("fused").peak_bytes(p, CPU, 2) == 2 * s
-    assert (
-        load("fused").peak_bytes(replace(p, passes="forward+backward"), CPU, 2) == 3 * s + 2 * t + 8
-    )
+    training = replace(p, passes="forward+backward")
+    assert load("fused").peak_bytes(training, CPU, 2) == 3 * s + 2 * t + 8
     assert load("naive").peak_bytes(p, CPU, 2) == 2 * s // 8 + t * 7 // 8
 
 
-def test_the_loop_frees_one_heads_scores_before_the_next() -> None:
+def test_the_loop_frees_the_scores_of_a_head_before_the_next() -> None:
     few, many = (Problem(batch=1, seq_len=256, d_model=8 * h, heads=h) for h in (2, 8))
     scores = 256 * 256 * 4
     for problem in (few, many):
@@ -127,7 +116,7 @@ def test_the_loop_frees_one_heads_scores_before_the_next() -> None:
             assert 2 * scores <= peak(call) < 2.5 * scores
 
 
-def test_no_formula_is_claimed_where_none_was_checked() -> None:
+def test_there_is_no_formula_without_a_check() -> None:
     for name in NAMES:
         assert load(name).peak_bytes(replace(LONG, dtype="bf16"), CPU, 2) is None
     assert load("sdpa:math").peak_bytes(replace(LONG, passes="backward"), CPU, 2) is None
@@ -139,14 +128,9 @@ def test_no_formula_is_claimed_where_none_was_checked() -> None:
 def test_peak_of_the_backward_pass_alone_is_as_predicted(
     name: str, scope: Scope, shape: Problem
 ) -> None:
-    """The graph is there before the call and stays for the next one, so nothing of it is given
-    back.
-    """
-    for changes in (
-        {},
-        {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3},
-        {"heads": 1, "kv_heads": 1},
-    ):
+    """The graph exists before the call and stays for the next one, so nothing of it is freed."""
+    few_tokens = {"heads": 2, "kv_heads": 1, "seq_len": 3, "kv_seq_len": 3}
+    for changes in ({}, few_tokens, {"heads": 1, "kv_heads": 1}):
         problem = replace(shape, **changes, passes="backward", scope=scope)
         predicted = load(name).peak_bytes(problem, CPU, torch.get_num_threads())
         if predicted is not None:

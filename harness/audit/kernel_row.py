@@ -1,0 +1,85 @@
+"""The row of a kernel: what the cubin says, and how many blocks of it an SM holds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from ..record import Record, Status
+from .architecture import ARCHITECTURES, SM_REGISTER_COUNT, Architecture
+from .occupancy import Block, occupancy
+
+OF_OCCUPANCY = (
+    *("allocated_register_count", "allocated_shared_bytes", "block_limits", "sm_block_count"),
+    *("sm_warp_count", "occupancy_ratio", "limited_by"),
+)
+OF_SM = (
+    *("sm_register_count", "sm_shared_bytes", "sm_most_warp_count", "sm_most_block_count"),
+    "sm_tensor_memory_column_count",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedKernel:
+    """`plan`: its fields in run.json."""
+
+    plan: Mapping[str, Any]
+    kind: ClassVar[Literal["kernel"]] = "kernel"
+
+    @property
+    def id(self) -> str:
+        return str(self.plan["case"])
+
+    def fields(self) -> dict[str, Any]:
+        return dict(self.plan)
+
+
+def kernel_record(
+    plan: Mapping[str, Any], status: Status, reason: str = "", **found: Any
+) -> Record:
+    """`found`: the other fields of the row as far as the child reported them."""
+    capability = plan["compute_capability"]
+    major, minor = map(int, capability.split("."))
+    sm = ARCHITECTURES.get((major, minor))
+    fitted, why_not = _occupancy(found, sm)
+    missing = dict(found.get("missing") or {})
+    if status is Status.OK and why_not:
+        missing |= dict.fromkeys(OF_OCCUPANCY, why_not)
+    if sm is None:
+        unknown = f"no limits of compute capability {capability} are known here"
+        missing |= dict.fromkeys(("architecture", *OF_SM), unknown)
+    architecture = {"architecture": sm and f"{sm.name}: {sm.gpus}"}
+    values = {**found, **fitted, **_capacity(sm), **architecture, "missing": missing}
+    return Record(
+        planned=PlannedKernel(plan),
+        device="cpu",  # where it was compiled
+        attempt=1,
+        status=status,
+        reason=reason,
+        values=values,
+    )
+
+
+def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[str, Any], str]:
+    """The fields of OF_OCCUPANCY, and why they are None."""
+    nothing = dict.fromkeys(OF_OCCUPANCY)
+    if sm is None:
+        return nothing, "what its SM holds is unknown"
+    if found.get("thread_register_count") is None or found.get("block_shared_bytes") is None:
+        return nothing, "what a block needs is unknown"
+    block = Block(
+        warp_count=found["block_warp_count"],
+        thread_register_count=found["thread_register_count"],
+        shared_bytes=found["block_shared_bytes"],
+        tensor_memory_column_count=found["tensor_memory_column_count"],
+    )
+    fitted = occupancy(block, sm)
+    values = {name: getattr(fitted, name) for name in OF_OCCUPANCY}
+    return values | {"limited_by": list(fitted.limited_by)}, ""
+
+
+def _capacity(sm: Architecture | None) -> dict[str, int | None]:
+    if sm is None:
+        return dict.fromkeys(OF_SM)
+    warps, blocks = sm.most_warp_count, sm.most_block_count
+    held = (SM_REGISTER_COUNT, sm.shared_bytes, warps, blocks, sm.tensor_memory_column_count)
+    return dict(zip(OF_SM, held, strict=True))

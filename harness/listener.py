@@ -1,0 +1,22 @@
+"""Who hears how a run or an audit goes: a progress bar, JSON lines, a test."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from .record import Record
+
+
+class Listener(Protocol):
+    """Each method is called once per event, in the order of the run."""
+
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
+        """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
+
+    def running(self, what: str, phase: str) -> None: ...
+
+    def finished(self, record: Record) -> None: ...
+
+    def remark(self, text: str) -> None: ...

@@ -1,0 +1,194 @@
+"""A scenario: a question, and the grid of cases that answers it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
+
+from ...impls.discovery.names import real_name, real_names
+from ...impls.problem import Problem
+from ..axes import AXES
+from ..probes import measures
+from .fields import (
+    AtLeastOne,
+    Axes,
+    DeviceKind,
+    ExtraCase,
+    Grid,
+    Limits,
+    Name,
+    Plan,
+    Question,
+    Strict,
+    Text,
+    list_to_tuple,
+    one,
+    one_or_list,
+    with_axes,
+)
+from .grid import (
+    ORDER,
+    AxisValues,
+    Values,
+    case_values,
+    combinations,
+    grid_size,
+    unique,
+    wall_values,
+)
+from .names import FOLDER
+
+if TYPE_CHECKING:
+    AxisName = str
+    Measure = str
+else:  # names known only when the program runs
+    AxisName = Literal[tuple(AXES)]
+    Measure = Literal[("latency", "memory", "graphs", *measures())]
+
+
+@with_axes(one, scenario_wide=True)
+class Scenario(Strict):
+    """One YAML file. Every backend is measured on every problem of the grid and of `cases`."""
+
+    name: Name = Field(
+        description=(
+            "Short name, used in the names of run folders: lowercase letters, digits, _ and -, at"
+            " most 64."
+        )
+    )
+    question: Question = Field(
+        max_length=500, description="The question that the report answers, in plain words."
+    )
+    description: Text = Field(
+        default="", max_length=5000, description="Background, for readers of the report."
+    )
+    backends: Annotated[
+        tuple[str, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)
+    ] = Field(description="Names of backends, see `attnbench list backends`.")
+    baseline: Annotated[str, AfterValidator(real_name)] | None = Field(
+        default=None, description="The backend that the others are compared with; one of backends."
+    )
+    grid: Grid = Field(
+        default=Grid(),
+        description=(
+            "Values per axis; every combination is one problem. Single values need no list."
+        ),
+    )
+    cases: Annotated[tuple[ExtraCase, ...], BeforeValidator(list_to_tuple)] = Field(
+        default=(),
+        description="Problems outside the grid; an axis left out comes from the grid.",
+    )
+    contrast: Annotated[tuple[AxisName, ...], one_or_list(AxisName)] = Field(
+        default=(),
+        description="Axes whose values are measured side by side, so that their ratios are paired.",
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto", description="Where to measure; auto takes a GPU if there is one."
+    )
+    plan: Plan = Field(
+        default=Plan(),
+        description="How long and how often to measure: quick, standard, rigorous, or fields.",
+    )
+    limits: Limits = Field(
+        default=Limits(), description="What stops a case, and how many cases are too many."
+    )
+    measure: Annotated[tuple[Measure, ...], AtLeastOne, one_or_list(Measure)] = Field(
+        default=("latency", "memory"),
+        description=(
+            "What to measure: latency, memory, utilization (the device's counters over windows of a"
+            " steady loop), energy (over the same windows), graphs (such windows also for the call"
+            " as a CUDA graph), kernels (which kernels a call launches); `attnbench list probes`"
+            " shows the columns of each."
+        ),
+    )
+    watch: Axes = Field(
+        default=Axes(),
+        description=(
+            "Problems on which utilization, energy and kernels are measured: those whose axes have"
+            " one of these values. All problems if not given."
+        ),
+    )
+    studies: Annotated[tuple[str, ...], one_or_list(str)] = Field(
+        default=(),
+        description=(
+            "What to examine without timing it, on the smallest problem: names from `attnbench list"
+            " studies`."
+        ),
+    )
+    find_wall: bool = Field(
+        default=False,
+        description=(
+            "Also find the longest N that fits, per backend and combination of the other axes; the"
+            " grid may then lack seq_len."
+        ),
+    )
+    _source: str = PrivateAttr("")
+
+    @property
+    def source(self) -> str:
+        """The file it was read from, or where else it came from."""
+        return self._source
+
+    @property
+    def devices(self) -> tuple[DeviceKind, ...]:
+        """The kinds of device that it may run on."""
+        return ("cpu", "cuda") if self.device == "auto" else (self.device,)
+
+    def axes(self, device: str) -> dict[str, tuple[Any, ...]]:
+        """The values of each axis on a kind of device, without axes that nothing sets."""
+        special = self.grid.cuda if device == "cuda" else self.grid.cpu
+        chosen = {
+            name: getattr(special, name, ())
+            or getattr(self.grid, name)
+            or (getattr(self, name, AXES[name].default),)
+            for name in ORDER
+        }
+        return {name: values for name, values in chosen.items() if values != (None,)}
+
+    def watched(self) -> dict[str, list[Any]]:
+        """The axes that `watch` sets, with their values."""
+        return {name: list(values) for name in ORDER if (values := getattr(self.watch, name))}
+
+    def extra_cases(self, device: str) -> Iterator[tuple[int, Values]]:
+        """Explicit cases for a kind of device: index in `cases`, and the axes that each sets."""
+        for index, case in enumerate(self.cases):
+            if case.device in (None, device):
+                yield index, case.model_dump(exclude={"device"}, exclude_none=True)
+
+    def count(self, device: str) -> int:
+        """How many cases and walls it plans there, repetitions included; nothing is expanded."""
+        axes = self.axes(device)
+        walls = grid_size({**axes, "seq_len": (1,)}) if self.find_wall else 0
+        return len(self.backends) * (
+            grid_size(axes) + sum(1 for _ in self.extra_cases(device)) + walls
+        )
+
+    def wall_values(self, device: str) -> Iterator[Values]:
+        """The axes of each wall to find, at a placeholder length."""
+        return wall_values(self.axes(device)) if self.find_wall else iter(())
+
+    def problem_groups(self, device: str) -> tuple[list[tuple[Problem, ...]], int]:
+        """Problems that are measured side by side, and how many repetitions were left out.
+
+        A group is one combination of the axes that are not in `contrast`; an explicit case is a
+        group of its own.
+        """
+        return unique(self._values(device, self.axes(device)))
+
+    def _values(self, device: str, axes: AxisValues) -> Iterator[tuple[Values, ...]]:
+        yield from combinations(axes, self.contrast)
+        for _, own in self.extra_cases(device):
+            yield (case_values(own, axes),)
+
+    def resolved(self, device: str) -> dict[str, Any]:
+        """The scenario with all values set for a kind of device, for run.json."""
+        plain = self.model_dump(mode="json", exclude={"grid", "cases", "watch", *AXES})
+        shipped = Path(self.source).resolve().parent == FOLDER.resolve()
+        return {
+            **plain,
+            "watch": self.watched(),
+            "source": f"{FOLDER.name}/{Path(self.source).name}" if shipped else self.source,
+            "grid": {name: list(values) for name, values in self.axes(device).items()},
+            "cases": [own for _, own in self.extra_cases(device)],
+        }

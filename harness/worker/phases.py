@@ -1,0 +1,96 @@
+"""Run one phase of one case at a time: whatever a backend raises becomes an event."""
+
+import gc
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from ..cases import Case
+from ..errors import first_line
+from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
+from ..measure.peak_memory import release
+from ..nvml import Device
+from ..record import Status
+
+Say = Callable[[dict[str, Any]], None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerConfig:
+    """What all cases of a run share. `watched`: the GPU whose counters are read."""
+
+    device: torch.device
+    seed: int
+    budget_bytes: int
+    measure: tuple[str, ...]
+    warm_heap: bool
+    max_warm_up_s: float
+    watched: Device
+
+
+class PhaseRunner:
+    """Runs phases within the memory budget.
+
+    `forget` is called with a case that failed, so that nothing holds its tensors any more.
+    """
+
+    def __init__(self, config: WorkerConfig, say: Say, forget: Callable[[str], object]) -> None:
+        self.config = config
+        self.say = say
+        self.forget = forget
+        self.budget = Budget(config.budget_bytes, config.device)
+        self.room_bytes = 0  # beyond the budget, while the cases of a group are measured together
+
+    def make_room(self, extra_bytes: int) -> None:
+        """Let cases together use more than the budget of one."""
+        self.room_bytes = extra_bytes
+        self.budget.enforce(extra_bytes)
+
+    def run(self, case: Case, phase: str, work: Callable[[], T]) -> T | None:
+        """The one place that catches everything; None if the case has ended in this phase."""
+        self.say({"event": "running", "case": case.id, "phase": phase})
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - a backend may raise anything; the others go on
+            self.budget.enforce(self.room_bytes)
+            self.forget(case.id)
+            if is_out_of_memory(error):
+                reason = out_of_memory_reason(error, self.config.budget_bytes)
+                self.end(case, Status.OOM, reason, phase)
+            else:
+                self.end_with_error(case, error, first_line(error), phase)
+        gc.collect()  # the traceback held the backend's tensors
+        release(self.config.device)
+        return None
+
+    def end_with_error(self, case: Case, error: Exception, reason: str, phase: str) -> None:
+        """Called while `error` is handled: its traceback goes into the row."""
+        log_tail, poisoned = traceback.format_exc(), self._poisoned(error)
+        self.end(case, Status.ERROR, reason, phase, log_tail=log_tail, poisoned=poisoned)
+
+    def end(
+        self,
+        case: Case,
+        status: Status,
+        reason: str,
+        phase: str,
+        log_tail: str | None = None,
+        *,
+        poisoned: bool = False,
+    ) -> None:
+        event = {"event": "ended", "case": case.id, "status": status, "reason": reason}
+        self.say({**event, "phase": phase, "log_tail": log_tail, "poisoned": poisoned})
+
+    def _poisoned(self, error: Exception) -> bool:
+        """Whether every further CUDA call fails, as after an illegal address or a device assert."""
+        if self.config.device.type != "cuda":
+            return False
+        try:
+            torch.cuda.synchronize(self.config.device)
+        except RuntimeError as after:
+            return not is_out_of_memory(after)
+        return "CUDA error" in str(error) and not is_out_of_memory(error)

@@ -1,0 +1,59 @@
+"""torch's flex_attention: what it needs and takes, and its block mask for the causal triangle."""
+
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask
+
+from ._inductor import missing_for_compile
+from .problem import Problem
+
+NARROWEST = 16  # columns that Triton's matrix product needs
+BLOCK = 128  # flex_attention's default
+
+
+def unavailable(device: torch.device) -> str | None:
+    reason = missing_for_compile(device)
+    if reason is None and device.type == "cpu" and not torch.cpu._is_avx2_supported():
+        return "flex_attention on a CPU needs AVX2"
+    return reason
+
+
+def why_not(problem: Problem, device: torch.device) -> str | None:
+    if device.type == "cpu":
+        return "flex_attention has no backward pass on a CPU" if problem.backward else None
+    width = min(problem.d_k, problem.d_v)
+    if width < NARROWEST:
+        return f"heads are {width} wide; flex_attention on a GPU needs {NARROWEST} or more"
+    return None
+
+
+def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:
+    """The result of create_block_mask for the triangle, without its tensor of all n_q * n_kv pairs.
+
+    None if every query sees every key. Queries that see none are left out (layer.as_call).
+    """
+    offset = max(problem.causal_offset, 0)
+    n_q, n_kv = problem.seq_len - problem.empty_rows, problem.kv_seq_len
+    if not problem.causal or offset >= n_kv - 1:
+        return None
+    first = torch.arange(0, n_q, BLOCK, device=device)[:, None]  # query of each block
+    last = (first + BLOCK - 1).clamp(max=n_q - 1)
+    keys = torch.arange(0, n_kv, BLOCK, device=device)
+    # A block needs no mask if its first query sees its last key and it does not exceed n_q or n_kv.
+    full = (keys + BLOCK - 1 <= (first + offset).clamp(max=n_kv - 1)) & (first + BLOCK <= n_q)
+    partial = (keys <= last + offset) & ~full
+    return BlockMask.from_kv_blocks(
+        *_counts_and_indices(partial),
+        *_counts_and_indices(full),
+        BLOCK_SIZE=BLOCK,
+        mask_mod=lambda b, h, q, kv: kv <= q + offset,
+        seq_lengths=(n_q, n_kv),
+    )
+
+
+def _counts_and_indices(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """For each row of blocks: their number [1, 1, rows], and all columns, theirs first [1, 1, rows,
+    columns].
+    """
+    order = blocks.int().argsort(dim=-1, descending=True, stable=True)
+    return blocks.sum(-1, dtype=torch.int32)[None, None], order.int()[None, None]

@@ -1,0 +1,62 @@
+"""Masked softmax(Q K^T / sqrt(d_k)) in plain operations."""
+
+from math import inf
+
+import torch
+from torch import Tensor
+
+from .masks.tensors import computed_rows, mask_matrix
+from .problem import Problem
+
+
+def masked_pairs(
+    problem: Problem, device: torch.device, matrix: Tensor | None, copies: int = 1
+) -> Tensor | None:
+    """True where query i must not attend to key j; None if no pair is masked.
+
+    [copies * rows, kv_seq_len] if the mask is the same for the whole batch, else [batch, copies *
+    rows or 1, kv_seq_len]; the rows are those of computed_rows. Called inside the timed call: a
+    mask takes time and memory like the scores, so both are measured. Only a mask without a rule
+    comes from outside, as `matrix` (masks.tensors.materialized_mask).
+    """
+    if problem.mask == "none" and not problem.causal:
+        return None
+    rows = computed_rows(problem, device)
+    if problem.mask == "none":
+        keys = torch.arange(problem.kv_seq_len, device=device)
+        return keys > (rows + problem.causal_offset).repeat(copies)[:, None]
+    seen = matrix[None] if matrix is not None else mask_matrix(problem, rows)
+    assert seen is not None
+    masked = seen.logical_not()
+    if copies > 1 and masked.shape[1] > 1:
+        masked = masked.repeat(1, copies, 1)
+    return masked[0] if masked.shape[0] == 1 else masked
+
+
+def group_rows(q: Tensor, problem: Problem) -> Tensor:
+    """[batch, heads, n_q, d_k] as [batch, kv_heads, group * n_q, d_k].
+
+    Heads that share a key/value head become further rows against the same keys: no key is copied.
+    """
+    p = problem
+    return q if p.kv_heads == p.heads else q.reshape(p.batch, p.kv_heads, -1, p.d_k)
+
+
+def masked_group_rows(
+    problem: Problem, device: torch.device, matrix: Tensor | None
+) -> Tensor | None:
+    """masked_pairs for group_rows: [group * n_q, n_kv] or [batch, 1, group * n_q or 1, n_kv]."""
+    masked = masked_pairs(problem, device, matrix, copies=problem.heads // problem.kv_heads)
+    return masked if masked is None or masked.dim() == 2 else masked[:, None]
+
+
+def masked_softmax(s: Tensor, masked: Tensor | None, scale: float) -> Tensor:
+    """The attention weights of s = Q K^T, [..., n_q, n_kv]; overwrites `s`.
+
+    At the peak two such matrices are alive, scores and weights. Scaling and masking work in place,
+    which is safe under autograd: neither needs the values that it overwrites.
+    """
+    s.mul_(scale)
+    if masked is not None:
+        s.masked_fill_(masked, -inf)
+    return torch.softmax(s, dim=-1)

@@ -1,0 +1,198 @@
+"""Import a backend and bind it: its module or callable behind the `Backend` protocol."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..backend import Backend, Call, Inputs, Weights
+from ..layer import as_call
+from ..problem import Problem
+from .names import Attribute, real_name
+from .registry import BUILTIN_FOLDER, find, with_attention_weights
+from .source import EXACTNESS
+
+PACKAGE = __name__.rpartition(".discovery")[0]
+
+
+def load(name: str) -> Backend:
+    """Import the backend now and bind its variant.
+
+    Raises ValueError if there is no such backend, ImportError if it, its module or its attribute
+    cannot be found, TypeError if it is not a backend, and whatever its module raises.
+    """
+    source = find(name)
+    if source.broken:
+        raise ImportError(source.broken)
+    origin = source.origin
+    if isinstance(origin, Path):
+        found: Any = _module_of(origin)
+    else:
+        attribute = origin.attribute if isinstance(origin, Attribute) else origin.attr or ""
+        found = _object_of(origin.module, attribute)
+    if not hasattr(found, "prepare"):
+        if not callable(found):
+            raise TypeError(
+                f"{name}: of type {type(found).__name__}; wanted attend(q, k, v, *, causal, scale),"
+                " or something with prepare"
+            )
+        found = PlainCallable(function=found)
+    return LoadedBackend(name=real_name(name), module=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedBackend:
+    """A module as a `Backend`: binds the variant and supplies what the module leaves out.
+
+    If the module has VARIANTS, its functions get `variant` by keyword.
+    """
+
+    name: str
+    module: Any
+
+    @property
+    def variant(self) -> str:
+        return self.name.partition(":")[2]
+
+    @property
+    def pinned_kernel(self) -> str | None:
+        return (self.variant or None) if getattr(self.module, "PINS_KERNEL", False) else None
+
+    @property
+    def compiles(self) -> bool:
+        return bool(getattr(self.module, "COMPILES", False))
+
+    @property
+    def exactness(self) -> str:
+        found = getattr(self.module, "EXACTNESS", "exact")
+        if found not in EXACTNESS:
+            raise ValueError(
+                f"backend {self.name}: EXACTNESS is {found!r}; wanted one of {', '.join(EXACTNESS)}"
+            )
+        return str(found)
+
+    @property
+    def plain_operations(self) -> bool:
+        return bool(getattr(self.module, "PLAIN_OPERATIONS", False))
+
+    def unavailable(self, device: torch.device) -> str | None:
+        function = self._function("unavailable")
+        return function(device) if function else None
+
+    def why_not(self, problem: Problem, device: torch.device) -> str | None:
+        function = self._function("why_not")
+        masks = ("none", *getattr(self.module, "MASKS", ()))
+        return (
+            self.unavailable(device)
+            or (function(problem, device) if function else None)
+            or (None if problem.mask in masks else f"does not compute the mask {problem.mask}")
+        )
+
+    def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+        function = self._function("prepare")
+        assert function is not None  # `load` accepts nothing without it
+        return function(problem, inputs, weights)  # type: ignore[no-any-return]
+
+    def context(self, problem: Problem) -> AbstractContextManager[object]:
+        function = self._function("context")
+        return function(problem) if function else nullcontext()
+
+    def attention_weights(
+        self, problem: Problem, inputs: Inputs, weights: Weights | None
+    ) -> Tensor:
+        function = self._function("attention_weights")
+        if function is None:
+            raise ValueError(
+                f"{self.name} cannot return attention weights; these can:"
+                f" {', '.join(with_attention_weights())}"
+            )
+        return function(problem, inputs, weights)  # type: ignore[no-any-return]
+
+    def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
+        function = self._function("peak_bytes") or self._function("peak_bytes", self._formula())
+        return function(problem, device, threads) if function else None
+
+    def _formula(self) -> ModuleType | None:
+        """The module of peak_formulas/ that is named like a backend of ours."""
+        name = self.name.partition(":")[0]
+        formula = f"{PACKAGE}.peak_formulas.{name}"
+        ours = getattr(self.module, "__name__", "") == f"{PACKAGE}.{name}"
+        return import_module(formula) if ours and find_spec(formula) else None
+
+    def _function(self, name: str, module: Any = None) -> Callable[..., Any] | None:
+        function = getattr(module or self.module, name, None)
+        if function is None or not getattr(self.module, "VARIANTS", ()):
+            return function
+        return lambda *arguments: function(*arguments, variant=self.variant)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainCallable:
+    """A bare function attend(q, k, v, *, causal, scale) in place of a backend's module.
+
+    q is [batch, heads, seq_len, d_k], k and v are [batch, kv_heads, kv_seq_len, d_k or d_v]; the
+    function returns [batch, heads, seq_len, d_v]. In scope "layer" q, k and v are views of the
+    projections and not contiguous.
+    """
+
+    function: Callable[..., Tensor]
+
+    def why_not(self, problem: Problem, device: torch.device) -> str | None:
+        if problem.causal and problem.kv_seq_len != problem.seq_len:
+            return (
+                "a plain callable has no argument for causal_align; for kv_seq_len != seq_len give"
+                " a module with prepare"
+            )
+        return None
+
+    def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
+        function, causal, scale = self.function, problem.causal, problem.scale
+        return as_call(
+            problem, inputs, weights, lambda q, k, v: function(q, k, v, causal=causal, scale=scale)
+        )
+
+
+def _object_of(module_name: str, attribute: str) -> object:
+    """A module that `import` finds, or an attribute of it."""
+    try:
+        found: object = import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise  # the module exists; something it imports does not
+        raise ImportError(
+            f"no module {error.name} in the folder where attnbench was started, on PYTHONPATH or"
+            " among the installed packages"
+        ) from None
+    for part in filter(None, attribute.split(".")):
+        if not hasattr(found, part):
+            raise ImportError(f"{module_name} has no {attribute}")
+        found = getattr(found, part)
+    return found
+
+
+def _module_of(path: Path) -> ModuleType:
+    if path.parent == BUILTIN_FOLDER:
+        return import_module(f"{PACKAGE}.{path.stem}")
+    # A prefix of our own, so that a private file shadows no installed package.
+    module_name = f"attnbench_backends.{path.stem}"
+    if module_name in sys.modules and sys.modules[module_name].__file__ == str(path):
+        return sys.modules[module_name]
+    spec = spec_from_file_location(module_name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[module_name] = module  # dataclasses look up their module here
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[module_name]
+        raise
+    return module

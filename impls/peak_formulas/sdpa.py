@@ -1,0 +1,66 @@
+"""Peak bytes of `sdpa` on the CPU in fp32, for torch's flash and math kernels."""
+
+import torch
+
+from .._sdpa_kernels import is_causal, needs_matrix, would_run
+from ..problem import Problem
+from .sizes import Sizes
+
+
+def peak_bytes(problem: Problem, device: torch.device, threads: int, *, variant: str) -> int | None:
+    """Forward for both kernels; with gradients for flash in scope "core"."""
+    p = problem
+    if device.type != "cpu" or p.dtype != "fp32" or needs_matrix(p):
+        return None
+    z = Sizes(p)
+    flash = variant in ("", "flash") and would_run(p, device, "flash")
+    if p.backward:
+        known = flash and p.scope == "core" and not p.empty_rows
+        return _flash_training_peak(p, threads) if known else None
+    core = max(_flash_peak(p, threads) if flash else _math_peak(p), z.padded)
+    if p.scope == "core":
+        return core
+    merged = flash and not z.padded  # flash writes merged heads, which padding undoes
+    return max(z.projected + core, z.o + z.y if merged else z.after_core)
+
+
+def _flash_peak(p: Problem, threads: int) -> int:
+    """Output, log-sum-exp, and a float32 tile per thread.
+
+    Source: ATen/native/cpu/FlashAttentionKernel.cpp.
+    """
+    z = Sizes(p)
+    q_tile, kv_tile = _flash_tiles(p)
+    tile = q_tile * kv_tile + 2 * q_tile + q_tile * p.d_v
+    return z.o + 4 * p.batch * p.heads * z.rows + 4 * threads * tile
+
+
+def _flash_training_peak(p: Problem, threads: int) -> int:
+    """While gradients are computed: two tiles per thread, and the output's gradient copied into the
+    layout of the output.
+    """
+    z = Sizes(p)
+    q_tile, kv_tile = _flash_tiles(p)
+    copied = z.o if p.heads > 1 and p.seq_len > 1 else 0
+    backward = copied + z.q + z.k + z.v + 8 * threads * q_tile * kv_tile + 4 * q_tile
+    peak = z.o + 4 * p.batch * p.heads * z.rows + backward
+    return peak if p.passes == "backward" else max(peak, _flash_peak(p, threads))
+
+
+def _flash_tiles(p: Problem) -> tuple[int, int]:
+    rows = p.seq_len - p.empty_rows
+    return min(256 if rows >= 768 else 64 if rows >= 192 else 32, rows), min(512, p.kv_seq_len)
+
+
+def _math_peak(p: Problem) -> int:
+    """Scaled q, scores, weights, and what _safe_softmax needs to find fully masked rows: a byte per
+    score and per row, and one sum.
+    """
+    z = Sizes(p)
+    grouped = p.kv_heads != p.heads
+    k, v = (x // p.kv_heads * p.heads for x in (z.k, z.v))  # shared key/value heads are repeated
+    kept = z.q + (k + v if grouped else 0) + (4 * z.rows * p.kv_seq_len if is_causal(p) else 0)
+    k_copy, v_copy = (0 if grouped else z.copied(x, p.heads, p.kv_seq_len) for x in (k, v))
+    computing_scores = k + z.copied(z.q, p.heads, z.rows) + k_copy + z.s
+    softmax = 2 * z.s + z.s // p.item_bytes + p.batch * p.heads * z.rows + 4
+    return kept + max(computing_scores, softmax, z.s + v_copy + z.o)

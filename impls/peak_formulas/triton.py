@@ -1,0 +1,24 @@
+"""Peak bytes of `triton`: nothing grows with the square of N."""
+
+import torch
+
+from ..problem import Problem
+from .sizes import Sizes
+
+LSE_BYTES = 4  # log-sum-exp and delta are fp32 in every dtype
+
+
+def peak_bytes(problem: Problem, device: torch.device, threads: int) -> int | None:
+    """Forward: output and log-sum-exp. With gradients: delta and the gradients as well."""
+    if device.type != "cuda":
+        return None
+    p, z = problem, Sizes(problem)
+    lse = LSE_BYTES * p.batch * p.heads * z.rows
+    if p.backward:
+        known = p.scope == "core" and not p.empty_rows
+        return z.o + 2 * lse + z.q + z.k + z.v if known else None
+    core = max(z.o + lse, z.padded)
+    if p.scope == "core":
+        return core
+    # The kernel writes merged heads, which padding undoes.
+    return max(z.projected + core, z.after_core if z.padded else z.o + z.y)

@@ -1,0 +1,112 @@
+"""Both ends of a child process: requests with deadlines, how it died, and nothing left behind."""
+
+import os
+import threading
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from attnbench.harness.process.worker_process import Interrupted, WorkerFailure, WorkerProcess
+from attnbench.harness.record import Status
+from tests.conftest import ROOT
+
+PROGRAM = "tests.harness.process.talking_child"
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The child's program is a module of the tests."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+
+
+@pytest.fixture
+def child() -> Iterator[WorkerProcess]:
+    process = WorkerProcess(PROGRAM, "a", "b")
+    process.wait_ready(60)
+    yield process
+    process.kill(term_s=0)
+
+
+def test_the_first_event_is_kept_and_requests_are_answered_in_order(child: WorkerProcess) -> None:
+    assert child.ready == {"event": "ready", "arguments": ["a", "b"]}
+    for number in range(3):
+        answer = child.ask({"op": "echo", "what": number}, "echoed", 10)
+        assert answer == {"what": number}
+
+
+def test_a_request_larger_than_a_pipe_arrives_whole(child: WorkerProcess) -> None:
+    text = "x" * (1 << 20)
+    assert child.ask({"op": "echo", "what": text}, "echoed", 10) == {"what": text}
+
+
+def test_an_answer_to_another_question_is_a_failure(child: WorkerProcess) -> None:
+    with pytest.raises(WorkerFailure, match="does not answer echo"):
+        child.ask({"op": "echo", "what": 1}, "predicted", 10)
+
+
+def test_a_child_that_takes_too_long_is_a_timeout(child: WorkerProcess) -> None:
+    child.send({"op": "sleep"})
+    with pytest.raises(WorkerFailure, match=r"still running after its 0\.2 s") as failure:
+        child.receive(0.2)
+    assert failure.value.status is Status.TIMEOUT
+
+
+def test_a_child_that_reads_nothing_does_not_stop_the_parent(child: WorkerProcess) -> None:
+    child.send({"op": "stop"})
+    with pytest.raises(WorkerFailure, match="the worker reads no requests") as failure:
+        child.send({"op": "echo", "what": "x" * (1 << 20)}, timeout_s=0.2)
+    assert failure.value.status is Status.TIMEOUT
+
+
+def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
+    child: WorkerProcess,
+) -> None:
+    child.send({"op": "abort"})
+    with pytest.raises(WorkerFailure, match="SIGABRT") as failure:
+        child.receive(10)
+    assert failure.value.status is Status.CRASHED
+    assert "dying" in (child.log_tail() or "")
+    assert child.exit_code == -6
+
+
+def test_a_line_that_is_not_an_event_is_a_failure(child: WorkerProcess) -> None:
+    child.send({"op": "babble"})
+    with pytest.raises(WorkerFailure, match="bad reply: b'nonsense' is not an event"):
+        child.receive(10)
+
+
+def test_a_child_that_dies_before_it_is_ready_says_why() -> None:
+    process = WorkerProcess(PROGRAM, "dies at once", name="compiler")
+    with pytest.raises(WorkerFailure, match="the compiler ended with exit code 3") as failure:
+        process.wait_ready(60)
+    assert failure.value.log_tail == "last words\n"
+
+
+def test_killing_a_child_ends_what_it_has_started_in_other_sessions(child: WorkerProcess) -> None:
+    pid = child.ask({"op": "spawn"}, "spawned", 10)["pid"]
+    grandchild = psutil.Process(pid)
+    child.kill()
+    grandchild.wait(10)
+    assert not psutil.pid_exists(child.pid)
+    child.kill()  # twice is safe
+
+
+def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:
+    child.close()
+    assert child.exit_code == 0
+
+
+def test_a_wake_up_interrupts_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    wake_read, wake_write = os.pipe()
+    process = WorkerProcess(PROGRAM, wake_fd=wake_read)
+    try:
+        process.wait_ready(60)
+        process.send({"op": "sleep"})
+        threading.Timer(0.1, os.write, (wake_write, b"x")).start()
+        with pytest.raises(Interrupted):
+            process.receive(60)
+    finally:
+        process.kill(term_s=0)
+        os.close(wake_read)
+        os.close(wake_write)

@@ -1,0 +1,302 @@
+"""The operator on tensors: masks, layouts, descriptors, refusals, and its peak of memory."""
+
+import gc
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from attnbench.impls import Problem, make_inputs, make_weights
+from attnbench.impls import triton as backend
+from attnbench.impls._triton import launch
+from attnbench.impls._triton.op import attention
+from attnbench.impls.layer import as_call
+from attnbench.impls.peak_formulas import triton as formula
+from tests.impls._triton.interpreter import (
+    CPU,
+    DESCRIBED,
+    SMALL,
+    Configs,
+    launches,
+    main,
+    poisoned,
+)
+from tests.impls.conftest import FLOOR, PROBLEMS
+from tests.impls.peak_formulas.test_peak_bytes import peak
+
+
+def run(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None = None,
+    *,
+    causal: bool = False,
+    offset: int = 0,
+    configs: Configs = SMALL,
+) -> tuple[Tensor, Tensor]:
+    scale, numbers = q.shape[-1] ** -0.5, (config.numbers() for config in configs)
+    return attention(q, k, v, mask, scale, causal, offset, False, *numbers)
+
+
+def plain(q: Tensor, k: Tensor, v: Tensor, masked: Tensor) -> Tensor:
+    """The formula with every intermediate in the dtype of q; `masked` [batch, 1, n_q, n_kv].
+
+    Queries that see no key give zeros.
+    """
+    group = q.shape[1] // k.shape[1]
+    s = q @ k.repeat_interleave(group, 1).mT * q.shape[3] ** -0.5
+    low = torch.finfo(s.dtype).min if masked.all(-1).any() else -torch.inf
+    p = s.masked_fill(masked, low).softmax(-1)
+    return p.masked_fill(masked, 0.0) @ v.repeat_interleave(group, 1)
+
+
+def tensors(*, dtype: torch.dtype = torch.float32, kv_heads: int = 1) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    shapes = ((2, 2, 37, 24), (2, kv_heads, 50, 24), (2, kv_heads, 50, 20))
+    return [torch.randn(shape, generator=generator).to(dtype).requires_grad_() for shape in shapes]
+
+
+def masks() -> dict[str, Any]:
+    """Errors against float64, as multiples of the plain formula's."""
+    found: dict[str, Any] = {}
+    for dtype, name in ((torch.float32, "fp32"), (torch.bfloat16, "bf16"), (torch.float16, "fp16")):
+        for causal, offset in ((False, 0), (True, 0), (True, 13), (True, -20)):
+            q, k, v = tensors(dtype=dtype)
+            mask = torch.rand(2, 50, generator=torch.Generator().manual_seed(6)) > 0.4
+            mask[:, -7:] = False  # the last keys are padding
+            mask[1, :16] = False  # and a whole block
+            masked = ~mask[:, None, None, :].expand(2, 1, 37, 50)
+            if causal:
+                masked = masked | (torch.arange(50) > torch.arange(37)[:, None] + offset)
+            kernels = partial(run_output, mask=mask, causal=causal, offset=offset)
+            plainly = partial(plain, masked=masked)
+            exact = passes(plainly, *(x.detach().double().requires_grad_() for x in (q, k, v)))
+            errors = distances(passes(kernels, q, k, v), exact)
+            allowed = distances(passes(plainly, q, k, v), exact)
+            allowed[1:] = [max(a, FLOOR[name]) for a in allowed[1:]]
+            worst = max(e / a for e, a in zip(errors, allowed, strict=True))
+            found[f"{name} {'causal' if causal else 'full'} {offset}"] = worst
+    return found
+
+
+def run_output(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Tensor:
+    return run(q, k, v, **options)[0]
+
+
+def distances(results: list[Tensor], exact: list[Tensor]) -> list[float]:
+    pairs = zip(results, exact, strict=True)
+    return [float((result.double() - e).norm() / e.norm()) for result, e in pairs]
+
+
+def equal(results: list[Tensor], others: list[Tensor]) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(results, others, strict=True))
+
+
+def passes(call: Callable[..., Tensor], *inputs: Tensor) -> list[Tensor]:
+    """Output and gradients."""
+    with poisoned():
+        output = call(*inputs)
+        gradient = torch.randn(output.shape, generator=torch.Generator().manual_seed(7))
+        gradients = torch.autograd.grad(output, inputs, gradient.to(output.dtype))
+        return [output.detach(), *gradients]
+
+
+def masked_keys() -> dict[str, bool]:
+    """Whether results stay the same with NaN and infinity in masked keys and values."""
+    mask = torch.ones(2, 50, dtype=torch.bool)
+    mask[0, 20:] = False
+    mask[1, ::3] = False
+    clean = tensors()
+    found = {}
+    for name, poison in (("nan", torch.nan), ("inf", torch.inf)):
+        q, k, v = (x.detach().clone() for x in clean)
+        for x in (k, v):
+            x[:] = torch.where(mask[:, None, :, None], x, poison)
+        poisoned_inputs = [x.requires_grad_() for x in (q, k, v)]
+        for causal in (False, True):
+            call = partial(run_output, mask=mask, causal=causal)
+            same = equal(passes(call, *poisoned_inputs), passes(call, *clean))
+            found[f"{name} {'causal' if causal else 'full'}"] = same
+    return found
+
+
+def fully_masked_queries() -> dict[str, bool]:
+    """Queries that see no key: because of the mask, of the triangle, and of both."""
+    mask = torch.ones(2, 50, dtype=torch.bool)
+    mask[1] = False
+    found = {}
+    for name, case_mask, offset in (
+        ("mask", mask, 100),
+        ("triangle", None, -20),
+        ("both", mask, -20),
+        ("all", mask & False, 100),
+    ):
+        q, k, v = tensors()
+        o, lse = run(q, k, v, case_mask, causal=True, offset=offset)
+        call = partial(run_output, mask=case_mask, causal=True, offset=offset)
+        results = passes(call, q, k, v)
+        by_triangle, beyond = torch.arange(37) + offset < 0, torch.arange(50) > 36 + offset
+        if case_mask is None:
+            queries, keys = by_triangle.expand(2, 37), beyond.expand(2, 50)
+        else:
+            queries, keys = by_triangle | ~case_mask.any(1)[:, None], ~case_mask
+        rows = queries[:, None, :].expand(2, 2, 37)
+        unseen = keys[:, None, :].expand(2, 1, 50)
+        found[name] = (
+            not o.detach()[rows].any()
+            and not results[1][rows].any()
+            and not any(x[unseen].any() for x in results[2:])
+            and all(bool(torch.isfinite(x).all()) for x in results)
+            and bool((lse[rows] == -torch.inf).all())
+            and bool(torch.isfinite(lse[~rows]).all())
+        )
+    return found
+
+
+def operator() -> dict[str, Any]:
+    """The operator as torch sees it."""
+    q, k, v = tensors()
+    arguments = (q, k, v, None, 0.25, True, 3, False, *(config.numbers() for config in SMALL))
+    o, lse = attention(*arguments)
+    masked = torch.arange(50) > torch.arange(37)[:, None] + 3
+    s = q.double() @ k.double().repeat_interleave(2, 1).mT * 0.25
+    s = s.masked_fill(masked, -torch.inf)
+    first, again = (passes(run_output, q, k, v) for _ in range(2))
+
+    def doubled(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return run(q, k, v, causal=True)[0] * 2
+
+    compiled = torch.compile(doubled, backend="aot_eager", fullgraph=True)
+    with FlopCounterMode(display=False) as forward:
+        output = run(q, k, v)[0]
+    with FlopCounterMode(display=False) as backward:
+        gradients = torch.autograd.grad(output.sum(), (q, k, v))
+    return {
+        "opcheck": torch.library.opcheck(torch.ops.attnbench.triton_attention, arguments),
+        "lse_error": float((lse.double() - s.logsumexp(-1) / np.log(2)).abs().max()),
+        "lse_has_gradient": lse.requires_grad,
+        "repeats": equal(first, again),
+        "compiles": equal(passes(compiled, q, k, v), passes(doubled, q, k, v)),
+        "flops": [forward.get_total_flops(), backward.get_total_flops()],
+        "merged": o.transpose(1, 2).is_contiguous(),
+        "layouts": [g.stride() == x.stride() for g, x in zip(gradients, (q, k, v), strict=True)],
+    }
+
+
+VIEWS = {
+    "merged heads": lambda x: x.transpose(1, 2).contiguous().transpose(1, 2),
+    "columns apart": lambda x: x.mT.contiguous().mT,
+    "every second row": lambda x: x.repeat_interleave(2, 2)[:, :, ::2],
+    "unaligned": lambda x: torch.nn.functional.pad(x, (3, 2))[..., 3:-2],
+    "rows unaligned": lambda x: torch.nn.functional.pad(x, (0, 2))[..., :-2],
+    "batch last": lambda x: x.permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2),
+    "one for all heads": lambda x: x[:, :1].expand_as(x),
+}
+
+
+def strides() -> dict[str, bool]:
+    """Whether views of other layouts give the same results as contiguous copies."""
+    mask = (torch.rand(50, 4, generator=torch.Generator().manual_seed(8)) > 0.3).mT[::2]
+    call = partial(run_output, causal=True, offset=5)
+    found = {}
+    for name, view in VIEWS.items():
+        views = [view(x.detach()) for x in tensors()]
+        copies = [x.contiguous().requires_grad_() for x in views]
+        ours = passes(partial(call, mask=mask), *(x.requires_grad_() for x in views))
+        found[name] = equal(ours, passes(partial(call, mask=mask.contiguous()), *copies))
+    return found
+
+
+def descriptors() -> dict[str, Any]:
+    """Which of the three launches used descriptors, and whether the results are those of pointers,
+    to the bit.
+    """
+    call, found = partial(run_output, causal=True), {}
+    for name, view in VIEWS.items():
+        views = [view(x.detach()).requires_grad_() for x in tensors(kv_heads=2)]
+        by_pointers = passes(call, *views)
+        with launches() as made:
+            ours = passes(partial(call, configs=DESCRIBED), *views)
+        found[name] = [[one.config.descriptors for one in made], equal(ours, by_pointers)]
+    q, k, v = tensors()
+    mask = torch.ones(2, 50, dtype=torch.bool)
+    with launches() as made:
+        passes(partial(run_output, mask=mask, configs=DESCRIBED), q, k, v)
+        run(q, k, v, configs=DESCRIBED)[0].sum().backward()  # this gradient has strides of 0
+    return found | {"masked and summed": [one.config.descriptors for one in made]}
+
+
+def refusals() -> list[str]:
+    """The operator's errors for arguments that it would read wrongly; "" if there is none."""
+    q, k, v = tensors()
+    mask = torch.ones(2, 50, dtype=torch.bool)
+    numbers = [config.numbers() for config in SMALL]
+    calls: list[Callable[[], object]] = [
+        lambda: run(q[0], k[0], v[0]),
+        lambda: run(q, k[..., :-1], v),
+        lambda: run(q, k.repeat_interleave(3, 1), v.repeat_interleave(3, 1)),
+        lambda: run(q, k, v[:, :, :-1]),
+        lambda: run(q[:, :, :0], k, v),
+        lambda: run(*(x.repeat_interleave(20, 3) for x in (q, k, v))),
+        lambda: run(q.double(), k.double(), v.double()),
+        lambda: run(q, k.half(), v),
+        lambda: run(q, k, v, mask[:, :-1]),
+        lambda: run(q, k, v, mask.float()),
+        lambda: attention(q, k, v, None, 0.0, False, 0, False, *numbers),
+    ]
+    errors = []
+    for call in calls:
+        try:
+            call()
+        except ValueError as error:
+            errors.append(str(error))
+        else:
+            errors.append("")
+    return errors
+
+
+def peaks() -> dict[str, list[int | None]]:
+    """Bytes by formula and as torch's allocator saw them."""
+    start = launch.Launch.start
+
+    def start_and_collect(one: launch.Launch) -> None:
+        """The interpreter keeps its arguments until garbage is collected."""
+        start(one)
+        gc.collect()
+
+    found = {}
+    training = {"dtype": "fp16", "passes": "forward+backward"}
+    with patch.object(launch.Launch, "start", start_and_collect):
+        for name in ("odd", "multi_query", "cross", "wide_values", "empty_rows"):
+            for changes in ({}, {"scope": "layer"}, training):
+                problem = replace(PROBLEMS[name], **changes)
+                predicted = formula.peak_bytes(problem, torch.device("cuda"), 1)
+                found[f"{name} {changes}"] = [predicted, measured_peak(problem)]
+    return found
+
+
+def measured_peak(problem: Problem) -> int:
+    inputs = make_inputs(problem, CPU, seed=1)
+    weights = make_weights(problem, CPU, seed=2) if problem.scope == "layer" else None
+    call = as_call(problem, inputs, weights, backend.attend(problem, SMALL))
+    with torch.no_grad():
+        gradient = torch.ones_like(call())
+        if not problem.backward:
+            return peak(call)
+
+    def train() -> object:
+        output = call()
+        return output, torch.autograd.grad(output, inputs, gradient)
+
+    return peak(train)
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,46 @@
+"""The kernels compiled for GPUs that are not here."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.impls._triton.configs import KERNELS
+from tests.impls._triton.conftest import child, needs_triton
+
+pytestmark = needs_triton
+INSTRUCTIONS = {(8, 0): "mma.sync", (9, 0): "wgmma.mma", (10, 0): "tcgen05.mma"}
+
+
+def instruction(job: dict[str, Any]) -> str:
+    """The one that must multiply matrices."""
+    if job["dtype"] == "fp32":
+        return "mma.sync" if job["tf32"] else "fma"
+    return INSTRUCTIONS[tuple(job["capability"])]
+
+
+@pytest.mark.long
+def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
+    found = child("compiled", "compiled", TRITON_CACHE_DIR=str(tmp_path))
+    assert {tuple(job["capability"]) for job in found} == set(INSTRUCTIONS)
+    for job in found:
+        assert job["instruction"] == instruction(job), job
+        assert job["copies_tiles"] == job["config"]["descriptors"], job
+        assert job["specializes"] == job["config"]["specialize"], job
+        assert job["shared_bytes"] <= 227 << 10, job
+        assert job["masked"] or job["stack_bytes"] == 0, job
+
+    def having(option: str) -> set[tuple[tuple[int, int], str]]:
+        jobs = (job for job in found if job["config"][option])
+        return {(tuple(job["capability"]), job["kernel"]) for job in jobs}
+
+    newer = ((9, 0), (10, 0))
+    assert having("descriptors") == {(one, kernel) for one in newer for kernel in KERNELS}
+    assert having("specialize") == {((10, 0), "forward")}
+
+
+def test_a_training_step_compiles_the_kernels_of_the_jobs(tmp_path: Path) -> None:
+    found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
+    assert found["loaded"] == ["forward_kernel", "grad_q_kernel", "grad_kv_kernel"] * 2
+    assert len(found["launch"]) == 6
+    assert found["launch"] == found["job"]

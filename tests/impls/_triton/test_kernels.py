@@ -1,0 +1,86 @@
+"""The kernels in Triton's interpreter: correct, unaffected by layout, as large as predicted."""
+
+from typing import Any
+
+import pytest
+
+from attnbench.harness.measure.correctness import LIMIT_RATIO
+from tests.impls._triton.conftest import child, needs_triton
+from tests.impls.conftest import PROBLEMS
+
+pytestmark = needs_triton
+
+
+def complaints(found: dict[str, Any]) -> dict[str, str]:
+    return {name: result["complaint"] for name, result in found.items() if result["complaint"]}
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_kernels_are_as_close_as_the_same_dtype_reference(dtype: str) -> None:
+    found = child("interpreted_problems", "shared_list", dtype)
+    assert set(found) == {*PROBLEMS, *(f"{name} described" for name in PROBLEMS)}
+    assert complaints(found) == {}
+    assert max(result["ratio"] for result in found.values()) <= LIMIT_RATIO
+    assert all(found[f"{name} described"]["described"] == [True] * 3 for name in PROBLEMS)
+
+
+def test_a_layer_of_the_kernels_is_as_close() -> None:
+    found = child("interpreted_problems", "layers")
+    assert len(found) == 3
+    assert complaints(found) == {}
+
+
+def test_kernels_are_as_close_on_shapes_that_hypothesis_draws() -> None:
+    found = child("interpreted_problems", "drawn_shapes")
+    assert found["examples"] >= 30
+    assert 0 < found["ratio"] <= LIMIT_RATIO
+
+
+def test_the_check_notices_every_broken_kernel() -> None:
+    found = child("interpreted_problems", "canaries")
+    assert found.pop("intact") == [""] * 8
+    assert len(found) >= 17
+    assert [name for name, complaint in found.items() if not complaint] == []
+
+
+def test_padded_batches_are_as_close() -> None:
+    found = child("interpreted_problems", "padded_batches")
+    assert len(found) == 6
+    assert complaints(found) == {}
+
+
+def test_key_masks_are_as_close() -> None:
+    assert max(child("interpreted_operator", "masks").values()) <= LIMIT_RATIO
+
+
+def test_the_contents_of_masked_keys_change_no_bit() -> None:
+    found = child("interpreted_operator", "masked_keys")
+    assert len(found) == 4
+    assert all(found.values()), found
+
+
+def test_queries_that_see_no_key_give_zeros_and_zero_gradients() -> None:
+    found = child("interpreted_operator", "fully_masked_queries")
+    assert len(found) == 4
+    assert all(found.values()), found
+
+
+def test_results_do_not_depend_on_strides() -> None:
+    found = child("interpreted_operator", "strides")
+    assert len(found) == 7
+    assert all(found.values()), found
+
+
+def test_descriptors_are_used_if_they_fit_and_change_no_bit() -> None:
+    found = child("interpreted_operator", "descriptors")
+    assert found.pop("masked and summed") == [False, False, False, True, True, False]
+    fitting = {name for name, (used, _) in found.items() if used == [True] * 3}
+    assert fitting == {"merged heads", "every second row"}
+    assert all(same for _, same in found.values()), found
+
+
+def test_peak_bytes_are_as_predicted_to_the_byte() -> None:
+    found = child("interpreted_operator", "peaks")
+    known = {name: (predicted, peak) for name, (predicted, peak) in found.items() if predicted}
+    assert len(known) >= len(found) - 1
+    assert [name for name, (predicted, peak) in known.items() if predicted != peak] == []

@@ -1,0 +1,138 @@
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnbench.impls import Problem, load, make_inputs
+from tests.impls.discovery.conftest import FAKE, PROBLEM
+
+CPU = torch.device("cpu")
+
+
+def test_the_variant_reaches_the_backend(folder: Path) -> None:
+    (folder / "two_sided.py").write_text(FAKE.format(boom=0))
+    inputs = make_inputs(PROBLEM, CPU, 0)
+    assert load("two_sided:right").variant == "right"
+    assert torch.equal(load("two_sided:right").prepare(PROBLEM, inputs, None)(), 2 * inputs.query)
+    assert torch.equal(load("two_sided").prepare(PROBLEM, inputs, None)(), inputs.query)
+
+
+def test_everything_but_prepare_has_a_default(folder: Path) -> None:
+    (folder / "bare.py").write_text(
+        "def prepare(problem, inputs, weights):\n    return lambda: inputs.query\n"
+    )
+    backend = load("bare")
+    assert (backend.name, backend.variant, backend.pinned_kernel) == ("bare", "", None)
+    assert (backend.exactness, backend.compiles, backend.plain_operations) == (
+        "exact",
+        False,
+        False,
+    )
+    assert backend.why_not(PROBLEM, CPU) is None
+    assert backend.peak_bytes(PROBLEM, CPU, 1) is None
+    message = r"^bare cannot return attention weights; these can: fused, naive$"
+    with backend.context(PROBLEM), pytest.raises(ValueError, match=message):
+        backend.attention_weights(PROBLEM, make_inputs(PROBLEM, CPU, 0), None)
+
+
+def test_a_variant_is_a_pinned_kernel_only_if_the_file_says_so(folder: Path) -> None:
+    (folder / "pins.py").write_text("PINS_KERNEL = True\n" + FAKE.format(boom=0))
+    (folder / "varies.py").write_text(FAKE.format(boom=0))
+    assert load("pins:left").pinned_kernel == "left"
+    assert load("pins").pinned_kernel is None
+    assert load("varies:left").pinned_kernel is None
+    assert load("sdpa:flash").pinned_kernel == "flash"
+    assert load("sdpa").pinned_kernel is None
+
+
+def test_unavailable_comes_before_why_not(folder: Path) -> None:
+    (folder / "picky.py").write_text(
+        "VARIANTS = ('left',)\n"
+        "def unavailable(device, *, variant): return f'no {variant or device.type} here'\n"
+        "def why_not(problem, device, *, variant): return 'never asked'\n"
+        "def prepare(problem, inputs, weights, *, variant): ...\n"
+    )
+    assert load("picky").unavailable(CPU) == "no cpu here"
+    assert load("picky:left").why_not(PROBLEM, CPU) == "no left here"
+
+
+def test_a_formula_is_found_by_the_name_of_a_backend_of_ours(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from attnbench.impls import fused
+
+    long = replace(PROBLEM, seq_len=64, kv_seq_len=64)
+    assert load("fused").peak_bytes(long, CPU, 1) == 2 * 64 * 64 * 4  # scores and weights
+    monkeypatch.setattr(fused, "peak_bytes", lambda *_: 7, raising=False)
+    assert load("fused").peak_bytes(long, CPU, 1) == 7  # the backend's own takes precedence
+    (folder / "sizes.py").write_text(FAKE.format(boom=0))  # a module of that name exists there
+    assert load("sizes").peak_bytes(PROBLEM, CPU, 1) is None
+
+
+def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
+    tmp_path: Path, entry_points: Callable
+) -> None:
+    (tmp_path / "third_party.py").write_text(
+        "import math\n"
+        "from types import SimpleNamespace as N\n"
+        "def prepare(problem, inputs, weights): return lambda: inputs.value\n"
+        "inner = N(deep=N(prepare=prepare))\n"
+        "def attend(q, k, v, *, causal, scale): return v\n"
+    )
+    entry_points(
+        module="third_party",
+        thing="third_party:inner.deep",
+        function="third_party:attend",
+        number="third_party:math.pi",
+    )
+    inputs = make_inputs(PROBLEM, CPU, 0)
+    for name in ("module", "thing", "function"):
+        assert load(name).prepare(PROBLEM, inputs, None)() is inputs.value
+    message = (
+        r"^number: of type float; wanted attend\(q, k, v, \*, causal, scale\), or something with"
+        r" prepare$"
+    )
+    with pytest.raises(TypeError, match=message):
+        load("number")
+
+
+def test_a_callable_that_cannot_be_imported_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "lacking.py").write_text("import no_such_dependency\n")
+    message = r"^no module no_such_module in the folder where attnbench was started, on PYTHONPATH"
+    with pytest.raises(ImportError, match=message) as caught:
+        load("attend@no_such_module.deep")
+    # ModuleNotFoundError means that something the module imports is missing.
+    assert not isinstance(caught.value, ModuleNotFoundError)
+    with pytest.raises(ModuleNotFoundError, match="no_such_dependency"):
+        load("attend@lacking")
+    with pytest.raises(ImportError, match=r"^json has no nothing\.here$"):
+        load("nothing.here@json")
+
+
+def test_a_plain_callable_gets_causal_and_scale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "returning.py").write_text(
+        "def attend(q, k, v, *, causal, scale): return q.shape, k.shape, v.shape, causal, scale\n"
+    )
+    shape = {"batch": 2, "seq_len": 6, "d_model": 16, "heads": 4, "kv_heads": 2, "d_k": 3, "d_v": 5}
+    problem = Problem(**shape, causal=True)
+    backend = load("attend@returning")
+    got = backend.prepare(problem, make_inputs(problem, CPU, 0), None)()
+    assert got == ((2, 4, 6, 3), (2, 2, 6, 3), (2, 2, 6, 5), True, problem.scale)
+    assert backend.why_not(problem, CPU) is None
+    corner = (
+        "a plain callable has no argument for causal_align; for kv_seq_len != seq_len give a module"
+        " with prepare"
+    )
+    assert backend.why_not(replace(problem, kv_seq_len=9, causal_align="top_left"), CPU) == corner
+    full = replace(problem, kv_seq_len=9, causal=False, causal_align="")
+    assert backend.why_not(full, CPU) is None
+    assert (backend.compiles, backend.plain_operations) == (False, False)
+    assert backend.pinned_kernel is None
