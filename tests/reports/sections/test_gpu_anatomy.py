@@ -267,7 +267,7 @@ def test_a_gpu_that_is_not_known_has_no_occupancy(tmp_path: Path) -> None:
     plans = [plan("13.0")]
     found = row(plans[0])
     assert found["occupancy_ratio"] is found["architecture"] is found["sm_shared_bytes"] is None
-    assert found["missing"]["occupancy_ratio"] == "what its SM holds is not known here"
+    assert found["missing"]["occupancy_ratio"] == "what its SM holds is unknown"
     page = text_of(page_of(write_audit(tmp_path, plans, [found])))
     assert "13.0: none of 1 kernel spills registers." in page
     assert not re.search(NO_VALUE, page)
