@@ -66,9 +66,13 @@ class Run:
         """Write the page, whole or not at all, and give its path: unless told report.html in the
         run's folder. Raises BadRun, OSError.
         """
-        from ..reports.pages.html import write
+        from ..reports.pages.html import render
+        from ..reports.pages.report import open_report, page_path
+        from .store import write_whole
 
-        return write(self.path, path)
+        target = Path(path) if path is not None else page_path([self.path])
+        write_whole(target, render(open_report([self.path])))
+        return target
 
     def compare(
         self, base: "Run | str | Path", *, allow_different_devices: bool = False
@@ -120,15 +124,12 @@ class Run:
     def _repr_markdown_(self) -> str:
         """What a notebook shows: the answers."""
         from ..reports.formatting import markdown_cell
-        from ..reports.pages.terminal_summary import closing
+        from ..reports.pages.report import open_report
+        from ..reports.pages.terminal import terminal_summary
 
-        return "\n".join(
-            [
-                f"`{self!r}`",
-                "",
-                *(f"- {markdown_cell(sentence)}" for sentence in closing(self.path)),
-            ]
-        )
+        sentences = terminal_summary(open_report([self.path]))
+        answers = (f"- {markdown_cell(sentence)}" for sentence in sentences)
+        return "\n".join([f"`{self!r}`", "", *answers])
 
 
 def run(

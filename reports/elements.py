@@ -1,33 +1,40 @@
-"""What a section is made of: sentences, badges, tables and figures, as values; the page decides how
-they look.
+"""What a section consists of: sentences, badges, tables and figures, as plain values.
+
+Renderers (`pages/`) decide how they look.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "plain"]
+from .formatting import Unit
+
 Scale = Literal["log", "linear"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """`question` is what the run is for, `finding` answers something, `note` limits or explains,
-    `log` is what a program printed.
+    """A paragraph.
+
+    `question`: the scenario's; `finding`: an answer; `note`: a limit or an explanation; `log`: the
+    output of a program.
     """
 
     text: str
     kind: Literal["question", "finding", "note", "log"] = "finding"
 
 
+def note(text: str) -> Text:
+    return Text(text=text, kind="note")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Cells are text already; the first column names the row. `strong`: cells (row, column) that
-    stand out; `folded`: shown on demand.
+    """A table of text cells; the first column names the row.
 
-    `failed`: cells of what did not run, or became worse. `cases`: the key of the case
-    (problems.key) that a cell is about. `tools`: the table of all rows, which can be filtered and
-    downloaded; there the keys stand in the first column.
+    `strong`: highlighted cells, as (row, column). `failed`: cells of cases that did not run or got
+    worse. `cases`: the case that a cell is about (row_groups.case_key). `folded`: shown on demand.
+    `tools`: the table of all rows, with filter and downloads; its first column has the case keys.
     """
 
     title: str
@@ -42,9 +49,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Badge:
-    """One reason to trust the numbers or not: a word or two, how it stands, and a sentence. What
-    nobody looked at is unknown.
-    """
+    """One reason to trust the numbers or not. What was not observed is unknown, never good."""
 
     label: str
     state: Literal["good", "caution", "unknown"]
@@ -58,11 +63,11 @@ class Badges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """The points of one backend in order of x. Without a y a line is broken there, and a `failed`
-    point stands at the upper edge.
+    """The points of one backend in order of x.
 
-    A `trace` is a thin line of many points without marks. A backend that the page does not know is
-    drawn in grey. `cases`: the key of each point's case (problems.key), where points are cases.
+    A y of None breaks a line; a `failed` point without y is drawn at the upper edge. A `trace` is a
+    thin line of many points without markers. Names that are not backends of the page are grey.
+    `cases`: the case of each point (row_groups.case_key), if points are cases.
     """
 
     backend: str
@@ -76,9 +81,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes; `line` is a horizontal one, with its label. `unit` is that of y: it says
-    how ticks are written.
-    """
+    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label."""
 
     x_label: str
     y_label: str
@@ -91,10 +94,10 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """`title` states the finding, `caption` names device, scenario and problem, `description` is
-    for those who cannot see it.
+    """Panels with a title that states the finding, and a table of their numbers.
 
-    `same_y`: all panels have the limits of y in common, so that heights compare.
+    `caption` names device, scenario and problem, `description` is for screen readers. `same_y`: all
+    panels share the limits of y.
     """
 
     title: str
@@ -107,7 +110,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Map:
-    """Numbers from 0 on in rows, drawn darker for more."""
+    """Rows of numbers >= 0, drawn as colours."""
 
     label: str
     rows: tuple[tuple[float, ...], ...]
@@ -115,7 +118,7 @@ class Map:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Maps:
-    """Maps with one scale, side by side. Title, caption, description and table as of a Figure."""
+    """Maps side by side with one colour scale. Other fields as in Figure."""
 
     title: str
     caption: str
@@ -129,9 +132,7 @@ class Maps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A whole, and the shares of it that are taken, one after the other; `note` says it in numbers.
-    `full`: it is what ends first.
-    """
+    """A whole and the shares of it in use; `note` has the numbers. `full`: the limiting one."""
 
     label: str
     shares: tuple[float, ...]
@@ -141,9 +142,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bars:
-    """Bars below each other in groups with a heading each. Title, caption, description and table as
-    of a Figure.
-    """
+    """Groups of bars, each with a heading. Other fields as in Figure."""
 
     title: str
     caption: str

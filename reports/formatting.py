@@ -1,9 +1,13 @@
-"""Numbers, sizes and statuses as a person writes them, and foreign text made harmless."""
+"""Numbers, sizes and statuses as text, and foreign text made safe to print."""
 
 import re
+from collections.abc import Sequence
 from math import isfinite
+from typing import Literal
 
 import humanize
+
+Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "plain"]
 
 STATUS_WORDS = {
     "ok": "measured",
@@ -24,27 +28,30 @@ _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )
 _CONTROL_IN_LINES = re.compile(_CONTROL.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 K = 1024  # as in scenarios: 8k is 8192
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    """The text with every control character spelled out; `lines=True` leaves tabs and line ends."""
+    """The text with control characters escaped; `lines=True` keeps tabs and line ends."""
 
-    def spell(match: re.Match[str]) -> str:
+    def escaped(match: re.Match[str]) -> str:
         code = ord(match.group())
         return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
 
-    return (_CONTROL_IN_LINES if lines else _CONTROL).sub(spell, text)
+    return (_CONTROL_IN_LINES if lines else _CONTROL).sub(escaped, text)
 
 
 def markdown_cell(text: str) -> str:
-    """The text for a cell or a line of Markdown, where none of its signs means anything."""
-    entities = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
-    return re.sub(
-        r"[\\`*_\[\]|~$]",
-        r"\\\g<0>",
-        re.sub("[&<>@]", lambda found: entities[found.group()], visible(text)),
-    )
+    """The text for a cell or a line of Markdown, with all markup escaped."""
+    entities = re.sub("[&<>@]", lambda found: _ENTITIES[found.group()], visible(text))
+    return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", entities)
+
+
+def markdown_grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the cells are Markdown already."""
+    lines = (columns, ["---"] * len(columns), *rows)
+    return "\n".join(f"| {' | '.join(cell or ' ' for cell in line)} |" for line in lines)
 
 
 def count_text(count: float) -> str:
@@ -54,11 +61,10 @@ def count_text(count: float) -> str:
 
 
 def bytes_text(size_bytes: float | None) -> str:
-    return (
-        ""
-        if size_bytes is None
-        else humanize.naturalsize(size_bytes, binary=True).replace(".0 ", " ").replace("Bytes", "B")
-    )
+    if size_bytes is None:
+        return ""
+    text = humanize.naturalsize(size_bytes, binary=True)
+    return text.replace(".0 ", " ").replace("Bytes", "B").replace("Byte", "B")
 
 
 def time_text(time_ms: float | None) -> str:
@@ -74,37 +80,48 @@ def rate_text(flops_per_s: float | None) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """Three digits, without an exponent where none is needed."""
+    """Three significant digits, without an exponent unless it is needed."""
     if value is None or not isfinite(value):
         return ""
     size = abs(value)
     if 0 < size < 0.001 or size >= 1e6:
         return f"{value:.2e}"
-    return (
-        f"{value:.0f}"
-        if size >= 100
-        else f"{value:.1f}"
-        if size >= 10
-        else f"{value:.2f}"
-        if size >= 0.1
-        else f"{value:.2g}"
-    )
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 0.1 else ".2g"
+    return f"{value:{digits}}"
+
+
+def whole_text(value: float | None) -> str:
+    """`3` for a whole number, three significant digits for any other."""
+    if value is None or not isfinite(value) or value != int(value):
+        return number_text(value)
+    return str(int(value))
+
+
+def percent_text(share: float) -> str:
+    return f"{number_text(100 * share)} %"
+
+
+def range_text(low: float | None, high: float | None) -> str:
+    """` (2.05 to 2.16)`, to append to a value; "" without an interval."""
+    if low is None or high is None or not (isfinite(low) and isfinite(high)):
+        return ""
+    return f" ({number_text(low)} to {number_text(high)})"
 
 
 def times_text(value: float | None, low: float | None = None, high: float | None = None) -> str:
-    """A ratio, with its interval where there is one: `2.10 times (2.05 to 2.16)`."""
+    """A ratio with its interval, if it has one: `2.10 times (2.05 to 2.16)`."""
     if value is None or not isfinite(value):
         return ""
-    if low is None or high is None or not (isfinite(low) and isfinite(high)):
-        return f"{number_text(value)} times"
-    return f"{number_text(value)} times ({number_text(low)} to {number_text(high)})"
+    return f"{number_text(value)} times{range_text(low, high)}"
 
 
-def list_text(items: list[str]) -> str:
-    return (
-        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
-    )
+def list_text(items: Sequence[str]) -> str:
+    """`a, b and c`."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """`1 case`, `2 cases`; `nouns` if the plural is irregular."""
+    return f"{count} {noun if count == 1 else nouns or f'{noun}s'}"

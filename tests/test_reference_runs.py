@@ -6,6 +6,7 @@ import pytest
 
 import attnbench
 from attnbench.reports.pages.html import render
+from attnbench.reports.pages.report import open_report
 from tests.conftest import ROOT
 
 RUNS = sorted(path.parent for path in (ROOT / "results" / "reference").glob("*/run.json"))
@@ -20,7 +21,7 @@ def test_a_kept_run_has_every_case_and_a_page(run):
     frame = attnbench.load(run)
     assert len(frame) == len(json.loads((run / "run.json").read_text())["cases"])
     assert frame.loc[frame.status == "ok", "latency_ms"].gt(0).all()
-    page = render([run])
+    page = render(open_report([run]))
     assert json.loads((run / "run.json").read_text())["scenario"]["question"] in page
     assert all(kernel in page for kernel in frame.kernel.dropna())
 

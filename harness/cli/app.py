@@ -267,13 +267,13 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         return
     typer.echo(result.path)
     if not quiet:
-        from ...reports.pages.terminal_summary import closing
+        from ...reports.pages.report import open_report
+        from ...reports.pages.terminal import terminal_summary
         from .. import terminal
         from .wall_table import found_table
 
-        terminal.print_summary(
-            result.statuses, closing(result.path), found_table(result.path), result.path
-        )
+        answers = terminal_summary(open_report([result.path]))
+        terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
 
 
 @app.command()

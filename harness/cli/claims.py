@@ -36,8 +36,8 @@ def claims(
 
     Progress and run folders go to stderr. Exit codes as those of attnbench run.
     """
-    from ...reports.pages.ledger import as_json as ledger_json
-    from ...reports.pages.ledger import ledger_of, printed
+    from ...reports.pages import ledger
+    from ...reports.pages.report import open_report
     from ..baselines import find_run
     from ..terminal import echo
 
@@ -47,11 +47,11 @@ def claims(
         folders, worst = [find_run(run, out) for run in runs], 0
     else:
         folders, worst = _measured(_changes(device, plan, timeout), out, wait=wait, quiet=quiet)
-    found = ledger_of(folders)
+    found = ledger.claims_of(open_report(folders))
     if as_json:
-        typer.echo(ledger_json(found))
+        typer.echo(ledger.as_json(found))
     else:
-        for part in printed(found):
+        for part in ledger.render(found):
             echo(part)
     raise typer.Exit(worst)
 

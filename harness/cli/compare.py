@@ -96,8 +96,8 @@ def compare(
         DifferentDevices,
         NotComparable,
         compare_backends,
+        compare_interleaved,
         compare_runs,
-        compare_turns,
     )
     from ...reports.comparison.gate import Gate
     from .margins import read_margins
@@ -112,7 +112,7 @@ def compare(
     gc.disable()
     try:
         if new is not None and turns:
-            comparison = compare_turns(
+            comparison = compare_interleaved(
                 _runs_in(base),
                 _runs_in(new),
                 wanted,
@@ -145,7 +145,8 @@ def compare(
     except DifferentDevices as error:
         raise EnvironmentUnmet(str(error)) from None
     _print(comparison, format_)
-    raise typer.Exit(REGRESSION if comparison.outcome and not comparison.outcome.passed else 0)
+    result = comparison.gate_result
+    raise typer.Exit(REGRESSION if result and not result.passed else 0)
 
 
 def _runs_in(folder: str) -> list[Path]:

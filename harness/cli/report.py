@@ -69,33 +69,31 @@ def report(
     open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
+    from ...reports.pages.report import open_report, page_path
     from ..baselines import find_run
     from ..store import write_whole
 
     paths = [find_run(run, out) for run in runs]
+    opened = open_report(paths)
     if figures is not None:
         from ...reports.pages.figures import write_figures
 
         with written_to(figures, "--figures DIR"):
-            for path in write_figures(paths, figures):
+            for path in write_figures(opened, figures):
                 typer.echo(path, err=True)
     if format_ is Pages.MD:
-        from ...reports.pages.markdown import markdown
-
-        text = markdown(paths)
-        if output is None:
-            typer.echo(text, nl=False)
-        else:
-            with written_to(output, "--output FILE"):
-                write_whole(output, text)
-            typer.echo(output)
+        from ...reports.pages.markdown import render
+    else:
+        from ...reports.pages.html import render
+    text = render(opened)
+    if output is None and format_ is Pages.MD:
+        typer.echo(text, nl=False)
         return
-    from ...reports.pages.html import write
-
-    with written_to(output or paths[0], "--output FILE"):
-        page = write(paths, output)
+    page = output or page_path(paths)
+    with written_to(page, "--output FILE"):
+        write_whole(page, text)
     typer.echo(page)
-    if open_it:
+    if open_it and format_ is Pages.HTML:
         typer.launch(page.resolve().as_uri())
 
 
@@ -109,16 +107,15 @@ def show(
 ) -> None:
     """Print what a run found: its answers, and the tables behind them."""
     from ...reports.pages import terminal
+    from ...reports.pages.report import open_report
     from ..baselines import find_run
     from ..terminal import echo
 
-    wanted = sections.split(",") if sections else terminal.USUAL
-    unknown = [name for name in wanted if name not in terminal.names()]
-    if unknown:
-        raise BadInput(
-            f"--sections: no section {unknown[0]!r}; there are: {', '.join(terminal.names())}"
-        )
-    for part in terminal.shown([find_run(run, out)], wanted):
+    requested, known = sections.split(",") if sections else terminal.USUAL, terminal.section_names()
+    for name in requested:
+        if name not in known:
+            raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
+    for part in terminal.render(open_report([find_run(run, out)]), requested):
         echo(part)
 
 

@@ -1,28 +1,25 @@
-"""Approximations of attention: how far off they are over their size and over N, and what
-that buys.
-"""
+"""Approximations of attention: their error over size and N, and the time they save."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
 from ..data.exactness import error_text, is_exact
-from ..data.row_groups import Group, Row, axis_text, backends, groups
+from ..data.row_groups import Group, Row, axis_text, backends, family, groups
 from ..formatting import list_text
-from .overtaking import Overtaking, overtaking
+from .crossover import Crossover, crossover
 from .ratio import Ratio, time_ratio
 from .speed import race
 
-SIZES = ("rank", "features")
-"""What a row's configuration calls the size of an approximation."""
-BESIDE = ("fused", "sdpa")
-"""The exact backends that approximations are timed against, where they are there; else all."""
+SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
+COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trade:
-    """One timed row that approximates. `ratio` is its time over that of the fastest exact backend,
-    None where none was timed there.
+    """One timed row of an approximation.
+
+    `ratio`: its time over that of the fastest exact backend, None if there is none.
     """
 
     row: Row
@@ -32,95 +29,85 @@ class Trade:
 
 
 def approximating(rows: Sequence[Row]) -> list[Group]:
-    """Every problem over N on which some backend was timed that approximates attention."""
+    """Every problem over N on which an approximation was timed."""
     return [group for group in groups(rows, "seq_len") if any(_timed(row) for row in group.rows)]
 
 
 def trades(group: Group) -> list[Trade]:
     """By N, then by backend."""
     found = []
-    for n in sorted({row["seq_len"] for row in group.rows}):
+    for n in group.lengths:
         here = [row for row in group.rows if row["seq_len"] == n]
         fastest = next(iter(race(here).ranking), None)
-        for row in filter(_timed, here):
-            ratio = time_ratio(row, fastest) if fastest else None
-            against = fastest["backend"] if fastest else ""
-            found.append(
-                Trade(
-                    row=row, error_l2_ratio=row.get("error_l2_ratio"), ratio=ratio, against=against
-                )
+        found += [
+            Trade(
+                row=row,
+                error_l2_ratio=row.get("error_l2_ratio"),
+                ratio=time_ratio(row, fastest) if fastest else None,
+                against=fastest["backend"] if fastest else "",
             )
+            for row in filter(_timed, here)
+        ]
     return found
 
 
 def size(row: Row) -> int | None:
-    """Its rank or number of features, where the row says."""
+    """Its rank or number of features, if the row has it."""
     configuration = row.get("configuration") or {}
-    return next(
-        (configuration[name] for name in SIZES if type(configuration.get(name)) is int), None
-    )
+    sizes = (configuration.get(name) for name in SIZES)
+    return next((value for value in sizes if type(value) is int), None)
 
 
-def family(backend: str) -> str:
-    """Backends that differ in size alone."""
-    return backend.partition(":")[0]
-
-
-def overtakings(group: Group) -> list[Overtaking]:
-    """Of each backend that approximates against the exact ones beside it."""
-    exact = backends(
-        row for row in group.rows if is_exact(row) and row.get("latency_ms") is not None
-    )
-    beside = [name for name in exact if name in BESIDE] or exact
+def crossovers(group: Group) -> list[Crossover]:
+    """Each approximation against the exact backends."""
+    timed = (row for row in group.rows if row.get("latency_ms") is not None)
+    exact = backends(filter(is_exact, timed))
+    compared = [name for name in exact if name in COMPARED] or exact
     found = [
-        overtaking(group.rows, name, other)
+        crossover(group.rows, name, other)
         for name in backends(filter(_timed, group.rows))
-        for other in beside
+        for other in compared
     ]
     return [one for one in found if one is not None]
 
 
 def finding(group: Group) -> str:
-    """Who is faster than every exact backend beside it at the longest N, since when, and how far
-    off it is; of those that differ in size alone the one with the smallest error speaks.
+    """Which approximations are faster than every exact backend at the longest N, and their errors.
 
+    Of each family, the one with the smallest error:
     `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
     """
-    found = overtakings(group)
+    found = crossovers(group)
     if not found:
-        return "approximate attention was timed with no exact one beside it"
-    since: dict[str, list[int | None]] = {}
+        return "approximate attention was timed without an exact backend to compare with"
+    faster_from: dict[str, list[int | None]] = {}
     for one in found:
-        since.setdefault(one.backend, []).append(one.faster_from)
+        faster_from.setdefault(one.backend, []).append(one.faster_from)
     exact = list_text(list(dict.fromkeys(one.against for one in found)))
-    ahead = {
+    faster = {
         name: max(n for n in lengths if n is not None)
-        for name, lengths in since.items()
+        for name, lengths in faster_from.items()
         if None not in lengths
     }
-    if not ahead:
-        return (
-            f"no approximate backend is faster than {exact} up to"
-            f" {axis_text('seq_len', max(one.lengths[1] for one in found))}"
-        )
-    spoken: dict[str, str] = {}
-    for name in sorted(ahead, key=lambda name: _last_error(group, name)[1]):
-        spoken.setdefault(family(name), name)
-    said = [
-        f"{name} from {axis_text('seq_len', ahead[name])} on{_error_text(group, name)}"
-        for name in spoken.values()
+    if not faster:
+        longest = axis_text("seq_len", max(one.lengths[1] for one in found))
+        return f"no approximate backend is faster than {exact} up to {longest}"
+    best: dict[str, str] = {}
+    for name in sorted(faster, key=lambda name: _last_error(group, name)[1]):
+        best.setdefault(family(name), name)
+    texts = [
+        f"{name} from {axis_text('seq_len', faster[name])} on{_error_text(group, name)}"
+        for name in best.values()
     ]
-    return f"faster than {exact}: {list_text(said)}"
+    return f"faster than {exact}: {list_text(texts)}"
 
 
 def _last_error(group: Group, backend: str) -> tuple[int, float]:
-    """The longest N at which it is known, and the error there; 0 and infinity where it is known
-    nowhere.
-    """
+    """The longest N with a known error, and the error; 0 and infinity if there is none."""
     known = {
         row["seq_len"]: row["error_l2_ratio"]
-        for row in group.rows
-        if row["backend"] == backend and row.get("error_l2_ratio")
+        for row in group.of_backend(backend)
+        if row.get("error_l2_ratio")
     }
     return (max(known), known[max(known)]) if known else (0, inf)
 

@@ -1,102 +1,81 @@
-"""Who wins where: every problem as a cell of a map over N and one more axis, with the margin, and
-what failed there.
-"""
+"""From which N on one backend is faster than another one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from math import exp, log
 
-from ..data.row_groups import AXES, Row, groups, label
-from .ratio import Ratio
-from .speed import race
-
-Verdict = Literal["won", "undecided", "alone", "nobody"]
-USUAL_AXIS = "heads"
+from ..data.row_groups import Row
+from ..formatting import count_text
+from .ratio import Ratio, time_ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """One problem. `map` says which of several maps it belongs to, by what differs beside the two
-    axes; "" where there is one map.
+class Crossover:
+    """From which N on `backend` is clearly faster.
 
-    Among exact backends. won: `winner` is faster than every other by more than noise. undecided: it
-    is not, and `tied` are those that it is not told apart from, itself first. alone: nobody else
-    has a latency. nobody: no one has. `margin` is how many times as long the runner-up takes.
-    `failed`: by status, the backends that ended so.
+    `faster_from`: the shortest N from which on it is clearly faster at every length; None if it is
+    not faster at the longest. `slower_to`: the longest N below at which it is clearly slower, if
+    any. `even_at`: where a straight line between those two, on logarithms, crosses a ratio of 1.
+    `lengths`: the shortest and the longest N at which both were timed.
     """
 
-    map: str
-    problem: dict[str, Any]
-    seq_len: int
-    axis: str
-    value: Any
-    verdict: Verdict
-    winner: str | None
-    tied: tuple[str, ...]
-    runner_up: str | None
-    margin: Ratio | None
-    failed: dict[str, tuple[str, ...]]
+    backend: str
+    against: str
+    faster_from: int | None
+    slower_to: int | None
+    even_at: float | None
+    lengths: tuple[int, int]
+
+    @property
+    def text(self) -> str:
+        """`from N = 2k on (slower up to 1k, even at about 1400)`."""
+        first, last = self.lengths
+        if self.faster_from is None:
+            return f"not up to N = {count_text(last)}"
+        if self.slower_to is None and self.faster_from == first:
+            return f"at every N from {count_text(first)} on"
+        text = f"from N = {count_text(self.faster_from)} on"
+        if self.slower_to is None:
+            return text
+        even = "" if self.even_at is None else f", even at about {float(f'{self.even_at:.2g}'):.0f}"
+        return f"{text} (slower up to {count_text(self.slower_to)}{even})"
 
 
-def winner_map(rows: Sequence[Row]) -> list[Cell]:
-    """One cell per problem, in the order of the plan."""
-    found = groups(rows, None)
-    problems = [group.problem for group in found]
-    axis = second_axis(problems)
-    rest = [
-        other
-        for other in AXES
-        if other not in ("seq_len", axis) and len({problem[other] for problem in problems}) > 1
-    ]
-    return [_cell(group.rows, group.problem, axis, label(group.problem, rest)) for group in found]
-
-
-def second_axis(problems: Sequence[dict[str, Any]]) -> str:
-    """The axis, beside N, that takes the most values; heads where two take as many, or none
-    varies.
-    """
-    counts = {
-        axis: len({problem[axis] for problem in problems})
-        for axis in AXES
-        if axis not in ("run", "seq_len")
-    }
-    most = max(counts.values(), default=0)
-    return (
-        USUAL_AXIS if counts.get(USUAL_AXIS) == most else max(counts, key=lambda axis: counts[axis])
+def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | None:
+    """Among the rows of one problem over N; None if the two have no timed length in common."""
+    ratios = _ratios(rows, backend, against)
+    if not ratios:
+        return None
+    lengths = sorted(ratios)
+    faster_from: int | None = None
+    for n in reversed(lengths):
+        if not ratios[n].high < 1:
+            break
+        faster_from = n
+    slower = [n for n in lengths if ratios[n].low > 1 and (faster_from is None or n < faster_from)]
+    slower_to = max(slower, default=None)
+    crosses = slower_to is not None and faster_from is not None
+    return Crossover(
+        backend=backend,
+        against=against,
+        faster_from=faster_from,
+        slower_to=slower_to,
+        even_at=_even(ratios, slower_to or 0, faster_from or 0) if crosses else None,
+        lengths=(lengths[0], lengths[-1]),
     )
 
 
-def _cell(rows: Sequence[Row], problem: dict[str, Any], axis: str, map_label: str) -> Cell:
-    found = race(list(rows))
-    failed: dict[str, list[str]] = {}
-    for row in rows:
-        if row["status"] != "ok":
-            failed.setdefault(row["status"], []).append(row["backend"])
-    winner, runner_up = ([row["backend"] for row in found.ranking[:2]] + [None, None])[:2]
-    unclear = [
-        row["backend"]
-        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
-        if not margin.clear
-    ]
-    verdict: Verdict = (
-        "nobody"
-        if winner is None
-        else "alone"
-        if not found.margins
-        else "won"
-        if found.clear
-        else "undecided"
+def _ratios(rows: Sequence[Row], backend: str, against: str) -> dict[int, Ratio]:
+    """By N, the time of `backend` over that of `against`."""
+    ours, theirs = (
+        {row["seq_len"]: row for row in rows if row["backend"] == name}
+        for name in (backend, against)
     )
-    return Cell(
-        map=map_label,
-        problem=problem,
-        seq_len=problem["seq_len"],
-        axis=axis,
-        value=problem[axis],
-        verdict=verdict,
-        winner=winner,
-        tied=(winner, *unclear) if winner is not None and unclear else (),
-        runner_up=runner_up,
-        margin=found.margins[0] if found.margins else None,
-        failed={status: tuple(backends) for status, backends in failed.items()},
-    )
+    found = {n: time_ratio(ours[n], theirs[n]) for n in ours.keys() & theirs.keys()}
+    return {n: ratio for n, ratio in found.items() if ratio is not None}
+
+
+def _even(ratios: dict[int, Ratio], slower_to: int, faster_from: int) -> float:
+    above, below = log(ratios[slower_to].value), log(ratios[faster_from].value)
+    share = above / (above - below)
+    return exp(log(slower_to) + share * log(faster_from / slower_to))

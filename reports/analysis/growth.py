@@ -1,10 +1,9 @@
-"""How time grows with N: a + b N + c N^2, the local exponent that follows from it, and where N^2
-takes over.
+"""How time grows with N: a fit of a + b N + c N^2, its local exponent, and where N^2 takes over.
 
-A straight line through logarithms is not used: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
-over N = 128..8192. The formula is fitted to relative errors, with no coefficient below 0. Its terms
-are chosen by AICc (Hurvich and Tsai 1989). The intervals leave all three terms free: with four or
-five lengths the choice is often wrong, and an interval that takes it for granted misses the truth.
+A straight line through logarithms does not work: 20 us + 20 ns N + 2 ps N^2 gives it a slope of 0.6
+over N = 128..8192. The formula is fitted to relative errors, with coefficients >= 0. Its terms are
+chosen by AICc (Hurvich and Tsai 1989). The intervals keep all three terms: with four or five
+lengths the choice is often wrong, and an interval that depends on it misses the truth.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,30 +17,30 @@ from numpy.typing import NDArray
 
 from ...harness.stats import CONFIDENCE, Interval
 from ..data.row_groups import Group, Row, backends, groups
-from .ratio import time_ratio
+from ..formatting import number_text
+from .ratio import log_half_width, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 4
-FURTHEST = 4  # times the longest measured N: farther out the formula is not asked
+FURTHEST = 4  # times the longest measured N: beyond it the formula is not used
 DRAWS = 400
-SEED = 20261121  # the same page from the same run
+SEED = 20261121  # the same run gives the same page
 TERMS = ("constant", "N", "N²")
 _SUBSETS = tuple(subset for count in (1, 2, 3) for subset in combinations(range(3), count))
-OFF_RATIO = 1.15  # what formula and measurement may differ by, beyond the latency's own interval
-_NO_RESIDUAL = 1e-6  # relative; formulas that come closer than this are equally good
+OFF_RATIO = 1.15  # largest difference of formula and measurement, if beyond the interval
+_NO_RESIDUAL = 1e-6  # relative; fits closer than this are equally good
 _RIDGE = 1e-14  # of columns scaled to 1: keeps a solution where columns coincide
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """One backend on one problem. Coefficients are 0 where the formula does without the term;
-    `reason` says why there is no fit at all.
+    """How the time of one backend grows with N on one problem.
 
-    `exponents` and `slopes` belong to `lengths`: the exponent of the formula there, and the slope
-    that was measured between the lengths before and after it (None at both ends). `worst` is the
-    length at which formula and measurement differ most, and by what ratio; `describes` is false
-    where that is more than 1.15 and more than the latency's interval allows: caches, kernels and
-    clocks change with N, and the formula knows of none.
+    Coefficients of unused terms are 0; `reason` says why there is no fit. Per length: `exponents`
+    of the formula, and `slopes` measured between the lengths before and after it (None at both
+    ends). `worst`: the length at which formula and measurement differ most, and the ratio.
+    `describes` is false if they differ by more than 1.15 and more than the latency's interval:
+    caches, kernels and clocks change with N, and the formula has no term for that.
     """
 
     backend: str
@@ -69,26 +68,21 @@ class Growth:
         return self.constant_ms, self.per_token_ms, self.per_pair_ms
 
 
-# ---- what is asked -------------------------------------------------------------------------------
+# ---- fits of rows --------------------------------------------------------------------------------
 
 
 def growths(rows: Sequence[Row]) -> Iterator[tuple[Group, list[Growth]]]:
-    """Every problem that some backend was timed on at two lengths or more, one after the other: a
-    fit takes a millisecond.
-    """
+    """Every problem with a backend timed at two or more lengths; lazy, as fits take time."""
     for group in groups(rows, "seq_len"):
-        members = [growth(group.rows, backend) for backend in backends(group.rows)]
-        if several := [one for one in members if len(one.lengths) > 1]:
+        fits = [growth(group.rows, backend) for backend in backends(group.rows)]
+        if several := [one for one in fits if len(one.lengths) > 1]:
             yield group, several
 
 
 def growth(rows: Sequence[Row], backend: str) -> Growth:
-    """Of one backend among the rows of one problem over N."""
-    timed = {
-        row["seq_len"]: row
-        for row in rows
-        if row["backend"] == backend and row.get("latency_ms") is not None
-    }
+    """The fit of one backend among the rows of one problem over N."""
+    of_backend = (row for row in rows if row["backend"] == backend)
+    timed = {row["seq_len"]: row for row in of_backend if row.get("latency_ms") is not None}
     mine = [timed[n] for n in sorted(timed)]
     lengths, times = tuple(row["seq_len"] for row in mine), tuple(row["latency_ms"] for row in mine)
     slopes = tuple(
@@ -97,10 +91,8 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
     )
     if len(mine) < FEWEST_LENGTHS:
         nothing = Interval(value=nan, low=nan, high=nan, units=0)
-        reason = (
-            f"{FEWEST_LENGTHS} timed lengths are needed, and there"
-            f" {'is' if len(mine) == 1 else 'are'} {len(mine)}"
-        )
+        are = "is" if len(mine) == 1 else "are"
+        reason = f"{FEWEST_LENGTHS} timed lengths are needed, and there {are} {len(mine)}"
         return Growth(
             backend=backend,
             lengths=lengths,
@@ -117,10 +109,8 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
         )
     drawn, note = _drawn(mine)
     solutions = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
-    chosen, draws = (
-        _best(*solutions, len(mine), choose=True)[0],
-        _best(*solutions, len(mine), choose=False)[1:],
-    )
+    chosen = _best(*solutions, len(mine), choose=True)[0]
+    draws = _best(*solutions, len(mine), choose=False)[1:]
     formula = {n: _time(chosen, n) for n in lengths}
     off = {n: exp(abs(log(formula[n] / time))) for n, time in zip(lengths, times, strict=True)}
     worst = max(off, key=lambda n: off[n])
@@ -151,9 +141,7 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
 
 
 def predict(found: Growth, n: int) -> Interval:
-    """The time at another N. NaN with a reason where there is no fit, and beyond 4 times the
-    longest measured N.
-    """
+    """The time at another N; NaN with a reason without a fit, or beyond 4 times the longest N."""
     longest = max(found.lengths, default=0)
     reason = found.reason or (
         f"beyond {FURTHEST} times the longest measured N" if n > FURTHEST * longest else ""
@@ -168,30 +156,35 @@ def predict(found: Growth, n: int) -> Interval:
 
 def growths_of(rows: Sequence[Row], backend: str) -> list[tuple[Group, Growth]]:
     """The fits of one backend, on every problem that has one."""
-    found = [
-        (group, growth(group.rows, backend))
-        for group in groups([row for row in rows if row["backend"] == backend], "seq_len")
-    ]
+    mine = groups([row for row in rows if row["backend"] == backend], "seq_len")
+    found = [(group, growth(group.rows, backend)) for group in mine]
     return [(group, one) for group, one in found if not one.reason]
 
 
-# ---- how it is fitted ----------------------------------------------------------------------------
+def interval_text(found: Interval) -> str:
+    """`1.93 (1.90 to 1.97)`; an infinite bound is `no end`."""
+    if not isfinite(found.low):
+        return number_text(found.value)
+    high = number_text(found.high) if isfinite(found.high) else "no end"
+    return f"{number_text(found.value)} ({number_text(found.low)} to {high})"
+
+
+# ---- the fit -------------------------------------------------------------------------------------
 
 
 def fit(lengths: Sequence[int], times_ms: Numbers, *, choose: bool) -> Numbers:
-    """Coefficients [series, 3] of times [series, length]: the least relative squares without a
-    negative coefficient.
+    """Coefficients [series, 3] >= 0 of times [series, length], by least relative squares.
 
-    The best such fit is the plain one on its own terms, so all seven sets of terms are solved and
-    the best one without a negative coefficient is taken: by AICc where `choose`, else by its
-    residuals alone.
+    All seven sets of terms are solved without the bound, and the best solution within it is taken:
+    the optimum is the unbounded fit of its own terms. `choose`: by AICc, else by residuals.
     """
     return _best(*_solutions(lengths, times_ms), len(lengths), choose=choose)
 
 
 def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numbers]:
-    """Of each set of terms the coefficients [set, series, 3] and mean squared residuals [set,
-    series], infinite where one is negative.
+    """Coefficients [set, series, 3] and mean squared residuals [set, series] per set of terms.
+
+    Residuals are infinite if a coefficient is negative.
     """
     n = np.asarray(lengths, dtype=float)
     powers = np.stack([np.ones_like(n), n, n * n], axis=1)  # [length, 3]
@@ -206,9 +199,8 @@ def _solutions(lengths: Sequence[int], times_ms: Numbers) -> tuple[Numbers, Numb
     for place, subset in enumerate(_SUBSETS):
         terms = list(subset)
         coefficients[place][:, terms] = _solved(gram[:, terms][:, :, terms], aim[:, terms])
-    residual = np.maximum(len(n) - (coefficients * aim).sum(axis=2), 0) / len(
-        n
-    )  # as what is fitted is orthogonal to what is left
+    # The fit is orthogonal to its residual.
+    residual = np.maximum(len(n) - (coefficients * aim).sum(axis=2), 0) / len(n)
     return coefficients / size / scale, np.where((coefficients >= 0).all(axis=2), residual, inf)
 
 
@@ -229,70 +221,55 @@ def _best(coefficients: Numbers, residual: Numbers, lengths: int, *, choose: boo
 
 
 def _solved(gram: Numbers, aim: Numbers) -> Numbers:
-    """Solutions of systems of one, two or three unknowns [series, unknown], of columns of
-    size 1.
-    """
+    """Solutions [series, unknown] of systems of one, two or three unknowns with unit columns."""
     count = gram.shape[-1]
     if count == 1:
         return np.asarray(aim)
     if count == 2:  # numpy's solver takes ten times as long
-        cosine = gram[:, 0, 1]
-        rest = 1 - cosine**2 + _RIDGE
-        return (
-            np.stack([aim[:, 0] - cosine * aim[:, 1], aim[:, 1] - cosine * aim[:, 0]], axis=1)
-            / rest[:, None]
-        )
+        cosine, (first, second) = gram[:, 0, 1], aim.T
+        unscaled = np.stack([first - cosine * second, second - cosine * first], axis=1)
+        return np.asarray(unscaled / (1 - cosine**2 + _RIDGE)[:, None])
     return np.asarray(np.linalg.solve(gram + _RIDGE * np.eye(count), aim[:, :, None])[:, :, 0])
 
 
 def _drawn(rows: Sequence[Row]) -> tuple[Numbers, str]:
-    """Times as they might have come out [draw, length]: each length's log moved by a t that
-    reproduces its interval.
+    """Simulated times [draw, length]: each length's log moved by a t that reproduces its interval.
 
-    No draws, and why, where a time has no interval. With 3 to 8 units, drawing the units themselves
-    anew gives intervals that cover the truth in 85 to 93 %, not in 95.
+    Without an interval at some length there are no draws, and a reason. A bootstrap of 3 to 8 units
+    would give intervals that cover the truth in 85 to 93 %, not in 95.
     """
-    half = np.array([_half_width(row) for row in rows])
+    half = np.array([log_half_width(row) for row in rows])
     if not np.isfinite(half).all():
-        return (
-            np.empty((0, len(rows))),
-            f"no interval of the time at N = {rows[int(np.isnan(half).argmax())]['seq_len']}",
-        )
+        n = rows[int(np.isnan(half).argmax())]["seq_len"]
+        return np.empty((0, len(rows))), f"no interval of the time at N = {n}"
     moved = half * _moves(tuple(max(1, _units(row) - 1) for row in rows))
     middle = np.log([row["latency_ms"] for row in rows])
     notes = dict.fromkeys(
         part for row in rows for part in (row.get("latency_note") or "").split("; ") if part
     )
-    # Two units can draw times beyond the numbers of a computer.
+    # With two units a draw may overflow.
     return np.exp(np.clip(middle + moved, middle.mean() - 50, middle.mean() + 50)), "; ".join(notes)
 
 
 @lru_cache(maxsize=64)  # many problems have the same lengths and units
 def _moves(degrees: tuple[int, ...]) -> Numbers:
-    """Draws [draw, length] in half widths of an interval."""
+    """Draws [draw, length] in units of an interval's half width."""
     from scipy.special import stdtrit
 
     t = np.random.default_rng(SEED).standard_t(degrees, (DRAWS, len(degrees)))
     return np.asarray(t / stdtrit(np.array(degrees), (1 + CONFIDENCE) / 2))
 
 
-def _half_width(row: Row) -> float:
-    """Of the latency's interval, on the log scale."""
-    low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
-    return log(high / low) / 2 if low and high else nan
-
-
 def _units(row: Row) -> int:
-    """Processes, or the blocks of one: for the shape of the t alone, since its width is that of the
-    latency's own interval.
-    """
+    """The processes, or the blocks of a single one: they give the t its degrees of freedom."""
     filled = [sum(map(bool, process)) for process in row["block_ms"] if any(process)]
     return len(filled) if len(filled) > 1 else sum(filled)
 
 
 def _intervals(values: Sequence[float], draws: Numbers, note: str) -> list[Interval]:
-    """Percentiles of the draws [value, draw]; never without the value itself, which the choice of
-    terms may have put outside.
+    """Percentiles of the draws [value, draw].
+
+    Extended to the value if the choice of terms put it outside.
     """
     count = draws.shape[1]
     if not count:
@@ -326,7 +303,7 @@ def _time(coefficients: Numbers, n: int) -> float:
 
 
 def _exponents(coefficients: Numbers, lengths: Sequence[int]) -> Numbers:
-    """[length, series]"""
+    """Exponents [length, series]."""
     n = np.asarray(lengths, dtype=float)[:, None]
     linear, quadratic = coefficients[:, 1] * n, coefficients[:, 2] * n * n
     return np.asarray(
@@ -335,7 +312,7 @@ def _exponents(coefficients: Numbers, lengths: Sequence[int]) -> Numbers:
 
 
 def _crossing(draws: Numbers) -> Numbers:
-    """b / c of every draw; infinite where it has no N^2."""
+    """b / c of every draw; infinite without N^2."""
     linear, quadratic = draws[:, 1], draws[:, 2]
     return np.asarray(
         np.divide(linear, quadratic, out=np.full(len(draws), inf), where=quadratic > 0)
@@ -343,9 +320,7 @@ def _crossing(draws: Numbers) -> Numbers:
 
 
 def _slope(before: Row, after: Row) -> Interval | None:
-    """log T over log N between two lengths, as it was measured; the bounds are NaN where a time has
-    no interval.
-    """
+    """The measured slope of log T over log N between two lengths; NaN bounds without intervals."""
     ratio = time_ratio(after, before)
     if ratio is None:
         return None

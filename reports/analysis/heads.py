@@ -1,6 +1,4 @@
-"""What h heads cost against one: FLOPs, peak bytes and time, of the same backend on the otherwise
-equal problem.
-"""
+"""What h heads cost against one: FLOPs, peak bytes and time on otherwise equal problems."""
 
 from dataclasses import dataclass
 from math import isfinite, nan
@@ -11,13 +9,13 @@ from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import list_text, number_text, times_text
 from .ratio import Ratio, time_ratio
 
-MARGIN_RATIO = 0.05  # h heads cost one head where they cost as much within this
+MARGIN_RATIO = 0.05  # costs within this margin count as equal
 Answer = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCost:
-    """Ratios against the row with one head; NaN or None where either side has no number."""
+    """Ratios to the row with one head; NaN or None if either has no number."""
 
     backend: str
     heads: int
@@ -29,17 +27,15 @@ class HeadCost:
 
 
 def comparable(rows: list[Row]) -> list[tuple[Group, list[HeadCost]]]:
-    """Every problem for which some backend has one head and more: those with the most backends
-    measured first, then the longest.
+    """Every problem on which some backend has one head and more.
+
+    Problems with the most measured backends come first, then the longest.
     """
     found = [(group, _costs(group)) for group in groups(rows, "heads")]
-    known = [(group, costs, len(most_heads(costs))) for group, costs in found if most_heads(costs)]
-    return [
-        (group, costs)
-        for group, costs, _ in sorted(
-            known, key=lambda one: (-one[2], -(one[0].problem["seq_len"] or 0))
-        )
-    ]
+    known = [(group, costs) for group, costs in found if most_heads(costs)]
+    return sorted(
+        known, key=lambda pair: (-len(most_heads(pair[1])), -(pair[0].problem["seq_len"] or 0))
+    )
 
 
 def _costs(group: Group) -> list[HeadCost]:
@@ -49,22 +45,22 @@ def _costs(group: Group) -> list[HeadCost]:
         one = by_heads.get(1)
         if one is None or len(by_heads) < 2:
             continue
-        for heads, row in sorted(by_heads.items()):
-            costs.append(
-                HeadCost(
-                    backend=backend,
-                    heads=heads,
-                    row=row,
-                    one=one,
-                    flops=_over(row.get("work_flops"), one.get("work_flops")),
-                    peak_bytes=_over(row.get("peak_bytes"), one.get("peak_bytes")),
-                    time=time_ratio(row, one) if heads != 1 else None,
-                )
+        costs += [
+            HeadCost(
+                backend=backend,
+                heads=heads,
+                row=row,
+                one=one,
+                flops=_quotient(row.get("work_flops"), one.get("work_flops")),
+                peak_bytes=_quotient(row.get("peak_bytes"), one.get("peak_bytes")),
+                time=time_ratio(row, one) if heads != 1 else None,
             )
+            for heads, row in sorted(by_heads.items())
+        ]
     return costs
 
 
-def _over(numerator: float | None, denominator: float | None) -> float:
+def _quotient(numerator: float | None, denominator: float | None) -> float:
     return numerator / denominator if numerator is not None and denominator else nan
 
 
@@ -78,21 +74,18 @@ def most_heads(costs: list[HeadCost]) -> list[HeadCost]:
 
 
 def same_time(cost: HeadCost) -> Answer | None:
-    """Whether h heads take the time of one head, within 5 %: by the equivalence test, for a
-    difference that is not seen proves nothing.
+    """Whether h heads take the time of one head within 5 %, by an equivalence test.
 
-    "no" where the interval of that test lies beyond the margin. Where the two were not measured in
-    the same blocks, the interval of their ratio takes its place, which asks for a little more. None
-    without a ratio.
+    None without a ratio; "no" if the interval of the test lies beyond the margin. If the two were
+    not measured in the same blocks, the interval of their ratio is used, which is a little
+    stricter.
     """
     if cost.time is None:
         return None
     low, high, edge = cost.time.low, cost.time.high, 1 + MARGIN_RATIO
     straddles = low < edge < high or low < 1 / edge < high
-    if (
-        cost.time.paired and straddles
-        # the interval of the test lies within this one: otherwise it decides alike, and takes its time
-    ):
+    # The test's interval lies within the ratio's; it is slow, and only needed if that is undecided.
+    if cost.time.paired and straddles:
         found = equivalence(cost.row["block_ms"], cost.one["block_ms"], MARGIN_RATIO)
         low, high = found.low, found.high
     if 1 / edge < low and high < edge:
@@ -101,38 +94,34 @@ def same_time(cost: HeadCost) -> Answer | None:
 
 
 def answer(cost: HeadCost) -> str:
-    """`fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time:
-    1.12 times (1.11 to 1.13)`.
+    """One sentence on FLOPs, bytes and time of h heads.
+
+    `fused: 8 heads cost as many FLOPs as one head, 7.22 times the peak bytes, and more time: 1.12
+    times (1.11 to 1.13)`.
     """
     parts = []
-    if isfinite(cost.flops):
-        parts.append(
-            "as many FLOPs as one head"
-            if cost.flops == 1
-            else f"{number_text(cost.flops)} times the FLOPs of one head"
-        )
-    if isfinite(cost.peak_bytes):
-        parts.append(
-            "the same peak bytes"
-            if cost.peak_bytes == 1
-            else f"{number_text(cost.peak_bytes)} times the peak bytes"
-        )
+    if cost.flops == 1:
+        parts.append("as many FLOPs as one head")
+    elif isfinite(cost.flops):
+        parts.append(f"{number_text(cost.flops)} times the FLOPs of one head")
+    if cost.peak_bytes == 1:
+        parts.append("the same peak bytes")
+    elif isfinite(cost.peak_bytes):
+        parts.append(f"{number_text(cost.peak_bytes)} times the peak bytes")
     if cost.time is not None:
-        shown = times_text(cost.time.value, cost.time.low, cost.time.high) + (
-            "" if cost.time.paired else ", unpaired"
-        )
-        more = "more" if cost.time.value > 1 else "less"
-        known = {
+        texts = {
             "yes": "the same time within 5 %",
-            "no": f"{more} time",
-            "undecided": "a time that may be the same or not",
+            "no": f"{'more' if cost.time.value > 1 else 'less'} time",
+            "undecided": "a time that may or may not be the same",
         }
-        parts.append(f"{known[same_time(cost) or 'undecided']}: {shown}")
+        parts.append(f"{texts[same_time(cost) or 'undecided']}: {cost.time.text}")
     return f"{cost.backend}: {cost.heads} heads cost {list_text(parts)}"
 
 
 def finding(cost: HeadCost) -> str:
-    """`fused with 8 heads takes 1.90 times (1.85 to 1.96) the time of one head, with 8.00 times the
+    """One sentence on the time and the peak bytes of h heads.
+
+    `fused with 8 heads takes 1.90 times (1.85 to 1.96) the time of one head, with 8.00 times the
     peak bytes and the same FLOPs`.
     """
     rest = [
@@ -140,35 +129,26 @@ def finding(cost: HeadCost) -> str:
         for value, what in ((cost.peak_bytes, "peak bytes"), (cost.flops, "FLOPs"))
         if isfinite(value)
     ]
+    name = f"{cost.backend} with {cost.heads} heads"
     if cost.time is None:
-        return f"{cost.backend} with {cost.heads} heads needs {list_text(rest)} as with one head"
+        return f"{name} needs {list_text(rest)} as with one head"
     unpaired = "" if cost.time.paired else " (unpaired)"
-    takes = (
-        f"takes {times_text(cost.time.value, cost.time.low, cost.time.high)} the time of one"
-        f" head{unpaired}"
-    )
-    return (
-        f"{cost.backend} with {cost.heads} heads"
-        f" {takes}{f', with {list_text(rest)}' if rest else ''}"
-    )
+    times = times_text(cost.time.value, cost.time.low, cost.time.high)
+    more = f", with {list_text(rest)}" if rest else ""
+    return f"{name} takes {times} the time of one head{unpaired}{more}"
 
 
 def headline(costs: list[HeadCost]) -> str:
-    """The shortest true sentence over all backends: time and bytes at the most heads."""
-    said = []
+    """Time and bytes of each backend with its most heads."""
+    texts = []
     for cost in most_heads(costs):
-        time = (
-            f"{number_text(cost.time.value)} times the time" if cost.time is not None else "no time"
-        )
-        size = (
-            f"{_times(cost.peak_bytes)} bytes"
-            if isfinite(cost.peak_bytes)
-            else "bytes not measured"
-        )
-        said.append((cost.heads, f"{cost.backend} {time}, {size}"))
-    most = max(heads for heads, _ in said)
+        time = f"{number_text(cost.time.value)} times the time" if cost.time else "no time"
+        known = isfinite(cost.peak_bytes)
+        size = f"{_times(cost.peak_bytes)} bytes" if known else "bytes not measured"
+        texts.append((cost.heads, f"{cost.backend} {time}, {size}"))
+    most = max(heads for heads, _ in texts)
     return f"{most} heads against one: " + "; ".join(
-        text if heads == most else f"{text} (h = {heads})" for heads, text in said
+        text if heads == most else f"{text} (h = {heads})" for heads, text in texts
     )
 
 

@@ -1,31 +1,29 @@
-"""The longest N that fits, where a run looked for it: what was found beside what was predicted."""
+"""The longest N that fits, for runs that searched for it, beside the prediction."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ..data.row_groups import Group, Row, groups
+from ..data.run_meta import Meta
 from ..formatting import STATUS_WORDS, bytes_text
 
 LIMITS = {
     "memory": "memory",
     "time": "time limit",
-    "length": "largest N there is",
+    "length": "largest supported N",
     "backend": "backend itself",
 }
 
 
-def walls(meta: Mapping[str, Mapping[str, Any]]) -> list[Row]:
-    """Every wall that was planned, with the run that it belongs to."""
-    return [
-        {"run": name, "seq_len": None, **wall}
-        for name, run in meta.items()
-        for wall in run.get("walls", ())
-    ]
-
-
-def wall_groups(meta: Mapping[str, Mapping[str, Any]]) -> list[Group]:
-    """The walls of one problem together, whatever the backend."""
-    return groups(walls(meta), None)
+def wall_groups(meta: Meta) -> list[Group]:
+    """Every planned wall, by problem."""
+    return groups(
+        (
+            {"run": name, "seq_len": None, **wall}
+            for name, run in meta.items()
+            for wall in run.get("walls", ())
+        ),
+        None,
+    )
 
 
 def finding(rows: Sequence[Row]) -> str:
@@ -42,47 +40,32 @@ def finding(rows: Sequence[Row]) -> str:
 
 
 def _found_text(row: Row) -> str:
-    in_time = row["limited_by"] == "time"
-    beside = (
-        [] if row.get("predicted_seq_len") is None else [f"predicted {row['predicted_seq_len']}"]
-    )
-    if row["limited_by"] != "memory":
-        beside.append(f"ended by the {LIMITS.get(row['limited_by'], row['limited_by'])}")
-    verb = "was tried up to" if in_time else "fits up to"
-    return f"{row['backend']} {verb} N\u00a0=\u00a0{row['seq_len_low']}" + (
-        f" ({', '.join(beside)})" if beside else ""
-    )
+    limit, predicted = row["limited_by"], row.get("predicted_seq_len")
+    remarks = [] if predicted is None else [f"predicted {predicted}"]
+    if limit != "memory":
+        remarks.append(f"ended by the {LIMITS.get(limit, limit)}")
+    verb = "was tried up to" if limit == "time" else "fits up to"
+    text = f"{row['backend']} {verb} N\u00a0=\u00a0{row['seq_len_low']}"
+    return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
 def off_ratio(row: Row) -> float | None:
-    """How far the prediction lies from the longest N that fits; None where the search did not get
-    to the end of memory.
-    """
-    if (
-        row.get("limited_by") != "memory"
-        or row.get("predicted_seq_len") is None
-        or not row.get("seq_len_low")
-    ):
+    """Predicted over found N, minus 1; None unless memory ended the search."""
+    predicted, low = row.get("predicted_seq_len"), row.get("seq_len_low")
+    if row.get("limited_by") != "memory" or predicted is None or not low:
         return None
-    return float(row["predicted_seq_len"] / row["seq_len_low"] - 1)
+    return float(predicted / low - 1)
 
 
 def note(row: Row) -> str:
-    """What the numbers leave open: why there are none, what stopped the backend, whether the
-    boundary is sharp.
-    """
+    """Why there are no numbers, what stopped the backend, or whether the boundary is not sharp."""
     if row["status"] != "ok":
         return f"{STATUS_WORDS[row['status']]}: {row['reason']}"
-    fits = [probe["seq_len"] for probe in row["probes"] if probe["status"] == "ok"]
-    said = (
-        ["some longer N fitted too: the boundary is not sharp"]
-        if max(fits, default=0) > (row.get("seq_len_low") or 0)
-        else []
-    )
+    notes = []
+    fits = [trial["seq_len"] for trial in row["probes"] if trial["status"] == "ok"]
+    if max(fits, default=0) > (row.get("seq_len_low") or 0):
+        notes.append("some longer N fitted too: the boundary is not sharp")
     if row["limited_by"] == "backend":
-        said += [
-            probe["reason"]
-            for probe in row["probes"]
-            if probe["seq_len"] == row.get("seq_len_high")
-        ][:1]
-    return "; ".join([*said, *filter(None, [row.get("predicted_reason")])])
+        at_end = (one for one in row["probes"] if one["seq_len"] == row.get("seq_len_high"))
+        notes += [one["reason"] for one in at_end][:1]
+    return "; ".join([*notes, *filter(None, [row.get("predicted_reason")])])

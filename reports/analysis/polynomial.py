@@ -1,20 +1,20 @@
-"""Counts over N that are a polynomial of second degree: solved exactly, in fractions, and held
-against every other length.
-"""
+"""Counts that are a quadratic polynomial in N: solved exactly, checked at all other lengths."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-FEWEST = 3  # lengths that three coefficients are solved from
+from ..data.row_groups import Row
+
+FEWEST = 3  # lengths to solve three coefficients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Polynomial:
     """constant + linear N + quadratic N^2, through the three longest lengths.
 
-    `agrees` are the other lengths at which nothing is left over, `off` those at which something is,
-    with how much more was counted there.
+    `agrees`: the other lengths at which it is exact; `off`: those at which it is not, with the
+    difference.
     """
 
     constant: Fraction
@@ -29,29 +29,27 @@ class Polynomial:
 
     @property
     def exact(self) -> bool:
-        """A fourth length, the next shorter one, agrees to the last unit. Shorter ones may not:
-        there the peak can be another moment's.
+        """The fourth longest length agrees exactly.
+
+        Shorter ones may not: there the peak can be at another point of the call.
         """
         return bool(self.agrees) and (not self.off or self.agrees[-1] > self.off[-1][0])
 
     @property
     def holds_from(self) -> int:
-        """The shortest length from which on every counted one agrees."""
+        """The shortest length from which on all lengths agree."""
         last_off = self.off[-1][0] if self.off else 0
         return min(n for n in (*self.agrees, *self.solved) if n > last_off)
 
 
 def through(counts: Mapping[int, int]) -> Polynomial | None:
-    """The polynomial through the counts at the three longest N; None with fewer than three
-    lengths.
-    """
+    """The polynomial through the three longest N; None with fewer lengths."""
     lengths = sorted(counts)
     if len(lengths) < FEWEST:
         return None
     solved, others = lengths[-FEWEST:], lengths[:-FEWEST]
     (x, y, z), (p, q, r) = solved, [counts[n] for n in solved]
-    # Newton's divided differences, times their common denominator: whole numbers stay whole, and
-    # fractions are slow.
+    # Newton's divided differences times their common denominator: integers, as fractions are slow.
     of = (y - x) * (z - y) * (z - x)
     first, second = (q - p) * (z - y) * (z - x), (r - q) * (y - x) * (z - x)
     quadratic = (second - first) // (z - x)  # both are multiples of z - x
@@ -66,3 +64,15 @@ def through(counts: Mapping[int, int]) -> Polynomial | None:
         agrees=tuple(n for n, rest in left.items() if rest == 0),
         off=tuple((n, Fraction(rest, of)) for n, rest in left.items() if rest != 0),
     )
+
+
+def bytes_over_n(
+    rows: Sequence[Row], backend: str, column: str = "peak_bytes"
+) -> Polynomial | None:
+    """The polynomial of a backend's bytes among the rows of one problem over N."""
+    mine = (row for row in rows if row["backend"] == backend and row.get(column) is not None)
+    return through({row["seq_len"]: int(row[column]) for row in mine})
+
+
+def coefficient_text(value: Fraction) -> str:
+    return str(value) if value.denominator == 1 else f"{float(value):.6g}"

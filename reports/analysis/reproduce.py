@@ -1,24 +1,16 @@
-"""The command that measures one case of a run again: that case, under the same plan and limits, and
-nothing else.
-"""
+"""The command that measures one case of a run again, under the same plan and limits."""
 
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from ..data.row_groups import Row
+from ..data.run_meta import plan_of
 
-# What a named plan stands for, so that only differences need to be said; a test holds this against
-# the plans themselves.
-_FIELDS = (
-    "processes",
-    "min_blocks",
-    "max_blocks",
-    "precision_ratio",
-    "budget_s",
-    "windows",
-    "window_s",
-)
+# The named plans, so that the command has only the differences; a test compares them with the
+# harness.
+_BLOCKS = ("processes", "min_blocks", "max_blocks")
+_FIELDS = (*_BLOCKS, "precision_ratio", "budget_s", "windows", "window_s")
 _VALUES = {
     "quick": (1, 6, 11, 0.05, 2.0, 1, 2.0),
     "standard": (5, 2, 6, 0.03, 10.0, 3, 6.0),
@@ -34,9 +26,7 @@ USUAL_PASSES, USUAL_SCOPE = "forward", "core"
 
 
 def command(row: Row, run: Mapping[str, Any]) -> str:
-    """For a shell. `run`: what run.json says. A case of one of several environments is measured by
-    its own interpreter.
-    """
+    """For a shell; several environments: by the case's own interpreter. `run`: its run.json."""
     words = [*_program(row, run), "run", *_axes(row), "--device", row["device"], *_settings(run)]
     if isinstance(seed := run.get("seed"), int) and seed:
         words += ["--seed", str(seed)]
@@ -50,7 +40,7 @@ def _program(row: Row, run: Mapping[str, Any]) -> list[str]:
 
 
 def _axes(row: Row) -> list[Any]:
-    """Sizes that follow another one are left out, as on a command line written by hand."""
+    """The problem as flags, without sizes that follow another one."""
     n, d, h = row["seq_len"], row["d_model"], row["heads"]
     flags = ["--backends", row["backend"], "--batch", row["batch"], "--seq-len", n]
     flags += [] if row["kv_seq_len"] == n else ["--kv-seq-len", row["kv_seq_len"]]
@@ -72,12 +62,12 @@ def _axes(row: Row) -> list[Any]:
 
 
 def _settings(run: Mapping[str, Any]) -> list[Any]:
-    """What the run was told that is not usual. A run of before a setting existed has none of it."""
-    scenario = run["scenario"]
-    plan, limits, measure = (scenario.get(name) for name in ("plan", "limits", "measure"))
+    """The settings of the run that are not the defaults; old runs lack newer settings."""
+    plan = plan_of(run)
+    limits, measure = (run["scenario"].get(name) for name in ("limits", "measure"))
     flags: list[Any] = []
     sets: dict[str, Any] = {}
-    if isinstance(plan, dict) and (like := plan.get("like")) in PLANS:
+    if (like := plan.get("like")) in PLANS:
         flags += ["--plan", like]
         usual = PLANS[like] | {"allocator": USUAL_ALLOCATOR}
         sets |= {

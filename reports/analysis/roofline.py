@@ -1,32 +1,30 @@
-"""How close each case comes to what the device can reach: the roofline model (Williams et al.
-2009), with measured peaks.
+"""The roofline model (Williams et al. 2009) with measured peaks.
 
-Intensity is work_flops / minimal_bytes: every byte crosses to memory once. No backend's own
-intensity is higher, and one that writes the scores moves many more bytes; so "memory" as the limit
-is certain, and "compute" is the best case.
+Intensity is work_flops / minimal_bytes, as if every byte were moved once. A backend that writes its
+scores moves many more bytes, so no backend's own intensity is higher: the limit "memory" is
+certain, and "compute" is the best case.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
 from ...harness.stats import Interval
-from ..data.context import Meta
 from ..data.row_groups import Row
-from .claim_verdict import number
+from ..data.run_meta import Meta, finite_number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peaks:
-    """Measured on this device by doctor --calibrate."""
+    """Measured on this device by `attnbench doctor --calibrate`."""
 
     flops_per_s: float
     bytes_per_s: float
 
     @property
     def ridge(self) -> float:
-        """FLOPs per byte from which on the arithmetic is the limit."""
+        """FLOPs per byte above which arithmetic is the limit."""
         return self.flops_per_s / self.bytes_per_s
 
     def attainable(self, intensity: float) -> float:
@@ -35,9 +33,7 @@ class Peaks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a case stands. `share` of what is attainable at its intensity, with its interval; None
-    without peaks.
-    """
+    """A case in the roofline; `share` of what is attainable at its intensity, None if unknown."""
 
     row: Row
     intensity: float
@@ -53,13 +49,13 @@ class Place:
 
 
 def peaks(run: Mapping[str, Any], dtype: str) -> Peaks | None:
-    """Of this run's device and dtype; None where either was not measured."""
+    """Of this run's device and dtype; None if they were not measured."""
     calibration = run.get("calibration")
     found = calibration.get("peaks") if isinstance(calibration, dict) else None
     if not isinstance(found, dict):
         return None
     flops_per_s, bytes_per_s = (
-        number(found, name) for name in (f"gemm_{dtype}_flops_per_s", "copy_bytes_per_s")
+        finite_number(found, name) for name in (f"gemm_{dtype}_flops_per_s", "copy_bytes_per_s")
     )
     if flops_per_s is None or bytes_per_s is None or min(flops_per_s, bytes_per_s) <= 0:
         return None
@@ -67,19 +63,19 @@ def peaks(run: Mapping[str, Any], dtype: str) -> Peaks | None:
 
 
 def places(rows: Sequence[Row], meta: Meta) -> list[Place]:
-    """Of every timed case whose work and least traffic are known."""
+    """Every timed case whose work and minimal traffic are known."""
     found = []
     for row in rows:
         if row.get("achieved_flops_per_s") and row.get("work_flops") and row.get("minimal_bytes"):
             intensity = row["work_flops"] / row["minimal_bytes"]
             known = peaks(meta[row["run"]], row["dtype"])
-            achieved = _achieved(row)
-            share = _over(achieved, known.attainable(intensity)) if known else None
+            rate = _achieved(row)
+            share = _share(rate, known.attainable(intensity)) if known else None
             found.append(
                 Place(
                     row=row,
                     intensity=intensity,
-                    achieved_flops_per_s=achieved,
+                    achieved_flops_per_s=rate,
                     peaks=known,
                     share=share,
                 )
@@ -99,7 +95,5 @@ def _achieved(row: Row) -> Interval:
     )
 
 
-def _over(rate: Interval, limit: float) -> Interval:
-    return Interval(
-        value=rate.value / limit, low=rate.low / limit, high=rate.high / limit, units=rate.units
-    )
+def _share(rate: Interval, limit: float) -> Interval:
+    return replace(rate, value=rate.value / limit, low=rate.low / limit, high=rate.high / limit)

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import isfinite
 
-from ..data.exactness import is_exact, note
+from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, axis_text
 from ..formatting import number_text, time_text
 from .ratio import Ratio, time_ratio
@@ -12,11 +12,10 @@ from .ratio import Ratio, time_ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """The timed rows of one problem that are exact, fastest first, and how many times as long each
-    of the others takes as the first.
+    """The timed exact rows of one problem, fastest first.
 
-    `inexact` are the other timed rows, fastest first: what approximates attention, or does
-    something else, wins no race against it.
+    `margins`: the times of the others over that of the first. `inexact`: the other timed rows,
+    fastest first. An approximation is not ranked.
     """
 
     ranking: list[Row]
@@ -25,14 +24,12 @@ class Race:
 
     @property
     def tie(self) -> int | None:
-        """The first of the others that the first is not told apart from, as its place in
-        `margins`.
-        """
+        """The place in `margins` of the first one that is not clearly slower."""
         return next((place for place, margin in enumerate(self.margins) if not margin.clear), None)
 
     @property
     def clear(self) -> bool:
-        """There are others, and the first is faster than every one by more than noise."""
+        """The first is faster than every other by more than noise."""
         return bool(self.margins) and self.tie is None
 
 
@@ -48,74 +45,57 @@ def race(rows: list[Row]) -> Race:
 
 
 def longest_race(group: Group) -> tuple[int, Race] | None:
-    """The race at the longest N that two exact backends finished, else at the longest that
-    one did.
-    """
-    races = {
-        n: race([row for row in group.rows if row["seq_len"] == n])
-        for n in sorted({row["seq_len"] for row in group.rows})
-    }
+    """The race at the longest N that two exact backends finished, else that one finished."""
+    races = {n: race([row for row in group.rows if row["seq_len"] == n]) for n in group.lengths}
     ran = [n for n, found in races.items() if found.ranking]
     contested = [n for n in ran if races[n].margins]
     return (max(contested or ran), races[max(contested or ran)]) if ran else None
 
 
 def finding(group: Group) -> str:
-    """One sentence on the longest N at which there is something to compare."""
+    """One sentence on the longest N with something to compare."""
     found = longest_race(group)
     if found is None:
         timed = any(row.get("latency_ms") is not None for row in group.rows)
         return "no exact backend has a latency" if timed else "no case has a latency"
     n, fastest = found
     first, where = fastest.ranking[0], f"at {axis_text('seq_len', n)}"
+    time, inexact = time_text(first["latency_ms"]), _faster_inexact(fastest)
     if not fastest.margins:
-        return (
-            f"{first['backend']} takes {time_text(first['latency_ms'])} {where}, with nothing to"
-            f" compare it with{_beside(fastest)}"
-        )
+        return f"{first['backend']} takes {time} {where}, with nothing to compare it with{inexact}"
     rival = fastest.tie or 0
     margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
-    between = (
-        f"{number_text(margin.low)} to"
-        f" {number_text(margin.high)}{'' if margin.paired else ', unpaired'}"
-    )
     if not fastest.clear:
-        why = f"ratio {between}" if isfinite(margin.low) else "no interval"
+        why = f"{'ratio ' if isfinite(margin.low) else ''}{margin.bounds}"
         return (
-            f"no clear winner {where}: {first['backend']} and {other} are not told apart"
-            f" ({why}){_beside(fastest)}"
+            f"no clear winner {where}: {first['backend']} and {other} cannot be told apart"
+            f" ({why}){inexact}"
         )
-    takes = (
-        f"{time_text(first['latency_ms'])}; {other} takes {number_text(margin.value)} times as long"
-        f" ({between})"
-    )
-    return f"{first['backend']} is fastest {where}: {takes}{_beside(fastest)}"
+    times = f"{number_text(margin.value)} times as long ({margin.bounds})"
+    return f"{first['backend']} is fastest {where}: {time}; {other} takes {times}{inexact}"
 
 
-def _beside(found: Race) -> str:
-    """The fastest of each kind that is not exact, where it is faster than the fastest exact one by
-    more than noise.
-    """
+def _faster_inexact(found: Race) -> str:
+    """The fastest inexact backend of each kind that is clearly faster than every exact one."""
     kinds: dict[str, str] = {}
     for row in found.inexact:
         ratio = time_ratio(row, found.ranking[0])
         if ratio is not None and ratio.high < 1:
-            takes = (
-                f"takes {number_text(ratio.value)} times as long as {found.ranking[0]['backend']}"
-            )
-            kinds.setdefault(row["exactness"], f"; {row['backend']} ({note(row)}) {takes}")
+            times = f"{number_text(ratio.value)} times as long as {found.ranking[0]['backend']}"
+            text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"
+            kinds.setdefault(row["exactness"], text)
     return "".join(kinds.values())
 
 
 def tally(groups: list[Group]) -> str:
-    """How often each backend won: `sdpa is fastest in 14 of 16, no clear winner in 2`."""
+    """How often each backend won: `sdpa is fastest in 14 of 16, no clear winner in 2 of 16`."""
     races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margins]
     won = Counter(race.ranking[0]["backend"] for race in races if race.clear)
-    said = [
+    texts = [
         f"{backend} is fastest in {count} of {len(races)}" for backend, count in won.most_common()
     ]
-    undecided = len(races) - won.total()
-    said += [f"no clear winner in {undecided} of {len(races)}"] if undecided else []
-    alone = len(groups) - len(races)
-    said += [f"nothing to compare in {alone}"] if alone else []
-    return ", ".join(said)
+    if undecided := len(races) - won.total():
+        texts.append(f"no clear winner in {undecided} of {len(races)}")
+    if alone := len(groups) - len(races):
+        texts.append(f"nothing to compare in {alone}")
+    return ", ".join(texts)

@@ -1,26 +1,22 @@
-"""The device over time, as the sampler saw it: a line per quantity and backend that was running,
-thin enough for a page.
-"""
+"""The sampler's readings over time: a line per quantity and running backend, thinned for a page."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pandas as pd
 
-from ..formatting import number_text
+from ..formatting import Unit, percent_text
 
 MOST_POINTS = 400  # per line, breaks included
-GAP_PERIODS = 3  # of the sampler: a longer silence breaks the line, for nothing was looked at
-POWER_MASK, HEAT_MASK = (
-    0x4 | 0x80,
-    0x20 | 0x40,
-)  # bits of NVML's clock event mask: software power cap, power brake; thermal slowdowns
+GAP_PERIODS = 3  # of the sampler: a longer gap breaks the line
+# Bits of NVML's clock event mask: software power cap, power brake; thermal slowdowns.
+POWER_MASK, HEAT_MASK = 0x4 | 0x80, 0x20 | 0x40
 NS_PER_S = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """`y` is None where the line is broken."""
+    """`y` is None at breaks of the line."""
 
     name: str
     x_s: tuple[float, ...]
@@ -31,7 +27,7 @@ class Trace:
 class Quantity:
     column: str
     title: str
-    unit: str  # of blocks.Unit
+    unit: Unit
 
 
 QUANTITIES = {
@@ -55,9 +51,7 @@ def kinds(samples: pd.DataFrame) -> list[str]:
 
 
 def seconds(samples: pd.DataFrame) -> "pd.Series[float]":
-    """Since the first sample of all. A machine that started anew in between is told by a clock that
-    goes back.
-    """
+    """Since the first sample. The clock goes back if the machine was restarted in between."""
     since_s: pd.Series[float] = (samples["t_ns"] - samples["t_ns"].iloc[0]).astype(
         "float64"
     ) / NS_PER_S
@@ -67,14 +61,11 @@ def seconds(samples: pd.DataFrame) -> "pd.Series[float]":
 def traces(
     samples: pd.DataFrame, quantity: Quantity, names: Mapping[str, str], period_s: float
 ) -> Iterator[Trace]:
-    """One for each backend that ran, by `names` (case to backend), and one for the rest."""
-    values = samples[quantity.column].astype("float64") / (
-        GIB if quantity.column.endswith("_bytes") else 1
-    )
+    """One per backend that ran, by `names` (case -> backend), and one for everything else."""
     known = pd.DataFrame(
         {
             "x": seconds(samples),
-            "y": values,
+            "y": _values(samples, quantity),
             "name": [names.get(str(what), "other") for what in samples["what"]],
         }
     ).dropna()
@@ -87,15 +78,15 @@ def traces(
 
 
 def _trace(name: str, points: pd.DataFrame) -> Trace:
-    """Where there are many points, the lowest and the highest of so many that follow each other; at
-    worst each is followed by a break.
+    """One line of a timeline, of at most MOST_POINTS points.
+
+    Many points are thinned to the lowest and the highest of each part; in the worst case each of
+    them is followed by a break.
     """
     if len(points) > MOST_POINTS // 2:
-        part = pd.Series(range(len(points)), index=points.index) // -(
-            -len(points) // (MOST_POINTS // 4)
-        )
-        alike = points.groupby(part)["y"]
-        points = points.loc[sorted({*alike.idxmin(), *alike.idxmax()})]
+        size = -(-len(points) // (MOST_POINTS // 4))
+        parts = points.groupby(pd.Series(range(len(points)), index=points.index) // size)["y"]
+        points = points.loc[sorted({*parts.idxmin(), *parts.idxmax()})]
     x: list[float] = []
     y: list[float | None] = []
     for _, stretch in points.groupby("stretch"):
@@ -104,27 +95,30 @@ def _trace(name: str, points: pd.DataFrame) -> Trace:
     return Trace(name=name, x_s=tuple(x), y=tuple(y))
 
 
+def _values(samples: pd.DataFrame, quantity: Quantity) -> "pd.Series[float]":
+    scale = GIB if quantity.column.endswith("_bytes") else 1
+    return samples[quantity.column].astype("float64") / scale
+
+
 def span(samples: pd.DataFrame, quantity: Quantity) -> tuple[float, float, float] | None:
-    """The lowest, the median and the highest value; None where there is none."""
-    values = samples[quantity.column].astype("float64").dropna() / (
-        GIB if quantity.column.endswith("_bytes") else 1
-    )
-    return (
-        (float(values.min()), float(values.median()), float(values.max())) if len(values) else None
-    )
+    """The lowest, the median and the highest value; None without values."""
+    values = _values(samples, quantity).dropna()
+    if not len(values):
+        return None
+    return float(values.min()), float(values.median()), float(values.max())
 
 
-def held_back(samples: pd.DataFrame) -> str:
-    """How often the GPU's clock was lowered, in words; "" where nobody knows."""
+def throttling_text(samples: pd.DataFrame) -> str:
+    """How often the GPU's clock was lowered; "" if unknown."""
     masks = [int(mask) for mask in samples["clock_event_mask"].dropna()]
     if not masks:
         return ""
     power, heat = (sum(bool(mask & bits) for mask in masks) for bits in (POWER_MASK, HEAT_MASK))
     if not power and not heat:
-        return f"in none of {len(masks)} samples was the clock held down by power or heat"
-    share = [
-        f"{number_text(100 * count / len(masks))} % by {what}"
+        return f"the clock was lowered for power or heat in none of {len(masks)} samples"
+    shares = [
+        f"for {what} in {percent_text(count / len(masks))}"
         for count, what in ((power, "power"), (heat, "heat"))
         if count
     ]
-    return f"the clock was held down in {' and '.join(share)} of the samples"
+    return f"the clock was lowered {' and '.join(shares)} of the samples"

@@ -1,43 +1,45 @@
-"""What limits the trust in latencies: disturbed blocks, restless warm-ups, wide intervals, calls
-that are bound by their launches.
-"""
+"""What limits the trust in latencies: disturbances, warm-up, precision, launch costs."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from math import expm1
 from typing import Any, Literal
 
-from ..data.context import Meta
-from ..data.row_groups import Row, groups, label, problem, varying_axes
+from ..data.row_groups import Row, distinguishing_axes, label, problem
+from ..data.run_meta import Meta, plan_of
 from ..formatting import list_text, number_text, plural
 
 MOST_NAMED = 4
-# How a disturbance is told: what happened, and what it was called in the row.
-DISTURBANCES = {
-    "contended_blocks": "other work wanted the same cores",
+DISTURBANCES = {  # column: what happened
+    "contended_blocks": "other work competed for the same cores",
     "throttled_blocks": (
-        "the processor was held back (a CPU quota, or a lower clock for power or heat)"
+        "the processor was throttled (a CPU quota, or a lower clock for power or heat)"
     ),
 }
 Disturbance = Literal["contended_blocks", "throttled_blocks"]
 
 
+def timed_rows(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row.get("latency_ms") is not None]
+
+
 def cautions(rows: list[Row], meta: Meta) -> list[str]:
-    """One sentence for each kind of trouble that some timed case had."""
-    timed = _timed(rows)
-    said = [
+    """One sentence per kind of problem that some timed case had."""
+    timed = timed_rows(rows)
+    sentences = (
         _disturbed(timed, "contended_blocks"),
         _disturbed(timed, "throttled_blocks"),
-        _restless(timed),
+        _not_stationary(timed),
         _wide(timed, meta),
-    ]
-    return [sentence for sentence in (*said, _launch_bound(timed)) if sentence]
+        _launch_bound(timed),
+    )
+    return [sentence for sentence in sentences if sentence]
 
 
 def warnings(rows: list[Row]) -> list[str]:
-    """What nobody should overlook: cases of which most blocks were disturbed."""
-    timed = _timed(rows)
+    """Cases with mostly disturbed blocks, which should be measured again."""
+    timed = timed_rows(rows)
     return [
-        f"During more than half of the blocks of {_of(mostly, timed)} {what}: measure"
+        f"During more than half of the blocks of {of_timed(len(mostly), timed)} {what}: measure"
         f" {'it' if len(mostly) == 1 else 'them'} again."
         for field, what in DISTURBANCES.items()
         if (mostly := [row for row in timed if _mostly(row, field)])
@@ -45,8 +47,9 @@ def warnings(rows: list[Row]) -> list[str]:
 
 
 def missed(row: Row, precision_ratio: float | None) -> bool:
-    """Sampling ended by time or by the plan's most blocks, and the latency or a reported ratio of
-    it is not as precise as wanted.
+    """Sampling ended before the requested precision of the latency and of its reported ratio.
+
+    It ended by time, or by the most blocks of the plan.
     """
     if row.get("stop") not in ("budget", "blocks"):
         return False
@@ -57,15 +60,15 @@ def missed(row: Row, precision_ratio: float | None) -> bool:
     )
 
 
-def precision_ratio(run: Mapping[str, Any]) -> float | None:
-    """What the plan wanted, where run.json says so."""
-    plan = run["scenario"].get("plan")
-    wanted = plan.get("precision_ratio") if isinstance(plan, dict) else None
-    return wanted if isinstance(wanted, float | int) and not isinstance(wanted, bool) else None
+def precision_ratio(run: Any) -> float | None:
+    """The precision that the plan requested, if run.json has it."""
+    requested = plan_of(run).get("precision_ratio")
+    return requested if type(requested) in (int, float) else None
 
 
-def _timed(rows: list[Row]) -> list[Row]:
-    return [row for row in rows if row.get("latency_ms") is not None]
+def of_timed(count: int, timed: list[Row]) -> str:
+    """`2 of 30 timed cases`."""
+    return f"{count} of {plural(len(timed), 'timed case')}"
 
 
 def _disturbed(timed: list[Row], field: Disturbance) -> str:
@@ -75,8 +78,8 @@ def _disturbed(timed: list[Row], field: Disturbance) -> str:
     mostly = [row for row in found if _mostly(row, field)]
     worst = f"; during more than half of the blocks of {_named(mostly, timed)}" if mostly else ""
     return (
-        f"In {_of(found, timed)} {DISTURBANCES[field]} during some of the blocks{worst}. Such"
-        " blocks are kept, and may be too slow."
+        f"In {of_timed(len(found), timed)} {DISTURBANCES[field]} during some of the blocks{worst}."
+        " Such blocks are kept, and may be too slow."
     )
 
 
@@ -84,13 +87,13 @@ def _mostly(row: Row, field: str) -> bool:
     return 2 * (row.get(field) or 0) > (row.get("blocks") or 0)
 
 
-def _restless(timed: list[Row]) -> str:
+def _not_stationary(timed: list[Row]) -> str:
     found = [row for row in timed if row.get("warmup_stationary") is False]
     if not found:
         return ""
     return (
-        f"In {_of(found, timed)} the calls had not come to rest when the time for warming up was"
-        f" over: {_named(found, timed)}."
+        f"In {of_timed(len(found), timed)} call times were not stationary when the warm-up ended:"
+        f" {_named(found, timed)}."
     )
 
 
@@ -99,16 +102,14 @@ def _wide(timed: list[Row], meta: Meta) -> str:
     if not found:
         return ""
     known = [row for row in found if _widths(row)]
-    widest = max(known, key=lambda row: max(_widths(row)), default=None)
-    how = (
-        f"; the widest interval is ± {number_text(100 * expm1(max(_widths(widest))))} %"
-        f" ({_named([widest], timed)})"
-        if widest
-        else ""
-    )
+    how = ""
+    if known:
+        widest = max(known, key=lambda row: max(_widths(row)))
+        percent = number_text(100 * expm1(max(_widths(widest))))
+        how = f"; the widest interval is ± {percent} % ({_named([widest], timed)})"
     return (
-        f"In {_of(found, timed)} measuring ended by time or by number of blocks before the wanted"
-        f" precision was reached{how}."
+        f"In {of_timed(len(found), timed)} measuring ended by time or by number of blocks before"
+        f" the requested precision{how}."
     )
 
 
@@ -117,28 +118,20 @@ def _launch_bound(timed: list[Row]) -> str:
     if not found:
         return ""
     return (
-        f"In {_of(found, timed)} launching costs more than a tenth of the time:"
+        f"In {of_timed(len(found), timed)} launching costs more than a tenth of the time:"
         f" {_named(found, timed)}. There a call and its wait take more than 1.1 times as long as"
         " the same work in a CUDA graph."
     )
 
 
 def _widths(row: Row) -> list[float]:
-    return [
-        width
-        for name in ("half_width_ratio", "pair_half_width_ratio")
-        if (width := row.get(name)) is not None
-    ]
-
-
-def _of(found: list[Row], timed: list[Row]) -> str:
-    return f"{len(found)} of {plural(len(timed), 'timed case')}"
+    names = ("half_width_ratio", "pair_half_width_ratio")
+    return [width for name in names if (width := row.get(name)) is not None]
 
 
 def _named(found: list[Row], timed: Iterable[Row]) -> str:
-    """Each case by its backend and by what tells the problems apart."""
-    axes = varying_axes([group.problem for group in groups(timed, None)]) or ["seq_len"]
-    said = [f"{row['backend']} at {label(problem(row), axes)}" for row in found[:MOST_NAMED]]
-    return list_text(
-        said + ([f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else [])
-    )
+    """Each case by its backend and the axes that vary."""
+    axes = distinguishing_axes(timed)
+    texts = [f"{row['backend']} at {label(problem(row), axes)}" for row in found[:MOST_NAMED]]
+    more = [f"{len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []
+    return list_text(texts + more)

@@ -1,104 +1,68 @@
-"""What a device did while a case ran, from the windows of its row: a value per quantity, with its
-interval over the windows.
-"""
+"""What a device did while a case ran: a value per quantity, with its interval over the windows."""
 
 from collections.abc import Callable, Iterable, Mapping
-from math import isfinite, isnan
-from typing import Any, NamedTuple
+from math import isfinite
+from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats import Interval, mean_interval
 from ..data.row_groups import Row, backends
+from ..formatting import bytes_text, number_text, time_text, whole_text
 
 Window = Mapping[str, Any]
+BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
 
 
 class Quantity(NamedTuple):
-    """Something that windows tell: its short title, its meaning for a reader, and its value in one
-    window.
-    """
+    """A headline quantity of the windows; `column` is the column it is computed from."""
 
     title: str
-    meaning: str
-    of: Callable[[Window], float | None]
+    column: str
     unit: str = "share"
-
-
-def per_call(name: str) -> Callable[[Window], float | None]:
-    return lambda window: None if window.get(name) is None else window[name] / window["calls"]
-
-
-def plainly(name: str) -> Callable[[Window], float | None]:
-    return lambda window: window.get(name)
+    per: str = ""  # the column that it is divided by
 
 
 QUANTITIES: dict[str, Quantity] = {
-    "sm_active": Quantity(
-        "SMs active",
-        "cycles in which an SM had work, over all cycles of all SMs",
-        plainly("sm_active_ratio"),
-    ),
-    "sm_occupancy": Quantity(
-        "occupancy", "warps resident, over the most that fit", plainly("sm_occupancy_ratio")
-    ),
-    "any_tensor": Quantity(
-        "tensor cores", "cycles in which a tensor core worked", plainly("any_tensor_ratio")
-    ),
-    "dram": Quantity(
-        "memory bandwidth",
-        "of the device memory's highest bandwidth",
-        plainly("dram_bandwidth_ratio"),
-    ),
-    "busy": Quantity(
-        "kernels run",
-        "time in which at least one kernel ran, however small",
-        plainly("kernel_busy_ratio"),
-    ),
-    "host": Quantity(
-        "threads busy",
-        "CPU time of the process, over the time of its threads",
-        plainly("host_cpu_ratio"),
-    ),
-    "power": Quantity("power", "mean of the whole board", plainly("power_w"), "W"),
-    "energy": Quantity("energy per call", "of the whole board", per_call("energy_j"), "J"),
-    "clock": Quantity(
-        "SM clock", "at the end of the windows, under load", plainly("sm_clock_mhz"), "MHz"
-    ),
-    "temperature": Quantity(
-        "temperature", "at the end of the windows", plainly("temperature_c"), "°C"
-    ),
-    "rate": Quantity(
-        "calls per second",
-        "in the steady loop",
-        lambda window: window["calls"] / window["window_s"],
-        "",
-    ),
+    "sm_active": Quantity("SMs active", "sm_active_ratio"),
+    "sm_occupancy": Quantity("occupancy", "sm_occupancy_ratio"),
+    "any_tensor": Quantity("tensor cores", "any_tensor_ratio"),
+    "dram": Quantity("memory bandwidth", "dram_bandwidth_ratio"),
+    "busy": Quantity("kernels run", "kernel_busy_ratio"),
+    "host": Quantity("threads busy", "host_cpu_ratio"),
+    "power": Quantity("power", "power_w", "W"),
+    "energy": Quantity("energy per call", "energy_j", "J", per="calls"),
+    "clock": Quantity("SM clock", "sm_clock_mhz", "MHz"),
+    "temperature": Quantity("temperature", "temperature_c", "°C"),
+    "rate": Quantity("calls per second", "calls", "", per="window_s"),
 }
-NAMED = {"gpm": "sm_active", "busy": "busy", "host": "host"}
-"""The quantity that a tier is named after; tier derived has none in its windows."""
-STATED_RATIO = (
-    1.2  # of the highest to the lowest share, from which a difference is worth a sentence
-)
+HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence; `derived` has none
+    "gpm": ("sm_active", "the SMs active for"),
+    "busy": ("busy", "some kernel running for"),
+    "host": ("host", "the host's threads busy for"),
+}
+STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
 
 
 def windows(row: Row, way: str = "eager") -> list[Window]:
     return [window for window in row.get("windows") or [] if window["way"] == way]
 
 
-def ways(rows: Iterable[Row]) -> list[str]:
+def launch_modes(rows: Iterable[Row]) -> list[str]:
+    """`eager`, `graph`: the ways in which the windows of these rows launched their calls."""
     return list(dict.fromkeys(window["way"] for row in rows for window in row.get("windows") or []))
 
 
-def seen(row: Row, name: str, way: str = "eager") -> Interval | None:
-    """One quantity of one case; None where no window has it."""
-    values = [QUANTITIES[name].of(window) for window in windows(row, way)]
-    known = [value for value in values if value is not None]
-    return mean_interval(known, "window") if known else None
+def observed(row: Row, name: str, way: str = "eager") -> Interval | None:
+    """A headline quantity of one case; None if no window has it."""
+    of = QUANTITIES[name]
+    known = [window for window in windows(row, way) if _is_number(window.get(of.column))]
+    values = [window[of.column] / (window[of.per] if of.per else 1) for window in known]
+    return mean_interval(values, "window") if values else None
 
 
-def told(rows: Iterable[Row], way: str = "eager") -> list[str]:
-    """The quantities that at least one of the rows has, in their order."""
-    many = list(rows)
-    return [name for name in QUANTITIES if any(seen(row, name, way) is not None for row in many)]
+def observed_names(rows: Iterable[Row], way: str = "eager") -> list[str]:
+    """The headline quantities that at least one of the rows has, in order."""
+    every = list(rows)
+    return [name for name in QUANTITIES if any(observed(row, name, way) for row in every)]
 
 
 def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
@@ -111,58 +75,131 @@ def missing(rows: Iterable[Row]) -> dict[str, list[str]]:
 
 
 def finding(rows: list[Row]) -> str:
-    """Who keeps the device busiest, and what a call costs in energy, in a sentence; "" where no two
-    can be compared.
-    """
+    """Which backend keeps the device busiest, and energy per call; "" without two to compare."""
     parts = []
     tiers = {row.get("utilization_tier") for row in rows}
-    name = NAMED.get(next(iter(tiers)) or "") if len(tiers) == 1 else None
-    if name:
-        parts += _extremes(rows, name, "{high} keeps {title} {most}, {low} {least}")
-    energy = {row["backend"]: found for row in rows if (found := seen(row, "energy")) is not None}
+    headline = HEADLINES.get(next(iter(tiers)) or "") if len(tiers) == 1 else None
+    if headline:
+        parts += _extremes(rows, *headline)
+    energy = {
+        row["backend"]: found.value
+        for row in rows
+        if (found := observed(row, "energy")) is not None
+    }
     if len(backends(rows)) > 1 and len(energy) > 1:
-        high, low = (
-            max(energy, key=lambda b: energy[b].value),
-            min(energy, key=lambda b: energy[b].value),
-        )
-        ratio = energy[high].value / energy[low].value
-        alike = f"a call takes {energy[low].value:.3g} J or little more with each"
-        parts.append(
-            alike
-            if ratio < STATED_RATIO
-            else f"a call of {high} takes {ratio:.2g} times the energy of one of {low}"
-        )
+        high, low = _highest_and_lowest(energy)
+        ratio = energy[high] / energy[low]
+        if ratio < STATED_RATIO:
+            parts.append(f"a call takes {energy[low]:.3g} J or little more with each")
+        else:
+            parts.append(f"a call of {high} takes {ratio:.2g} times the energy of one of {low}")
     return "; ".join(parts)
 
 
-def _extremes(rows: list[Row], name: str, words: str) -> list[str]:
-    shares = {row["backend"]: found.value for row in rows if (found := seen(row, name)) is not None}
+def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
+    known = ((row["backend"], observed(row, name)) for row in rows)
+    shares = {backend: found.value for backend, found in known if found is not None}
     if len(shares) < 2:
         return []
-    high, low = max(shares, key=lambda b: shares[b]), min(shares, key=lambda b: shares[b])
-    title = {
-        "sm_active": "the SMs active for",
-        "busy": "some kernel running for",
-        "host": "the host's threads busy for",
-    }[name]
+    high, low = _highest_and_lowest(shares)
+    most, least = f"{shares[high]:.0%}", f"{shares[low]:.0%}"
     if shares[high] < STATED_RATIO * shares[low]:
-        span = list(dict.fromkeys((f"{shares[low]:.0%}", f"{shares[high]:.0%}")))
-        return [f"all keep {title} {' to '.join(span)} of the time"]
-    return [
-        words.format(
-            high=high,
-            low=low,
-            title=title,
-            most=f"{shares[high]:.0%} of the time",
-            least=f"{shares[low]:.0%}",
+        return [f"all keep {title} {' to '.join(dict.fromkeys((least, most)))} of the time"]
+    return [f"{high} keeps {title} {most} of the time, {low} {least}"]
+
+
+def _highest_and_lowest(values: Mapping[str, float]) -> tuple[str, str]:
+    return max(values, key=lambda name: values[name]), min(values, key=lambda name: values[name])
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return type(value) in (int, float)
+
+
+def half_width(interval: Interval) -> float | None:
+    """None without an interval."""
+    return (interval.high - interval.low) / 2 if isfinite(interval.low) else None
+
+
+# ---- every other column, whichever probe wrote it ------------------------------------------------
+
+
+class Ending(NamedTuple):
+    """How columns with this ending of their name are written."""
+
+    unit: str
+    text: Callable[[float], str] = number_text
+    scale: float = 1
+
+
+ENDINGS = {
+    "_ratio": Ending(" %", scale=100),
+    "_bytes": Ending("", bytes_text),
+    "_mhz": Ending(" MHz"),
+    "_ms": Ending("", time_text),
+    "_s": Ending("", time_text, scale=1000),
+    "_w": Ending(" W"),
+    "_j": Ending(" J"),
+    "_c": Ending(" °C"),
+    "_count": Ending("", whole_text),
+    "_mask": Ending("", lambda value: f"0x{int(value):x}"),
+}
+
+
+ACRONYMS = {word.lower(): word for word in ("SM", "GPU", "CPU", "DRAM", "HMMA", "NVLink", "PCIe")}
+
+
+class Reading(NamedTuple):
+    """One column over the windows of a case, as text.
+
+    `span`: the lowest and the highest value, or all values of a bit mask, which has no mean.
+    """
+
+    title: str
+    mean: str
+    span: str
+    windows: int
+
+    @property
+    def cells(self) -> tuple[str, str, str, str]:
+        return self.title, self.mean, self.span, str(self.windows)
+
+
+def other_readings(row: Row, way: str = "eager") -> list[Reading]:
+    """Every number that no headline quantity shows.
+
+    Numbers of probes with calls of their own count as one window of eager calls.
+    """
+    own_calls = [row.get("tables") or {}] if way == "eager" else []
+    values: dict[str, list[float]] = {}
+    for window in (*windows(row, way), *own_calls):
+        for name, value in window.items():
+            if _is_number(value):
+                values.setdefault(name, []).append(value)
+    shown = {*BOOKKEEPING, *(quantity.column for quantity in QUANTITIES.values())}
+    return [_reading(name, found) for name, found in values.items() if name not in shown]
+
+
+def column_title(name: str) -> str:
+    """`SM clock` for sm_clock_mhz."""
+    ending = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    kept = name if ending in ("_count", "_mask") else name.removesuffix(ending)
+    return " ".join(ACRONYMS.get(word, word) for word in kept.split("_"))
+
+
+def _reading(name: str, values: list[float]) -> Reading:
+    key = next((ending for ending in ENDINGS if name.endswith(ending)), "")
+    ending = ENDINGS.get(key, Ending(""))
+
+    def text(value: float) -> str:
+        return f"{ending.text(value * ending.scale)}{ending.unit}"
+
+    if key == "_mask":
+        return Reading(
+            column_title(name), "", ", ".join(map(text, sorted(set(values)))), len(values)
         )
-    ]
-
-
-def half_width(interval: Interval) -> float:
-    """NaN where there is none."""
-    return (interval.high - interval.low) / 2 if isfinite(interval.low) else float("nan")
-
-
-def exact(interval: Interval) -> bool:
-    return not isnan(half_width(interval))
+    found = mean_interval(values, "window")
+    half = half_width(found)
+    mean = text(found.value) + (f" ± {text(half)}" if half is not None else "")
+    ends = dict.fromkeys((text(min(values)), text(max(values))))
+    return Reading(column_title(name), mean, " to ".join(ends), len(values))

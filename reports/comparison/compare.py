@@ -1,4 +1,4 @@
-"""Two runs, or the backends of one run, compared case by case; compare_text.py says it in words."""
+"""Two runs, or the backends of one run, compared case by case."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,16 +6,16 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from ..data.context import device_identity, device_name
-from ..data.noise_floor import Floor, newest_floor
+from ..data.noise_floor import NoiseFloor, newest_noise_floor
 from ..data.read import BadRun, Document, Run, read_run
 from ..data.row_groups import problem
+from ..data.run_meta import allocator, device_identity, device_name
 from ..formatting import plural, visible
-from .case_samples import Side, never, side_of
+from .case_samples import CaseSamples, case_samples, not_started
 from .environments import environments
-from .gate import Gate, Outcome, apply
-from .interleaved_runs import in_turns
-from .verdict import Finding, GeometricMean, Terms, geometric_mean, judge
+from .gate import Gate, GateResult, apply
+from .interleaved_runs import merge_runs
+from .verdict import CaseVerdict, GeometricMean, Rules, case_verdicts, geometric_mean
 
 FACTS = (
     "device_name",
@@ -31,15 +31,15 @@ FACTS = (
     "attnbench",
     "git",
 )
-"""What a run must share with one that takes it up again (harness.first_workers.FINGERPRINT)."""
+"""The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR = "plan.allocator"
 COMPARED = ("git", "attnbench")
-"""Differences that are told and do not count as another environment: they are what is compared."""
+"""Facts that may differ: a comparison of two versions shows them, and does not warn."""
 Folder = str | Path
 
 
 class NotComparable(ValueError):
-    """One line: the two have nothing to compare, or not what was asked for."""
+    """One line: there is nothing to compare, or not what was requested."""
 
 
 class DifferentDevices(ValueError):
@@ -47,29 +47,32 @@ class DifferentDevices(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
-    """A run, or what one environment of it measured, as it is called, with what it says of
-    itself.
-    """
+class Source:
+    """A run, or one environment of it (`python`), with its run.json."""
 
     name: str
     path: Path
     meta: Document
     python: str | None = None
 
+    @property
+    def shown(self) -> str:
+        """The name, safe to print."""
+        return visible(self.name)[:120]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What a comparison needs of one side."""
+class Side:
+    """One side of a comparison."""
 
-    named: Named
-    sides: Sequence[Side]
+    source: Source
+    cases: Sequence[CaseSamples]
     notes: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A fact of the environment that is not equal; None where it is not known."""
+    """A fact of the environment that differs; None if it is unknown."""
 
     fact: str
     base: Any
@@ -78,16 +81,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matched:
-    """What is compared with what, as (base, new). `baseline`: the backend that the others of one
-    run are held against, else None.
+    """The pairs to compare, as (base, new).
 
-    `turns`: how many runs each of the two is, measured in turns; None where each is one run.
-    `same_run`: the two are parts of one run, its backends or its environments.
+    `baseline`: the backend that the others of one run are compared with. `turns`: the number of
+    runs on each side if they were measured alternately. `same_run`: both sides are parts of one
+    run, its backends or its environments.
     """
 
-    base: Named
-    new: Named
-    pairs: Sequence[tuple[Side | None, Side | None]]
+    base: Source
+    new: Source
+    pairs: Sequence[tuple[CaseSamples | None, CaseSamples | None]]
     baseline: str | None = None
     turns: int | None = None
     same_run: bool = False
@@ -97,17 +100,15 @@ class Matched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What came out. `mean` is that of all latency ratios, `means` by backend; `outcome` is the
-    gate's, None without one.
-    """
+    """`mean` is the geometric mean of all latency ratios, `means` those by backend."""
 
     matched: Matched
-    findings: Sequence[Finding]
+    verdicts: Sequence[CaseVerdict]
     mean: GeometricMean | None
     means: Mapping[str, GeometricMean]
-    terms: Terms
-    floor: Floor | None
-    outcome: Outcome | None
+    rules: Rules
+    noise_floor: NoiseFloor | None
+    gate_result: GateResult | None
 
 
 def compare_runs(
@@ -118,30 +119,28 @@ def compare_runs(
     pythons: tuple[str | None, str | None] = (None, None),
     allow_different_devices: bool = False,
 ) -> Comparison:
-    """Case by case, by case id; `pythons` are the environments of each that count, all where there
-    is no name.
+    """Case by case, by case id; `pythons` name an environment of each run, None takes all.
 
     Raises BadRun, NotComparable and DifferentDevices.
     """
-    # One run after the other, so that the samples of only one are in memory.
-    before, now = _taken(base, pythons[0]), _taken(new, pythons[1])
-    if before.named.name == now.named.name and before.named.path != now.named.path:
+    # Read one run after the other: the samples of only one are in memory.
+    before, now = _side(base, pythons[0]), _side(new, pythons[1])
+    if before.source.name == now.source.name and before.source.path != now.source.path:
         before, now = (
-            replace(one, named=replace(one.named, name=str(one.named.path)))
+            replace(one, source=replace(one.source, name=str(one.source.path)))
             for one in (before, now)
         )
-    return _judged(_matched(before, now, allow_different_devices=allow_different_devices), gate)
+    return _compared(_matched(before, now, allow_different_devices=allow_different_devices), gate)
 
 
-def compare_turns(
+def compare_interleaved(
     base: Sequence[Folder],
     new: Sequence[Folder],
     gate: Gate | None,
     *,
     allow_different_devices: bool = False,
 ) -> Comparison:
-    """Runs of one code and runs of another, measured in turns: the first of one with the first of
-    the other, and so on.
+    """Runs of two versions that were measured alternately, paired turn by turn.
 
     Raises BadRun, NotComparable and DifferentDevices.
     """
@@ -151,142 +150,125 @@ def compare_turns(
             " run of each"
         )
     sides = []
-    for side in (base, new):
-        runs = [_taken(path) for path in side]
+    for paths in (base, new):
+        runs = [_side(path) for path in paths]
         for other in runs[1:]:
-            _refuse_other_device(runs[0].named, other.named, allow=False)
-        first, last = runs[0].named, runs[-1].named
-        named = (
-            first
-            if len(runs) == 1
-            else replace(first, name=f"{len(runs)} runs, {first.name} to {last.name}")
+            _refuse_other_device(runs[0].source, other.source, allow=False)
+        source = runs[0].source
+        if len(runs) > 1:
+            name = f"{len(runs)} runs, {source.name} to {runs[-1].source.name}"
+            source = replace(source, name=name)
+        notes = [note for run in runs for note in _notes(run)]
+        sides.append(
+            Side(source=source, cases=merge_runs([run.cases for run in runs]), notes=notes)
         )
-        notes = [f"{_said(run.named)}: {note}" for run in runs for note in run.notes]
-        sides.append(Taken(named=named, sides=in_turns([run.sides for run in runs]), notes=notes))
     matched = _matched(*sides, allow_different_devices=allow_different_devices)
-    return _judged(replace(matched, turns=len(base)), gate)
+    return _compared(replace(matched, turns=len(base)), gate)
 
 
-def _matched(before: Taken, now: Taken, *, allow_different_devices: bool) -> Matched:
-    """By case id."""
-    _refuse_other_device(before.named, now.named, allow=allow_different_devices)
-    same_run = (
-        None not in (before.named.python, now.named.python) and before.named.path == now.named.path
-    )
-    old = {_case(side, before.named): side for side in before.sides}
-    fresh = {_case(side, now.named): side for side in now.sides}
+def _matched(before: Side, now: Side, *, allow_different_devices: bool) -> Matched:
+    """Pairs by case id."""
+    base, new = before.source, now.source
+    _refuse_other_device(base, new, allow=allow_different_devices)
+    same_run = None not in (base.python, new.python) and base.path == new.path
+    old = {_case_id(case, base): case for case in before.cases}
+    fresh = {_case_id(case, new): case for case in now.cases}
     if not old.keys() & fresh.keys():
         raise NotComparable(
-            f"{_said(now.named)} and {_said(before.named)} have no case in common; compare runs of"
-            " the same scenario"
+            f"{new.shown} and {base.shown} have no case in common; compare runs of the same"
+            " scenario"
         )
-    pairs = [(old.get(case), side) for case, side in fresh.items()] + [
-        (side, None) for case, side in old.items() if case not in fresh
-    ]
     return Matched(
-        base=before.named,
-        new=now.named,
-        pairs=pairs,
+        base=base,
+        new=new,
+        pairs=[(old.get(name), case) for name, case in fresh.items()]
+        + [(case, None) for name, case in old.items() if name not in fresh],
         same_run=same_run,
-        differences=_differences(before.named.meta, now.named.meta, every=same_run),
-        notes=[f"{_said(one.named)}: {note}" for one in (before, now) for note in one.notes],
+        differences=_differences(base.meta, new.meta, every=same_run),
+        notes=[*_notes(before), *_notes(now)],
     )
+
+
+def _notes(side: Side) -> list[str]:
+    return [f"{side.source.shown}: {note}" for note in side.notes]
 
 
 def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparison:
-    """Every other backend of a run with `baseline`, problem by problem. Raises BadRun and
-    NotComparable.
-    """
-    taken = _taken(path)
-    run, sides = taken.named, taken.sides
-    known = list(dict.fromkeys(side.backend for side in sides))
+    """Every other backend of a run with `baseline`, by problem. Raises BadRun and NotComparable."""
+    side = _side(path)
+    run = side.source
+    known = list(dict.fromkeys(case.backend for case in side.cases))
     if baseline not in known:
         raise NotComparable(
-            f"--baseline: no backend {visible(repr(baseline))} in {_said(run)}; there are:"
+            f"--baseline: no backend {visible(repr(baseline))} in {run.shown}; there are:"
             f" {visible(', '.join(known))}"
         )
-    against = {_problem_of(side): side for side in reversed(sides) if side.backend == baseline}
-    pairs = [(against.get(_problem_of(side)), side) for side in sides if side.backend != baseline]
+    bases = {_problem_of(case): case for case in reversed(side.cases) if case.backend == baseline}
+    pairs = [
+        (bases.get(_problem_of(case)), case) for case in side.cases if case.backend != baseline
+    ]
     if not any(base is not None for base, _ in pairs):
-        raise NotComparable(
-            f"{_said(run)} has no other backend on a problem of {visible(baseline)}"
-        )
-    return _judged(
-        Matched(
-            base=run, new=run, baseline=baseline, pairs=pairs, same_run=True, notes=taken.notes
-        ),
-        gate,
+        raise NotComparable(f"{run.shown} has no other backend on a problem of {visible(baseline)}")
+    matched = Matched(
+        base=run, new=run, baseline=baseline, pairs=pairs, same_run=True, notes=side.notes
     )
+    return _compared(matched, gate)
 
 
-def _judged(matched: Matched, gate: Gate | None) -> Comparison:
-    floor = newest_floor(
-        (matched.base.path.parent, matched.new.path.parent), device_identity(matched.new.meta)
-    )
+def _compared(matched: Matched, gate: Gate | None) -> Comparison:
+    folders = (matched.base.path.parent, matched.new.path.parent)
+    floor = newest_noise_floor(folders, device_identity(matched.new.meta))
     run_noise_ratio = floor.run_noise_ratio if floor else 0.0
-    terms = Terms(
+    paired_noise_ratio = floor.paired_noise_ratio if floor else 0.0
+    if matched.turns:
+        # The two values of a turn come from two processes; the mean over turns is less noisy.
+        paired_noise_ratio = run_noise_ratio / sqrt(matched.turns)
+    rules = Rules(
         given=gate.given if gate else {},
-        # A turn's two values come from two processes; the mean of several turns is noisy by so much
-        # less.
-        paired_floor_ratio=(
-            run_noise_ratio / sqrt(matched.turns)
-            if matched.turns
-            else floor.paired_noise_ratio
-            if floor
-            else 0.0
-        ),
+        paired_floor_ratio=paired_noise_ratio,
         unpaired_floor_ratio=run_noise_ratio,
         same_run=matched.same_run,
         backends=matched.baseline is not None,
         own_processes=matched.same_run and matched.baseline is None,
-        in_turns=matched.turns is not None,
+        interleaved=matched.turns is not None,
         environment_differs=not matched.same_run
         and any(one.fact not in COMPARED for one in matched.differences),
     )
-    findings = judge(matched.pairs, terms)
-    by_backend: dict[str, list[Finding]] = {}
-    for found in findings:
-        by_backend.setdefault(found.shown.backend, []).append(found)
-    means = {
-        backend: mean
-        for backend, some in by_backend.items()
-        if (mean := geometric_mean(some)) is not None
-    }
+    verdicts = case_verdicts(matched.pairs, rules)
+    by_backend: dict[str, list[CaseVerdict]] = {}
+    for one in verdicts:
+        by_backend.setdefault(one.shown.backend, []).append(one)
+    means = {backend: geometric_mean(some) for backend, some in by_backend.items()}
     try:
-        outcome = apply(gate, findings) if gate else None
+        gate_result = apply(gate, verdicts) if gate else None
     except ValueError as error:
         raise NotComparable(f"--gate: {error}") from None
     return Comparison(
         matched=matched,
-        findings=findings,
-        mean=geometric_mean(findings),
-        means=means,
-        terms=terms,
-        floor=floor,
-        outcome=outcome,
+        verdicts=verdicts,
+        mean=geometric_mean(verdicts),
+        means={backend: mean for backend, mean in means.items() if mean is not None},
+        rules=rules,
+        noise_floor=floor,
+        gate_result=gate_result,
     )
 
 
-def _taken(path: Folder, python: str | None = None) -> Taken:
-    """Of a run, or of one of its environments; the samples are not kept."""
+def _side(path: Folder, python: str | None = None) -> Side:
+    """A run, or one of its environments, without its samples."""
     run = read_run(path)
     if not run.rows:
         raise NotComparable(
             f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or"
             " compare another run"
         )
-    meta, name, sides = {**run.meta, "cases": []}, str(run.meta["run"]), _sides(run)
+    meta, name, cases = {**run.meta, "cases": []}, str(run.meta["run"]), _cases(run)
     if python is not None:
         meta["environment"] = _environment(run, python)
-        name, sides = (
-            f"{name}@{python}",
-            [side for side in sides if side.problem["python"] == python],
-        )
-    return Taken(
-        named=Named(name=name, path=run.path, meta=meta, python=python),
-        sides=sides,
-        notes=run.notes,
-    )
+        name = f"{name}@{python}"
+        cases = [case for case in cases if case.problem["python"] == python]
+    source = Source(name=name, path=run.path, meta=meta, python=python)
+    return Side(source=source, cases=cases, notes=run.notes)
 
 
 def _environment(run: Run, python: str) -> Document:
@@ -304,30 +286,28 @@ def _environment(run: Run, python: str) -> Document:
     return known[python]
 
 
-def _case(side: Side, of: Named) -> str:
-    """The id by which a case is matched: without its environment, where that is what was
-    asked for.
-    """
-    return side.case if of.python is None else side.case.removesuffix(f"-{of.python}")
+def _case_id(case: CaseSamples, source: Source) -> str:
+    """The id by which cases are matched: without its environment, if one was selected."""
+    return case.case if source.python is None else case.case.removesuffix(f"-{source.python}")
 
 
-def _sides(run: Run) -> list[Side]:
-    sides = []
+def _cases(run: Run) -> list[CaseSamples]:
+    cases = []
     for row in run.rows:
         try:
-            sides.append(side_of(row))
+            cases.append(case_samples(row))
         except (ValueError, OverflowError) as error:
             raise BadRun(
                 f"{visible(str(run.path / 'rows.jsonl'))}: {visible(row['case'])}: {error}"
             ) from None
-    return sides + [never(planned, run.meta["device"]) for planned in run.missing]
+    return cases + [not_started(planned, run.meta["device"]) for planned in run.missing]
 
 
-def _problem_of(side: Side) -> tuple[Any, ...]:
-    return tuple(problem(side.problem).values())
+def _problem_of(case: CaseSamples) -> tuple[Any, ...]:
+    return tuple(problem(case.problem).values())
 
 
-def _refuse_other_device(base: Named, new: Named, *, allow: bool) -> None:
+def _refuse_other_device(base: Source, new: Source, *, allow: bool) -> None:
     before, now = device_identity(base.meta), device_identity(new.meta)
     for fact in sorted(before.keys() & now.keys()):
         if before[fact] != now[fact] and not allow:
@@ -340,29 +320,16 @@ def _refuse_other_device(base: Named, new: Named, *, allow: bool) -> None:
 
 
 def _differences(base: Document, new: Document, *, every: bool) -> list[Difference]:
-    """Of the facts that a number depends on, or of all that are known: two environments of one
-    machine may differ in any.
-    """
+    """The facts that differ: FACTS, or with `every` all that are known."""
     facts = dict.fromkeys((*FACTS, *base["environment"], *new["environment"])) if every else FACTS
-    values = [
-        {fact: one["environment"].get(fact) for fact in facts} | {ALLOCATOR: _allocator(one)}
+    before, now = (
+        {"device": one["device"]}
+        | {fact: one["environment"].get(fact) for fact in facts}
+        | {ALLOCATOR: allocator(one)}
         for one in (base, new)
-    ]
-    pairs = {"device": (base["device"], new["device"])} | {
-        fact: (values[0][fact], values[1][fact]) for fact in values[0]
-    }
+    )
     return [
-        Difference(fact=fact, base=before, new=now)
-        for fact, (before, now) in pairs.items()
-        if before != now
+        Difference(fact=fact, base=before[fact], new=now[fact])
+        for fact in before
+        if before[fact] != now[fact]
     ]
-
-
-def _allocator(meta: Document) -> Any:
-    """How the C heap was set while a CPU was timed; on a GPU it does not matter."""
-    plan = meta["scenario"].get("plan")
-    return plan.get("allocator") if isinstance(plan, dict) and meta["device"] == "cpu" else None
-
-
-def _said(run: Named) -> str:
-    return visible(run.name)[:120]

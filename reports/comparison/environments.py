@@ -1,7 +1,6 @@
-"""Did the other environment change the speed? The environments of a run, case by case against the
-first, with a comparison's verdicts.
+"""Did the other environment change the speed? The environments of a run against the first one.
 
-They took turns in the same blocks, so their ratios are paired.
+They were measured alternately in the same blocks, so their ratios are paired.
 """
 
 from collections import Counter
@@ -10,51 +9,53 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.context import Meta, device_identity
-from ..data.noise_floor import Floor, newest_floor
+from ..data.noise_floor import NoiseFloor, newest_noise_floor
 from ..data.read import BadRun
 from ..data.row_groups import Row, label, problem, varying_axes
+from ..data.run_meta import Meta, device_identity
 from ..formatting import plural, times_text
-from .case_samples import Side, side_of
-from .verdict import CODES, UNDECIDED, Finding, GeometricMean, Terms, geometric_mean, judge
-from .verdict_text import HINTS, TITLES, counted, mean_text, severity, value_text
+from .case_samples import CaseSamples, case_samples
+from .verdict import (
+    REASONS,
+    UNDECIDED,
+    CaseVerdict,
+    GeometricMean,
+    Rules,
+    case_verdicts,
+    geometric_mean,
+)
+from .verdict_text import HINTS, TITLES, counts_text, mean_text, severity, value_text
 
 AXIS = "python"
 MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Between:
-    """What came of every case in `new`, held against `base`, the first environment of the run.
-    `floor` has raised the margins, if any.
-    """
+class EnvironmentComparison:
+    """Every case in the environment `new` against `base`, the first environment of the run."""
 
     run: str
     base: str
     new: str
-    findings: Sequence[Finding]
-    floor: Floor | None
+    verdicts: Sequence[CaseVerdict]
+    noise_floor: NoiseFloor | None
 
     @property
     def mean(self) -> GeometricMean | None:
-        return geometric_mean(self.findings)
+        return geometric_mean(self.verdicts)
+
+    @property
+    def of_latency(self) -> list[CaseVerdict]:
+        return [one for one in self.verdicts if one.metric == "latency"]
 
 
 def environments(run: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By name what each tells of itself, the first one first; empty where a run has one."""
+    """The facts of each environment by name, in order; empty if a run has only one."""
     return {one["name"]: one["environment"] for one in run.get("environments") or []}
 
 
-def apart(rows: Sequence[Row]) -> dict[str | None, list[Row]]:
-    """The rows of each environment; all under None where there is one."""
-    found: dict[str | None, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row.get(AXIS), []).append(row)
-    return found or {None: []}
-
-
 def differing(run: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The facts that are not equal in all environments, with what each has."""
+    """The facts that differ between environments, with the value of each."""
     known = list(environments(run).values())
     by_fact = {
         fact: [one.get(fact) for one in known]
@@ -67,142 +68,125 @@ def differing(run: Mapping[str, Any]) -> dict[str, list[Any]]:
     }
 
 
-def compared(rows: Sequence[Row], meta: Meta) -> list[Between]:
-    """Every environment but the first of each run that has some."""
+def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentComparison]:
+    """Every environment but the first, of each run that has several."""
     found = []
     for name, run in meta.items():
-        named = list(environments(run))
-        by_environment = {
-            python: _by_case(
-                [row for row in rows if row["run"] == name and row.get(AXIS) == python]
+        base, *others = list(environments(run)) or [""]
+        floor = _noise_floor(run) if others else None
+        rules = Rules(
+            paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
+            unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
+            same_run=True,
+            own_processes=True,
+        )
+        mine = [row for row in rows if row["run"] == name]
+        before = _by_case(mine, base)
+        for new in others:
+            now = _by_case(mine, new)
+            pairs = [(before.get(case), now.get(case)) for case in dict.fromkeys([*now, *before])]
+            verdicts = case_verdicts(pairs, rules)
+            found.append(
+                EnvironmentComparison(
+                    run=name, base=base, new=new, verdicts=verdicts, noise_floor=floor
+                )
             )
-            for python in named
-        }
-        floor = _floor(run)
-        for new in named[1:]:
-            sides = [by_environment[one] for one in (named[0], new)]
-            cases = dict.fromkeys([*sides[1], *sides[0]])
-            findings = judge(
-                [(sides[0].get(case), sides[1].get(case)) for case in cases], terms(floor)
-            )
-            found.append(Between(run=name, base=named[0], new=new, findings=findings, floor=floor))
     return found
 
 
-def terms(floor: Floor | None) -> Terms:
-    return Terms(
-        paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
-        unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
-        same_run=True,
-        own_processes=True,
-    )
-
-
-def _floor(run: Mapping[str, Any]) -> Floor | None:
-    """The noise of this device, where a self-check beside the run has measured it."""
+def _noise_floor(run: Mapping[str, Any]) -> NoiseFloor | None:
+    """The noise of this device, if a self-check in the same folder has measured it."""
+    if "path" not in run:
+        return None
     try:
-        return (
-            newest_floor([Path(run["path"]).parent], device_identity(run))
-            if "path" in run
-            else None
-        )
-    except BadRun:  # a file beside the run, which is no reason to show nothing of it
+        return newest_noise_floor([Path(run["path"]).parent], device_identity(run))
+    except BadRun:  # a file beside the run must not break its report
         return None
 
 
-def _by_case(rows: Sequence[Row]) -> dict[tuple[Any, ...], Side]:
+def _by_case(rows: Sequence[Row], python: str) -> dict[tuple[Any, ...], CaseSamples]:
     return {
-        (row["backend"], *(value for axis, value in problem(row).items() if axis != AXIS)): _side(
-            row
-        )
+        (row["backend"], *without_environment(row).values()): _case(row)
         for row in rows
+        if row.get(AXIS) == python
     }
 
 
-def _side(row: Row) -> Side:
+def _case(row: Row) -> CaseSamples:
     try:
-        return side_of(row)
-    except (
-        ValueError,
-        OverflowError,
-    ):  # samples that no clock could have read: the row has no time to compare
-        return replace(side_of({**row, "block_ms": None, "windows": None}), session=None)
+        return case_samples(row)
+    except (ValueError, OverflowError):  # implausible samples: the row has no time to compare
+        return replace(case_samples({**row, "block_ms": None, "windows": None}), session=None)
 
 
-# ---- in words ------------------------------------------------------------------------------------
+# ---- as text -------------------------------------------------------------------------------------
 
 
-def finding(found: Between) -> str:
-    """One sentence on time: how often slower, faster, the same; and the geometric mean."""
-    timed = [one for one in found.findings if one.metric == "latency"]
-    if not timed:
+def finding(found: EnvironmentComparison) -> str:
+    """One sentence on latency: how many cases are slower, faster, the same; the geometric mean."""
+    if not found.of_latency:
         return f"{found.new} against {found.base}: no case has a latency in both"
     mean = f"; geometric mean {mean_text(found.mean)}" if found.mean else ""
-    return (
-        f"{found.new} against {found.base}: {counted(timed)} of {plural(len(timed), 'case')}{mean}"
-    )
+    return f"{found.new} against {found.base}: {counts_text(found.of_latency)}{mean}"
 
 
-def exceptions(found: Between) -> list[str]:
-    """What got worse or better in time, the worst first; bytes and energy where any changed; what
-    broke or was mended; why some are open.
+def exceptions(found: EnvironmentComparison) -> list[str]:
+    """A sentence on each latency that changed, worst first, and on everything else that changed.
 
-    A sentence each.
+    On bytes and energy if any changed; on each case that broke or was mended; on the main reason
+    for undecided verdicts.
     """
-    said = []
-    some = sorted(
-        (one for one in found.findings if one.metric == "latency" and (one.worse or one.better)),
-        key=severity,
-    )
-    for one in some[:MOST_NAMED]:
+    sentences = []
+    changed = sorted((one for one in found.of_latency if one.worse or one.better), key=severity)
+    for one in changed[:MOST_NAMED]:
         times = times_text(one.ratio, one.low, one.high)
-        said.append(
+        sentences.append(
             f"{one.verdict} in {found.new}: {place(one, found)} takes {times} as long as in"
             f" {found.base}"
         )
-    if len(some) > MOST_NAMED:
-        said.append(f"{len(some) - MOST_NAMED} more cases are slower or faster in {found.new}")
+    if len(changed) > MOST_NAMED:
+        more = plural(len(changed) - MOST_NAMED, "more case is", "more cases are")
+        sentences.append(f"{more} slower or faster in {found.new}")
     for metric in ("peak_bytes", "energy_per_call"):
-        alike = [one for one in found.findings if one.metric == metric]
-        if any(one.worse or one.better for one in alike):
-            said.append(
-                f"{TITLES[metric]} in {found.new} against {found.base}: {counted(alike)} of"
-                f" {plural(len(alike), 'case')}"
+        some = [one for one in found.verdicts if one.metric == metric]
+        if any(one.worse or one.better for one in some):
+            sentences.append(
+                f"{TITLES[metric]} in {found.new} against {found.base}: {counts_text(some)}"
             )
-    changed = [
-        one for one in found.findings if one.metric == "status" and (one.worse or one.better)
-    ]
-    for one in changed[:MOST_NAMED]:
+    ended = [one for one in found.verdicts if one.metric == "status" and (one.worse or one.better)]
+    for one in ended[:MOST_NAMED]:
         side = one.new if one.worse else one.base
         why = f" ({side.reason})" if side is not None and side.reason else ""
-        outcome = f"{value_text(one, is_new=True)}, in {found.base} {value_text(one, is_new=False)}"
-        said.append(f"{one.verdict} in {found.new}: {place(one, found)}: {outcome}{why}")
-    if len(changed) > MOST_NAMED:
-        said.append(f"{len(changed) - MOST_NAMED} more cases are broken or mended in {found.new}")
-    open_ones = Counter(
-        code
-        for one in found.findings
-        if one.metric == "latency" and one.verdict == UNDECIDED
-        for code in one.reasons
-    )
-    said += [
-        f"undecided in {count}: {CODES[code]}{hint(code)}"
-        for code, count in open_ones.most_common(1)
+        now, before = value_text(one, is_new=True), value_text(one, is_new=False)
+        sentences.append(
+            f"{one.verdict} in {found.new}: {place(one, found)}: {now}, in {found.base}"
+            f" {before}{why}"
+        )
+    if len(ended) > MOST_NAMED:
+        sentences.append(
+            f"{len(ended) - MOST_NAMED} more cases are broken or mended in {found.new}"
+        )
+    undecided = (one for one in found.of_latency if one.verdict == UNDECIDED)
+    counts = Counter(reason for one in undecided for reason in one.reasons)
+    sentences += [
+        f"undecided in {count}: {REASONS[reason]}{hint(reason)}"
+        for reason, count in counts.most_common(1)
     ]
-    return said
+    return sentences
 
 
-def hint(code: str) -> str:
-    """What would help against it."""
-    return f"; {HINTS[code]}" if code in HINTS else ""
+def hint(reason: str) -> str:
+    """What would help to decide."""
+    return f"; {HINTS[reason]}" if reason in HINTS else ""
 
 
-def place(one: Finding, of: Between) -> str:
-    """`sdpa at N = 4k`: the backend, and what tells the problems apart."""
-    axes = varying_axes([without(found.shown.problem) for found in of.findings]) or ["seq_len"]
-    return f"{one.shown.backend} at {label(without(one.shown.problem), axes)}"
+def place(one: CaseVerdict, of: EnvironmentComparison) -> str:
+    """`sdpa at N = 4k`: the backend and the axes that vary."""
+    problems = [without_environment(other.shown.problem) for other in of.verdicts]
+    axes = varying_axes(problems) or ["seq_len"]
+    return f"{one.shown.backend} at {label(without_environment(one.shown.problem), axes)}"
 
 
-def without(of: Row) -> Row:
-    """A problem but for its environment."""
-    return {axis: value for axis, value in problem(of).items() if axis != AXIS}
+def without_environment(row: Row) -> Row:
+    """The problem of a row except its environment."""
+    return {axis: value for axis, value in problem(row).items() if axis != AXIS}

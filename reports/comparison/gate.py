@@ -1,15 +1,17 @@
-"""Which findings stop a change: what became worse by more than its margin."""
+"""`compare --gate`: which verdicts are regressions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .verdict import UNDECIDED, Finding
+from .verdict import UNDECIDED, CaseVerdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """`margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: as without a
-    gate, by the noise of the machine.
+    """What fails a comparison.
+
+    `margins`: metric -> the largest harmless change as a ratio, 0.05 for 5 %; None: by the noise of
+    the machine, as without a gate.
     """
 
     margins: Mapping[str, float | None]
@@ -17,42 +19,39 @@ class Gate:
 
     @property
     def given(self) -> dict[str, float]:
-        """Those that were given as numbers."""
+        """The margins that were given as numbers."""
         return {metric: margin for metric, margin in self.margins.items() if margin is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """`undecided` are those that the gate asked about and that base has a value for."""
+class GateResult:
+    """`undecided`: undecided verdicts on gated metrics of cases that base has a value for."""
 
     gate: Gate
-    regressions: tuple[Finding, ...]
-    undecided: tuple[Finding, ...]
+    regressions: tuple[CaseVerdict, ...]
+    undecided: tuple[CaseVerdict, ...]
 
     @property
     def passed(self) -> bool:
         return not self.regressions and not (self.gate.fail_on_undecided and self.undecided)
 
 
-def apply(gate: Gate, findings: Iterable[Finding]) -> Outcome:
-    """Broken cases are regressions whatever is gated. Raises ValueError where a gated metric has no
-    value on both sides of any case.
+def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
+    """Which verdicts fail the gate; broken cases always do.
+
+    Raises ValueError if no case has a gated metric on both sides.
     """
-    found = list(findings)
-    regressions = tuple(
-        one for one in found if one.worse and one.metric in (*gate.margins, "status")
-    )
+    every = list(verdicts)
+    gated = [one for one in every if one.metric in (*gate.margins, "status")]
+    regressions = tuple(one for one in gated if one.worse)
     for metric in gate.margins:
-        if not regressions and not any(one.metric == metric and one.measured for one in found):
+        if not regressions and not any(one.metric == metric and one.measured for one in every):
             raise ValueError(
-                f"{metric}: no case has it on both sides; a gate that sees nothing would always"
-                " pass"
+                f"{metric}: no case has it on both sides; a gate without data would always pass"
             )
-    asked = [
-        one for one in found if one.verdict == UNDECIDED and one.metric in (*gate.margins, "status")
-    ]
-    return Outcome(
+    undecided = (one for one in gated if one.verdict == UNDECIDED)
+    return GateResult(
         gate=gate,
         regressions=regressions,
-        undecided=tuple(one for one in asked if one.base is not None and one.base.ok),
+        undecided=tuple(one for one in undecided if one.base is not None and one.base.ok),
     )

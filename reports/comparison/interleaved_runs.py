@@ -1,8 +1,7 @@
-"""Several runs of one side, measured in turns with those of the other: one value per run, so that a
-turn is a unit.
+"""Several runs of each side, measured alternately: one value per run, so that a turn is a unit.
 
-What moves slowly (a neighbour on the host, heat) touches both runs of a turn alike, and what moves
-between the two of them differs from turn to turn and so widens the interval.
+Slow drift (a neighbour on the host, heat) affects both runs of a turn equally. What changes between
+the two runs differs from turn to turn, so it widens the interval.
 """
 
 from collections.abc import Sequence
@@ -11,47 +10,49 @@ from math import exp, log
 from statistics import fmean, median, median_low
 
 from ...harness.stats import Samples
-from .case_samples import NOT_REACHED, Side
+from ..data.run_meta import NOT_REACHED
+from .case_samples import CaseSamples
 
 SESSION = "turns"  # equal on both sides, so that their values are paired
 
 
-def in_turns(turns: Sequence[Sequence[Side]]) -> list[Side]:
-    """One side per case, in the order of the first run that has it. A case that did not end well in
-    every run is the first such one.
+def merge_runs(runs: Sequence[Sequence[CaseSamples]]) -> list[CaseSamples]:
+    """The runs of one side as one: an entry per case, in the order of the first run that has it.
+
+    A case that failed in some run is its first failure; one that some run lacks was not reached.
     """
-    by_case: dict[str, list[Side]] = {}
-    for sides in turns:
-        for side in sides:
-            by_case.setdefault(side.case, []).append(side)
+    by_case: dict[str, list[CaseSamples]] = {}
+    for run in runs:
+        for case in run:
+            by_case.setdefault(case.case, []).append(case)
     return [
-        _together(sides) if len(sides) == len(turns) else _partial(sides[0])
-        for sides in by_case.values()
+        _merged(cases) if len(cases) == len(runs) else _incomplete(cases[0])
+        for cases in by_case.values()
     ]
 
 
-def _together(sides: Sequence[Side]) -> Side:
-    if failed := [side for side in sides if not side.ok]:
+def _merged(cases: Sequence[CaseSamples]) -> CaseSamples:
+    if failed := [case for case in cases if not case.ok]:
         return failed[0]
-    clocks = [side.clock_mhz for side in sides if side.clock_mhz is not None]
-    peaks = [side.peak_bytes for side in sides if side.peak_bytes is not None]
+    clocks = [case.clock_mhz for case in cases if case.clock_mhz is not None]
+    peaks = [case.peak_bytes for case in cases if case.peak_bytes is not None]
     return replace(
-        sides[0],
+        cases[0],
         session=SESSION,
-        block_ms=_values([side.block_ms for side in sides]),
-        energy_j=_values([side.energy_j for side in sides]),
+        block_ms=_values([case.block_ms for case in cases]),
+        energy_j=_values([case.energy_j for case in cases]),
         peak_bytes=median_low(peaks) if peaks else None,
-        blocks=sum(side.blocks for side in sides),
-        contended_blocks=sum(side.contended_blocks for side in sides),
-        throttled_blocks=sum(side.throttled_blocks for side in sides),
+        blocks=sum(case.blocks for case in cases),
+        contended_blocks=sum(case.contended_blocks for case in cases),
+        throttled_blocks=sum(case.throttled_blocks for case in cases),
         clock_mhz=median(clocks) if clocks else None,
     )
 
 
-def _partial(side: Side) -> Side:
+def _incomplete(case: CaseSamples) -> CaseSamples:
     """A case that not every run planned."""
     return replace(
-        side,
+        case,
         status=NOT_REACHED,
         reason="not in every run of its side",
         block_ms=(),
@@ -61,15 +62,13 @@ def _partial(side: Side) -> Side:
 
 
 def _values(runs: Sequence[Samples]) -> Samples:
-    """A value per run, nested as samples are: the geometric mean of its processes' medians. Empty
-    where a run has none.
-    """
+    """One value per run, the geometric mean of its processes' medians; empty if a run has none."""
     logs = [
         [
             median(log(median(block)) for block in process if block)
-            for process in samples
+            for process in run
             if any(process)
         ]
-        for samples in runs
+        for run in runs
     ]
     return tuple(((exp(fmean(run)),),) for run in logs) if all(logs) else ()

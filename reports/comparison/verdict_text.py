@@ -1,6 +1,4 @@
-"""A verdict and what it rests on, in words: for comparisons of runs and of the environments
-of one.
-"""
+"""Verdicts as text, for comparisons of runs and of the environments of one run."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,16 +10,17 @@ from ..formatting import (
     list_text,
     number_text,
     plural,
+    range_text,
     time_text,
     times_text,
 )
-from .verdict import SAME, UNDECIDED, WORDS, Finding, GeometricMean
+from .verdict import BETTER_WORSE, SAME, UNDECIDED, CaseVerdict, GeometricMean
 
 TITLES = {
     "latency": "latency",
     "peak_bytes": "peak bytes",
     "energy_per_call": "energy per call",
-    "status": "outcome",
+    "status": "status",
 }
 HINTS = {
     "one_process": "a standard run (--plan standard) would decide",
@@ -30,32 +29,30 @@ HINTS = {
 }
 
 
-def worth_a_line(found: Finding) -> bool:
+def worth_a_line(found: CaseVerdict) -> bool:
     return found.metric == "latency" or found.verdict != SAME
 
 
-def severity(found: Finding) -> tuple[int, float]:
+def severity(found: CaseVerdict) -> tuple[int, float]:
+    """A sort key: worse, undecided, better, same; within each the largest change first."""
     rank = 0 if found.worse else 1 if found.verdict == UNDECIDED else 2 if found.better else 3
     return rank, -abs(log(found.ratio)) if isfinite(found.ratio) and found.ratio > 0 else -inf
 
 
-def verdict_text(found: Finding) -> str:
-    """With the codes where they are why; what only stands beside a verdict is told in sentences."""
-    return (
-        f"{found.verdict}: {', '.join(found.reasons)}"
-        if found.verdict == UNDECIDED and found.reasons
-        else found.verdict
+def verdict_text(found: CaseVerdict) -> str:
+    """With the reasons if it is undecided; reasons of other verdicts go into sentences."""
+    reasons = (
+        f": {', '.join(found.reasons)}" if found.verdict == UNDECIDED and found.reasons else ""
     )
+    return found.verdict + reasons
 
 
-def ratio_text(found: Finding) -> str:
+def ratio_text(found: CaseVerdict) -> str:
     exact = found.low == found.high
-    return times_text(
-        found.ratio, None if exact else found.low, None if exact else found.high
-    ).replace(" times", "")
+    return number_text(found.ratio) + ("" if exact else range_text(found.low, found.high))
 
 
-def value_text(found: Finding, *, is_new: bool) -> str:
+def value_text(found: CaseVerdict, *, is_new: bool) -> str:
     side, value = (found.new, found.new_value) if is_new else (found.base, found.base_value)
     if side is None:
         return "absent"
@@ -65,18 +62,17 @@ def value_text(found: Finding, *, is_new: bool) -> str:
         return time_text(value)
     if found.metric == "energy_per_call":
         return f"{number_text(value)} J"
-    alike = found.base_value != found.new_value and bytes_text(found.base_value) == bytes_text(
-        found.new_value
-    )
-    return f"{value:.0f} B" if alike else bytes_text(value)
+    texts = {bytes_text(value) for value in (found.base_value, found.new_value)}
+    differ = found.base_value != found.new_value
+    return f"{value:.0f} B" if differ and len(texts) == 1 else bytes_text(value)
 
 
-def counted(some: Sequence[Finding]) -> str:
-    better, worse = WORDS[some[0].metric]
-    found = Counter(one.verdict for one in some)
-    return list_text(
-        [f"{verdict} in {found[verdict]}" for verdict in (worse, better, SAME, UNDECIDED)]
-    )
+def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
+    """`slower in 1, faster in 0, same in 4 and undecided in 1 of 6 cases`; all of one metric."""
+    better, worse = BETTER_WORSE[verdicts[0].metric]
+    counts = Counter(one.verdict for one in verdicts)
+    texts = [f"{verdict} in {counts[verdict]}" for verdict in (worse, better, SAME, UNDECIDED)]
+    return f"{list_text(texts)} of {plural(len(verdicts), 'case')}"
 
 
 def mean_text(mean: GeometricMean | None) -> str:

@@ -1,5 +1,6 @@
-"""What a backend computes: attention, something near to it, or something else. Exact backends are
-ranked, the others told beside them.
+"""What a backend computes: attention, an approximation, or something else.
+
+Only exact backends are ranked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -7,18 +8,18 @@ from typing import Any
 
 MARKS = {"approximate": "~", "other": "≠"}
 MEANINGS = {
-    "approximate": "~ approximates attention, with the error that is told",
+    "approximate": "~ approximates attention, with the error that is shown",
     "other": "≠ computes something else, and has no error",
 }
 
 
 def is_exact(row: Mapping[str, Any]) -> bool:
-    """Rows of before there were others do not say."""
+    """Rows written before inexact backends existed have no `exactness`."""
     return row.get("exactness") in (None, "exact")
 
 
-def note(row: Mapping[str, Any]) -> str:
-    """`approximate, error 12 %` or `not attention`; "" of an exact backend."""
+def exactness_note(row: Mapping[str, Any]) -> str:
+    """`approximate, error 12 %` or `not attention`; "" for an exact backend."""
     if is_exact(row):
         return ""
     if row["exactness"] == "other":
@@ -28,7 +29,7 @@ def note(row: Mapping[str, Any]) -> str:
 
 
 def error_text(error_l2_ratio: float) -> str:
-    """In two digits: on other inputs it is another one."""
+    """Two significant digits: other inputs give another error."""
     return f"{float(f'{100 * error_l2_ratio:.2g}'):g} %"
 
 

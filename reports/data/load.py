@@ -1,6 +1,4 @@
-"""Runs as one tidy table: a row per case, a column per quantity, missing where nothing was
-measured.
-"""
+"""Runs as one tidy table: a row per case, a column per quantity, missing if it was not measured."""
 
 from collections.abc import Iterable, Sequence
 from math import isnan, nan
@@ -11,12 +9,11 @@ from typing import Any
 import pandas as pd
 
 from ...harness.stats import latency_interval
+from ..formatting import visible
 from .exactness import is_exact
-from .read import BadRun, Run, read_run
+from .read import Run, read_run
+from .run_meta import not_reached, run_names
 
-__all__ = ["BadRun", "Run", "frame", "load", "read_run"]
-
-NOT_REACHED = "not reached"
 # Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
 _TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string[python]", "Int64", "float64", "boolean", "object"
 COLUMNS = {
@@ -76,27 +73,18 @@ COLUMNS = {
     ),
 }
 NESTED_COLUMNS = [name for name, kind in COLUMNS.items() if kind == _NESTED]
-LAUNCH_BOUND_RATIO = (
-    1.1  # of the wall latency to that of a CUDA graph, beyond which launching is more than noise
-)
-_OF_WINDOWS = {
-    "process",
-    "way",
-    "window_s",
-    "calls",
-    "energy_j",
-}  # what a mean over windows says nothing with
+LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is more than noise
+_NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
 _NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
 
 
 def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
-    """One row per planned case of a run's folder; of several folders, with a column `run` that
-    tells them apart.
+    """One row per planned case of a run's folder; several folders get a column `run`.
 
     `latency_ms` is the typical latency (geometric mean of the medians of the independent units),
-    `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` what to know about that
-    interval; `block_ms` keeps the raw samples. On CUDA the same call also has a `wall_latency_ms`,
-    `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` where wall / graph > 1.1. A case
+    `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a remark on the
+    interval; `block_ms` keeps the raw samples. On CUDA a case also has `wall_latency_ms`,
+    `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall / graph > 1.1. A case
     that was planned and never started has the status "not reached". Raises BadRun.
     """
     if isinstance(run, str | Path):
@@ -105,14 +93,14 @@ def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
 
 
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
-    """The table of runs that are read already, with a column `run`."""
+    """The table of runs that were read, with a column `run`."""
     records = [
         {"run": name, **record}
-        for name, run in zip(names(runs), runs, strict=True)
+        for name, run in zip(run_names(runs), runs, strict=True)
         for record in _records(run)
     ]
     columns = {"run": _TEXT, **COLUMNS}
-    # What a probe added stands behind the columns that every run has.
+    # Columns of probes come after the columns that every run has.
     extra = sorted(
         {
             key
@@ -125,52 +113,9 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     table = pd.DataFrame(
         {key: pd.Series([r.get(key) for r in records], dtype=kind) for key, kind in columns.items()}
     )
-    return table.assign(**{key: [_plain(record.get(key)) for record in records] for key in extra})
-
-
-def told(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """What each run says of itself, by the name that it has in the table: run.json, with `walls` as
-    what came of them.
-
-    `path` is where it lies. `studies` are the findings of all studies, each with the name of its
-    study; `unanswered` the studies that have none, with the reason. `kernels` are the rows of all
-    audited kernels.
-    """
-    reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it was looked for"}
-    return {
-        name: (
-            run.meta
-            | {
-                "path": str(run.path),
-                "walls": (
-                    run.walls
-                    + [
-                        {"device": run.meta["device"], **wall, **reason}
-                        for wall in run.missing_walls
-                    ]
-                ),
-                "studies": [
-                    {"study": row["study"], **finding}
-                    for row in run.studies
-                    for finding in row["findings"]
-                ],
-                "kernels": run.kernels + [{**one, **reason} for one in run.missing_kernels],
-                "unanswered": (
-                    [row for row in run.studies if row["status"] != "ok"]
-                    + [{**one, **reason} for one in run.missing_studies]
-                ),
-            }
-        )
-        for name, run in zip(names(runs), runs, strict=True)
-    }
-
-
-def names(runs: Sequence[Run]) -> list[str]:
-    """What tells the runs apart: their folders' names, or their whole paths where two have the same
-    name.
-    """
-    short = [run.meta["run"] for run in runs]
-    return short if len(set(short)) == len(short) else [str(run.path) for run in runs]
+    # A column's name must be text that can be encoded, whatever the file holds.
+    more = {visible(key): [_plain(record.get(key)) for record in records] for key in extra}
+    return table.assign(**more)
 
 
 def _records(run: Run) -> list[dict[str, Any]]:
@@ -179,9 +124,8 @@ def _records(run: Run) -> list[dict[str, Any]]:
         row | {"window": row["window"] or None} | _latency(row) | _temporary(row) | _windows(row)
         for row in run.rows
     ]
-    reason = {"status": NOT_REACHED, "reason": "planned; the run ended before it started"}
     records = reached + [
-        {"device": run.meta["device"], **case, "window": case["window"] or None, **reason}
+        {"device": run.meta["device"], **case, "window": case["window"] or None, **not_reached()}
         for case in run.missing
     ]
     records.sort(key=lambda record: order.get(record["case"], len(order)))
@@ -191,9 +135,7 @@ def _records(run: Run) -> list[dict[str, Any]]:
 
 
 def _latency(row: dict[str, Any]) -> dict[str, Any]:
-    """Latency with its interval; nothing where the case is not ok, for a failed case has no
-    speed.
-    """
+    """Latency with its interval; only the counts if the case is not ok: it has no speed."""
     blocks = [block for process in row.get("block_ms") or [] for block in process]
     counts = (
         {"blocks": len(blocks), "samples": sum(map(len, blocks))}
@@ -208,7 +150,7 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
         "latency_low_ms": interval.low,
         "latency_high_ms": interval.high,
         "latency_note": interval.reason,
-        # The work is that of attention: what does something else did not do it.
+        # work_flops counts attention, and an inexact backend does other work.
         "achieved_flops_per_s": (
             row["work_flops"] / (interval.value / 1000)
             if interval.value > 0 and is_exact(row)
@@ -220,9 +162,7 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _other_latencies(row: dict[str, Any]) -> dict[str, Any]:
-    """What else the GPU's clock took of the same call, and whether launching it is a good part of
-    the time; missing on a CPU.
-    """
+    """The other latencies of a call on a GPU, and whether it is launch-bound; missing on a CPU."""
     found = {
         f"{what}_latency_ms": latency_interval(row.get(f"{what}_block_ms") or []).value
         for what in ("wall", "hot", "graph")
@@ -232,7 +172,7 @@ def _other_latencies(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _minor_faults_per_call(row: dict[str, Any]) -> float:
-    """NaN where some block does not say."""
+    """NaN unless every block has the count."""
     blocks = [block for process in row.get("conditions") or [] for block in process]
     if not all("calls" in block and "minor_faults" in block for block in blocks):
         return nan
@@ -241,23 +181,23 @@ def _minor_faults_per_call(row: dict[str, Any]) -> float:
 
 
 def _temporary(row: dict[str, Any]) -> dict[str, Any]:
-    """What was alive at the peak and is not output, what was kept from before the call included."""
+    """Bytes alive at the peak that are not output, including those kept from before the call."""
     peak, output = row.get("peak_bytes"), row.get("output_bytes")
     return {} if peak is None or output is None else {"temporary_bytes": peak - output}
 
 
 def _windows(row: dict[str, Any]) -> dict[str, Any]:
-    """Means over the windows of the eager call, of whatever the probes saw; and the energy of one
-    call and of one of its tokens.
-    """
-    seen = [window for window in row.get("windows") or [] if window["way"] == "eager"]
-    names = dict.fromkeys(
-        name for window in seen for name in window if name not in _OF_WINDOWS and name not in row
-    )
-    means = {name: _mean(window.get(name) for window in seen) for name in names}
+    """Means over the eager windows of every probe's columns; and energy per call and per token."""
+    windows = [window for window in row.get("windows") or [] if window["way"] == "eager"]
+    names = dict.fromkeys(name for window in windows for name in window)
+    means = {
+        name: _mean(window.get(name) for window in windows)
+        for name in names
+        if name not in _NOT_AVERAGED and name not in row
+    }
     energy_j = _mean(
         window["energy_j"] / window["calls"]
-        for window in seen
+        for window in windows
         if window.get("energy_j") is not None
     )
     return means | {
@@ -267,7 +207,7 @@ def _windows(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mean(values: Iterable[Any]) -> float:
-    """NaN where there is nothing."""
+    """NaN without any number."""
     known = [value for value in values if type(value) in (int, float)]
     return mean(known) if known else nan
 

@@ -1,6 +1,4 @@
-"""The noise floor of a device: what `attnbench selfcheck` found and kept beside the runs, in
-selfcheck.jsonl.
-"""
+"""The noise floor of a device, as `attnbench selfcheck` wrote it to selfcheck.jsonl."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,13 +9,14 @@ from typing import Any
 from .read import LINE_CAP_BYTES, SCHEMA, open_plain
 
 FILE = "selfcheck.jsonl"
-MOST_RATIO = 10.0  # beyond it a check says nothing of noise
+MOST_RATIO = 10.0  # a larger ratio is not noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """95 % of ratios of equals lie within 1 + these: measured in the same blocks, and in different
-    processes.
+class NoiseFloor:
+    """A/A noise: 95 % of the ratios of equal code lie within 1 + these ratios.
+
+    `paired`: measured in the same blocks; `run`: in different processes.
     """
 
     path: Path
@@ -26,10 +25,8 @@ class Floor:
     run_noise_ratio: float
 
 
-def newest_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> Floor | None:
-    """Of the checks in these folders whose environment has this identity; lines that cannot be read
-    are passed over. Raises BadRun.
-    """
+def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> NoiseFloor | None:
+    """The newest check of this device in these folders; skips unreadable lines. Raises BadRun."""
     found = [
         floor
         for folder in dict.fromkeys(folders)
@@ -50,10 +47,10 @@ def _lines(path: Path) -> Iterable[Any]:
             try:
                 yield json.loads(line)
             except (ValueError, RecursionError):
-                continue  # a line that was torn off
+                continue  # a torn line
 
 
-def _floor(folder: Path, line: Any, identity: Mapping[str, Any]) -> Floor | None:
+def _floor(folder: Path, line: Any, identity: Mapping[str, Any]) -> NoiseFloor | None:
     if not isinstance(line, dict) or line.get("schema") not in range(1, SCHEMA + 1):
         return None
     known = line.get("environment")
@@ -66,7 +63,7 @@ def _floor(folder: Path, line: Any, identity: Mapping[str, Any]) -> Floor | None
         return None
     if not all(type(ratio) in (int, float) and 0 <= ratio < MOST_RATIO for ratio in ratios):
         return None
-    return Floor(
+    return NoiseFloor(
         path=folder / FILE,
         started_utc=line["started_utc"],
         paired_noise_ratio=ratios[0],

@@ -1,6 +1,4 @@
-"""Reads the files of one run as docs/format.md defines them, and refuses whatever is not so; never
-writes.
-"""
+"""Reads and checks the files of one run, as docs/format.md defines them; never writes."""
 
 import json
 import os
@@ -56,18 +54,15 @@ STATUSES = [
 
 
 class BadRun(ValueError):
-    """A folder that cannot be read as a run: one line with the file, the line number, what was
-    found and what was wanted.
-    """
+    """One line: file, line number, what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What stands in a run's folder: the last row of every case in the order of the plan, and the
-    planned cases without a row.
+    """A run's folder.
 
-    Likewise `walls` and `missing_walls`, `studies` and `missing_studies`, `kernels` and
-    `missing_kernels`.
+    `rows`: the last row of every case in the order of the plan; `missing`: the planned cases
+    without a row; the same for walls, studies and kernels.
     """
 
     path: Path
@@ -124,16 +119,13 @@ def read_run(path: str | Path) -> Run:
 def _by_plan(
     last: dict[str, Document], plan: list[Document], what: str, notes: list[str]
 ) -> tuple[list[Document], list[Document]]:
-    """The rows in the order of the plan, then those that it does not know; and what is planned and
-    has no row.
-    """
+    """The rows in the order of the plan, then rows that are not in it; and what has no row."""
     planned = {one["case"]: one for one in plan}
-    strangers = [row for case, row in last.items() if case not in planned]
-    if strangers:
-        notes.append(f"{plural(len(strangers), 'row')} of {what} that are not in the plan")
-    return [last[case] for case in planned if case in last] + strangers, [
-        one for case, one in planned.items() if case not in last
-    ]
+    unplanned = [row for case, row in last.items() if case not in planned]
+    if unplanned:
+        notes.append(f"{plural(len(unplanned), 'row')} of {what} that are not in the plan")
+    rows = [last[case] for case in planned if case in last] + unplanned
+    return rows, [one for case, one in planned.items() if case not in last]
 
 
 def _read_meta(path: Path) -> Document:
@@ -197,8 +189,8 @@ def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
                 raise BadRun(f"{where}: longer than {LINE_CAP_BYTES >> 20} MiB")
             if not line.endswith(b"\n"):
                 notes.append(
-                    f"the last line of rows.jsonl (line {number}) was torn off in the middle and is"
-                    " left out"
+                    f"the last line of rows.jsonl (line {number}) was torn off in the middle and"
+                    " was left out"
                 )
                 return
             row = _current(_parse(line, where), where)
@@ -207,9 +199,7 @@ def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
 
 
 def open_plain(path: Path) -> BinaryIO | None:
-    """The file itself, or None where there is none: no link is followed, and no pipe or device
-    waited on.
-    """
+    """The file, or None if there is none. Follows no links, and refuses pipes and devices."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -243,7 +233,7 @@ def _parse(text: bytes, where: str) -> Document:
 
 
 def _current(document: Document, where: str) -> Document:
-    """The document in today's format."""
+    """The document, migrated to the current format."""
     schema = document.get("schema")
     if type(schema) is not int or schema < 1:
         raise BadRun(
@@ -323,7 +313,7 @@ def _check_row(row: Document, where: str) -> None:
                 f"{where}: windows[{number}]: wanted numbers, a window_s and calls above 0"
             )
     if not all(isinstance(reason, str) for reason in (row.get("missing") or {}).values()):
-        raise BadRun(f"{where}: missing: wanted a reason in words for each name")
+        raise BadRun(f"{where}: missing: wanted a reason as text for each name")
 
 
 def _are_samples(processes: list[Any]) -> bool:

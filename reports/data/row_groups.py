@@ -1,6 +1,4 @@
-"""Rows as plain values, and the problems they are about: what is equal, what varies, how to
-say it.
-"""
+"""Rows as plain values, grouped by problem: which axes vary, and how a problem is named."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,22 +10,6 @@ import pandas as pd
 from ..formatting import count_text
 
 Row = dict[str, Any]
-AXES = (
-    *(
-        "run",
-        "device",
-        "python",
-        "batch",
-        "seq_len",
-        "kv_seq_len",
-        "d_model",
-        "heads",
-        "kv_heads",
-        "d_k",
-        "d_v",
-    ),
-    *("dtype", "causal", "causal_align", "mask", "window", "passes", "scope"),
-)
 _SYMBOLS = {
     "batch": "B",
     "seq_len": "N",
@@ -38,6 +20,8 @@ _SYMBOLS = {
     "d_k": "d_k",
     "d_v": "d_v",
 }
+_SETTINGS = ("dtype", "causal", "causal_align", "mask", "window", "passes", "scope")
+AXES = ("run", "device", "python", *_SYMBOLS, *_SETTINGS)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 _ABSENT = {("mask", "none"), ("window", 0)}  # a wall's row has its window as the file has it
 _FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_model/h"}
@@ -45,21 +29,31 @@ _FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_mo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Rows that are one problem but for the axis that they are drawn over; `label` says how it
-    differs from the other groups.
+    """Rows of one problem, except for the axis over which they are drawn.
+
+    `label` distinguishes groups.
     """
 
     label: str
     problem: dict[str, Any]
     rows: list[Row]
 
-    def said(self, finding: str) -> str:
-        """A finding with the problem that it holds for, where there is more than one."""
+    @property
+    def lengths(self) -> list[int]:
+        return sorted({row["seq_len"] for row in self.rows})
+
+    def prefixed(self, finding: str) -> str:
+        """The finding, preceded by the problem if there are several."""
         return f"For {self.label}: {finding}" if self.label else finding
+
+    def of_backend(self, backend: str) -> list[Row]:
+        """The rows of one backend in order of N."""
+        mine = (row for row in self.rows if row["backend"] == backend)
+        return sorted(mine, key=lambda row: row["seq_len"])
 
 
 def records(frame: pd.DataFrame) -> list[Row]:
-    """The rows of a frame as dictionaries, with None for whatever is missing."""
+    """The rows of a frame as dictionaries, with None for missing values."""
     names = [str(name) for name in frame.columns]
     columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -69,9 +63,16 @@ def plain(value: Any) -> Any:
     return None if value is pd.NA or (isinstance(value, float) and isnan(value)) else value
 
 
+def case_key(row: Row) -> str:
+    """A name for a case that is unique on a page of several runs."""
+    return f"{row['run']} {row['case']}"
+
+
 def problem(row: Row) -> dict[str, Any]:
-    """The problem of a row; a size that follows another one in the usual way is named by it:
-    kv_seq_len "N", d_k "d_model/h".
+    """The problem of a row.
+
+    A size that follows another in the usual way is replaced by its name: kv_seq_len "N", d_k
+    "d_model/h".
     """
     axes: dict[str, Any] = {axis: row.get(axis) for axis in AXES}
     n, d, h = axes["seq_len"], axes["d_model"], axes["heads"]
@@ -87,10 +88,9 @@ def problem(row: Row) -> dict[str, Any]:
 
 
 def groups(rows: Iterable[Row], over: Literal["seq_len", "heads"] | None) -> list[Group]:
-    """Equal problems together, whatever the backend and the value on the axis `over`, in the order
-    of the plan.
+    """Rows by problem in the order of the plan, whatever their backend and their value of `over`.
 
-    Strides that are the root of N for every N are named by it, as sizes that follow another are.
+    If every stride is the root of its N, the stride counts as equal and is named √N.
     """
     rows = list(rows)
     rooted = _strides_are_roots(rows)
@@ -102,18 +102,28 @@ def groups(rows: Iterable[Row], over: Literal["seq_len", "heads"] | None) -> lis
         if rooted and row.get("mask") == "strided":
             equal["window"] = ROOT
         together.setdefault(tuple(equal.values()), (equal, []))[1].append(row)
-    problems = [equal for equal, _ in together.values()]
-    varying = varying_axes(problems)
+    varying = varying_axes([equal for equal, _ in together.values()])
     return [
-        Group(label=label(equal, varying), problem=equal, rows=members)
-        for equal, members in together.values()
+        Group(label=label(equal, varying), problem=equal, rows=rows)
+        for equal, rows in together.values()
     ]
 
 
+def over_lengths(rows: Iterable[Row]) -> list[Group]:
+    """The groups over N that have at least two lengths."""
+    return [group for group in groups(rows, "seq_len") if len(group.lengths) > 1]
+
+
+def by_environment(rows: Iterable[Row]) -> dict[str | None, list[Row]]:
+    """The rows of each environment; all under None if there is only one."""
+    found: dict[str | None, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.get("python"), []).append(row)
+    return found or {None: []}
+
+
 def _strides_are_roots(rows: Iterable[Row]) -> bool:
-    """Whether every stride is the usual one of its length, and lengths tell that it follows
-    them.
-    """
+    """True if every stride is the root of its length, and there are at least two lengths."""
     strides = {
         (row["kv_seq_len"], row.get("window"))
         for row in rows
@@ -132,8 +142,13 @@ def varying_axes(problems: list[dict[str, Any]]) -> list[str]:
     ]
 
 
+def distinguishing_axes(rows: Iterable[Row]) -> list[str]:
+    """The axes that tell the problems of these rows apart; N if there is only one problem."""
+    return varying_axes([group.problem for group in groups(rows, None)]) or ["seq_len"]
+
+
 def label(of: dict[str, Any], axes: Iterable[str] = AXES) -> str:
-    """A problem in words, by the axes named: `N = 8k, h = 8, bf16, causal`."""
+    """A problem as text, by the named axes: `N = 8k, h = 8, bf16, causal`."""
     return ", ".join(text for axis in axes if axis in of and (text := axis_text(axis, of[axis])))
 
 
@@ -143,17 +158,16 @@ def axis_text(axis: str, value: Any) -> str:
     if axis == "causal":
         return "causal" if value else "not causal"
     if axis in _SYMBOLS:
-        # no-break spaces: stays on one line
+        # no-break spaces keep it on one line
         return f"{_SYMBOLS[axis]}\u00a0=\u00a0{value_text(axis, value)}"
-    said = {
-        # an environment, by the name that --python gave its interpreter
-        "python": f"python {value}",
+    texts = {
+        "python": f"python {value}",  # an environment, by its --python name
         "passes": f"{value} pass" if "+" not in str(value) else str(value),
         "causal_align": f"aligned {value}",
         "mask": f"{value} mask",
         "window": f"window\u00a0{value}",
     }
-    return said.get(axis, str(value))
+    return texts.get(axis, str(value))
 
 
 def axis_title(axis: str) -> str:
@@ -161,17 +175,12 @@ def axis_title(axis: str) -> str:
 
 
 def value_text(axis: str, value: Any) -> str:
-    return (
-        count_text(value)
-        if axis in ("seq_len", "kv_seq_len") and isinstance(value, int)
-        else str(value)
-    )
+    is_length = axis in ("seq_len", "kv_seq_len") and isinstance(value, int)
+    return count_text(value) if is_length else str(value)
 
 
 def unusual(of: dict[str, Any]) -> dict[str, Any]:
-    """The problem without what goes without saying: sizes that follow another, and the
-    run's name.
-    """
+    """The problem without the run's name and without sizes that follow another one."""
     return {
         axis: value for axis, value in of.items() if axis != "run" and _FOLLOWS.get(axis) != value
     }
@@ -179,3 +188,8 @@ def unusual(of: dict[str, Any]) -> dict[str, Any]:
 
 def backends(rows: Iterable[Row]) -> list[str]:
     return list(dict.fromkeys(row["backend"] for row in rows))
+
+
+def family(backend: str) -> str:
+    """The backend without its variant: `sdpa` of `sdpa:flash`."""
+    return backend.partition(":")[0]

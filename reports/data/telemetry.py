@@ -1,8 +1,6 @@
-"""Reads what the sampler wrote beside a run (docs/format.md, telemetry.jsonl) as one table: a row
-per sample, in the order of the file.
+"""Reads telemetry.jsonl (docs/format.md) as a table with one row per sample, in file order.
 
-Telemetry is an extra: a line that cannot be read is left out and counted, it does not make the run
-unreadable.
+Telemetry is optional: lines that cannot be read are skipped and counted.
 """
 
 import json
@@ -16,7 +14,7 @@ import pandas as pd
 from .read import open_plain
 
 TELEMETRY = "telemetry.jsonl"
-LINE_CAP_BYTES = 1 << 16  # a sample has some 300
+LINE_CAP_BYTES = 1 << 16  # a sample has about 300
 _TEXT, _COUNT, _MASK, _NUMBER = "string[python]", "Int64", "UInt64", "float64"
 COLUMNS = {
     "kind": _TEXT,
@@ -32,11 +30,10 @@ MOST = {_COUNT: (1 << 63) - 1, _MASK: (1 << 64) - 1}
 
 
 def telemetry(run: Path) -> pd.DataFrame:
-    """All samples of a run's folder; none where it has no such file. Raises BadRun where that is no
-    plain file.
+    """All samples of a run's folder; empty without the file.
 
-    `attrs`: `skipped`, the number of lines left out, and what the headers say: `uuid`, `period_s`,
-    `board_wide` of the last one, `missing` of all of them (name: reason).
+    `attrs`: `skipped`, the number of skipped lines; `uuid`, `period_s`, `board_wide` of the last
+    header; `missing` (name: reason) of all headers. Raises BadRun if it is not a plain file.
     """
     samples: list[dict[str, Any]] = []
     facts: dict[str, Any] = {
@@ -69,7 +66,7 @@ def telemetry(run: Path) -> pd.DataFrame:
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Whole lines; an empty one in place of each that is too long or torn."""
+    """Whole lines; an empty one for each line that is too long or torn."""
     with file:
         while line := file.readline(LINE_CAP_BYTES):
             whole = line.endswith(b"\n")

@@ -1,30 +1,25 @@
-"""Draws a figure as SVG text: one style, the same bytes every time, text and axes in the colour of
-the page around it.
-"""
+"""Draws a figure as SVG text: text and axes take the colour of the page around it."""
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
-from io import StringIO
 from math import ceil, floor, isfinite, log10, nan
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ..elements import Bars, Figure, Maps, Panel, Series
+from ..elements import Figure, Panel, Series
 from ..formatting import bytes_text, count_text, rate_text, time_text, visible
-from .svg_minify import FONT_SIZE, INK, compact
+from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
+from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay
 
-# Seen at 3:1 or better on white and on #121212; told apart by colour-blind eyes (Okabe-Ito and
-# Tol).
+# Contrast of 3:1 or better on white and on #121212, and safe for colour-blind readers (Okabe-Ito
+# and Tol).
 COLOURS = (
     "#0072B2",
     "#D55E00",
@@ -44,85 +39,45 @@ DASHES: tuple[Any, ...] = (
     (0, (6, 2, 1.5, 2)),
     (0, (8, 2, 1.5, 1.5, 1.5, 2)),
 )
-GREY = "#717581"  # of what belongs to no backend
 FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
 WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
-TITLE_IN = 0.5  # of a figure in a file of its own
-LEGEND_SIZE, LETTER_IN, HANDLE_IN = 8.5, 0.075, 0.55
+LEGEND_SIZE, HANDLE_IN = 8.5, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 MOST_LETTERS = 48
 SWATCH_IN = (0.5, 0.2)
-TENS = (
-    "ms",
-    "flops_per_s",
-    "plain",
-    "share",
-)  # units of which logarithmic axes are told in powers of ten
-STYLE: dict[Any, Any] = {
-    "font.size": FONT_SIZE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.18,
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.6,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "text.parse_math": False,  # a name is a name, whatever dollars it holds
-    **dict.fromkeys(
-        (
-            "text.color",
-            "axes.labelcolor",
-            "axes.edgecolor",
-            "xtick.color",
-            "ytick.color",
-            "grid.color",
-        ),
-        INK,
-    ),
-}
+TENS = ("ms", "flops_per_s", "plain", "share")  # units with powers of ten on logarithmic axes
 
 
 def svg(
     figure: Figure, backends: Sequence[str], name: str, cases: Mapping[str, int] | None = None
 ) -> str:
-    """`backends` are all of the page, so that each keeps its colour, marker and dash; `name` makes
-    the ids of this figure its own.
+    """SVG for the page; `name` makes the ids of this figure its own.
 
-    `cases`: the number of each case on a page. Where it is given the page has the legend, and
-    points lie over the drawing.
+    `backends` are all of the page, so that each keeps its colour, marker and dashes. `cases`: the
+    number of each case on the page; with it the page has the legend, and tooltips lie on top.
     """
-    with mpl.rc_context():
-        canvas, axes = _drawing(figure, backends, name, HEIGHT_IN)
+    with styled(name):
+        canvas, axes = _drawing(figure, backends, HEIGHT_IN)
         if cases is None:
-            _legend(canvas, figure, backends, canvas.get_figwidth())
-        drawn = _text(canvas)
+            _legend(canvas, figure, backends)
+        text = svg_text(canvas)
         points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
-    return inline(compact(drawn, name, styled=cases is not None), figure, name, points)
+    return inline(minify(text, name, styled=cases is not None), figure, name, points)
 
 
 def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
-    """Into a file of its own, black on white, in the format that its suffix names, with the title
-    in it.
-    """
-    with mpl.rc_context():
-        canvas, _ = _drawing(figure, backends, path.stem, HEIGHT_IN + TITLE_IN)
-        width = canvas.get_figwidth()
-        _legend(canvas, figure, backends, width)
-        canvas.suptitle(
-            fill(visible(figure.title), int(width / LETTER_IN)), fontsize=STYLE["font.size"]
-        )
-        dateless = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
-        canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless.get(path.suffix[1:]))
+    """Write a file of its own."""
+    with styled(path.stem):
+        canvas, _ = _drawing(figure, backends, HEIGHT_IN + TITLE_IN)
+        _legend(canvas, figure, backends)
+        save(canvas, figure.title, path, dpi)
 
 
 def _drawing(
-    figure: Figure, backends: Sequence[str], name: str, height_in: float
+    figure: Figure, backends: Sequence[str], height_in: float
 ) -> tuple[Canvas, Sequence[Axes]]:
-    """The panels without a legend. Sets matplotlib up; the caller gives it back."""
-    mpl.rcdefaults()  # not the reader's own matplotlibrc
-    mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+    """The panels without a legend."""
     width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
     canvas = Canvas(figsize=(width, height_in), layout="constrained")
     axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
@@ -132,37 +87,27 @@ def _drawing(
 
 
 def swatches(backends: Sequence[str]) -> str:
-    """A sample of each backend's line, and of the two that belong to none, as symbols that the
-    page's legends use.
-    """
+    """A sample of each line, as symbols for the page's legends."""
     looks = [(f"look-{place}", _look(name, backends)) for place, name in enumerate(backends)]
     looks += [("look-formula", {"color": INK, **FORMULA}), ("look-failed", {"color": INK, **CROSS})]
     return "".join(_swatch(name, look) for name, look in looks)
 
 
 def _swatch(name: str, look: dict[str, Any]) -> str:
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+    with styled(name):
         canvas = Canvas(figsize=SWATCH_IN)
         axes = canvas.add_axes((0, 0, 1, 1))
         axes.axis("off")
         axes.plot([0, 1, 2], [0, 0, 0], markevery=[1], clip_on=False, **look)
         axes.set(xlim=(-0.1, 2.1), ylim=(-1, 1))
-        text = compact(_text(canvas), name)
+        text = minify(svg_text(canvas), name)
     box = re.search(r'viewBox="[^"]*"', text)
     inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     return f'<symbol id="{name}" {box.group() if box else ""}>{inside}</symbol>'
 
 
-def _text(canvas: Canvas) -> str:
-    text = StringIO()
-    canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-    return text.getvalue()
-
-
 def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
-    """Of y in all these panels, with room for the crosses at the upper edge."""
+    """The limits of y over these panels, with room for crosses at the upper edge."""
     every = [series for panel in panels for series in panel.series]
     ys = [
         y
@@ -183,13 +128,9 @@ def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
 
 
 def _stacked(xs: Sequence[float], series: Sequence[Series]) -> int:
-    floating = [
-        x
-        for one in series
-        if one.kind == "failed"
-        for x, y in zip(one.x, one.y, strict=True)
-        if y is None
-    ]
+    """The most failed points without y at one x."""
+    failed = [one for one in series if one.kind == "failed"]
+    floating = [x for one in failed for x, y in zip(one.x, one.y, strict=True) if y is None]
     return max((floating.count(x) for x in xs), default=0)
 
 
@@ -202,7 +143,7 @@ def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[floa
     place = axes.get_subplotspec()
     column = place.colspan.start if place else 0
     for series in panel.series:
-        own = len(axes.lines)  # those of this series come next
+        own = len(axes.lines)  # the lines of this series start here
         _series(axes, series, _look(series.backend, backends), stacked)
         if series.backend in backends:
             for number, line in enumerate(axes.lines[own:], start=own):
@@ -235,7 +176,7 @@ def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[floa
 
 
 def _label(text: str) -> str:
-    """A long one would leave no room for the axes."""
+    """Shortened: a long label would leave no room for the axes."""
     shown = visible(text)
     return shown if len(shown) <= MOST_LETTERS else f"{shown[: MOST_LETTERS - 1]}…"
 
@@ -259,56 +200,40 @@ def _series(axes: Axes, series: Series, look: dict[str, Any], stacked: dict[floa
             for x, a, b in zip(series.x, series.low, series.high, strict=False)
             if a is not None and b is not None
         ]
-        if (
-            bars
-        ):  # one line with gaps: a line for each bar would make the drawing three times as large
-            xs, ends = (
-                [value for x, _, _ in bars for value in (x, x, nan)],
-                [value for _, a, b in bars for value in (a, b, nan)],
-            )
+        if bars:  # one line with gaps: a line per bar would triple the size of the drawing
+            xs = [value for x, _, _ in bars for value in (x, x, nan)]
+            ends = [value for _, a, b in bars for value in (a, b, nan)]
             axes.plot(xs, ends, color=look["color"], linewidth=4, alpha=0.5, solid_capstyle="butt")
     else:
         cross = {**CROSS, "markersize": look["markersize"] + 1, "color": look["color"]}
         axes.plot(series.x, ys, **cross)
         floating = [x for x, y in zip(series.x, series.y, strict=True) if y is None]
         heights = []
-        for x in floating:  # at the upper edge; several at one place stand below each other
+        for x in floating:  # at the upper edge, below each other if there are several at one x
             heights.append(HIGHEST - STEP * stacked.get(x, 0))
             stacked[x] = stacked.get(x, 0) + 1
-        # without points it would count as one at the lower left corner of the canvas, and take up
-        # that room
-        if floating:
-            axes.plot(
-                floating, heights, transform=axes.get_xaxis_transform(), clip_on=False, **cross
-            )
+        if floating:  # an empty line would take room at the lower left corner
+            at_edge = axes.get_xaxis_transform()
+            axes.plot(floating, heights, transform=at_edge, clip_on=False, **cross)
 
 
 def _look(backend: str, backends: Sequence[str]) -> dict[str, Any]:
-    """Hollow markers, the first ones larger: points that coincide stay visible."""
+    """Hollow markers of three sizes, so that coinciding points stay visible."""
+    hollow = {"markerfacecolor": "none", "markeredgewidth": 1.5}
     if backend not in backends:
-        return {
-            "color": GREY,
-            "marker": "o",
-            "linestyle": "-",
-            "markersize": 5,
-            "markerfacecolor": "none",
-            "markeredgewidth": 1.5,
-        }
+        return {"color": GREY, "marker": "o", "linestyle": "-", "markersize": 5, **hollow}
     place = list(backends).index(backend)
     return {
         "color": COLOURS[place % len(COLOURS)],
         "marker": MARKERS[place % len(MARKERS)],
         "linestyle": DASHES[place % len(DASHES)],
         "markersize": (8.5, 6.5, 5)[place % 3],
-        "markerfacecolor": "none",
-        "markeredgewidth": 1.5,
+        **hollow,
     }
 
 
 def legend(figure: Figure, backends: Sequence[str]) -> list[tuple[str, str]]:
-    """What the figure shows, as (look, words): the place of a backend among all, or "formula", or
-    "failed".
-    """
+    """The legend as (look, text); look: a backend's place among all, "formula" or "failed"."""
     drawn = [series for panel in figure.panels for series in panel.series if series.x]
     entries = [
         (str(place), name)
@@ -325,7 +250,7 @@ def legend(figure: Figure, backends: Sequence[str]) -> list[tuple[str, str]]:
     return entries
 
 
-def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: float) -> None:
+def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str]) -> None:
     looks: dict[str, dict[str, Any]] = {
         "formula": {"color": INK, **FORMULA},
         "failed": {"color": INK, **CROSS},
@@ -337,8 +262,10 @@ def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str], width: floa
             for look, _ in entries
         ]
         # matplotlib hides entries that begin with an underscore; a thin space in front keeps them
-        texts = ["\u2009" + visible(words) for _, words in entries]
-        columns = max(1, int(width / (HANDLE_IN + LETTER_IN * max(map(len, texts)))))
+        texts = ["\u2009" + visible(text) for _, text in entries]
+        columns = max(
+            1, int(canvas.get_figwidth() / (HANDLE_IN + LETTER_IN * max(map(len, texts))))
+        )
         canvas.legend(
             handles,
             texts,
@@ -354,11 +281,8 @@ def _tick_text(tick: float, unit: str) -> str:
     if unit == "bytes":
         return bytes_text(tick)
     if unit in ("ms", "flops_per_s"):
-        return (
-            (time_text(tick) if unit == "ms" else rate_text(tick))
-            .replace(".00 ", " ")
-            .replace(".0 ", " ")
-        )
+        text = time_text(tick) if unit == "ms" else rate_text(tick)
+        return text.replace(".00 ", " ").replace(".0 ", " ")
     return f"{100 * tick:g}%" if unit == "share" else f"{tick:g}"
 
 
@@ -380,20 +304,3 @@ def _ticks(low: float, high: float, unit: str) -> list[float]:
         ticks = [2.0**power for power in range(-30, 80) if low <= 2.0**power <= high]
     every = ceil(len(ticks) / MOST_Y_TICKS) or 1
     return ticks[(ticks.index(1) % every if 1 in ticks else 0) :: every]
-
-
-def inline(text: str, figure: Figure | Maps | Bars, name: str, points: str = "") -> str:
-    """For the inside of a page: no style that reaches out of the figure, a name for screen readers,
-    points above all else.
-    """
-    text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
-    box = re.search(r'viewBox="[^"]*"', text)
-    named = f'role="img" aria-labelledby="{name}-title {name}-desc"'
-    fonts = (
-        'xmlns:xlink="http://www.w3.org/1999/xlink" font-family="sans-serif"'
-        f' font-size="{FONT_SIZE}"'
-    )
-    head = f"<svg {box.group() if box else ''} {fonts} {named}>"
-    title, description = escape(visible(figure.title)), escape(visible(figure.description))
-    head += f'<title id="{name}-title">{title}</title><desc id="{name}-desc">{description}</desc>'
-    return re.sub(r"^<svg[^>]*>", lambda _: head, text).replace("</svg>", f"{points}</svg>")

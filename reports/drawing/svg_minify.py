@@ -1,11 +1,9 @@
-"""Makes matplotlib's SVG small, and fit for the inside of a page: a page of 500 cases has two dozen
-drawings.
-"""
+"""Makes matplotlib's SVG small and safe to inline: a page of 500 cases has two dozen drawings."""
 
 import re
 
-# text, axes and grid are drawn in it; it becomes currentColor, the colour of the text around the
-# drawing
+# Text, axes and grid are drawn in this colour; it becomes currentColor, the colour of the page's
+# text.
 INK = "#010203"
 FONT_SIZE = 9.5
 GRID_OPACITY, GRID_WIDTH = 0.18, 0.6
@@ -15,10 +13,10 @@ _LONG = re.compile(r"\d+\.\d{3,}")
 _GRID = f"stroke-opacity: {GRID_OPACITY}; stroke-width: {GRID_WIDTH}"
 
 
-def compact(text: str, name: str, *, styled: bool = True) -> str:
-    """Without prologue, style sheet and comments; the ids that are referred to begin with `name`.
+def minify(text: str, name: str, *, styled: bool = True) -> str:
+    """The SVG without prologue, style sheet and comments; ids that are used begin with `name`.
 
-    `styled=True`: the page's style sheet says what every text and grid line has in common.
+    `styled=True`: the page's style sheet has the common styles of text and grid lines.
     """
     text = text[text.index("<svg") :]
     text = re.sub(
@@ -35,7 +33,7 @@ def compact(text: str, name: str, *, styled: bool = True) -> str:
 
 
 def _short(tag: str, *, styled: bool) -> str:
-    """Coordinates to a hundredth of a point."""
+    """A tag with coordinates to a hundredth of a point."""
     tag = re.sub(r"\s+", " ", tag)
     tag = _LONG.sub(lambda number: f"{float(number.group()):.2f}".rstrip("0").rstrip("."), tag)
     if not styled:
@@ -51,7 +49,7 @@ def _short(tag: str, *, styled: bool) -> str:
 
 
 def _hoisted(found: re.Match[str]) -> str:
-    """A style that all marks of a line have goes to the group around them."""
+    """Move a style that all markers of a line share to the group around them."""
     style = f' style="{found[3]}"'
     return (
         f"<g{found[1]}{style}>{found[2].replace(style, '')}</g>"
@@ -61,9 +59,7 @@ def _hoisted(found: re.Match[str]) -> str:
 
 
 def _named(text: str, name: str) -> str:
-    """Ids that nothing refers to are dropped but for those of series and of the whole; the others
-    are short and belong to this drawing.
-    """
+    """Drop unused ids, except those of series and of the whole figure; shorten the others."""
     used = dict.fromkeys(re.findall(r'(?:xlink:href="#|url\(#)([^")]*)', text))
     short = {old: f"{name}-{place}" for place, old in enumerate(used)} | {
         "figure_1": f"{name}-figure"
@@ -80,7 +76,7 @@ def _named(text: str, name: str) -> str:
 
 
 def _without_empty_groups(text: str) -> str:
-    """A group without a name or a style groups nothing, and there are hundreds in a drawing."""
+    """Remove groups without attributes: a drawing has hundreds."""
     kept: list[bool] = []
 
     def own(tag: re.Match[str]) -> str:

@@ -1,5 +1,6 @@
-"""The points of a figure as marks of their own over its drawing: each says its numbers, and can be
-hovered, focused and followed.
+"""Invisible circles over the points of a figure, with their numbers as a tooltip.
+
+Each can be focused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,13 +13,8 @@ from matplotlib.figure import Figure as Canvas
 from ..elements import Figure, Panel, Series
 from ..formatting import bytes_text, count_text, number_text, rate_text, time_text, visible
 
-HIGHEST, STEP = (
-    0.97,
-    0.07,
-    # of the height of the axes: where the first cross at the upper edge stands, and how far below the
-    # next one
-)
-RADIUS = 7  # in points: what a finger or a mouse hits
+HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
+RADIUS = 7  # in points: large enough for a finger
 POINTS_PER_INCH = 72
 
 
@@ -29,9 +25,7 @@ def overlay(
     backends: Sequence[str],
     cases: Mapping[str, int],
 ) -> str:
-    """Circles that the page leaves invisible, drawn after the layout is done; `cases` are their
-    numbers on the page.
-    """
+    """The circles as SVG, once the layout is done; `cases` are the cases' numbers on the page."""
     groups = []
     for panel, place in zip(figure.panels, axes, strict=True):
         stacked: dict[float, int] = {}
@@ -72,14 +66,12 @@ def _marks(
         )
         number = cases.get(series.cases[place]) if place < len(series.cases) else None
         case = "" if number is None else f' data-case="{number}"'
-        marks.append(
-            f"<circle {at}"
-            f' r="{RADIUS}"{case}><title>{escape(visible(_said(panel, series, place)))}</title></circle>'
-        )
+        title = escape(visible(_tooltip(panel, series, place)))
+        marks.append(f'<circle {at} r="{RADIUS}"{case}><title>{title}</title></circle>')
     return "".join(marks)
 
 
-def _said(panel: Panel, series: Series, place: int) -> str:
+def _tooltip(panel: Panel, series: Series, place: int) -> str:
     """`sdpa at 1k: 3.2 ms (3.1 ms to 3.3 ms)`."""
     x, y = series.x[place], series.y[place]
     where = f"{series.backend} at {count_text(x) if x == int(x) else number_text(x)}"

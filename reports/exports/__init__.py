@@ -1,8 +1,7 @@
-"""Runs as files for other programs: every module of this folder whose name does not begin with an
-underscore is a format.
+"""Runs as files for other programs: every module of this folder is a format.
 
-`pytest_benchmark.py` is the format pytest-benchmark. docs/exports.md says what each holds, and
-where its rows that are not ok are.
+Modules that begin with `_` are not; `pytest_benchmark.py` is the format pytest-benchmark.
+docs/exports.md describes the formats.
 """
 
 from collections.abc import Sequence
@@ -17,23 +16,23 @@ from ..formatting import list_text
 
 
 class NotExportable(ValueError):
-    """One line: there is no such format, or the runs do not fit into it."""
+    """One line: no such format, or the runs cannot be written in it."""
 
 
 class PackageMissing(ImportError):
-    """One line: the format needs a package that is not installed, and how to install it."""
+    """One line: which package is missing, and how to install it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """What is to be written, and `notes` for people: what is not in it, and why."""
+    """The content to write; `notes`: what is not in it, and why."""
 
     content: str | bytes
     notes: tuple[str, ...] = ()
 
 
 class Format(Protocol):
-    """`MEANING` says in a few words who reads it."""
+    """`MEANING`: who reads it, in a few words."""
 
     MEANING: str
 
@@ -42,7 +41,7 @@ class Format(Protocol):
 
 
 def names() -> list[str]:
-    """All formats; nothing of theirs is imported."""
+    """All formats, without importing them."""
     return sorted(
         module.name.replace("_", "-")
         for module in iter_modules(__path__)

@@ -1,6 +1,4 @@
-"""What a format takes that holds speeds only: the cases that have one, a name for each that is
-stable over runs, and who is left out.
-"""
+"""For formats of latencies only: the cases with one, stable names for them, and the other cases."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,7 +13,7 @@ from . import NotExportable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
-    """A case with a latency; `row` is that of the tidy table, its samples included."""
+    """A case with a latency; `row` is its row of the table, with samples."""
 
     scenario: str
     case: str
@@ -24,7 +22,7 @@ class Timed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silent:
+class Untimed:
     """A case without a latency, and why."""
 
     scenario: str
@@ -33,9 +31,10 @@ class Silent:
     reason: str
 
 
-def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Silent]]:
-    """Every case of the runs, as one or the other. Raises NotExportable where two runs would have
-    the same names, or none has a speed.
+def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Untimed]]:
+    """Every case of the runs, timed or not.
+
+    Raises NotExportable if names would not be unique, or no case has a latency.
     """
     scenarios = [visible(str(run.meta["scenario"].get("name", ""))) for run in runs]
     twice = [name for name, count in Counter(scenarios).items() if count > 1]
@@ -45,7 +44,7 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Silent]]:
             " each into a file of its own"
         )
     timed: list[Timed] = []
-    silent: list[Silent] = []
+    untimed: list[Untimed] = []
     for run, scenario in zip(runs, scenarios, strict=True):
         for row in records(frame([run])):
             case = visible(row["case"])
@@ -53,22 +52,22 @@ def speeds(runs: Sequence[Run]) -> tuple[list[Timed], list[Silent]]:
                 timed.append(Timed(scenario=scenario, case=case, meta=run.meta, row=row))
             else:
                 why = row["reason"] or "latency was not measured"
-                silent.append(
-                    Silent(scenario=scenario, case=case, status=row["status"], reason=visible(why))
+                untimed.append(
+                    Untimed(scenario=scenario, case=case, status=row["status"], reason=visible(why))
                 )
     if not timed:
         raise NotExportable(
-            f"no case has a latency; {list_text(list(left_out(silent))) or 'nothing was measured'}"
+            f"no case has a latency; {list_text(list(left_out(untimed))) or 'nothing was measured'}"
         )
-    return timed, silent
+    return timed, untimed
 
 
-def left_out(silent: Sequence[Silent]) -> Iterator[str]:
-    """For people, where there is anything to say."""
-    if silent:
-        counted = Counter(STATUS_WORDS.get(one.status, one.status) for one in silent)
-        each = list_text([f"{count} {status}" for status, count in counted.items()])
+def left_out(untimed: Sequence[Untimed]) -> Iterator[str]:
+    """A note on the untimed cases, if there are any."""
+    if untimed:
+        counts = Counter(STATUS_WORDS.get(one.status, one.status) for one in untimed)
+        each = list_text([f"{count} {status}" for status, count in counts.items()])
         yield (
-            f"{plural(len(silent), 'case')} without a latency left out ({each}); csv and json have"
+            f"{plural(len(untimed), 'case')} without a latency left out ({each}); csv and json have"
             " them, with their reasons"
         )

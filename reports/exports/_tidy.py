@@ -1,6 +1,4 @@
-"""The tidy table that csv, json, md and parquet share: one row per planned case, with status and
-reason; `run` where there are several.
-"""
+"""The table of csv, json, md and parquet: one row per planned case; `run` if there are several."""
 
 from collections.abc import Sequence
 
@@ -11,6 +9,6 @@ from ..data.read import Run
 
 
 def tidy(runs: Sequence[Run]) -> pd.DataFrame:
-    """Without samples and logs, which stay in the run's folder."""
+    """The table without samples and logs, which stay in the run's folder."""
     left_out = [*NESTED_COLUMNS, "log_tail", *(["run"] if len(runs) == 1 else [])]
     return frame(runs).drop(columns=left_out)

@@ -1,7 +1,7 @@
 """A run over time in the Trace Event Format, for ui.perfetto.dev and chrome://tracing.
 
-Each run is a process of the trace. Its threads hold the blocks of one worker each, walls and
-studies, and what ran under the sampler; its counters are what the sampler saw.
+Each run is a process of the trace. Its threads are the cases, the walls and studies, what ran while
+the device was sampled, and the blocks of each worker; its counters are the sampler's readings.
 """
 
 import json
@@ -12,18 +12,15 @@ from math import inf
 from typing import Any
 
 from ..analysis.timeline import GAP_PERIODS, QUANTITIES
-from ..comparison.case_samples import NOT_REACHED
-from ..data.context import device_name
 from ..data.read import Document, Run
+from ..data.run_meta import device_name, not_reached
 from ..data.telemetry import telemetry
 from ..formatting import plural, visible
 from . import Exported
 
 MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"
-CASES, BESIDE, WINDOWS, FIRST_WORKER = 1, 2, 3, 10
-"""Threads: where cases start, walls and studies, what ran while the device was sampled, blocks of
-the first worker.
-"""
+# Threads: cases, walls and studies, what ran while the device was sampled, blocks of worker 1.
+CASES, OTHERS, WINDOWS, FIRST_WORKER = 1, 2, 3, 10
 US_PER_S = 1e6
 
 Event = dict[str, Any]
@@ -49,17 +46,17 @@ def export(runs: Sequence[Run]) -> Exported:
 
 
 def _moved(event: Event, pid: int, zero_s: float) -> Event:
-    """From seconds since 1970 to the trace's own time."""
+    """The event in the trace's own time, instead of seconds since 1970."""
     times = {"ts": (event["ts"] - zero_s) * US_PER_S}
     times |= {"dur": event["dur"] * US_PER_S} if "dur" in event else {}
     return {**event, "pid": pid, **{name: round(value, 1) for name, value in times.items()}}
 
 
 def _names(run: Run, threads: set[int]) -> Iterator[Event]:
-    """Metadata: what the process and its threads are called, and in which order they stand."""
+    """Metadata: names and order of the process and its threads."""
     known = {
         CASES: "cases, where each began",
-        BESIDE: "walls and studies",
+        OTHERS: "walls and studies",
         WINDOWS: "while the device was sampled",
     }
     yield _metadata(
@@ -81,25 +78,23 @@ def _metadata(name: str, tid: int, args: Mapping[str, Any]) -> Event:
 
 
 def _events(run: Run) -> Iterator[Event]:
-    """With `ts` and `dur` in seconds, the former since 1970."""
+    """Events with `ts` and `dur` in seconds, `ts` since 1970."""
     for row in run.rows:
         yield from _case(row)
     for one in (*run.walls, *run.studies):
         if (began_s := _unix_s(one.get("started_utc"))) is not None:
             yield {
-                **_slice(one, BESIDE, began_s, one.get("spent_s") or 0.0),
+                **_slice(one, OTHERS, began_s, one.get("spent_s") or 0.0),
                 "cat": one["kind"],
-                "args": _told(one),
+                "args": _end(one),
             }
     yield from _sampled(run)
 
 
 def _case(row: Document) -> Iterator[Event]:
-    """Where the case began, as an instant, for its phases took turns with those of its group,
-    untimed; then its blocks.
-    """
+    """The begin of the case as an instant, as its phases alternate with other cases; its blocks."""
     if (began_s := _unix_s(row.get("started_utc"))) is not None:
-        args = {**_told(row), "spent_s": row.get("spent_s"), "peak_bytes": row.get("peak_bytes")}
+        args = {**_end(row), "spent_s": row.get("spent_s"), "peak_bytes": row.get("peak_bytes")}
         name = _name(row) if row["status"] == "ok" else f"{row['status']}: {_name(row)}"
         yield {
             "name": name,
@@ -120,7 +115,7 @@ def _case(row: Document) -> Iterator[Event]:
 
 
 def _sampled(run: Run) -> Iterator[Event]:
-    """Stretches in which one thing ran under the sampler, and what the sampler saw."""
+    """What ran while the device was sampled, as slices, and the sampler's readings."""
     samples = telemetry(run.path)
     if not len(samples):
         return
@@ -165,7 +160,7 @@ def _name(one: Document) -> str:
     return visible(one["case"])
 
 
-def _told(one: Document) -> dict[str, Any]:
+def _end(one: Document) -> dict[str, Any]:
     """How it ended."""
     return {
         "status": one["status"],
@@ -182,19 +177,10 @@ def _unix_s(stamp: Any) -> float | None:
 
 
 def _never_started(run: Run) -> list[dict[str, Any]]:
-    """Cases without a moment to be drawn at, such as those that are predicted not to fit."""
+    """Cases that never started, such as those predicted not to fit."""
     found = [row for row in run.rows if _unix_s(row.get("started_utc")) is None]
-    missing = [
-        {
-            "case": case["case"],
-            "status": NOT_REACHED,
-            "reason": "planned; the run ended before it started",
-        }
-        for case in run.missing
-    ]
-    return [
-        {"case": row["case"], "status": row["status"], "reason": row["reason"]} for row in found
-    ] + missing
+    never = [*found, *({"case": case["case"], **not_reached()} for case in run.missing)]
+    return [{name: row[name] for name in ("case", "status", "reason")} for row in never]
 
 
 def _not_drawn(run: Run) -> Iterator[str]:

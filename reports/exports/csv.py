@@ -1,6 +1,4 @@
-"""Comma-separated values, for spreadsheets: a cell that would be taken for a formula is
-made text.
-"""
+"""Comma-separated values, for spreadsheets; cells that look like formulas are made text."""
 
 import csv
 import re
@@ -31,7 +29,6 @@ def _cell(value: Any) -> Any:
         return "true" if value else "false"
     if not isinstance(value, str):
         return value
-    # A spreadsheet takes a cell that begins so for a formula; a quote in front makes it text.
-    return (
-        f"'{visible(value)}" if re.match(r"\s*[=+\-@＝＋－＠]|[\t\r\n]", value) else visible(value)
-    )
+    # A spreadsheet takes such a cell for a formula; a quote in front makes it text.
+    quote = "'" if re.match(r"\s*[=+\-@＝＋－＠]|[\t\r\n]", value) else ""
+    return quote + visible(value)

@@ -1,4 +1,4 @@
-"""One JSON array with an object per case, a line each; missing is null."""
+"""A JSON array with one object per case and line; missing is null."""
 
 import json
 from collections.abc import Sequence

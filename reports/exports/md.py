@@ -1,6 +1,4 @@
-"""One table in Markdown, short enough for a comment on GitHub; `attnbench report --format md` has
-the answers too.
-"""
+"""One Markdown table, short enough for a comment on GitHub (`report --format md` has more)."""
 
 from collections.abc import Sequence
 from itertools import accumulate
@@ -13,15 +11,15 @@ from . import Exported
 from ._tidy import tidy
 
 MEANING = "a table in Markdown, for a comment on GitHub"
-MOST_CHARACTERS = 60_000  # GitHub takes 65 536 in a comment, and refuses a longer one whole
+MOST_CHARACTERS = 60_000  # GitHub refuses comments of more than 65 536
 
 
 def export(runs: Sequence[Run]) -> Exported:
     same, names, cells = readable(records(tidy(runs)))
-    said = f"Equal in all rows: {markdown_cell(', '.join(same))}.\n\n" if same else ""
+    equal = f"Equal in all rows: {markdown_cell(', '.join(same))}.\n\n" if same else ""
     head = [_line(names), _line(["---"] * len(names), escape=False)] if names else []
     lines = [_line(row) for row in cells]
-    room = MOST_CHARACTERS - len(said) - sum(map(len, head))
+    room = MOST_CHARACTERS - len(equal) - sum(map(len, head))
     fitting = sum(size <= room for size in accumulate(len(line) + 1 for line in lines))
     left_out = (
         f"{plural(len(lines) - fitting, 'more row')} left out: a comment on GitHub holds no more;"
@@ -29,7 +27,7 @@ def export(runs: Sequence[Run]) -> Exported:
     )
     more = f"\n_{left_out}._\n" if fitting < len(lines) else ""
     return Exported(
-        content=said + "\n".join([*head, *lines[:fitting]]) + "\n" + more,
+        content=equal + "\n".join([*head, *lines[:fitting]]) + "\n" + more,
         notes=(left_out,) if more else (),
     )
 

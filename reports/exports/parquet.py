@@ -1,6 +1,4 @@
-"""Apache Parquet, for pandas, DuckDB and the like: the tidy table with its types, and the raw
-samples as nested lists.
-"""
+"""Apache Parquet, for pandas, DuckDB and others: the table with types, samples as nested lists."""
 
 import json
 from collections.abc import Sequence
@@ -8,9 +6,10 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
-from ..data.load import frame, told
+from ..data.load import frame
 from ..data.read import Run
 from ..data.row_fields import SAMPLES
+from ..data.run_meta import run_meta
 from . import Exported, PackageMissing
 from ._tidy import tidy
 
@@ -19,7 +18,7 @@ METADATA = b"attnbench"
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    """The file's metadata says under `attnbench` what the runs were, as run.json does."""
+    """The file's metadata has a key `attnbench` with parts of each run.json."""
     if find_spec("pyarrow") is None:
         raise PackageMissing(
             "parquet needs pyarrow, which is not installed: pip install 'attnbench[parquet]'"
@@ -39,7 +38,7 @@ def export(runs: Sequence[Run]) -> Exported:
     }
     facts = {
         name: {key: meta.get(key) for key in ("schema", "started_utc", "scenario", "environment")}
-        for name, meta in told(runs).items()
+        for name, meta in run_meta(runs).items()
     }
     written = pa.table(arrays).replace_schema_metadata({METADATA: json.dumps(facts).encode()})
     file = BytesIO()
@@ -48,7 +47,7 @@ def export(runs: Sequence[Run]) -> Exported:
 
 
 def _type(kind: str) -> Any:
-    """The Arrow type of a column of the table; None: by its values, which a probe gave."""
+    """The Arrow type of a column; None (by its values) for columns of probes."""
     import pyarrow as pa
 
     return {
@@ -60,9 +59,7 @@ def _type(kind: str) -> Any:
 
 
 def _encodable(value: Any) -> Any:
-    """Missing is null; half a surrogate pair, which JSON may hold and UTF-8 may not, is spelled
-    out.
-    """
+    """None if missing. Escapes half a surrogate pair, which JSON may contain and UTF-8 may not."""
     import pandas as pd
 
     if isinstance(value, str):

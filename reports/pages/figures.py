@@ -1,4 +1,4 @@
-"""The figures of a run as files of their own, for papers and slides."""
+"""The figures of a report as separate files, for papers and slides."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,44 +6,32 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from ..data.load import frame, read_run, told
 from ..drawing.bars import draw as draw_bars
-from ..drawing.exactness_marks import marked, marked_names
 from ..drawing.plots import draw
 from ..elements import Bars, Figure
-from ..sections import shown
+from ..sections import name_of
+from .report import Report
 
 Kind = Literal["svg", "png", "pdf"]
 PNG_DPI = 200
 
 
 def write_figures(
-    run_paths: Sequence[str | Path], folder: str | Path, kinds: Sequence[Kind] = ("svg", "png")
+    report: Report, folder: str | Path, kinds: Sequence[Kind] = ("svg", "png")
 ) -> list[Path]:
-    """Every figure of the page in black on white, named by section and number: latency-1.svg. Each
-    file is whole or absent.
+    """Write every figure in black on white, named by section and number: latency-1.svg.
 
-    Raises BadRun and OSError.
+    Each file is whole or absent. Raises OSError.
     """
-    runs = [read_run(path) for path in run_paths]
-    table, meta = frame(runs), told(runs)
-    names = marked_names(table, meta)
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    written = []
-    for section in shown(meta):
-        if any(column not in table.columns for column in section.NEEDS):
-            continue
-        figures = (
-            block
-            for block in marked(section.render(table, meta), names)
-            if isinstance(block, Figure | Bars)
-        )
-        name = re.sub(r"[^a-z0-9]+", "-", section.__name__.rpartition(".")[2])
+    written: list[Path] = []
+    for section in report.sections:
+        blocks = report.blocks(section)
+        figures = (block for block in blocks if isinstance(block, Figure | Bars))
+        name = re.sub(r"[^a-z0-9]+", "-", name_of(section))
         for number, figure in enumerate(figures, start=1):
-            written += list(
-                _write(figure, list(names.values()), target / f"{name}-{number}", kinds)
-            )
+            written += _write(figure, report.backends, target / f"{name}-{number}", kinds)
     return written
 
 
@@ -53,7 +41,7 @@ def _write(
     for kind in kinds:
         path = stem.with_suffix(f".{kind}")
         with TemporaryDirectory(prefix=".", dir=path.parent) as unfinished:
-            drawn = Path(unfinished) / path.name  # of the same name: an SVG's ids are made from it
+            drawn = Path(unfinished) / path.name  # same name: an SVG's ids are made from it
             if isinstance(figure, Bars):
                 draw_bars(figure, drawn, PNG_DPI)
             else:

@@ -1,42 +1,39 @@
-"""The claims ledger of several runs together, for the terminal and for other programs."""
+"""The claims ledger of several runs together, for the terminal and as JSON."""
 
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 from rich.console import RenderableType
 
-from ..analysis.claims import Claim, ledger, tally, together
-from ..comparison.environments import apart
-from ..data.load import frame, read_run, told
-from ..data.row_groups import records
+from ..analysis.claims.ledger import Claim, ledger, merged, tally
+from ..data.row_groups import by_environment, records
 from ..sections.claims import tables
-from .terminal import rendered
+from .report import Report
+from .terminal import render_block
 
 SCHEMA = 1
 
 
-def ledger_of(run_paths: Sequence[str | Path]) -> list[Claim]:
-    """Every claim once. Raises BadRun."""
-    runs = [read_run(path) for path in run_paths]
-    rows, meta = records(frame(runs)), told(runs)
+def claims_of(report: Report) -> list[Claim]:
+    """Every claim once, over all runs and environments."""
+    rows = records(report.frame)
     ledgers = []
-    for name, run in meta.items():
-        by_environment = apart([row for row in rows if row["run"] == name]) or {None: []}
-        ledgers += [ledger(some, run) for some in by_environment.values()]
-    return together(ledgers)
+    for name, run in report.meta.items():
+        mine = [row for row in rows if row["run"] == name]
+        ledgers += [ledger(some, run) for some in by_environment(mine).values()]
+    return merged(ledgers)
 
 
-def printed(claims: list[Claim]) -> Iterator[RenderableType]:
+def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:
+    """Tables and the tally, for the terminal."""
     for table in tables(claims):
-        yield from rendered(table)
+        yield from render_block(table)
     yield f"{tally(claims)}."
 
 
 def as_json(claims: Sequence[Claim]) -> str:
-    """docs/format.md says what stands in it."""
-    said: list[dict[str, Any]] = [
+    """The format is described in docs/format.md."""
+    documents = [
         {
             "id": claim.id,
             "statement": claim.statement,
@@ -47,8 +44,8 @@ def as_json(claims: Sequence[Claim]) -> str:
                 for part in claim.parts
             ],
             "needs": claim.to_run if claim.verdict == "not run" else None,
-            "reason": claim.open_because or None,
+            "reason": claim.unanswered or None,
         }
         for claim in claims
     ]
-    return json.dumps({"schema": SCHEMA, "claims": said}, indent=2, ensure_ascii=False)
+    return json.dumps({"schema": SCHEMA, "claims": documents}, indent=2, ensure_ascii=False)

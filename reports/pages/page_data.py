@@ -1,8 +1,7 @@
-"""The copy of the rows and their samples inside the page, for its script: downloads, and the
-drawing of a case's samples.
+"""The copy of rows and samples inside the page, for its script: downloads and drawings of samples.
 
-Made to be small: numbers have 5 significant digits here and here only, and samples become medians
-of blocks, or go, where they are many.
+To keep it small, numbers have 5 significant digits here, and many samples become medians of blocks
+or are left out.
 """
 
 import json
@@ -18,27 +17,28 @@ from ..data.row_groups import records
 from ..formatting import visible
 
 DIGITS = 5
-MOST_ALIKE = 3  # a column of names is written as numbers where each name stands so often, or more
-SAID = {
-    "calls": "every call, in the order in which they were taken",
+FEWEST_EQUAL = 3  # a column is encoded by its values if each occurs this often on average
+SAMPLES_ARE = {
+    "calls": "every call, in measuring order",
     "medians": (
-        "medians of the blocks, in their order: all calls together would make this page too large,"
-        " and stay in the run's folder"
+        "medians of the blocks, in order: all calls together would make this page too large, and"
+        " are in the run's folder"
     ),
-    "none": "not in this page, which would be too large with them; they stay in the run's folder",
+    "none": "not in this page, which would be too large with them; they are in the run's folder",
 }
 
 
-def embedded(table: pd.DataFrame, most_bytes: int) -> str:
-    """JSON that is inert in a script element: no `<`, no control characters, nothing beyond ASCII.
-    Only samples are left out for room.
+def page_data(table: pd.DataFrame, most_bytes: int) -> str:
+    """JSON that is safe in a script element: no `<`, no control characters, only ASCII.
+
+    To save room, only samples are left out.
     """
     rows = records(table)
     columns = [name for name in table.columns if name not in (*NESTED_COLUMNS, "log_tail")]
-    told = _json({name: _column([row[name] for row in rows]) for name in columns})
-    kind, samples = _samples([row.get("block_ms") for row in rows], most_bytes - len(told))
-    said = f"{SAID[kind]}. Numbers are rounded to {DIGITS} digits here, and only here."
-    return f'{{"kind":"{kind}","samples_are":{_json(said)},"columns":{told},"samples":{samples}}}'
+    values = _json({name: _column([row[name] for row in rows]) for name in columns})
+    kind, samples = _samples([row.get("block_ms") for row in rows], most_bytes - len(values))
+    text = f"{SAMPLES_ARE[kind]}. Numbers are rounded to {DIGITS} digits on this page only."
+    return f'{{"kind":"{kind}","samples_are":{_json(text)},"columns":{values},"samples":{samples}}}'
 
 
 def _json(value: Any) -> str:
@@ -47,8 +47,9 @@ def _json(value: Any) -> str:
 
 
 def _column(values: Sequence[Any]) -> Any:
-    """What the rows have, and which of it each has (an empty list: all the first); or where that is
-    no shorter, a value for each row.
+    """The different values, and the place of each row's value among them.
+
+    An empty list of places: all the first. Or one value per row if that is shorter.
     """
     short = [_short(value) for value in values]
     places = {
@@ -56,7 +57,7 @@ def _column(values: Sequence[Any]) -> Any:
     }  # JSON tells 1, 1.0 and true apart
     if len(places) == 1:
         return {"of": short[:1], "at": []}
-    if len(places) > len(short) / MOST_ALIKE:
+    if len(places) > len(short) / FEWEST_EQUAL:
         return short
     order = sorted(places, key=places.__getitem__)
     number = {text: at for at, text in enumerate(order)}
@@ -80,9 +81,7 @@ def _rounded(value: float) -> float | int | None:
 
 
 def _samples(of_rows: list[Any], most_bytes: int) -> tuple[str, str]:
-    """What they are, and as JSON: for each row [power of ten, [process][block][call] in whole
-    numbers], null without samples.
-    """
+    """Their kind, and JSON: per row [power of ten, [process][block][call] as integers] or null."""
     for kind in ("calls", "medians"):
         text = _json([_whole(row, kind) for row in of_rows])
         if len(text) <= most_bytes:
@@ -91,7 +90,7 @@ def _samples(of_rows: list[Any], most_bytes: int) -> tuple[str, str]:
 
 
 def _whole(processes: Any, kind: str) -> list[Any] | None:
-    """Milliseconds as whole numbers of 10^power, so that the smallest keeps its digits."""
+    """Milliseconds as integers times 10^power, so that the smallest keeps its digits."""
     thin = [
         [block if kind == "calls" or not block else [median(block)] for block in process]
         for process in processes or []

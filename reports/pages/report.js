@@ -1,5 +1,5 @@
-// Everything on the page is there without this script. It adds: sorting, a filter, the numbers of a point, series on and off,
-// copies and downloads, and the samples of a case. What the reader chose stands behind the # of the address.
+// The page is complete without this script. It adds sorting, a filter, tooltips, series on and off, copies and downloads, and the
+// samples of a case. The reader's choices are kept in the fragment of the address.
 (() => {
   const one = (selector, inside = document) => inside.querySelector(selector);
   const all = (selector, inside = document) => [...inside.querySelectorAll(selector)];
@@ -26,19 +26,19 @@
   const state = { q: "", sort: "", hide: "", case: "", at: "" };
   const remember = changes => {
     Object.assign(state, changes);
-    const said = new URLSearchParams(Object.entries(state).filter(([, text]) => text)).toString();
-    history.replaceState(null, "", said ? `#${said}` : location.href.split("#")[0]);
+    const fragment = new URLSearchParams(Object.entries(state).filter(([, text]) => text)).toString();
+    history.replaceState(null, "", fragment ? `#${fragment}` : location.href.split("#")[0]);
   };
-  const follow = () => {
+  const restore = () => {
     const text = location.hash.slice(1);
     if (text && !text.includes("=")) {
-      // A plain anchor: the browser goes there by itself, and what was chosen stays.
+      // A plain anchor: the browser goes there, and the choices are kept.
       if (Object.entries(state).some(([name, chosen]) => name !== "at" && chosen)) remember({ at: text });
       else state.at = text;
       return;
     }
-    const wanted = new URLSearchParams(text);
-    for (const name of Object.keys(state)) state[name] = wanted.get(name) ?? "";
+    const chosen = new URLSearchParams(text);
+    for (const name of Object.keys(state)) state[name] = chosen.get(name) ?? "";
     const [table, column, direction] = state.sort.split(".");
     if (document.getElementById(table)?.tHead) sort(document.getElementById(table), Number(column), direction);
     filter(state.q);
@@ -51,7 +51,7 @@
   // ---- tables ----
   const POWERS = { n: 1e-9, "µ": 1e-6, "μ": 1e-6, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
   const size = text => {
-    // `8k` is 8192; `58.7 ms`, `1.5 GiB` and `3 GFLOP/s` have a prefix before their unit.
+    // `8k` is 8192; `58.7 ms`, `1.5 GiB` and `3 GFLOP/s` have a prefix in their unit.
     const found = /^([-+]?\d[\d.]*(?:e[-+]?\d+)?)(k?)(?:\s*([nµμmkKMGTPE])(i?)(?=B|s|FLOP|J|W|Hz))?/.exec(text);
     if (!found) return null;
     const [, digits, k, prefix, binary] = found;
@@ -61,7 +61,7 @@
     const [x, y] = [size(a), size(b)];
     if (x !== null && y !== null) return sign * (x - y);
     if (x === null && y === null && a && b) return sign * a.localeCompare(b, "en");
-    return (x === null) - (y === null) || !a - !b; // numbers, words, nothing
+    return (x === null) - (y === null) || !a - !b; // numbers, text, empty cells
   };
   const sort = (table, column, direction) => {
     const heads = [...table.tHead.rows[0].cells];
@@ -74,8 +74,8 @@
   };
   const markdown = table => {
     const entities = { "&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;" };
-    const inert = text => text.trim().replace(/[&<>@]/g, sign => entities[sign]).replace(/[\\`*_[\]|~$]/g, "\\$&");
-    const line = cells => `| ${[...cells].map(cell => inert(cell.textContent)).join(" | ")} |`;
+    const escaped = text => text.trim().replace(/[&<>@]/g, sign => entities[sign]).replace(/[\\`*_[\]|~$]/g, "\\$&");
+    const line = cells => `| ${[...cells].map(cell => escaped(cell.textContent)).join(" | ")} |`;
     const heads = table.tHead.rows[0].cells;
     const body = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => line(row.cells));
     return [line(heads), `|${" --- |".repeat(heads.length)}`, ...body].join("\n") + "\n";
@@ -111,15 +111,15 @@
 
   // ---- all rows: filter and downloads ----
   const texts = new Map();
-  const filter = said => {
+  const filter = query => {
     if (!rows) return;
-    one("#filter").value = said;
-    const words = said.toLowerCase().split(/\s+/).filter(Boolean);
+    one("#filter").value = query;
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const row of words.length ? rows.tBodies[0].rows : all("tr[hidden]", rows)) {
       if (words.length && !texts.has(row)) {
-        const told = ["case", "status", "dtype", "passes", "scope", "device", "run"].map(name => value(name, row.dataset.case));
-        texts.set(row, [...row.cells].map(cell => cell.textContent).concat(told).join(" ").toLowerCase());
+        const values = ["case", "status", "dtype", "passes", "scope", "device", "run"].map(name => value(name, row.dataset.case));
+        texts.set(row, [...row.cells].map(cell => cell.textContent).concat(values).join(" ").toLowerCase());
       }
       row.hidden = !words.every(word => texts.get(row).includes(word));
     }
@@ -129,7 +129,7 @@
   const shown = () => [...rows.tBodies[0].rows].filter(row => !row.hidden).map(row => Number(row.dataset.case));
   const quoted = cell => {
     if (cell === null || cell === undefined) return "";
-    // A spreadsheet takes a cell that begins so for a formula; a quote in front makes it text.
+    // A spreadsheet takes such a cell for a formula; a quote in front makes it text.
     const text = typeof cell === "string" && /^(\s*[=+\-@＝＋－＠]|[\t\r\n])/.test(cell) ? `'${cell}` : String(cell);
     return /[",\r\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   };
@@ -153,7 +153,7 @@
     }
   }
 
-  // ---- figures: series on and off, and what a point says ----
+  // ---- figures: series on and off, and tooltips ----
   const hide = looks => {
     for (const mark of all("svg [data-b]")) mark.classList.toggle("off", looks.includes(mark.dataset.b));
     for (const button of all(".legend button")) button.setAttribute("aria-pressed", String(!looks.includes(button.parentNode.dataset.look)));
@@ -171,37 +171,37 @@
   }
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: "" });
   document.body.append(tip);
-  const light = number => {
+  const highlight = number => {
     for (const lit of all(".lit")) lit.classList.remove("lit");
     if (number) for (const about of all(`[data-case="${number}"]`)) about.classList.add("lit");
   };
-  const REACH = 14, SAME = 2; // in the drawing's points: how near is near enough, and what lies at one place
+  const REACH = 14, SAME = 2; // in the drawing's points: how close the pointer must be, and which points coincide
   const distance = (point, x, y) => Math.hypot(point.cx.baseVal.value - x, point.cy.baseVal.value - y);
   const nearest = (drawing, points, event) => {
     const { x, y } = new DOMPoint(event.clientX, event.clientY).matrixTransform(drawing.getScreenCTM().inverse());
     const near = points.filter(point => distance(point, x, y) < REACH && !point.closest(".off"));
     return near.sort((a, b) => distance(a, x, y) - distance(b, x, y))[0];
   };
-  const tell = (point, points) => {
+  const showTip = (point, points) => {
     const { cx, cy } = point;
     const here = points.filter(other => distance(other, cx.baseVal.value, cy.baseVal.value) < SAME && !other.closest(".off"));
-    light(point.dataset.case);
+    highlight(point.dataset.case);
     point.classList.add("lit");
     tip.textContent = here.map(other => other.getAttribute("aria-label")).join("\n");
     tip.hidden = false;
-    told = point;
-    put();
+    tipPoint = point;
+    placeTip();
   };
-  let told;
-  const put = () => {
+  let tipPoint;
+  const placeTip = () => {
     if (tip.hidden) return;
-    const place = told.getBoundingClientRect();
+    const place = tipPoint.getBoundingClientRect();
     tip.style.left = `${Math.max(4, Math.min(innerWidth - tip.offsetWidth - 4, place.left + place.width / 2 - tip.offsetWidth / 2))}px`;
     tip.style.top = `${place.top > tip.offsetHeight + 12 ? place.top - tip.offsetHeight - 6 : place.bottom + 6}px`;
   };
-  const untell = () => {
+  const hideTip = () => {
     tip.hidden = true;
-    light();
+    highlight();
   };
   for (const drawing of all("figure svg[role=img]")) {
     const points = all(".points circle", drawing);
@@ -214,33 +214,33 @@
       point.setAttribute("aria-label", point.textContent);
       point.replaceChildren();
     });
-    // One stop of the tab key for each figure; the arrows go from point to point.
+    // Each figure is one tab stop; arrow keys move between its points.
     drawing.addEventListener("keydown", event => {
       const visible = points.filter(point => !point.closest(".off"));
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (step) visible[(visible.indexOf(event.target) + step + visible.length) % visible.length]?.focus();
-      else if (event.key === "Escape") untell();
+      else if (event.key === "Escape") hideTip();
       else if ((event.key === "Enter" || event.key === " ") && event.target.dataset.case) show(event.target.dataset.case);
       else return;
       event.preventDefault();
     });
-    drawing.addEventListener("focusin", event => event.target.matches("circle") && tell(event.target, points));
-    drawing.addEventListener("focusout", untell);
+    drawing.addEventListener("focusin", event => event.target.matches("circle") && showTip(event.target, points));
+    drawing.addEventListener("focusout", hideTip);
     drawing.addEventListener("pointermove", event => {
       const point = nearest(drawing, points, event);
       drawing.style.cursor = point?.dataset.case ? "pointer" : "";
-      if (point) tell(point, points);
-      else untell();
+      if (point) showTip(point, points);
+      else hideTip();
     });
-    drawing.addEventListener("pointerleave", untell);
+    drawing.addEventListener("pointerleave", hideTip);
     drawing.addEventListener("click", event => {
       const point = nearest(drawing, points, event);
       if (point?.dataset.case) show(point.dataset.case);
     });
   }
-  rows?.addEventListener("pointerover", event => light(event.target.closest("tr")?.dataset.case));
-  rows?.addEventListener("pointerout", () => light());
-  addEventListener("scroll", put, { passive: true, capture: true });
+  rows?.addEventListener("pointerover", event => highlight(event.target.closest("tr")?.dataset.case));
+  rows?.addEventListener("pointerout", () => highlight());
+  addEventListener("scroll", placeTip, { passive: true, capture: true });
 
   // ---- one case: its cells, its command, its samples ----
   const dialog = make("dialog", { "aria-labelledby": "case-title" });
@@ -249,7 +249,7 @@
   const show = number => {
     const row = document.getElementById(`row-${number}`);
     if (!row) return;
-    untell();
+    hideTip();
     const names = [...rows.tHead.rows[0].cells].map(head => head.textContent);
     const cells = [...row.cells].map((cell, place) => [names[place], cell.textContent]).filter(([, text]) => text);
     const [power, whole] = data().samples?.[number] ?? [0, []];
@@ -274,6 +274,6 @@
     event.preventDefault();
     show(link.hash.slice(5));
   });
-  addEventListener("hashchange", follow);
-  follow();
+  addEventListener("hashchange", restore);
+  restore();
 })();

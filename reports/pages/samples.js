@@ -1,5 +1,5 @@
 "use strict";
-// Draws the samples of a case twice: in the order in which they were taken, and as the share of calls up to a time (ECDF).
+// Draws the samples of a case twice: in measuring order, and as a cumulative distribution (ECDF).
 const drawSamples = (processes, about, [typical, low, high]) => {
   const WIDTH = 560, HEIGHT = 200, LEFT = 62, RIGHT = 12, TOP = 10, BOTTOM = 38, TICKS = 5, MOST_LINES = 120;
   const paragraph = text => Object.assign(document.createElement("p"), { className: "note", textContent: text });
@@ -42,11 +42,11 @@ const drawSamples = (processes, about, [typical, low, high]) => {
   };
 
   const what = about.kind === "medians" ? "block medians" : "calls";
-  const said = `${samples.length} ${what} in ${blocks.length} blocks of ${processes.length === 1 ? "1 process" : `${processes.length} processes`}: ` +
+  const text = `${samples.length} ${what} in ${blocks.length} blocks of ${processes.length === 1 ? "1 process" : `${processes.length} processes`}: ` +
     `lowest ${time(sorted[0])}, median ${time(middle)}, highest ${time(sorted.at(-1))}`;
   const counts = ticks([1, samples.length + 1]).filter(Number.isInteger).map(at => [at, at]);
   const times = ticks(range).map(at => [at, time(at)]);
-  const [strip, x, y] = axes(`${said}, in order`, [0.5, samples.length + 0.5], range, `${what}, in the order in which they were taken`, "time", counts, times);
+  const [strip, x, y] = axes(`${text}, in order`, [0.5, samples.length + 0.5], range, `${what}, in measuring order`, "time", counts, times);
   if (low && high) strip.append(draw("rect", { class: "interval", x: LEFT, width: WIDTH - RIGHT - LEFT, y: y(high), height: Math.max(1, y(low) - y(high)) }));
   if (typical) strip.append(draw("line", { class: "typical", x1: LEFT, x2: WIDTH - RIGHT, y1: y(typical), y2: y(typical) }));
   let taken = 0;
@@ -59,10 +59,10 @@ const drawSamples = (processes, about, [typical, low, high]) => {
     }
   }
   const shares = [0, 0.25, 0.5, 0.75, 1].map(share => [share, `${100 * share} %`]);
-  const [steps, across, up] = axes(`${said}, as shares`, range, [0, 1], "time", `share of ${what}`, times, shares);
+  const [steps, across, up] = axes(`${text}, as shares`, range, [0, 1], "time", `share of ${what}`, times, shares);
   const path = sorted.map((sample, place) => `H${across(sample)}V${up((place + 1) / sorted.length)}`).join("");
   if (low && high) steps.append(draw("rect", { class: "interval", x: across(low), width: Math.max(1, across(high) - across(low)), y: TOP, height: HEIGHT - BOTTOM - TOP }));
   steps.append(draw("path", { class: "steps", d: `M${LEFT} ${up(0)}${path}H${WIDTH - RIGHT}` }));
-  const note = paragraph(`${said}. The band is the 95 % interval of the latency, the line in it the latency. Shown are ${about.samples_are}`);
+  const note = paragraph(`${text}. The line is the latency, the band its 95 % interval. Shown are ${about.samples_are}`);
   return [note, strip, steps];
 };

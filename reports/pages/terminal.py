@@ -1,74 +1,73 @@
-"""A run's sections in the terminal: sentences as lines, tables by rich; plain where nothing reads
-colours.
-"""
+"""A report in the terminal: sentences as lines, tables by rich."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from typing import cast
 
 from rich.console import RenderableType
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from ..data.load import frame, read_run, told
-from ..drawing.exactness_marks import marked, marked_names
 from ..elements import Badges, Bars, Block, Figure, Maps, Table, Text
 from ..formatting import visible
-from ..sections import sections
-from ..sections import shown as sections_of
+from ..sections import Section, name_of, sections, summary
+from .report import Report
 
 USUAL = ("summary", "environments", "heads", "memory", "utilization", "refusals")
 MOST_ROWS = 60
-MARKS = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
+STATES = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
 
 
-def names() -> list[str]:
-    return [section.__name__.rpartition(".")[2] for section in sections()]
+def section_names() -> list[str]:
+    return [name_of(section) for section in sections()]
 
 
-def shown(
-    run_paths: Sequence[str | Path], wanted: Iterable[str] = USUAL
-) -> Iterator[RenderableType]:
-    """What to print of the named sections, in the page's order. Raises BadRun."""
-    asked = set(wanted)
-    runs = [read_run(path) for path in run_paths]
-    table, meta = frame(runs), told(runs)
-    shown_names = marked_names(table, meta)
-    for section in sections_of(meta):
-        if section.__name__.rpartition(".")[2] in asked and all(
-            column in table.columns for column in section.NEEDS
-        ):
+def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
+    """The named sections, in the page's order."""
+    requested = set(names)
+    for section in report.sections:
+        if name_of(section) in requested:
             yield f"\n[bold]{escape(section.TITLE)}[/]"
-            for block in marked(section.render(table, meta), shown_names):
-                yield from rendered(block)
+            folded_rows = 0
+            for block in report.blocks(section):
+                if isinstance(block, Table) and block.folded:
+                    folded_rows += len(block.rows)
+                yield from render_block(block, fold=folded_rows > MOST_ROWS)
 
 
-def rendered(block: Block) -> Iterator[RenderableType]:
-    """One block, as lines and tables."""
+def terminal_summary(report: Report) -> list[str]:
+    """The sentences of the page's summary, for the end of a run."""
+    texts = (block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text))
+    return [text.text for text in texts if text.kind not in ("question", "note")]
+
+
+def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
+    """One block, as lines and tables; with `fold`, a folded table is only named."""
     if isinstance(block, Text):
         style = "dim" if block.kind == "note" else "bold" if block.kind == "question" else ""
-        text = escape(visible(block.text))
-        yield f"[{style}]{text}[/]" if style else text
+        yield f"[{style}]{_safe(block.text)}[/]" if style else _safe(block.text)
     elif isinstance(block, Figure | Maps | Bars):
-        yield escape(visible(block.title))
-        yield from rendered(block.table)
+        yield _safe(block.title)
+        yield from render_block(block.table)
     elif isinstance(block, Badges):
-        yield from (
-            f"{MARKS[one.state]} {escape(visible(one.label))}: {escape(visible(one.text))}"
-            for one in block.badges
-        )
-    elif isinstance(block, Table) and block.folded and len(block.rows) > MOST_ROWS:
-        yield f"[dim]{escape(visible(block.title))}: {len(block.rows)} rows, in the report[/]"
+        for one in block.badges:
+            yield f"{STATES[one.state]} {_safe(one.label)}: {_safe(one.text)}"
+    elif isinstance(block, Table) and block.folded and fold:
+        yield f"[dim]{_safe(block.title)}: {len(block.rows)} rows, in the report[/]"
     elif isinstance(block, Table):
-        yield f"[italic]{escape(visible(block.title))}[/]"
+        yield f"[italic]{_safe(block.title)}[/]"
         yield _grid(block)
+
+
+def _safe(text: str) -> str:
+    return escape(visible(text))
 
 
 def _grid(table: Table) -> Grid:
     grid = Grid(box=None, pad_edge=False, header_style="bold")
     for column in table.columns:
-        grid.add_column(escape(visible(column)))
+        grid.add_column(_safe(column))
     for place, row in enumerate(table.rows[:MOST_ROWS]):
-        cells = [escape(visible(cell)) for cell in row]
+        cells = map(_safe, row)
         grid.add_row(
             *(
                 f"[bold]{cell}[/]" if (place, column) in table.strong else cell

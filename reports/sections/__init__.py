@@ -1,6 +1,4 @@
-"""The sections of a report: every module of this folder whose name does not begin with an
-underscore.
-"""
+"""The sections of a report: every module of this folder, except those that begin with `_`."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -9,16 +7,15 @@ from typing import Protocol, cast
 
 import pandas as pd
 
-from ..data.context import Meta
+from ..data.run_meta import Meta
 from ..elements import Block
 
 
 class Section(Protocol):
-    """`NEEDS` are columns without which the section has nothing to say; `ORDER` is its place on the
-    page.
+    """`ORDER`: its place on the page. `NEEDS`: columns without which it is not shown.
 
-    Optional `ABOUT`: what it speaks of, "cases" (with walls and studies, as most do), "kernels" or
-    both; it is left out where the runs have none of that.
+    Optional `ABOUT`: "cases" (the default; includes walls and studies), "kernels" or both. Runs
+    without any of them have no such section.
     """
 
     __name__: str
@@ -29,15 +26,19 @@ class Section(Protocol):
     def render(self, frame: pd.DataFrame, meta: Meta) -> Iterator[Block]: ...
 
 
+def name_of(section: Section) -> str:
+    return section.__name__.rpartition(".")[2]
+
+
 def sections() -> list[Section]:
     names = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
     found = [cast(Section, import_module(f"{__name__}.{name}")) for name in names]
     return sorted(found, key=lambda section: (section.ORDER, section.__name__))
 
 
-def shown(meta: Meta) -> list[Section]:
-    """Those that speak of something that the runs have."""
-    held = {"kernels"} if any(run.get("kernels") for run in meta.values()) else {"cases"}
+def sections_of(meta: Meta) -> list[Section]:
+    """The sections about something that these runs have."""
+    present = {"kernels"} if any(run.get("kernels") for run in meta.values()) else {"cases"}
     if any(run.get(plan) for run in meta.values() for plan in ("cases", "walls", "studies")):
-        held.add("cases")
-    return [section for section in sections() if held & set(getattr(section, "ABOUT", ("cases",)))]
+        present.add("cases")
+    return [one for one in sections() if present & set(getattr(one, "ABOUT", ("cases",)))]

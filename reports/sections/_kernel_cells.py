@@ -1,13 +1,11 @@
-"""Kernels as cells of tables: every one in a line, those that are not well, and what a block takes
-of an SM.
-"""
+"""Audited kernels as table cells: all kernels, bad ones, and what a block takes of an SM."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..analysis.kernels import configuration, limit_text, spills
+from ..analysis.audited_kernels import configuration, limit_text, spills
 from ..data.row_groups import Row
-from ..formatting import STATUS_WORDS, bytes_text, number_text
+from ..formatting import STATUS_WORDS, bytes_text, percent_text
 
 MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 
@@ -28,15 +26,14 @@ def matrix_instruction(row: Mapping[str, Any]) -> str | None:
 
 
 def resources(row: Row) -> Iterator[tuple[str, int, int]]:
-    """Of an SM: name, what one block takes, what there is."""
+    """Of an SM: name, what one block takes, capacity."""
     yield "registers", row["allocated_register_count"], row["sm_register_count"]
     yield "shared_memory", row["allocated_shared_bytes"], row["sm_shared_bytes"]
-    if row.get("tensor_memory_column_count") and row.get("sm_tensor_memory_column_count"):
-        yield (
-            "tensor_memory",
-            row["tensor_memory_column_count"],
-            row["sm_tensor_memory_column_count"],
-        )
+    taken, capacity = (
+        row.get(name) for name in ("tensor_memory_column_count", "sm_tensor_memory_column_count")
+    )
+    if taken and capacity:
+        yield "tensor_memory", taken, capacity
     yield "warps", row["block_warp_count"], row["sm_most_warp_count"]
 
 
@@ -51,50 +48,36 @@ def budget(row: Row) -> Iterator[tuple[str, ...]]:
         )
 
 
-def note(name: str, blocks: int, taken: int, capacity: int) -> str:
+def use_text(name: str, blocks: int, taken: int, capacity: int) -> str:
     """`2 x 26,624 of 65,536`."""
-    return (
-        f"{blocks} \N{MULTIPLICATION SIGN} {amount_text(name, taken)} of"
-        f" {amount_text(name, capacity)}"
-    )
+    taken_text, capacity_text = amount_text(name, taken), amount_text(name, capacity)
+    return f"{blocks} \N{MULTIPLICATION SIGN} {taken_text} of {capacity_text}"
 
 
 def amount_text(name: str, count: int) -> str:
     return bytes_text(count) if name == "shared_memory" else f"{count:,}"
 
 
-def subject(row: Row) -> str:
-    return (
-        f"{row['kernel']} kernel ({row['dtype']}, heads {row['d_k']}"
-        f" wide{', causal' if row['causal'] else ''})"
-    )
+def kernel_name(row: Row) -> str:
+    """`forward kernel (bf16, heads 128 wide, causal)`."""
+    causal = ", causal" if row["causal"] else ""
+    return f"{row['kernel']} kernel ({row['dtype']}, heads {row['d_k']} wide{causal})"
 
 
-def complaint(row: Row) -> tuple[str, ...]:
-    """The cells of a kernel that is not well."""
+def bad_cells(row: Row) -> tuple[str, ...]:
+    """The cells of a kernel that fails the audit."""
     if row["status"] != "ok":
         why = f"{STATUS_WORDS[row['status']]}: {row['reason']}"
     else:
         why = f"spills: {spill_text(row)}" if spills(row) else "could not be read"
-    return subject(row), configuration(row["config"]), _count(row.get("thread_register_count")), why
+    registers = _count(row.get("thread_register_count"))
+    return kernel_name(row), configuration(row["config"]), registers, why
 
 
-COLUMNS = (
-    *(
-        "kernel",
-        "dtype",
-        "head",
-        "causal",
-        "configuration",
-        "place in its list",
-        "registers",
-        "shared",
-        "spilled",
-        "blocks",
-        "warps",
-    ),
-    *("occupancy", "limited by", "matrix products", "copies", "exponentials", "instructions"),
-)
+_NAME = ("kernel", "dtype", "head", "causal", "configuration", "place in its list")
+_RESOURCES = ("registers", "shared", "spilled", "blocks", "warps", "occupancy", "limited by")
+_INSTRUCTIONS = ("matrix products", "copies", "exponentials", "instructions")
+COLUMNS = (*_NAME, *_RESOURCES, *_INSTRUCTIONS)
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -108,12 +91,13 @@ def cells(row: Row) -> tuple[str, ...]:
         str(row["rank"]),
     )
     if row["status"] != "ok":
-        return (
-            *name,
-            f"{STATUS_WORDS[row['status']]}: {row['reason']}",
-            *[""] * (len(COLUMNS) - len(name) - 1),
-        )
-    mix, matrix = row.get("instructions"), matrix_instruction(row)
+        why = f"{STATUS_WORDS[row['status']]}: {row['reason']}"
+        return *name, why, *[""] * (len(COLUMNS) - len(name) - 1)
+    mix, matrix, occupancy = (
+        row.get("instructions") or {},
+        matrix_instruction(row),
+        row.get("occupancy_ratio"),
+    )
     return (
         *name,
         _count(row.get("thread_register_count")),
@@ -121,15 +105,11 @@ def cells(row: Row) -> tuple[str, ...]:
         "" if spills(row) is None else spill_text(row) if spills(row) else "0",
         _count(row.get("sm_block_count")),
         _count(row.get("sm_warp_count")),
-        (
-            ""
-            if row.get("occupancy_ratio") is None
-            else f"{number_text(100 * row['occupancy_ratio'])} %"
-        ),
+        "" if occupancy is None else percent_text(occupancy),
         limit_text(row),
-        f"{mix[matrix]} {matrix}" if mix and matrix else "",
-        copies_text(mix) if mix else "",
-        _count(mix.get("MUFU.EX2")) if mix else "",
+        f"{mix[matrix]} {matrix}" if matrix else "",
+        copies_text(mix),
+        _count(mix.get("MUFU.EX2")),
         _count(row.get("instruction_count")),
     )
 

@@ -1,19 +1,16 @@
-"""The figure of the device over time, one per run and kind of sampler, for the section on what the
-device did.
-"""
+"""The device over time: one figure per run and kind of sampler, for the utilization section."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
 
 import pandas as pd
 
 from ..analysis import timeline
-from ..data.context import Meta, device_name, scenario_name
 from ..data.read import BadRun
 from ..data.row_groups import Row
+from ..data.run_meta import Meta, run_caption
 from ..data.telemetry import TELEMETRY, telemetry
-from ..elements import Block, Figure, Panel, Series, Table, Text, Unit
+from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import number_text, plural
 
 FEWEST_SAMPLES = 2
@@ -26,17 +23,11 @@ def figures(rows: list[Row], meta: Meta) -> Iterator[Block]:
         try:
             samples = telemetry(Path(run["path"]))
         except BadRun as error:
-            yield Text(text=f"No timeline: {error}.", kind="note")
+            yield note(f"No timeline: {error}.")
             continue
         if skipped := samples.attrs["skipped"]:
-            yield Text(
-                text=(
-                    f"{plural(skipped, 'line')} of {TELEMETRY} could not be read and are left out."
-                ),
-                kind="note",
-            )
-        named = f" · {name}" if len(meta) > 1 else ""
-        caption = f"{device_name(run)} · scenario {scenario_name(run)}{named}"
+            yield note(f"{plural(skipped, 'line')} of {TELEMETRY} could not be read; skipped.")
+        caption = run_caption(run, name if len(meta) > 1 else "")
         backends = {row["case"]: row["backend"] for row in rows if row["run"] == name}
         for kind in timeline.kinds(samples):
             mine = samples[samples["kind"] == kind]
@@ -58,7 +49,7 @@ def _figure(
         Panel(
             x_label="time since the first sample (s)",
             y_label=quantity.title,
-            unit=cast(Unit, quantity.unit),
+            unit=quantity.unit,
             series=tuple(
                 Series(backend=trace.name, kind="trace", x=trace.x_s, y=trace.y)
                 for trace in timeline.traces(samples, quantity, backends, period_s)
@@ -68,27 +59,26 @@ def _figure(
         )
         for quantity in quantities
     )
-    rows = [
-        (quantity, span) for quantity in quantities if (span := timeline.span(samples, quantity))
-    ]
+    spans = {quantity: timeline.span(samples, quantity) for quantity in quantities}
     return Figure(
         title=_title(samples, quantities),
         caption=(
             f"{caption} · {plural(len(samples), 'sample')}, one every {period_s:g} s, none while"
-            " latency was timed; there lines break"
+            " latency was timed (breaks in the lines)"
         ),
         description=(
-            f"{len(panels)} panels over time, one quantity each, all axes linear; the line has the"
-            " colour of the backend that was running. A line of many points shows the lowest and"
-            " the highest of each stretch. The table below has the extremes."
+            f"{len(panels)} panels over time, one quantity each, all axes linear; lines have the"
+            " colour of the backend that was running. Lines of many points show the lowest and the"
+            " highest value of each part. The table below has the extremes."
         ),
         panels=panels,
         table=Table(
-            title="Lowest, middle and highest value of all samples",
+            title="Lowest, median and highest value of all samples",
             columns=("quantity", "lowest", "median", "highest"),
             rows=tuple(
                 (quantity.title, *(_cell(value, quantity) for value in span))
-                for quantity, span in rows
+                for quantity, span in spans.items()
+                if span
             ),
         ),
         same_y=False,
@@ -96,14 +86,13 @@ def _figure(
 
 
 def _title(samples: pd.DataFrame, quantities: list[timeline.Quantity]) -> str:
-    held = timeline.held_back(samples)
     first = quantities[0]
-    low, middle, high = timeline.span(samples, first) or (0.0, 0.0, 0.0)
-    said = (
-        f"{first.title}: {_cell(low, first)} to {_cell(high, first)}, in the middle"
-        f" {_cell(middle, first)}"
+    low, median, high = (
+        _cell(value, first) for value in timeline.span(samples, first) or (0.0, 0.0, 0.0)
     )
-    return f"{said}; {held}" if held else said
+    throttling = timeline.throttling_text(samples)
+    title = f"{first.title}: {low} to {high}, median {median}"
+    return f"{title}; {throttling}" if throttling else title
 
 
 def _cell(value: float, quantity: timeline.Quantity) -> str:

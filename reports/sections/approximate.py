@@ -1,27 +1,16 @@
-"""Approximate attention: its error over rank and N, and from which N on it is faster than exact
-attention.
-"""
+"""Approximate attention: its error over size and N, and from which N on it is faster than exact."""
 
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.approximate import (
-    SIZES,
-    Trade,
-    approximating,
-    family,
-    finding,
-    overtakings,
-    size,
-    trades,
-)
-from ..analysis.rows import case_key
-from ..data.context import Meta, caption
+from ..analysis.approximate import SIZES, Trade, approximating, crossovers, finding, size, trades
 from ..data.exactness import error_text
-from ..data.row_groups import Group, Row, axis_text, backends, records
-from ..elements import Block, Figure, Panel, Series, Table, Text
-from ..formatting import bytes_text, count_text, plural, time_text
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, family, records
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Panel, Series, Table, note
+from ..formatting import bytes_text, count_text, time_text
+from ._over_n import N_LABEL, latency_series, not_drawn, panel
 
 TITLE = "Approximate attention"
 ORDER = 44
@@ -32,33 +21,23 @@ MOST_FIGURES = 4
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     found = approximating(records(frame))
     if not found:
-        yield Text(text="No backend that approximates attention was timed.", kind="note")
+        yield note("No backend that approximates attention was timed.")
         return
-    yield Text(
-        text=(
-            "The error is the distance from exact attention over its size (relative L2, the worst"
-            " of output and gradients), on random inputs that nobody trained the approximation for."
-            " Trained weights may do better: these numbers are a measurement, not a verdict."
-        ),
-        kind="note",
+    yield note(
+        "The error is the distance from exact attention over its size (relative L2, the worst of"
+        " output and gradients), on random inputs and untrained weights. Trained weights may do"
+        " better."
     )
     for group in found[:MOST_FIGURES]:
         yield from _of_problem(group, meta)
-    if left := found[MOST_FIGURES:]:
-        yield Text(
-            text=(
-                f"{plural(len(left), 'more problem')} not drawn:"
-                f" {'; '.join(group.label for group in left)}."
-            ),
-            kind="note",
-        )
+    yield from not_drawn(found[MOST_FIGURES:])
 
 
 def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
     made = trades(group)
-    if drawn := _errors(group, made):
+    if drawn := _errors(made):
         yield Figure(
-            title=group.said(_error_finding(made)),
+            title=group.prefixed(_error_finding(made)),
             caption=caption(group.problem, meta),
             description=(
                 "Relative error of approximate attention, logarithmic, one panel over its rank or"
@@ -68,87 +47,72 @@ def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
             panels=drawn,
             table=_table(made),
         )
-    found = overtakings(group)
-    if found and len({row["seq_len"] for row in group.rows}) > 1:
-        names = list(dict.fromkeys([one.against for one in found] + [one.backend for one in found]))
+    found = crossovers(group)
+    if found and len(group.lengths) > 1:
+        names = dict.fromkeys([one.against for one in found] + [one.backend for one in found])
+        timed = [row for row in group.rows if row["latency_ms"] is not None]
         yield Figure(
-            title=group.said(finding(group)),
+            title=group.prefixed(finding(group)),
             caption=caption(group.problem, meta),
             description=(
-                "Latency over the sequence length N, both logarithmic, of approximate backends and"
-                " of exact ones beside them, with 95 % intervals as bars. The table below says from"
-                " which N on which is faster."
+                "Latency over the sequence length N, both logarithmic, of approximate and exact"
+                " backends, with 95 % intervals as bars. The table below has the crossovers."
             ),
             panels=(
-                Panel(
-                    x_label="sequence length N (1k = 1024)",
-                    y_label="latency",
-                    unit="ms",
-                    series=_latencies(group.rows, names),
+                panel(
+                    "latency",
+                    "ms",
+                    [latency_series(name, _of_backend(timed, name)) for name in names],
                 ),
             ),
             table=Table(
-                title=(
-                    "From which N on an approximate backend is faster than an exact one, by more"
-                    " than noise"
-                ),
+                title="From which N on an approximate backend is clearly faster than an exact one",
                 columns=("backend", "than", "faster"),
                 rows=tuple((one.backend, one.against, one.text) for one in found),
             ),
         )
 
 
-# ---- errors --------------------------------------------------------------------------------------
+def _of_backend(rows: list[Row], name: str) -> list[Row]:
+    mine = (row for row in rows if row["backend"] == name)
+    return sorted(mine, key=lambda row: row["seq_len"])
 
 
-def _errors(group: Group, made: Sequence[Trade]) -> tuple[Panel, ...]:
-    """Over the size where a family has several at the longest N, and over N where there are
-    several.
-    """
+def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
+    """Over the size, if a family has several sizes at the longest N; and over N."""
     known = [one for one in made if one.error_l2_ratio]
     longest = max((one.row["seq_len"] for one in known), default=0)
     sized = [one for one in known if one.row["seq_len"] == longest and size(one.row) is not None]
-    families = list(dict.fromkeys(family(one.row["backend"]) for one in sized))
     over_size = [
-        _over_size(name, [one for one in sized if family(one.row["backend"]) == name])
-        for name in families
+        _series(name, [(size(one.row) or 0, one) for one in sized if _family(one) == name])
+        for name in dict.fromkeys(map(_family, sized))
     ]
     panels = []
     if any(len(series.x) > 1 for series in over_size):
-        panels.append(
-            _panel(f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}", over_size)
-        )
+        label = f"{' or '.join(SIZES)}, at {axis_text('seq_len', longest)}"
+        panels.append(_panel(label, over_size))
     if len({one.row["seq_len"] for one in known}) > 1:
-        names = backends(one.row for one in known)
-        panels.append(
-            _panel(
-                "sequence length N (1k = 1024)",
-                [
-                    _over_n(name, [one for one in known if one.row["backend"] == name])
-                    for name in names
-                ],
+        over_n = [
+            _series(
+                name, [(one.row["seq_len"], one) for one in known if one.row["backend"] == name]
             )
-        )
+            for name in backends(one.row for one in known)
+        ]
+        panels.append(_panel(N_LABEL, over_n))
     return tuple(panels)
+
+
+def _family(one: Trade) -> str:
+    return family(one.row["backend"])
 
 
 def _panel(x_label: str, series: Sequence[Series]) -> Panel:
     return Panel(x_label=x_label, y_label="relative error", unit="share", series=tuple(series))
 
 
-def _over_size(name: str, made: Sequence[Trade]) -> Series:
-    ordered = sorted((size(one.row) or 0, one.error_l2_ratio, case_key(one.row)) for one in made)
-    return _series(name, ordered)
-
-
-def _over_n(name: str, made: Sequence[Trade]) -> Series:
-    return _series(
-        name, sorted((one.row["seq_len"], one.error_l2_ratio, case_key(one.row)) for one in made)
-    )
-
-
-def _series(name: str, points: Sequence[tuple[int, float | None, str]]) -> Series:
-    xs, ys, keys = zip(*points, strict=True)
+def _series(name: str, points: Sequence[tuple[int, Trade]]) -> Series:
+    ordered = sorted((x, one.error_l2_ratio, case_key(one.row)) for x, one in points)
+    xs, ys, keys = zip(*ordered, strict=True)
     return Series(backend=name, kind="measured", x=xs, y=ys, cases=keys)
 
 
@@ -183,42 +147,11 @@ def _table(made: Sequence[Trade]) -> Table:
                 bytes_text(row.get("peak_bytes")),
             )
         )
-    columns = (
-        "N",
-        "backend",
-        "size",
-        "error",
-        "time",
-        "time over the fastest exact backend",
-        "peak bytes",
-    )
+    fastest = "time over the fastest exact backend"
+    columns = ("N", "backend", "size", "error", "time", fastest, "peak bytes")
     return Table(
-        title="What an approximation costs in error, and buys in time",
+        title="Error and time of approximations",
         columns=columns,
         rows=tuple(rows),
         cases=cases,
     )
-
-
-# ---- time ----------------------------------------------------------------------------------------
-
-
-def _latencies(rows: Sequence[Row], names: Sequence[str]) -> tuple[Series, ...]:
-    series = []
-    for name in names:
-        mine = sorted(
-            (row for row in rows if row["backend"] == name and row["latency_ms"] is not None),
-            key=lambda row: row["seq_len"],
-        )
-        series.append(
-            Series(
-                backend=name,
-                kind="measured",
-                x=tuple(row["seq_len"] for row in mine),
-                y=tuple(row["latency_ms"] for row in mine),
-                low=tuple(row["latency_low_ms"] for row in mine),
-                high=tuple(row["latency_high_ms"] for row in mine),
-                cases=tuple(map(case_key, mine)),
-            )
-        )
-    return tuple(series)

@@ -1,4 +1,4 @@
-"""What the heads of a small layer look at, from the study attention_maps: one map per head."""
+"""Attention weights of the heads of a small layer, from the study attention_maps."""
 
 from collections.abc import Iterator, Mapping
 from math import exp
@@ -6,11 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from ..data.context import Meta, device_name, scenario_name
-from ..elements import Block, Map, Maps, Table, Text
+from ..data.run_meta import Meta, run_caption
+from ..elements import Block, Map, Maps, Table, note
 from ..formatting import number_text
 
-TITLE = "What heads look at"
+TITLE = "Attention maps"
 ORDER = 49
 NEEDS = ()
 STUDY = "attention_maps"
@@ -28,44 +28,26 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         for one in run.get("unanswered", []):
             if one.get("study") == STUDY:
                 drawn = True
-                yield Text(
-                    text=f"The study found nothing: {one.get('reason') or one.get('status')}.",
-                    kind="note",
-                )
+                yield note(f"The study found nothing: {one.get('reason') or one.get('status')}.")
     if not drawn:
-        yield Text(
-            text="No map was asked for. A scenario asks for it with studies: [attention_maps].",
-            kind="note",
-        )
+        yield note("No maps. A scenario requests them with studies: [attention_maps].")
 
 
 def _maps(found: list[Mapping[str, Any]], run: Mapping[str, Any], name: str) -> Maps:
     tokens = len(found[0]["weight_rows"])
     most, least = (pick(found, key=lambda one: one["mean_entropy_nats"]) for pick in (max, min))
     lead = (
-        f"Of {len(found)} heads with random weights, head {least['head']} looks at the fewest"
-        f" tokens and head {most['head']} at the most"
+        f"Of {len(found)} heads with random weights, head {least['head']} attends to the fewest"
+        f" tokens and head {most['head']} to the most"
     )
-    rows = tuple((str(one["head"]), *_told(one)) for one in found)
-    device = device_name(run)
+    rows = tuple((str(one["head"]), *_numbers(one)) for one in found)
     return Maps(
         title=lead if len(found) > 1 else "One head with random weights",
-        caption=" · ".join(
-            filter(
-                None,
-                (
-                    device,
-                    f"scenario {scenario_name(run)}",
-                    name,
-                    f"{tokens} tokens, drawn at random, nothing trained",
-                ),
-            )
-        ),
+        caption=f"{run_caption(run, name)} · {tokens} tokens, drawn at random, nothing trained",
         description=(
             f"One square per head, {tokens} by {tokens}: each row is a query token, each column a"
-            " key token, and lighter means a larger weight. Each row sums to 1. The table below"
-            " says for each head how many tokens a query looks at on average, and its largest"
-            " weight."
+            " key token; lighter is a larger weight. Each row sums to 1. The table below has, for"
+            " each head, how many tokens a query attends to on average, and the largest weight."
         ),
         x_label="key token",
         y_label="query token",
@@ -75,21 +57,19 @@ def _maps(found: list[Mapping[str, Any]], run: Mapping[str, Any], name: str) -> 
             for one in found
         ),
         table=Table(
-            title="Heads", columns=("head", "tokens looked at", "largest weight"), rows=rows
+            title="Heads", columns=("head", "tokens attended to", "largest weight"), rows=rows
         ),
     )
 
 
-def _told(one: Mapping[str, Any]) -> tuple[str, str]:
-    """exp(entropy) tokens of equal weight would have the same entropy."""
+def _numbers(one: Mapping[str, Any]) -> tuple[str, str]:
+    """exp(entropy), the number of tokens of equal weight with this entropy; the largest weight."""
     largest = max(max(row) for row in one["weight_rows"])
     return number_text(exp(one["mean_entropy_nats"])), number_text(largest)
 
 
 def _is_map(one: Mapping[str, Any]) -> bool:
-    """Whether a finding is what the study writes; a row could have been changed by
-    something else.
-    """
+    """Whether the finding has the form that the study writes."""
     rows = one.get("weight_rows")
     if (
         not isinstance(rows, list)
@@ -98,14 +78,10 @@ def _is_map(one: Mapping[str, Any]) -> bool:
         or type(one.get("mean_entropy_nats")) not in (int, float)
     ):
         return False
-    numbers = [
-        row
+    return bool(rows[0]) and all(
+        isinstance(row, list) and len(row) == len(rows[0]) and all(map(_is_share, row))
         for row in rows
-        if isinstance(row, list)
-        and len(row) == len(rows[0])
-        and all(_is_share(value) for value in row)
-    ]
-    return len(numbers) == len(rows) and bool(rows[0])
+    )
 
 
 def _is_share(value: Any) -> bool:

@@ -1,25 +1,24 @@
-"""Speed-up of every backend against the scenario's baseline, problem by problem, with intervals;
-paired where blocks were shared.
-"""
+"""Speed-up of every backend over the scenario's baseline, by problem, with intervals."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from ..analysis.rows import case_key
 from ..analysis.speedup import SpeedUp, baseline, finding, speed_ups
-from ..data.context import Meta, caption
 from ..data.row_groups import (
     Group,
     axis_title,
     backends,
+    case_key,
     groups,
     records,
     value_text,
     varying_axes,
 )
-from ..elements import Block, Figure, Panel, Series, Table, Text
-from ..formatting import STATUS_WORDS, count_text, number_text, plural
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Series, Table, note
+from ..formatting import STATUS_WORDS, count_text, number_text, range_text
+from ._over_n import not_drawn, panel
 
 TITLE = "Speed-up"
 ORDER = 38
@@ -31,14 +30,8 @@ MOST_TABLE_ROWS = 200
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
     if len(backends(rows)) < 2:
-        yield Text(
-            text=(
-                "There is one backend, and nothing to compare it with."
-                if rows
-                else "The plan has no case."
-            ),
-            kind="note",
-        )
+        one = "There is one backend, and nothing to compare it with."
+        yield note(one if rows else "The plan has no case.")
         return
     compared = [
         (group, base)
@@ -51,32 +44,21 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         if any(one.ratio is not None for one in speed_ups(group.rows, base))
     ]
     if not known:
-        yield Text(
-            text=(
-                "Nothing can be compared: on no problem do the baseline and another backend have a"
-                " latency."
-            ),
-            kind="note",
+        yield note(
+            "Nothing can be compared: on no problem do the baseline and another backend have a"
+            " latency."
         )
         return
-    yield Text(
-        text=(
-            "Speed-up is the baseline's time over a backend's: above 1 the backend is faster. Both"
-            " on the same problem; block by block where both were measured in the same blocks, else"
-            " marked as unpaired. Intervals are at 95 %."
-        ),
-        kind="note",
+    yield note(
+        "Speed-up is the baseline's time over a backend's: above 1 the backend is faster. Both are"
+        " on the same problem; ratios are paired block by block if both were measured in the same"
+        " blocks, else marked as unpaired. Intervals are at 95 %."
     )
-    over_n = [
-        (group, base) for group, base in known if len({row["seq_len"] for row in group.rows}) > 1
-    ]
+    over_n = [(group, base) for group, base in known if len(group.lengths) > 1]
     for group, base in over_n[:MOST_FIGURES]:
         yield _figure(group, base, meta)
-    if left := over_n[MOST_FIGURES:]:
-        yield Text(
-            text=f"{plural(len(left), 'more problem')} not drawn; the table has them all.",
-            kind="note",
-        )
+    left = [group for group, _ in over_n[MOST_FIGURES:]]
+    yield from not_drawn(left, "; the table has them all")
     if len(over_n) != len(known) or left:
         yield from _all(known)
 
@@ -88,7 +70,7 @@ def _figure(group: Group, base: str, meta: Meta) -> Figure:
         for name in backends(one.row for one in found)
     ]
     return Figure(
-        title=group.said(finding(group, base)),
+        title=group.prefixed(finding(group, base)),
         caption=f"{caption(group.problem, meta)} · baseline {base}",
         description=(
             f"Speed-up against {base} over the sequence length N, both logarithmic, one line per"
@@ -96,11 +78,10 @@ def _figure(group: Group, base: str, meta: Meta) -> Figure:
             " it are faster. The table below has every number."
         ),
         panels=(
-            Panel(
-                x_label="sequence length N (1k = 1024)",
-                y_label=f"speed-up against {base}",
-                unit="ratio",
-                series=tuple(one for one in series if one.x),
+            panel(
+                f"speed-up against {base}",
+                "ratio",
+                [one for one in series if one.x],
                 line=(1, base),
             ),
         ),
@@ -110,21 +91,16 @@ def _figure(group: Group, base: str, meta: Meta) -> Figure:
 
 def _series(backend: str, found: list[SpeedUp]) -> Series:
     known = sorted(
-        (
-            (one.row["seq_len"], one.ratio, case_key(one.row))
-            for one in found
-            if one.ratio is not None
-        ),
-        key=lambda one: one[0],
+        (one.row["seq_len"], case_key(one.row), one.ratio) for one in found if one.ratio is not None
     )
     return Series(
         backend=backend,
         kind="measured",
         x=tuple(n for n, _, _ in known),
-        y=tuple(ratio.value for _, ratio, _ in known),
-        low=tuple(ratio.low for _, ratio, _ in known),
-        high=tuple(ratio.high for _, ratio, _ in known),
-        cases=tuple(key for _, _, key in known),
+        y=tuple(ratio.value for _, _, ratio in known),
+        low=tuple(ratio.low for _, _, ratio in known),
+        high=tuple(ratio.high for _, _, ratio in known),
+        cases=tuple(key for _, key, _ in known),
     )
 
 
@@ -143,7 +119,7 @@ def _table(group: Group, base: str, found: list[SpeedUp]) -> Table:
 
 
 def _all(compared: list[tuple[Group, str]]) -> Iterator[Block]:
-    """Every problem, whatever is drawn."""
+    """All problems, drawn or not."""
     problems = [
         (alone, base)
         for group, base in compared
@@ -170,19 +146,12 @@ def _all(compared: list[tuple[Group, str]]) -> Iterator[Block]:
         folded=True,
     )
     if len(problems) > MOST_TABLE_ROWS:
-        yield Text(
-            text=f"{len(problems) - MOST_TABLE_ROWS} more problems are not in this table.",
-            kind="note",
-        )
+        yield note(f"{len(problems) - MOST_TABLE_ROWS} more problems are not in this table.")
 
 
 def _cell(one: SpeedUp) -> str:
     if one.ratio is None:
-        at_fault = one.row if one.row["status"] != "ok" else one.base
-        return STATUS_WORDS[at_fault["status"]] if at_fault["status"] != "ok" else "not timed"
-    between = (
-        f" ({number_text(one.ratio.low)} to {number_text(one.ratio.high)})"
-        if number_text(one.ratio.low)
-        else ""
-    )
-    return f"{number_text(one.ratio.value)}{between}{'' if one.ratio.paired else ', unpaired'}"
+        failed = one.row if one.row["status"] != "ok" else one.base
+        return STATUS_WORDS[failed["status"]] if failed["status"] != "ok" else "not timed"
+    text = number_text(one.ratio.value) + range_text(one.ratio.low, one.ratio.high)
+    return text + ("" if one.ratio.paired else ", unpaired")

@@ -1,6 +1,4 @@
-"""Did the upgrade slow us? The environments of a run, which took turns in the same blocks, against
-the first: ratios and verdicts.
-"""
+"""Did the other environment change the speed? Each environment of a run against the first one."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,10 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from ..analysis.rows import case_key
 from ..comparison import environments
-from ..comparison.environments import Between, hint, place
-from ..comparison.verdict import CODES, UNDECIDED, Finding
+from ..comparison.environments import EnvironmentComparison, hint, place
+from ..comparison.verdict import REASONS, UNDECIDED, CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
     ratio_text,
@@ -20,9 +17,9 @@ from ..comparison.verdict_text import (
     verdict_text,
     worth_a_line,
 )
-from ..data.context import Meta
-from ..data.row_groups import records
-from ..elements import Block, Table, Text
+from ..data.row_groups import case_key, records
+from ..data.run_meta import Meta
+from ..elements import Block, Table, Text, note
 from ..formatting import number_text
 
 TITLE = "Between environments"
@@ -32,23 +29,17 @@ MOST_TABLE_ROWS = 200
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    found = environments.compared(records(frame), meta)
+    found = environments.compare_environments(records(frame), meta)
     if not found:
-        yield Text(
-            text=(
-                "Everything was measured in one environment. Given --python NAME=PATH twice or"
-                " more, attnbench run compares several."
-            ),
-            kind="note",
+        yield note(
+            "Everything was measured in one environment. attnbench run compares several if"
+            " --python NAME=PATH is given twice or more."
         )
         return
-    yield Text(
-        text=(
-            "A ratio is the time in an environment over that in the first one: above 1 it is"
-            " slower. Both took turns in the same blocks, so drift of the machine cancels. Verdicts"
-            " are those of attnbench compare RUN@NAME RUN@NAME."
-        ),
-        kind="note",
+    yield note(
+        "A ratio is the time in an environment over that in the first one: above 1 is slower. They"
+        " were measured alternately in the same blocks, so drift of the machine cancels. Verdicts"
+        " are those of attnbench compare RUN@NAME RUN@NAME."
     )
     for between in found:
         of = f" of {between.run}" if len(meta) > 1 else ""
@@ -60,9 +51,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             yield _facts(run, f" of {name}" if len(meta) > 1 else "")
 
 
-def _table(between: Between, of: str) -> Iterator[Block]:
-    """Every latency, and of the rest what is not the same; the worst first."""
-    shown = sorted(filter(worth_a_line, between.findings), key=severity)
+def _table(between: EnvironmentComparison, of: str) -> Iterator[Block]:
+    """Every latency, and other metrics that changed; worst first."""
+    shown = sorted(filter(worth_a_line, between.verdicts), key=severity)
     if not shown:
         return
     drawn = shown[:MOST_TABLE_ROWS]
@@ -87,16 +78,13 @@ def _table(between: Between, of: str) -> Iterator[Block]:
         },
     )
     if len(shown) > MOST_TABLE_ROWS:
-        yield Text(
-            text=(
-                f"{len(shown) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare"
-                " gives them all."
-            ),
-            kind="note",
+        yield note(
+            f"{len(shown) - MOST_TABLE_ROWS} more lines, the least bad ones: attnbench compare has"
+            " them all."
         )
 
 
-def _line(one: Finding, between: Between, *, of_what: bool) -> tuple[str, ...]:
+def _line(one: CaseVerdict, between: EnvironmentComparison, *, of_what: bool) -> tuple[str, ...]:
     values = value_text(one, is_new=False), value_text(one, is_new=True)
     return (
         place(one, between),
@@ -107,51 +95,38 @@ def _line(one: Finding, between: Between, *, of_what: bool) -> tuple[str, ...]:
     )
 
 
-def _doubts(between: Between) -> Iterator[Block]:
-    """What the codes of undecided verdicts mean, and how much may change and count as the same."""
-    codes = dict.fromkeys(
-        code for one in between.findings if one.verdict == UNDECIDED for code in one.reasons
-    )
-    if codes:
-        yield from (
-            Text(text=f"Undecided, {code}: {CODES[code]}{hint(code)}.", kind="note")
-            for code in codes
-        )
-    margins = sorted(
-        {
-            one.margin_ratio
-            for one in between.findings
-            if one.metric == "latency" and one.margin_ratio == one.margin_ratio
-        }
-    )
-    if margins:
+def _doubts(between: EnvironmentComparison) -> Iterator[Block]:
+    """What the reasons for undecided verdicts mean, and how much change counts as the same."""
+    undecided = (one for one in between.verdicts if one.verdict == UNDECIDED)
+    for reason in dict.fromkeys(reason for one in undecided for reason in one.reasons):
+        yield note(f"Undecided, {reason}: {REASONS[reason]}{hint(reason)}.")
+    margins = {one.margin_ratio for one in between.of_latency}
+    known = sorted(margin for margin in margins if margin == margin)
+    if known:
         raised = (
             ", raised by the noise that attnbench selfcheck found here"
-            if between.floor and max(margins) > 0.03
+            if between.noise_floor and max(known) > 0.03
             else ""
         )
-        said = " or ".join(f"{number_text(100 * margin)} %" for margin in margins)
-        yield Text(
-            text=f"Times that differ by up to {said} count as the same{raised}.", kind="note"
-        )
+        percents = " or ".join(f"{number_text(100 * margin)} %" for margin in known)
+        yield note(f"Times that differ by up to {percents} count as the same{raised}.")
 
 
 def _facts(run: Mapping[str, Any], of: str) -> Block:
-    """What the environments say of themselves that is not equal."""
+    """The facts that differ between the environments."""
     names, differing = list(environments.environments(run)), environments.differing(run)
     if not differing:
-        return Text(
-            text=(
-                f"No recorded fact differs between the environments{of}: versions, settings and"
-                " device are the same."
-            ),
-            kind="note",
+        return note(
+            f"No recorded fact differs between the environments{of}: versions, settings and device"
+            " are the same."
         )
     rows = tuple((fact, *map(_fact, values)) for fact, values in differing.items())
     return Table(
-        title=f"What differs between the environments{of}", columns=("fact", *names), rows=rows
+        title=f"Differences between the environments{of}", columns=("fact", *names), rows=rows
     )
 
 
 def _fact(value: Any) -> str:
-    return "unknown" if value is None else value if isinstance(value, str) else json.dumps(value)
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else json.dumps(value)

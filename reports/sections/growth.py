@@ -1,23 +1,19 @@
-"""How time and bytes grow with N: the exponent along N, the formula behind it, and what longer
-sequences would need.
-"""
+"""How time and bytes grow with N: exponents, fitted formulas, and needs at longer sequences."""
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import islice
 from math import isfinite
 
 import pandas as pd
 
 from ...harness.stats import Interval
-from ..analysis.claims_bytes import bytes_over_n
-from ..analysis.claims_times import interval_text
-from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, predict
-from ..analysis.polynomial import Polynomial
-from ..data.context import Meta, caption
+from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
+from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text
 from ..data.row_groups import Group, axis_text, backends, groups, records
-from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Series, Table, note
 from ..formatting import bytes_text, count_text, list_text, number_text, plural, time_text
+from ._over_n import not_drawn, panel
 
 TITLE = "Growth with N"
 ORDER = 42
@@ -27,7 +23,7 @@ MOST_PROBLEMS = 40
 LONG = (10_000, 32 << 10, 128 << 10)
 MOST_NAMED = 4
 NOT_PREDICTED = "not predicted"
-WIDEST = 1.0  # a slope whose interval is wider says nothing, and is not drawn
+WIDEST = 1.0  # slopes with a wider interval are not drawn
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
@@ -35,90 +31,70 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     over_n = groups(rows, "seq_len")
     found = list(islice(growths(rows), MOST_PROBLEMS))
     fitted = [
-        (group, members)
-        for group, all_of in found
-        if (members := [one for one in all_of if not one.reason])
+        (group, fits)
+        for group, every in found
+        if (fits := [one for one in every if not one.reason])
     ]
-    if not fitted:
-        yield Text(
-            text=(
-                f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS}"
-                " lengths or more."
-            ),
-            kind="note",
-        )
+    if fitted:
+        yield from _growth_of_time(found, fitted, meta)
     else:
-        yield Text(
-            text=(
-                "The exponent at N is that of N^x growing as fast as the time does there: 1 is"
-                " linear, 2 quadratic. Points are measured, between the lengths before and after;"
-                " dotted lines belong to a + b N + c N², fitted to relative errors. Times are"
-                f" predicted up to {FURTHEST} times the longest measured N and no farther."
-            ),
-            kind="note",
+        yield note(
+            f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS} lengths"
+            " or more."
         )
-        yield from _too_few(found)
-        for group, members in fitted[:MOST_FIGURES]:
-            yield _figure(group, members, meta)
-        if left := fitted[MOST_FIGURES:]:
-            yield Text(
-                text=f"{plural(len(left), 'further problem')} not drawn; the tables have them.",
-                kind="note",
-            )
-        yield _formulas(fitted)
-        if times := _times(fitted):
-            yield Table(
-                title=(
-                    f"Times at long N, up to {FURTHEST} times the longest measured one, where the"
-                    " formula fits"
-                ),
-                columns=("problem", "backend", *(f"at {_length_text(n)}" for n in LONG)),
-                rows=tuple(times),
-            )
     yield from _needs(over_n[:MOST_PROBLEMS])
     if len(over_n) > MOST_PROBLEMS:
-        yield Text(
-            text=(
-                f"The first {MOST_PROBLEMS} of {len(over_n)} problems; attnbench.load gives the"
-                " rows of all."
-            ),
-            kind="note",
-        )
-
-
-def _too_few(found: list[tuple[Group, list[Growth]]]) -> Iterator[Block]:
-    """Who has no formula for want of lengths, by how many there are."""
-    short = [
-        (one.backend, len(one.lengths)) for _, members in found for one in members if one.reason
-    ]
-    if short:
-        said = list_text(
-            [f"{backend} ({plural(count, 'length')})" for backend, count in dict.fromkeys(short)]
-        )
-        yield Text(
-            text=f"Not fitted, for want of {FEWEST_LENGTHS} timed lengths: {said}.", kind="note"
+        yield note(
+            f"The first {MOST_PROBLEMS} of {len(over_n)} problems; attnbench.load gives the rows of"
+            " all."
         )
 
 
 # ---- time ----------------------------------------------------------------------------------------
 
 
-def _figure(group: Group, members: list[Growth], meta: Meta) -> Figure:
-    series: list[Series] = []
-    for one in members:
-        series.append(
-            Series(
-                backend=one.backend,
-                kind="formula",
-                x=one.lengths,
-                y=tuple(found.value for found in one.exponents),
-            )
+def _growth_of_time(
+    found: list[tuple[Group, list[Growth]]], fitted: list[tuple[Group, list[Growth]]], meta: Meta
+) -> Iterator[Block]:
+    yield note(
+        "The exponent at N is that of a power N^x that grows as fast as the time there: 1 is"
+        " linear, 2 quadratic. Points are measured, between the lengths before and after; dotted"
+        " lines are of a + b N + c N², fitted to relative errors. Times are predicted up to"
+        f" {FURTHEST} times the longest measured N."
+    )
+    yield from _too_few(found)
+    for group, fits in fitted[:MOST_FIGURES]:
+        yield _figure(group, fits, meta)
+    yield from not_drawn([group for group, _ in fitted[MOST_FIGURES:]], "; the tables have them")
+    yield _formulas(fitted)
+    if times := _times(fitted):
+        yield Table(
+            title=(
+                f"Times at long N, up to {FURTHEST} times the longest measured one, if the formula"
+                " fits"
+            ),
+            columns=("problem", "backend", *(f"at {_length_text(n)}" for n in LONG)),
+            rows=tuple(times),
         )
-        points = [
-            (n, slope)
-            for n, slope in zip(one.lengths, one.slopes, strict=True)
-            if slope is not None and _tells(slope)
-        ]
+
+
+def _too_few(found: list[tuple[Group, list[Growth]]]) -> Iterator[Block]:
+    """The backends with too few lengths to fit."""
+    short = dict.fromkeys(
+        (one.backend, len(one.lengths)) for _, every in found for one in every if one.reason
+    )
+    if short:
+        names = list_text([f"{name} ({plural(count, 'length')})" for name, count in short])
+        yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
+
+
+def _figure(group: Group, fits: list[Growth], meta: Meta) -> Figure:
+    series: list[Series] = []
+    for one in fits:
+        exponents = tuple(found.value for found in one.exponents)
+        series.append(Series(backend=one.backend, kind="formula", x=one.lengths, y=exponents))
+        slopes = zip(one.lengths, one.slopes, strict=True)
+        points = [(n, slope) for n, slope in slopes if slope is not None and _is_precise(slope)]
         if points:
             series.append(
                 Series(
@@ -131,7 +107,7 @@ def _figure(group: Group, members: list[Growth], meta: Meta) -> Figure:
                 )
             )
     return Figure(
-        title=group.said(_finding(members)),
+        title=group.prefixed(_finding(fits)),
         caption=caption(group.problem, meta),
         description=(
             "The local exponent of time over the sequence length N, N logarithmic, the exponent"
@@ -139,40 +115,29 @@ def _figure(group: Group, members: list[Growth], meta: Meta) -> Figure:
             " dotted lines belong to the fitted formula. The table has every number."
         ),
         panels=(
-            Panel(
-                x_label="sequence length N (1k = 1024)",
-                y_label="local exponent of time",
-                unit="plain",
-                series=tuple(series),
-                line=(2, "quadratic"),
-                y_scale="linear",
+            panel(
+                "local exponent of time", "plain", series, line=(2, "quadratic"), y_scale="linear"
             ),
         ),
-        table=_exponents(members),
+        table=_exponents(fits),
     )
 
 
-def _tells(slope: Interval) -> bool:
+def _is_precise(slope: Interval) -> bool:
     return isfinite(slope.low) and slope.high - slope.low <= WIDEST
 
 
-def _finding(members: list[Growth]) -> str:
-    """Each backend's exponent at the longest N at which it was measured, which no formula is needed
-    for.
-    """
+def _finding(fits: list[Growth]) -> str:
+    """Each backend's measured exponent at its longest N."""
     found = []
-    for one in members:
-        n, slope = next(
-            (n, slope)
-            for n, slope in zip(reversed(one.lengths), reversed(one.slopes), strict=True)
-            if slope is not None
-        )
-        found.append(
-            (slope.value, f"{one.backend} {interval_text(slope)} at {axis_text('seq_len', n)}")
-        )
+    for one in fits:
+        slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
+        n, slope = next((n, slope) for n, slope in slopes if slope is not None)
+        text = f"{one.backend} {interval_text(slope)} at {axis_text('seq_len', n)}"
+        found.append((slope.value, text))
     if len(found) > MOST_NAMED:
         found.sort()
-        return f"the exponent of time is lowest with {found[0][1]}, highest with {found[-1][1]}"
+        return f"the exponent of time is lowest for {found[0][1]}, highest for {found[-1][1]}"
     return f"exponent of time: {'; '.join(text for _, text in found)}"
 
 
@@ -180,7 +145,7 @@ def _off(one: Growth) -> str:
     return f"{number_text(100 * (one.worst[1] - 1))} %"
 
 
-def _exponents(members: list[Growth]) -> Table:
+def _exponents(fits: list[Growth]) -> Table:
     rows = [
         (
             count_text(n),
@@ -189,7 +154,7 @@ def _exponents(members: list[Growth]) -> Table:
             interval_text(found),
             interval_text(slope) if slope is not None else "",
         )
-        for one in members
+        for one in fits
         for n, time, found, slope in zip(
             one.lengths, one.time_ms, one.exponents, one.slopes, strict=True
         )
@@ -213,35 +178,26 @@ def _formulas(fitted: list[tuple[Group, list[Growth]]]) -> Table:
             f"{_off(one)} at {count_text(one.worst[0])}",
             "yes" if one.describes else "no",
         )
-        for group, members in fitted
-        for one in members
+        for group, fits in fitted
+        for one in fits
     ]
-    columns = (
-        "problem",
-        "backend",
-        "constant",
-        "per 1000 N",
-        "per (1000 N)²",
-        "N² overtakes N at",
-        "off by at most",
-        "fits",
-    )
+    terms = ("constant", "per 1000 N", "per (1000 N)²")
     return Table(
         title=(
             "Time by formula: constant + b N + c N²; a term of 0 is not needed (its bound in"
             " brackets)"
         ),
-        columns=columns,
+        columns=("problem", "backend", *terms, "N² overtakes N at", "off by at most", "fits"),
         rows=tuple(rows),
     )
 
 
 def _times(fitted: list[tuple[Group, list[Growth]]]) -> list[tuple[str, ...]]:
-    """Lines with at least one time."""
+    """The lines with at least one time."""
     lines = [
         (group.label or "all", one.backend, *(_predicted(one, n) for n in LONG))
-        for group, members in fitted
-        for one in members
+        for group, fits in fitted
+        for one in fits
     ]
     return [line for line in lines if set(line[2:]) != {NOT_PREDICTED}]
 
@@ -270,78 +226,58 @@ def _predicted(one: Growth, n: int) -> str:
 
 
 def _needs(over_n: list[Group]) -> Iterator[Block]:
-    """What each backend would need at lengths that nobody tried."""
+    """The bytes that each backend would need at lengths that were not tried."""
     lines, left_out = [], []
     for group in over_n:
         for backend in backends(group.rows):
-            measured, formula = (
-                bytes_over_n(group.rows, backend, column)
-                for column in ("peak_bytes", "predicted_peak_bytes")
-            )
-            solved = next(
-                (one for one in (measured, formula) if one is not None and one.exact), None
-            )
-            if solved is None:
+            columns = ("peak_bytes", "predicted_peak_bytes")
+            measured, formula = (bytes_over_n(group.rows, backend, column) for column in columns)
+            solved = measured if measured and measured.exact else formula
+            if solved is None or not solved.exact:
                 if measured is not None and measured.off:
                     left_out.append(backend)
                 continue
-            by_n = {row["seq_len"]: row for row in group.rows if row["backend"] == backend}
-            source = "measured" if solved is measured else "formula"
+            by_n = {row["seq_len"]: row for row in group.of_backend(backend)}
             lines.append(
                 (
                     group.label or "all",
                     backend,
                     _polynomial_text(solved),
-                    source,
+                    "measured" if solved is measured else "formula",
                     _checked(solved),
                     *(_size(solved, by_n, n) for n in LONG),
                 )
             )
     if lines:
-        yield Text(
-            text=(
-                "Peak bytes are exact, so they are solved, not fitted, from the three longest"
-                " lengths; every other one must agree to the byte. Where a short one does not,"
-                " another moment of the call is its peak."
-            ),
-            kind="note",
+        yield note(
+            "Peak bytes are exact, so the polynomial is solved, not fitted, from the three longest"
+            " lengths; all others must agree to the byte. At a short length the peak may be at"
+            " another point of the call."
         )
-        columns = ("problem", "backend", "peak bytes", "solved from", "agree to the byte")
+        first = ("problem", "backend", "peak bytes", "solved from", "agree to the byte")
         yield Table(
-            title="What a call would need at lengths that were not tried, beyond its inputs",
-            columns=(*columns, *(f"at {_length_text(n)}" for n in LONG)),
+            title="Peak bytes of a call at lengths that were not tried, in addition to its inputs",
+            columns=(*first, *(f"at {_length_text(n)}" for n in LONG)),
             rows=tuple(lines),
         )
     else:
-        yield Text(
-            text=(
-                "Bytes are not solved for N: that needs four lengths of one problem whose bytes are"
-                " known and agree."
-            ),
-            kind="note",
+        yield note(
+            "Bytes are not solved for N: that needs four lengths of one problem whose bytes are"
+            " known and agree."
         )
     if left_out:
-        yield Text(
-            text=(
-                "Peak bytes that are no such polynomial:"
-                f" {list_text(list(dict.fromkeys(left_out)))}."
-            ),
-            kind="note",
-        )
+        names = list_text(list(dict.fromkeys(left_out)))
+        yield note(f"Peak bytes that are not such a polynomial: {names}.")
 
 
 def _polynomial_text(of: Polynomial) -> str:
     terms = [(of.quadratic, " N²"), (of.linear, " N"), (of.constant, "")]
-    said = [
-        f"{'−' if value < 0 else '+' if place else ''} {_number(abs(value))}{power}"
+    texts = [
+        f"{'−' if value < 0 else '+' if place else ''} {coefficient_text(abs(value))}{power}"
         for place, (value, power) in enumerate(terms)
         if value
     ]
-    return (" ".join(said).removeprefix("+ ").strip() or "0") + " B"
-
-
-def _number(value: Fraction) -> str:
-    return str(value) if value.denominator == 1 else f"{float(value):.6g}"
+    return (" ".join(texts).removeprefix("+ ").strip() or "0") + " B"
 
 
 def _checked(of: Polynomial) -> str:

@@ -14,11 +14,11 @@ from ..analysis.heads import (
     most_heads,
     same_time,
 )
-from ..analysis.rows import case_key
-from ..data.context import Meta, caption
-from ..data.row_groups import Group, label, records, unusual
-from ..elements import Block, Figure, Panel, Series, Table, Text
-from ..formatting import STATUS_WORDS, bytes_text, flops_text, number_text, plural, time_text
+from ..data.row_groups import Group, case_key, label, records
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Panel, Series, Table, Text, note
+from ..formatting import STATUS_WORDS, bytes_text, flops_text, number_text, time_text
+from ._over_n import not_drawn
 
 TITLE = "Cost of heads"
 ORDER = 30
@@ -29,33 +29,23 @@ MOST_FIGURES = 2
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     compared = comparable(records(frame))
     if not compared:
-        yield Text(
-            text=(
-                "There is nothing to compare: no backend was measured with one head and with more"
-                " on an otherwise equal problem."
-            ),
-            kind="note",
+        yield note(
+            "There is nothing to compare: no backend was measured with one head and with more on an"
+            " otherwise equal problem."
         )
         return
-    yield Text(
-        text=(
-            "Every ratio is against h = 1 of the same backend on the otherwise equal problem."
-            " Times are paired block by block where both were measured in the same blocks, else"
-            " marked as unpaired. Whether a time is the same is decided by an equivalence test"
-            f" with a margin of {100 * MARGIN_RATIO:g} %: two times that are not told apart are not"
-            " yet equal."
-        ),
-        kind="note",
+    yield note(
+        "Every ratio is to h = 1 of the same backend on the otherwise equal problem. Times are"
+        " paired block by block if both were measured in the same blocks, else marked as unpaired."
+        " Whether a time is the same is decided by an equivalence test with a margin of"
+        f" {100 * MARGIN_RATIO:g} %: times that cannot be told apart are not necessarily equal."
     )
     group, costs = compared[0]
-    yield from (Text(text=f"{group.said(answer(cost))}.") for cost in most_heads(costs))
+    yield from (Text(text=f"{group.prefixed(answer(cost))}.") for cost in most_heads(costs))
     for group, costs in compared[:MOST_FIGURES]:
         yield _figure(group, costs, meta)
-    if left := compared[MOST_FIGURES:]:
-        yield Text(
-            text=f"{plural(len(left), 'further problem')} not drawn; the table has them all.",
-            kind="note",
-        )
+    if left := [group for group, _ in compared[MOST_FIGURES:]]:
+        yield from not_drawn(left, "; the table has them all")
         yield _table(compared, folded=True)
 
 
@@ -71,20 +61,20 @@ def _figure(group: Group, costs: list[HeadCost], meta: Meta) -> Figure:
         for what in ("time", "peak bytes", "FLOPs")
     )
     return Figure(
-        title=group.said(headline(costs)),
-        caption=caption(group.problem, meta) + _absent(costs),
+        title=group.prefixed(headline(costs)),
+        caption=caption(group.problem, meta) + _without_points(costs),
         description=(
             "Three panels over the number of heads h: time, peak bytes and FLOPs, each as a ratio"
             " to one head of the same backend, both axes logarithmic, one line per backend. The"
             " dotted line is 1: more heads for free. A cross at the upper edge of the time marks a"
-            " case that did not run. The table below has every number."
+            " failed case. The table below has every number."
         ),
         panels=panels,
         table=_table([(group, costs)]),
     )
 
 
-def _absent(costs: list[HeadCost]) -> str:
+def _without_points(costs: list[HeadCost]) -> str:
     left = sorted({cost.backend for cost in costs} - {cost.backend for cost in most_heads(costs)})
     return f". Without a point: {', '.join(left)}" if left else ""
 
@@ -97,7 +87,7 @@ def _series(
         mine = [cost for cost in costs if cost.backend == backend]
         points = [(cost.heads, *_point(cost, what), case_key(cost.row)) for cost in mine]
         known = [point for point in points if point[1] is not None and point[1] == point[1]]
-        # What did not run has FLOPs all the same: they follow from the problem.
+        # Failed cases have FLOPs too: they follow from the problem.
         failed = [cost for cost in mine if cost.row["status"] != "ok"] if what == "time" else []
         if len(known) > 1:
             x, y, low, high, cases = (tuple(column) for column in zip(*known, strict=True))
@@ -105,13 +95,9 @@ def _series(
                 Series(backend=backend, kind="measured", x=x, y=y, low=low, high=high, cases=cases)
             )
         if failed:
-            x, keys = (
-                tuple(cost.heads for cost in failed),
-                tuple(case_key(cost.row) for cost in failed),
-            )
-            series.append(
-                Series(backend=backend, kind="failed", x=x, y=(None,) * len(failed), cases=keys)
-            )
+            x = tuple(cost.heads for cost in failed)
+            keys, none = tuple(case_key(cost.row) for cost in failed), (None,) * len(failed)
+            series.append(Series(backend=backend, kind="failed", x=x, y=none, cases=keys))
     return tuple(series)
 
 
@@ -120,30 +106,19 @@ def _point(cost: HeadCost, what: str) -> tuple[float | None, float | None, float
         return (cost.peak_bytes if what == "peak bytes" else cost.flops), None, None
     if cost.heads == 1:
         return (1.0 if cost.row.get("latency_ms") is not None else None), None, None
-    return (
-        (cost.time.value, cost.time.low, cost.time.high)
-        if cost.time is not None
-        else (None, None, None)
-    )
+    if cost.time is None:
+        return None, None, None
+    return cost.time.value, cost.time.low, cost.time.high
 
 
 def _table(compared: list[tuple[Group, list[HeadCost]]], *, folded: bool = False) -> Table:
     rows = [
         (
-            group.label
-            or label(
-                {axis: value for axis, value in unusual(group.problem).items() if axis == "seq_len"}
-            ),
+            group.label or label(group.problem, ["seq_len"]),
             cost.backend,
             str(cost.heads),
             time_text(cost.row.get("latency_ms")) or STATUS_WORDS[cost.row["status"]],
-            (
-                "1"
-                if cost.heads == 1 and cost.row.get("latency_ms") is not None
-                else cost.time.text
-                if cost.time is not None
-                else ""
-            ),
+            _time_ratio(cost),
             same_time(cost) or "",
             bytes_text(cost.row.get("peak_bytes")),
             number_text(cost.peak_bytes),
@@ -153,25 +128,16 @@ def _table(compared: list[tuple[Group, list[HeadCost]]], *, folded: bool = False
         for group, costs in compared
         for cost in costs
     ]
-    columns = (
-        "problem",
-        "backend",
-        "h",
-        "time",
-        "time / h = 1",
-        "same within 5 %",
-        "peak bytes",
-        "bytes / h = 1",
-        "FLOPs",
-        "FLOPs / h = 1",
-    )
+    time, size = ("time", "time / h = 1", "same within 5 %"), ("peak bytes", "bytes / h = 1")
     return Table(
-        title=(
-            "Time, peak bytes and FLOPs against one head, all problems"
-            if folded
-            else "Time, peak bytes and FLOPs against one head"
-        ),
-        columns=columns,
+        title="Time, peak bytes and FLOPs against one head" + (", all problems" if folded else ""),
+        columns=("problem", "backend", "h", *time, *size, "FLOPs", "FLOPs / h = 1"),
         rows=tuple(rows),
         folded=folded,
     )
+
+
+def _time_ratio(cost: HeadCost) -> str:
+    if cost.time is not None:
+        return cost.time.text
+    return "1" if cost.heads == 1 and cost.row.get("latency_ms") is not None else ""

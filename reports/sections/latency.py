@@ -1,18 +1,16 @@
-"""Latency over N, one figure per problem, with intervals; what did not run is marked at the upper
-edge.
-"""
+"""Latency over N with intervals, one figure per problem; failed cases are marked at the top."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
 from ..analysis import speed, trust
-from ..analysis.missing_points import absent
-from ..analysis.rows import case_key
-from ..data.context import Meta, caption
-from ..data.row_groups import Group, Row, backends, groups, records
-from ..elements import Block, Figure, Panel, Series, Table, Text
-from ..formatting import STATUS_WORDS, count_text, number_text, plural, time_text
+from ..analysis.missing_points import missing_points
+from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
+from ..data.run_meta import Meta, caption
+from ..elements import Block, Figure, Series, Table, note
+from ..formatting import STATUS_WORDS, count_text, number_text, time_text
+from ._over_n import latency_series, not_drawn, panel
 
 TITLE = "Latency"
 ORDER = 40
@@ -22,31 +20,24 @@ MOST_FIGURES = 8
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
-    yield from (Text(text=caution, kind="note") for caution in trust.cautions(rows, meta))
-    timed = [
+    yield from map(note, trust.cautions(rows, meta))
+    timed = trust.timed_rows(rows)
+    drawn = [
         group
-        for group in groups(rows, "seq_len")
+        for group in over_lengths(rows)
         if any(row["latency_ms"] is not None for row in group.rows)
     ]
-    drawn = [group for group in timed if len({row["seq_len"] for row in group.rows}) > 1]
     if not drawn:
         why = (
             "no problem was planned at more than one N; the table of all rows has the latencies"
             if timed
             else "no case has a latency"
         )
-        yield Text(text=f"There is nothing to draw over N: {why}.", kind="note")
+        yield note(f"There is nothing to draw over N: {why}.")
         return
     for group in drawn[:MOST_FIGURES]:
         yield _figure(group, meta)
-    if left := drawn[MOST_FIGURES:]:
-        yield Text(
-            text=(
-                f"{plural(len(left), 'more problem')} not drawn:"
-                f" {'; '.join(group.label for group in left)}."
-            ),
-            kind="note",
-        )
+    yield from not_drawn(drawn[MOST_FIGURES:])
 
 
 def _figure(group: Group, meta: Meta) -> Figure:
@@ -59,47 +50,27 @@ def _figure(group: Group, meta: Meta) -> Figure:
         and (row["latency_ms"] is not None or row["status"] != "ok")
     ]
     for backend in timed_backends:
-        rows = sorted(
-            (row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"]
-        )
-        lost = [row for row in rows if row["status"] != "ok"]
-        series.append(
-            Series(
-                backend=backend,
-                kind="measured",
-                x=tuple(row["seq_len"] for row in rows),
-                y=tuple(row["latency_ms"] for row in rows),
-                low=tuple(row["latency_low_ms"] for row in rows),
-                high=tuple(row["latency_high_ms"] for row in rows),
-                cases=tuple(case_key(row) for row in rows),
-            )
-        )
-        failed = tuple(row["seq_len"] for row in lost)
+        rows = group.of_backend(backend)
+        failed = [row for row in rows if row["status"] != "ok"]
+        series.append(latency_series(backend, rows))
         series.append(
             Series(
                 backend=backend,
                 kind="failed",
-                x=failed,
-                y=(None,) * len(lost),
-                cases=tuple(map(case_key, lost)),
+                x=tuple(row["seq_len"] for row in failed),
+                y=(None,) * len(failed),
+                cases=tuple(map(case_key, failed)),
             )
         )
     return Figure(
-        title=group.said(speed.finding(group)),
-        caption=caption(group.problem, meta) + absent(group.rows, shown),
+        title=group.prefixed(speed.finding(group)),
+        caption=caption(group.problem, meta) + missing_points(group.rows, shown),
         description=(
             "Latency over the sequence length N, both logarithmic, one line per backend, with 95 %"
-            " intervals as bars. A cross at the upper edge marks a case that did not run. The table"
+            " intervals as bars. A cross at the upper edge marks a case that failed. The table"
             " below has every number."
         ),
-        panels=(
-            Panel(
-                x_label="sequence length N (1k = 1024)",
-                y_label="latency",
-                unit="ms",
-                series=tuple(one for one in series if one.x),
-            ),
-        ),
+        panels=(panel("latency", "ms", [one for one in series if one.x]),),
         table=_table(group),
     )
 
@@ -107,7 +78,7 @@ def _figure(group: Group, meta: Meta) -> Figure:
 def _table(group: Group) -> Table:
     names = backends(group.rows)
     lines, strong = [], set()
-    for place, n in enumerate(sorted({row["seq_len"] for row in group.rows})):
+    for place, n in enumerate(group.lengths):
         here = {row["backend"]: row for row in group.rows if row["seq_len"] == n}
         found = speed.race(list(here.values()))
         if found.clear:

@@ -1,15 +1,13 @@
-"""Where the bytes of a call are: inputs, output, temporaries; and whether the ways of counting them
-agree.
-"""
+"""Where the bytes of a call are: inputs, output, temporaries; and whether all counts agree."""
 
 from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from ..analysis.memory import disagreement, others
-from ..data.context import Meta
-from ..data.row_groups import Row, axis_title, groups, records, value_text, varying_axes
-from ..elements import Block, Table, Text
+from ..analysis.memory import disagreement, other_peaks
+from ..data.row_groups import Row, axis_title, distinguishing_axes, groups, records, value_text
+from ..data.run_meta import Meta
+from ..elements import Block, Table, Text, note
 from ..formatting import bytes_text, plural
 
 TITLE = "Memory of a call"
@@ -18,7 +16,7 @@ NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
 MEANING = {
     "formula": "the backend's closed formula",
-    "meta": "the backend's own code followed on the meta device",
+    "meta": "the backend's own code run on the meta device",
     "resident": "the kernel's count of resident pages",
 }
 
@@ -28,62 +26,34 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         row for row in records(frame) if row["status"] == "ok" and row.get("peak_bytes") is not None
     ]
     if not rows:
-        yield Text(text="No case was measured and weighed.", kind="note")
+        yield note("No case has measured peak bytes.")
         return
     yield from _agreement(rows)
     split = [row for row in rows if row.get("output_bytes") is not None]
     if split:
-        yield _table(
-            "Inputs stand before the call; output and temporaries make up its peak",
-            split[:MOST_ROWS],
-            _SPLIT,
-            folded=True,
-        )
+        title = "Inputs exist before the call; output and temporaries make up its peak"
+        yield _table(title, split[:MOST_ROWS], _SPLIT, folded=True)
     if len(split) > MOST_ROWS:
-        yield Text(
-            text=(
-                f"The first {MOST_ROWS} of {len(split)} weighed cases; the command export gives"
-                " them all."
-            ),
-            kind="note",
-        )
+        yield note(f"The first {MOST_ROWS} of {len(split)} cases; attnbench export has them all.")
 
 
 def _agreement(rows: list[Row]) -> Iterator[Block]:
-    compared = [row for row in rows if others(row)]
+    compared = [row for row in rows if other_peaks(row)]
     differing = [row for row in compared if disagreement(row)]
     if compared:
-        ways = {other.name for row in compared for other in others(row)}
-        said = ", ".join(text for name, text in MEANING.items() if name in ways)
-        agree = (
-            f"{len(compared) - len(differing)} of {plural(len(compared), 'case')}"
-            if differing
-            else _all(len(compared))
-        )
-        yield Text(
-            text=(
-                f"In {agree} the measured peak agrees with all that it can be held against: {said}."
-            )
-        )
+        methods = {other.name for row in compared for other in other_peaks(row)}
+        names = ", ".join(text for name, text in MEANING.items() if name in methods)
+        count = len(compared)
+        agree = "the one case" if count == 1 else f"all {count} cases"
+        if differing:
+            agree = f"{count - len(differing)} of {plural(count, 'case')}"
+        yield Text(text=f"In {agree} the measured peak agrees with every other count: {names}.")
     if alone := len(rows) - len(compared):
-        yield Text(
-            text=(
-                f"{plural(alone, 'case')} {'has' if alone == 1 else 'have'} no second number to"
-                " compare with."
-            ),
-            kind="note",
-        )
+        have = "has" if alone == 1 else "have"
+        yield note(f"{plural(alone, 'case')} {have} no second number to compare with.")
     if differing:
-        yield _table(
-            "Peaks on which the ways of counting disagree",
-            differing[:MOST_ROWS],
-            _COMPARED,
-            folded=False,
-        )
-
-
-def _all(count: int) -> str:
-    return "the one case" if count == 1 else f"all {count} cases"
+        title = "Peaks on which the counts disagree"
+        yield _table(title, differing[:MOST_ROWS], _COMPARED, folded=False)
 
 
 _SPLIT: dict[str, Callable[[Row], str]] = {
@@ -91,7 +61,7 @@ _SPLIT: dict[str, Callable[[Row], str]] = {
     "output": lambda row: bytes_text(row.get("output_bytes")),
     "temporaries": lambda row: bytes_text(row.get("temporary_bytes")),
     "peak": lambda row: bytes_text(row["peak_bytes"]),
-    "moves at least": lambda row: bytes_text(row.get("minimal_bytes")),
+    "minimal traffic": lambda row: bytes_text(row.get("minimal_bytes")),
 }
 _COMPARED: dict[str, Callable[[Row], str]] = {
     "measured": lambda row: bytes_text(row["peak_bytes"]),
@@ -100,22 +70,21 @@ _COMPARED: dict[str, Callable[[Row], str]] = {
     ),
     "meta": lambda row: bytes_text(row.get("meta_peak_bytes")),
     "resident": lambda row: bytes_text(row.get("resident_peak_bytes")),
-    "what differs": disagreement,
+    "difference": disagreement,
 }
 
 
 def _table(
     title: str, rows: list[Row], cells: dict[str, Callable[[Row], str]], *, folded: bool
 ) -> Table:
-    problems = groups(rows, None)
-    axes = varying_axes([group.problem for group in problems]) or ["seq_len"]
+    axes = distinguishing_axes(rows)
     lines = [
         (
             *(value_text(axis, group.problem[axis]) for axis in axes),
             row["backend"],
             *(cell(row) for cell in cells.values()),
         )
-        for group in problems
+        for group in groups(rows, None)
         for row in group.rows
     ]
     return Table(

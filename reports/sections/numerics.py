@@ -1,17 +1,15 @@
-"""Numbers behind attention: what 1/sqrt(d_k) does to scores, how large errors are per dtype; and
-every study's findings as a table.
-"""
+"""Findings of studies: what 1/sqrt(d_k) does to scores, errors per dtype, tables of the others."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from ..data.context import Meta, device_name, scenario_name
-from ..elements import Block, Figure, Panel, Series, Table, Text
+from ..data.run_meta import Meta, run_caption
+from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import list_text, number_text
 
-TITLE = "What was looked at without timing"
+TITLE = "Studies"
 ORDER = 51
 NEEDS = ()
 DRAWN_ELSEWHERE = ("attention_maps",)
@@ -27,27 +25,18 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         for one in run.get("studies", []):
             if isinstance(one.get("study"), str) and one["study"] not in DRAWN_ELSEWHERE:
                 by_study.setdefault(one["study"], []).append(one)
-        told = " · ".join(
-            filter(
-                None,
-                (device_name(run), f"scenario {scenario_name(run)}", name if len(meta) > 1 else ""),
-            )
-        )
-        yield from _scale(by_study.get(SCALE, []), told)
+        caption = run_caption(run, name if len(meta) > 1 else "")
+        yield from _scale(by_study.get(SCALE, []), caption)
         timed = [str(backend) for backend in frame.loc[frame["run"] == name, "backend"].unique()]
-        yield from _precision(by_study.get(PRECISION, []), told, timed)
+        yield from _precision(by_study.get(PRECISION, []), caption, timed)
         for study, found in by_study.items():
             if study not in (SCALE, PRECISION):
-                drawn = True
                 yield _table(study, found, f" ({name})" if len(meta) > 1 else "")
         drawn = drawn or bool(by_study)
     if not drawn:
-        yield Text(
-            text=(
-                "No study was asked for. A scenario asks with studies: [...]; attnbench list"
-                " studies names them."
-            ),
-            kind="note",
+        yield note(
+            "No studies. A scenario requests them with studies: [...]; attnbench list studies names"
+            " them."
         )
 
 
@@ -65,19 +54,12 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
             (one["d_k"], one["entropy_ratio"]) for one in known if one["scaled"] is scaled
         )
         if points:
-            series = Series(
-                backend=words,
-                kind="measured",
-                x=tuple(x for x, _ in points),
-                y=tuple(y for _, y in points),
-            )
-            label = f"entropy, {words} 1/sqrt(d_k)"
             panels.append(
                 Panel(
                     x_label="width of a head d_k",
-                    y_label=label,
+                    y_label=f"entropy, {words} 1/sqrt(d_k)",
                     unit="share",
-                    series=(series,),
+                    series=(_series(words, points),),
                     y_scale="linear",
                 )
             )
@@ -93,12 +75,12 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
         else ""
     )
     yield Figure(
-        title=f"Without 1/sqrt(d_k) the softmax decides for one key{end}",
+        title=f"Without 1/sqrt(d_k) the softmax selects a single key{end}",
         caption=f"{caption} · random queries and keys of variance 1",
         description=(
-            "Entropy of the rows of the softmax, as a share of the highest possible one, over the"
-            " width of a head: one panel with the factor 1/sqrt(d_k), one without. The table has"
-            " every number."
+            "Entropy of the softmax rows as a share of the highest possible entropy, over the width"
+            " of a head: one panel with the factor 1/sqrt(d_k), one without. The table has every"
+            " number."
         ),
         panels=tuple(panels),
         table=_table(SCALE, known, ""),
@@ -106,9 +88,7 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
 
 
 def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator[Block]:
-    """Relative error over N, a panel per dtype, drawn for the backends of the run; the table has
-    all.
-    """
+    """Relative error over N, a panel per dtype, for the backends of the run; the table has all."""
     known = [
         one
         for one in found
@@ -116,24 +96,17 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
     ]
     panels, largest = [], []
     for dtype in dict.fromkeys(str(one.get("dtype")) for one in known):
-        alike = [one for one in known if one.get("dtype") == dtype]
-        largest.append(f"{number_text(max(one['error_l2_ratio'] for one in alike))} in {dtype}")
+        of_dtype = [one for one in known if one.get("dtype") == dtype]
+        largest.append(f"{number_text(max(one['error_l2_ratio'] for one in of_dtype))} in {dtype}")
         series = []
         for backend in timed:
             points = sorted(
                 (one["seq_len"], one["error_l2_ratio"])
-                for one in alike
+                for one in of_dtype
                 if one.get("backend") == backend
             )
             if points:
-                series.append(
-                    Series(
-                        backend=backend,
-                        kind="measured",
-                        x=tuple(x for x, _ in points),
-                        y=tuple(y for _, y in points),
-                    )
-                )
+                series.append(_series(backend, points))
         if series:
             panels.append(
                 Panel(
@@ -152,12 +125,17 @@ def _precision(found: list[Finding], caption: str, timed: list[str]) -> Iterator
         description=(
             "The relative L2 error of output and gradients against the exact result, over the"
             " sequence length N, both logarithmic: one panel per dtype, one line per backend of the"
-            " run. The table has every number, and every backend that runs here."
+            " run. The table has every number, and all backends that run here."
         ),
         panels=tuple(panels),
         table=_table(PRECISION, known, ""),
         same_y=False,
     )
+
+
+def _series(backend: str, points: Sequence[tuple[float, float]]) -> Series:
+    x, y = zip(*points, strict=True)
+    return Series(backend=backend, kind="measured", x=x, y=y)
 
 
 def _table(study: str, found: Sequence[Finding], of: str) -> Table:

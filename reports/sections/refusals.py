@@ -1,17 +1,15 @@
-"""What did not run and why, grouped by status and reason, with the end of the log where something
-died.
-"""
+"""Failed and skipped cases by status and reason, with the end of the logs of crashed ones."""
 
 from collections.abc import Iterator
 
 import pandas as pd
 
-from ..data.context import Meta
 from ..data.row_groups import Row, backends, records
-from ..elements import Block, Table, Text
+from ..data.run_meta import Meta
+from ..elements import Block, Table, Text, note
 from ..formatting import STATUS_WORDS, count_text, list_text, plural
 
-TITLE = "What did not run"
+TITLE = "Failed and skipped cases"
 ORDER = 50
 NEEDS = ("status", "reason")
 MOST_LOGS = 5
@@ -22,33 +20,22 @@ MOST_GROUPS = 100
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     failed = [row for row in records(frame) if row["status"] != "ok"]
     if not failed:
-        yield Text(
-            text="Every planned case was measured." if len(frame) else "The plan has no case.",
-            kind="note",
-        )
+        yield note("Every planned case was measured." if len(frame) else "The plan has no case.")
         return
-    alike: dict[tuple[str, str, str, str], list[Row]] = {}
+    same: dict[tuple[str, str, str, str], list[Row]] = {}
     for row in failed:
-        alike.setdefault(
-            (row["status"], row["reason"] or "", row.get("phase") or "", row.get("python") or ""),
-            [],
-        ).append(row)
-    several = any(python for *_, python in alike)
+        fields = (row.get(name) or "" for name in ("reason", "phase", "python"))
+        same.setdefault((row["status"], *fields), []).append(row)
+    several = any(python for *_, python in same)
     order = list(STATUS_WORDS)
-    ranked = sorted(alike.items(), key=lambda item: order.index(item[0][0]))
+    ranked = sorted(same.items(), key=lambda item: order.index(item[0][0]))
     yield Table(
         title=(
             f"{plural(len(failed), 'case')} of {len(frame)} without a result, by status and reason"
         ),
-        columns=(
-            "status",
-            "reason",
-            "phase",
-            *(["python"] if several else []),
-            "cases",
-            "backends",
-            "N",
-        ),
+        columns=("status", "reason", "phase")
+        + (("python",) if several else ())
+        + ("cases", "backends", "N"),
         rows=tuple(
             (
                 *(STATUS_WORDS[status], reason, phase),
@@ -59,10 +46,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         ),
     )
     if len(ranked) > MOST_GROUPS:
-        yield Text(
-            text=f"{len(ranked) - MOST_GROUPS} more reasons stand in the table of all rows.",
-            kind="note",
-        )
+        yield note(f"{len(ranked) - MOST_GROUPS} more reasons are in the table of all rows.")
     logs = [row for row in failed if row.get("log_tail")]
     for row in logs[:MOST_LOGS]:
         tail = "\n".join(row["log_tail"].strip("\n").split("\n")[-LOG_LINES:])
@@ -71,18 +55,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             kind="log",
         )
     if len(logs) > MOST_LOGS:
-        yield Text(
-            text=f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.",
-            kind="note",
-        )
+        yield note(f"{plural(len(logs) - MOST_LOGS, 'more log')} in the run's folder, under logs/.")
 
 
 def _lengths(rows: list[Row]) -> str:
     lengths = sorted({row["seq_len"] for row in rows if row.get("seq_len") is not None})
-    return (
-        ", ".join(map(count_text, lengths))
-        if len(lengths) <= 6
-        else f"{count_text(lengths[0])} to {count_text(lengths[-1])}"
-        if lengths
-        else ""
-    )
+    if len(lengths) <= 6:
+        return ", ".join(map(count_text, lengths))
+    return f"{count_text(lengths[0])} to {count_text(lengths[-1])}"

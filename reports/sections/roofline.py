@@ -1,6 +1,4 @@
-"""The roofline: what each case achieves beside what the device can reach at its arithmetic
-intensity, by measured peaks.
-"""
+"""The roofline: what each case achieves, and what the device can reach at its intensity."""
 
 from collections.abc import Iterator
 from math import isfinite
@@ -9,7 +7,6 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..analysis.roofline import Peaks, Place, peaks, places
-from ..data.context import Meta, caption, device_name
 from ..data.row_groups import (
     Group,
     axis_text,
@@ -20,8 +17,10 @@ from ..data.row_groups import (
     records,
     varying_axes,
 )
-from ..elements import Block, Figure, Panel, Series, Table, Text
-from ..formatting import bytes_text, number_text, plural, rate_text
+from ..data.run_meta import Meta, caption, device_name
+from ..elements import Block, Figure, Panel, Series, Table, note
+from ..formatting import bytes_text, number_text, percent_text, rate_text
+from ._over_n import not_drawn
 
 TITLE = "Roofline"
 ORDER = 46
@@ -31,86 +30,73 @@ MOST_ROWS = 200
 ROOF = "attainable"
 BEYOND = 1.05
 WHY_BEYOND = (
-    "More than 100 % means that the data came from a cache, which the bandwidth of a large copy"
-    " knows nothing of, or that the clock was higher than when the peaks were measured."
+    "More than 100 % means that the data came from a cache, which is faster than the copy that"
+    " measures bandwidth, or that the clock was higher than when the peaks were measured."
 )
 NO_PEAKS = (
-    "No peaks were measured on this device for this dtype, so there is no share of a peak:"
-    " attnbench doctor --calibrate measures them, and runs made after that have them."
+    "No peaks were measured on this device for this dtype, so there is no share of a peak."
+    " attnbench doctor --calibrate measures them, and later runs have them."
 )
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     found = places(records(frame), meta)
     if not found:
-        yield Text(text="No timed case says how many bytes it moves at least.", kind="note")
+        yield note("No timed case has its minimal traffic in bytes.")
         return
-    yield Text(
-        text=(
-            "Intensity is the work over the bytes that any backend must move. It is the highest"
-            " possible: one that writes its scores moves many more bytes, so its true place is"
-            ' further left. "memory" as the limit is therefore certain, "compute" the best case.'
-        ),
-        kind="note",
+    yield note(
+        "Intensity is the work over the bytes that any backend must move, the highest possible. A"
+        " backend that writes its scores moves many more bytes, so its true place is further left:"
+        ' the limit "memory" is certain, "compute" the best case.'
     )
     yield from _peaks(found, meta)
     if any(place.peaks is None for place in found):
-        yield Text(text=NO_PEAKS, kind="note")
+        yield note(NO_PEAKS)
     if any(place.share is not None and place.share.value > BEYOND for place in found):
-        yield Text(text=WHY_BEYOND, kind="note")
+        yield note(WHY_BEYOND)
     by_case = {(place.row["run"], place.row["case"]): place for place in found}
     drawn = []
     for group in groups([place.row for place in found], "seq_len"):
-        members = [by_case[row["run"], row["case"]] for row in group.rows]
-        if members[0].peaks is not None:
-            drawn.append((group, members, members[0].peaks))
-    for group, members, known in drawn[:MOST_FIGURES]:
-        yield _figure(group, members, known, meta)
-    if left := drawn[MOST_FIGURES:]:
-        yield Text(
-            text=f"{plural(len(left), 'further problem')} not drawn; the table has them.",
-            kind="note",
-        )
+        points = [by_case[row["run"], row["case"]] for row in group.rows]
+        if points[0].peaks is not None:
+            drawn.append((group, points, points[0].peaks))
+    for group, points, known in drawn[:MOST_FIGURES]:
+        yield _figure(group, points, known, meta)
+    yield from not_drawn([group for group, *_ in drawn[MOST_FIGURES:]], "; the table has them")
     axes = varying_axes([problem(place.row) for place in found]) or ["seq_len"]
-    title = (
-        "Every timed case beside its roof"
-        if any(place.peaks for place in found)
-        else "What every timed case achieved"
-    )
+    with_roof = any(place.peaks for place in found)
+    title = "Every timed case and its roof" if with_roof else "What every timed case achieved"
     yield _table(found[:MOST_ROWS], axes, title, folded=True)
     if len(found) > MOST_ROWS:
-        yield Text(text=f"The first {MOST_ROWS} of {len(found)} timed cases.", kind="note")
+        yield note(f"The first {MOST_ROWS} of {len(found)} timed cases.")
 
 
 def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
-    """One sentence for each device and dtype of which peaks are known."""
+    """One sentence for each device and dtype with known peaks."""
     for run, device, dtype in dict.fromkeys(
         (place.row["run"], place.row["device"], place.row["dtype"]) for place in found
     ):
         known = peaks(meta[run], dtype)
         if known is not None:
-            yield Text(
-                text=(
-                    f"{device_name(meta[run], device)}, {dtype}: measured peaks of"
-                    f" {rate_text(known.flops_per_s)} and {bytes_text(known.bytes_per_s)}/s; below"
-                    f" {number_text(known.ridge)} FLOP per byte memory is the limit."
-                ),
-                kind="note",
+            yield note(
+                f"{device_name(meta[run], device)}, {dtype}: measured peaks of"
+                f" {rate_text(known.flops_per_s)} and {bytes_text(known.bytes_per_s)}/s; below"
+                f" {number_text(known.ridge)} FLOP per byte memory is the limit."
             )
 
 
-def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Figure:
-    xs = sorted({place.intensity for place in members})
-    # Beyond both ends, so that the two parts of the roof and the ridge are seen.
+def _figure(group: Group, points: list[Place], known: Peaks, meta: Meta) -> Figure:
+    xs = sorted({place.intensity for place in points})
+    # Beyond both ends, so that both parts of the roof and the ridge are visible.
     roof = sorted({*xs, min(xs[0], known.ridge) / 2, known.ridge, max(xs[-1], known.ridge) * 2})
     series = [
         Series(
             backend=ROOF, kind="formula", x=tuple(roof), y=tuple(known.attainable(x) for x in roof)
         )
     ]
-    for backend in backends([place.row for place in members]):
+    for backend in backends([place.row for place in points]):
         mine = sorted(
-            (place for place in members if place.row["backend"] == backend),
+            (place for place in points if place.row["backend"] == backend),
             key=lambda place: place.intensity,
         )
         rates = [place.achieved_flops_per_s for place in mine]
@@ -125,7 +111,7 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
             )
         )
     return Figure(
-        title=group.said(_finding(members)),
+        title=group.prefixed(_finding(points)),
         caption=caption(group.problem, meta),
         description=(
             "Achieved FLOP per second over FLOP per byte, both logarithmic, one line per backend."
@@ -140,14 +126,14 @@ def _figure(group: Group, members: list[Place], known: Peaks, meta: Meta) -> Fig
                 series=tuple(series),
             ),
         ),
-        table=_table(members, ["seq_len"], "Achieved beside attainable"),
+        table=_table(points, ["seq_len"], "Achieved and attainable"),
     )
 
 
-def _finding(members: list[Place]) -> str:
-    """The best and the worst backend at the longest N at which there are most."""
+def _finding(points: list[Place]) -> str:
+    """The best and the worst backend at the longest N with the most cases."""
     by_n: dict[int, list[Place]] = {}
-    for place in members:
+    for place in points:
         by_n.setdefault(place.row["seq_len"], []).append(place)
     n = max(by_n, key=lambda n: (len(by_n[n]), n))
     shares = sorted(
@@ -155,43 +141,36 @@ def _finding(members: list[Place]) -> str:
         reverse=True,
     )
     (high, best), (low, worst) = shares[0], shares[-1]
-    where = f"at {axis_text('seq_len', n)}, where {by_n[n][0].bound} is the limit at best"
-    rest = f", {worst} {_percent(low)}" if len(shares) > 1 else ""
-    return f"{best} reaches {_percent(high)} of what is attainable {where}{rest}"
+    where = f"at {axis_text('seq_len', n)} (limit at best: {by_n[n][0].bound})"
+    rest = f", {worst} {percent_text(low)}" if len(shares) > 1 else ""
+    return f"{best} reaches {percent_text(high)} of what is attainable {where}{rest}"
 
 
-def _table(members: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
+def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
     columns: tuple[str, ...] = ("problem", "backend", "achieved", "FLOP per byte, at most")
+    with_roof = any(place.peaks for place in points)
     rows = [
         (
             label(problem(place.row), axes),
             place.row["backend"],
             rate_text(place.achieved_flops_per_s.value),
             number_text(place.intensity),
+            *(_roof_cells(place) if with_roof else ()),
         )
-        for place in members
+        for place in points
     ]
-    if any(place.peaks for place in members):
+    if with_roof:
         columns = (*columns, "limit", "attainable", "share of attainable")
-        return Table(
-            title=title,
-            columns=columns,
-            rows=tuple((*row, *_beside(place)) for row, place in zip(rows, members, strict=True)),
-            folded=folded,
-        )
     return Table(title=title, columns=columns, rows=tuple(rows), folded=folded)
 
 
-def _beside(place: Place) -> tuple[str, str, str]:
+def _roof_cells(place: Place) -> tuple[str, str, str]:
     if place.peaks is None or place.share is None:
         return "not known", "", ""
     return place.bound, rate_text(place.peaks.attainable(place.intensity)), _share_text(place.share)
 
 
 def _share_text(share: Interval) -> str:
-    between = f" ({_percent(share.low)} to {_percent(share.high)})" if isfinite(share.low) else ""
-    return f"{_percent(share.value)}{between}"
-
-
-def _percent(share: float) -> str:
-    return f"{number_text(100 * share)} %"
+    known = isfinite(share.low)
+    between = f" ({percent_text(share.low)} to {percent_text(share.high)})" if known else ""
+    return f"{percent_text(share.value)}{between}"

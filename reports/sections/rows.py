@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pandas as pd
 
 from ..analysis.reproduce import command
-from ..analysis.rows import case_key, readable
-from ..data.context import Meta
-from ..data.row_groups import records
-from ..elements import Block, Table, Text
+from ..analysis.rows import readable
+from ..data.row_groups import case_key, records
+from ..data.run_meta import Meta
+from ..elements import Block, Table, note
 
 TITLE = "All rows"
 ORDER = 70
@@ -18,17 +18,18 @@ MOST_ROWS = 2000
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     if frame.empty:
-        yield Text(text="The plan has no case.", kind="note")
+        yield note("The plan has no case.")
         return
     known = records(frame.head(MOST_ROWS))
     same, columns, rows = readable(known)
     if same:
-        yield Text(text=f"Equal in all rows: {', '.join(same)}.", kind="note")
+        yield note(f"Equal in all rows: {', '.join(same)}.")
+    cases = {(place, 0): case_key(row) for place, row in enumerate(known)}
     yield Table(
         title="All cases",
         columns=columns,
         rows=tuple(rows),
-        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
+        cases=cases,
         failed=frozenset(
             (place, columns.index("status"))
             for place, row in enumerate(known)
@@ -36,18 +37,16 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         ),
         tools=True,
     )
+    several = len(meta) > 1
     yield Table(
-        title="The command that measures each case again: it alone, under the same plan and limits",
-        columns=("case", *(["run"] if len(meta) > 1 else []), "command"),
+        title="Command to measure each case again, alone, under the same plan and limits",
+        columns=("case", *(["run"] if several else []), "command"),
         rows=tuple(
-            (row["case"], *([row["run"]] if len(meta) > 1 else []), command(row, meta[row["run"]]))
+            (row["case"], *([row["run"]] if several else []), command(row, meta[row["run"]]))
             for row in known
         ),
-        cases={(place, 0): case_key(row) for place, row in enumerate(known)},
+        cases=cases,
         folded=True,
     )
     if len(frame) > MOST_ROWS:
-        yield Text(
-            text=f"The first {MOST_ROWS} of {len(frame)} cases; the command export gives them all.",
-            kind="note",
-        )
+        yield note(f"The first {MOST_ROWS} of {len(frame)} cases; attnbench export has them all.")

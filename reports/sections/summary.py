@@ -1,44 +1,32 @@
-"""The answers: who is fastest, where memory ends, what heads cost; how far to trust them, and who
-wins where.
-"""
+"""The answers: who is fastest, where memory ends, what heads cost; and how far to trust them."""
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Protocol
 
 import pandas as pd
 
-from ..analysis import (
-    approximate,
-    heads,
-    memory,
-    recurrence,
-    speed,
-    trust,
-    wall,
-)
-from ..analysis import (
-    max_seq_len as longest,
-)
-from ..analysis.badges import badges
-from ..analysis.kernels import by_gpu, kernels
-from ..analysis.kernels import finding as kernels_finding
-from ..analysis.rows import case_key
+from ..analysis import approximate, heads, max_seq_len, memory, recurrence, speed, trust, wall
+from ..analysis.audited_kernels import by_gpu, kernels
+from ..analysis.audited_kernels import finding as kernels_finding
 from ..comparison import environments
-from ..data.context import Meta, question
-from ..data.exactness import is_exact, meanings, note
+from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     Group,
     Row,
     axis_text,
     axis_title,
     backends,
+    case_key,
+    distinguishing_axes,
     groups,
     records,
     value_text,
-    varying_axes,
 )
-from ..elements import Badges, Block, Table, Text
+from ..data.run_meta import Meta, question
+from ..elements import Badges, Block, Table, Text, note
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
+from ._badges import badges
 
 TITLE = "Summary"
 ORDER = 10
@@ -49,88 +37,91 @@ MOST_TABLE_ROWS = 40
 MOST_QUESTIONS = 4
 
 
+class Finder(Protocol):
+    """A module of analysis with a sentence on a group."""
+
+    def finding(self, group: Group) -> str: ...
+
+
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     questions = list(dict.fromkeys(filter(None, map(question, meta.values()))))
-    if len(questions) <= MOST_QUESTIONS:  # more stand with their runs, at the top of the page
+    if len(questions) <= MOST_QUESTIONS:  # more are listed with their runs, at the top of the page
         yield from (Text(text=one, kind="question") for one in questions)
     rows = records(frame)
-    for between in filter(lambda found: found.findings, environments.compared(rows, meta)):
-        yield Text(text=f"{environments.finding(between)}.")
-        yield from (
-            Text(text=f"{said[0].upper()}{said[1:]}.") for said in environments.exceptions(between)
-        )
-    walls = longest.wall_groups(meta)
+    yield from _between_environments(rows, meta)
+    walls = max_seq_len.wall_groups(meta)
     yield from _sentences(
-        [f"{group.said(longest.finding(group.rows))}." for group in walls], "Memory wall"
+        "Memory wall", [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
     )
     audited = by_gpu(kernels(meta))
-    yield from _sentences(
-        [f"{kernels_finding(members)}." for members in audited.values()], "GPU anatomy"
-    )
-    if not rows:
-        if not walls and not audited:
-            yield Text(text="The plan has no case.")
-        return
+    yield from _sentences("GPU anatomy", [kernels_finding(some) for some in audited.values()])
+    if rows:
+        yield from _of_cases(rows, meta)
+    elif not walls and not audited:
+        yield Text(text="The plan has no case.")
+
+
+def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
         raced = [group for group in over_n if speed.longest_race(group)]
         if len(raced) > MOST_PROBLEMS:
             yield Text(text=f"At the longest N of each problem: {speed.tally(raced)}.")
-        yield from _sentences(
-            [f"{group.said(speed.finding(group))}." for group in raced], "Latency"
-        )
+        yield from _sentences("Latency", _findings(speed, raced))
     else:
         yield Text(text="No case has a latency.")
-    yield from _sentences(
-        [f"{group.said(approximate.finding(group))}." for group in approximate.approximating(rows)],
-        "Approximate attention",
-    )
-    yield from _sentences(
-        [f"{group.said(recurrence.finding(group))}." for group in recurrence.recurring(rows)],
-        "Recurrence",
-    )
-    if any(row["status"] in wall.OUT_OF_MEMORY for row in rows):
-        yield from _sentences(
-            [
-                f"{group.said(wall.finding(wall.ends(group)))}."
-                for group in over_n
-                if _ran_out(group)
-            ],
-            "Memory wall",
-        )
+    approximating, recurring = approximate.approximating(rows), recurrence.recurring(rows)
+    yield from _sentences("Approximate attention", _findings(approximate, approximating))
+    yield from _sentences("Recurrence", _findings(recurrence, recurring))
+    if ran_out := [group for group in over_n if _ran_out(group)]:
+        ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
+        yield from _sentences("Memory wall", ends)
     else:
         yield Text(text="Nothing ran out of memory.")
     if differing := sum(bool(memory.disagreement(row)) for row in rows):
         yield Text(
             text=(
-                f"The ways of counting peak bytes disagree on {plural(differing, 'case')}: see"
-                " Memory of a call in the report."
+                f"The counts of peak bytes disagree on {plural(differing, 'case')}: see Memory of a"
+                " call in the report."
             )
         )
-    compared = [
-        (group, cost) for group, costs in heads.comparable(rows) for cost in heads.most_heads(costs)
-    ]
-    for python, backend in dict.fromkeys(
-        (group.problem["python"], cost.backend) for group, cost in compared
-    ):
-        mine = [
-            (group, cost)
-            for group, cost in compared
-            if (group.problem["python"], cost.backend) == (python, backend)
-        ]
-        group, cost = max(mine, key=lambda pair: pair[0].problem["seq_len"] or 0)
-        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
+    yield from _heads(rows)
     yield from (Text(text=warning) for warning in trust.warnings(rows))
     yield Badges(badges=badges(rows, meta))
     yield from _map(rows)
-    yield Text(text=_tally(rows), kind="note")
+    yield note(_tally(rows))
 
 
-def _sentences(sentences: list[str], section: str) -> Iterator[Block]:
-    for sentence in sentences[:MOST_PROBLEMS]:
-        yield Text(text=sentence)
-    if more := sentences[MOST_PROBLEMS:]:
-        yield Text(text=f"{plural(len(more), 'more problem')}: see {section} below.", kind="note")
+def _between_environments(rows: list[Row], meta: Meta) -> Iterator[Block]:
+    for between in environments.compare_environments(rows, meta):
+        if between.verdicts:
+            yield Text(text=f"{environments.finding(between)}.")
+            for sentence in environments.exceptions(between):
+                yield Text(text=f"{sentence[0].upper()}{sentence[1:]}.")
+
+
+def _heads(rows: list[Row]) -> Iterator[Block]:
+    """Per environment and backend, h heads against one at the longest N."""
+    longest: dict[tuple[str | None, str], tuple[Group, heads.HeadCost]] = {}
+    for group, costs in heads.comparable(rows):
+        for cost in heads.most_heads(costs):
+            best = longest.setdefault((group.problem["python"], cost.backend), (group, cost))
+            if (group.problem["seq_len"] or 0) > (best[0].problem["seq_len"] or 0):
+                longest[group.problem["python"], cost.backend] = (group, cost)
+    for group, cost in longest.values():
+        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
+
+
+def _findings(module: Finder, found: list[Group]) -> list[str]:
+    return [group.prefixed(module.finding(group)) for group in found]
+
+
+def _sentences(section: str, findings: list[str]) -> Iterator[Block]:
+    """The first findings; the section below has the others."""
+    for finding in findings[:MOST_PROBLEMS]:
+        yield Text(text=f"{finding}.")
+    if more := findings[MOST_PROBLEMS:]:
+        yield note(f"{plural(len(more), 'more problem')}: see {section} below.")
 
 
 def _ran_out(group: Group) -> bool:
@@ -138,31 +129,28 @@ def _ran_out(group: Group) -> bool:
 
 
 def _at(group: Group) -> str:
-    """The label, and N even where it does not vary."""
+    """The label, with N even if it does not vary."""
     n = axis_text("seq_len", group.problem["seq_len"])
-    return (
-        group.label if n in group.label.split(", ") else ", ".join(filter(None, (n, group.label)))
-    )
+    parts = group.label.split(", ")
+    return group.label if n in parts else ", ".join(filter(None, (n, group.label)))
 
 
 def _tally(rows: list[Row]) -> str:
     counts = Counter(row["status"] for row in rows)
-    said = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
-    # A note may hold several; each is said once, whatever it stands beside.
+    texts = [f"{count} {STATUS_WORDS[status]}" for status, count in counts.most_common()]
+    # A note may have several parts; each is shown once.
     notes = sorted(
         {note for row in rows for note in (row.get("latency_note") or "").split("; ") if note},
         reverse=True,
     )
-    limits = f" Intervals are at 95 % ({'; '.join(notes)})." if notes else " Intervals are at 95 %."
-    return f"{plural(len(rows), 'case')}: {'; '.join(said)}.{limits}"
+    limits = f" ({'; '.join(notes)})" if notes else ""
+    return f"{plural(len(rows), 'case')}: {'; '.join(texts)}. Intervals are at 95 %{limits}."
 
 
 def _map(rows: list[Row]) -> Iterator[Block]:
-    """The winner map: every problem against every backend, a latency with its multiple of the
-    fastest, or why there is none.
-    """
+    """The winner map: every latency as a multiple of the fastest, or why there is none."""
     problems = groups(rows, None)
-    axes = varying_axes([group.problem for group in problems]) or ["seq_len"]
+    axes = distinguishing_axes(rows)
     names = backends(rows)
     lines, strong, failed, cases = [], set(), set(), {}
     for line, group in enumerate(problems[:MOST_TABLE_ROWS]):
@@ -181,9 +169,8 @@ def _map(rows: list[Row]) -> Iterator[Block]:
     yield Table(
         title=(
             "Who wins where: latency, and how many times as long as the fastest; bold: faster by"
-            " more than noise"
-        )
-        + (" than every other exact backend" if inexact else ""),
+            f" more than noise{' than every other exact backend' if inexact else ''}"
+        ),
         columns=(*(axis_title(axis) for axis in axes), *names),
         rows=tuple(lines),
         strong=frozenset(strong),
@@ -191,12 +178,9 @@ def _map(rows: list[Row]) -> Iterator[Block]:
         cases=cases,
     )
     if inexact:
-        yield Text(text=f"Not ranked: {'; '.join(meanings(inexact))}.", kind="note")
+        yield note(f"Not ranked: {'; '.join(meanings(inexact))}.")
     if len(problems) > MOST_TABLE_ROWS:
-        yield Text(
-            text=f"{len(problems) - MOST_TABLE_ROWS} more problems stand in the table of all rows.",
-            kind="note",
-        )
+        yield note(f"{len(problems) - MOST_TABLE_ROWS} more problems are in the table of all rows.")
 
 
 def cell(row: Row, ranking: speed.Race) -> str:
@@ -204,16 +188,12 @@ def cell(row: Row, ranking: speed.Race) -> str:
         return STATUS_WORDS[row["status"]]
     if row["latency_ms"] is None:
         return "not timed"
-    said = time_text(row["latency_ms"])
+    text, ranked = time_text(row["latency_ms"]), ranking.ranking
+    times = f" · {number_text(row['latency_ms'] / ranked[0]['latency_ms'])}×" if ranked else ""
     if not is_exact(row):
-        times = (
-            f" · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×"
-            if ranking.ranking
-            else ""
-        )
-        return f"{said}{times} · {note(row)}"
+        return f"{text}{times} · {exactness_note(row)}"
     if not ranking.margins:
-        return f"{said} · the only {'exact ' if ranking.inexact else ''}one"
-    if row is ranking.ranking[0]:
-        return f"{said} · {'fastest' if ranking.clear else 'no clear winner'}"
-    return f"{said} · {number_text(row['latency_ms'] / ranking.ranking[0]['latency_ms'])}×"
+        return f"{text} · the only {'exact ' if ranking.inexact else ''}one"
+    if row is ranked[0]:
+        return f"{text} · {'fastest' if ranking.clear else 'no clear winner'}"
+    return f"{text}{times}"

@@ -1,35 +1,30 @@
-"""The memory wall: the longest N that fits, and peak bytes over N, measured and by formula, with
-every case that did not fit.
-"""
+"""The memory wall: the longest N that fits, and peak bytes over N, measured and by formula."""
 
 from collections.abc import Iterator
 from typing import Literal
 
 import pandas as pd
 
-from ..analysis.max_seq_len import LIMITS, note, off_ratio, wall_groups
-from ..analysis.max_seq_len import finding as longest_finding
-from ..analysis.missing_points import absent
-from ..analysis.rows import case_key
-from ..analysis.wall import OUT_OF_MEMORY, ends, finding
-from ..data.context import Meta, budget_bytes, caption
-from ..data.row_groups import Group, Row, backends, groups, records
-from ..elements import Block, Figure, Panel, Series, Table, Text
-from ..formatting import STATUS_WORDS, bytes_text, count_text, plural
+from ..analysis.max_seq_len import LIMITS, off_ratio, wall_groups
+from ..analysis.max_seq_len import finding as wall_finding
+from ..analysis.max_seq_len import note as wall_note
+from ..analysis.missing_points import missing_points
+from ..analysis.wall import OUT_OF_MEMORY, finding, memory_ends
+from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
+from ..data.run_meta import Meta, budget_bytes, caption
+from ..elements import Block, Figure, Series, Table, Text, note
+from ..formatting import STATUS_WORDS, bytes_text, count_text
+from ._over_n import not_drawn, panel
 
 TITLE = "Memory wall"
 ORDER = 20
 NEEDS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
 MOST_FIGURES = 8
+LENGTHS = ("predicted N", "fits up to", "fails from")
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    rows = records(frame)
-    over_n = [
-        group
-        for group in groups(rows, "seq_len")
-        if len({row["seq_len"] for row in group.rows}) > 1
-    ]
+    over_n = over_lengths(records(frame))
     drawn = [group for group in over_n if any(_height(row, None) is not None for row in group.rows)]
     yield from _found(meta)
     if not drawn and not (frame.empty and wall_groups(meta)):
@@ -38,49 +33,30 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             if over_n
             else "no problem was planned at more than one N"
         )
-        yield Text(text=f"There is nothing to draw over N: {why}.", kind="note")
+        yield note(f"There is nothing to draw over N: {why}.")
     if not drawn:
         return
-    yield Text(
-        text=(
-            "Peak bytes are what a call needs beyond its inputs and weights, output included."
-            " Inputs count against the budget too, so a case can fail a little below the line."
-        ),
-        kind="note",
+    yield note(
+        "Peak bytes are what a call needs in addition to its inputs and weights, output included."
+        " Inputs count against the budget too, so a case can fail a little below the line."
     )
     for group in drawn[:MOST_FIGURES]:
         yield _figure(group, meta)
-    if left := drawn[MOST_FIGURES:]:
-        yield Text(
-            text=(
-                f"{plural(len(left), 'more problem')} not drawn:"
-                f" {'; '.join(group.label for group in left)}."
-            ),
-            kind="note",
-        )
+    yield from not_drawn(drawn[MOST_FIGURES:])
 
 
 def _found(meta: Meta) -> Iterator[Block]:
-    """What the search for the longest N came to."""
+    """The result of the search for the longest N."""
     found = wall_groups(meta)
     for group in found[:MOST_FIGURES]:
-        yield Text(text=f"{group.said(longest_finding(group.rows))}.")
+        yield Text(text=f"{group.prefixed(wall_finding(group.rows))}.")
     if found:
         yield Table(
             title=(
-                "The longest N that fits: every probe up to it did; none did from the next"
-                " column on"
+                'The longest N that fits: every trial up to "fits up to" succeeded, none from'
+                ' "fails from" on'
             ),
-            columns=(
-                "backend",
-                "problem",
-                "predicted N",
-                "fits up to",
-                "fails from",
-                "prediction is off by",
-                "ended by",
-                "note",
-            ),
+            columns=("backend", "problem", *LENGTHS, "prediction is off by", "ended by", "note"),
             rows=tuple(_found_cells(group, row) for group in found for row in group.rows),
         )
 
@@ -96,12 +72,12 @@ def _found_cells(group: Group, row: Row) -> tuple[str, ...]:
         *("" if n is None else str(n) for n in lengths),
         off_text,
         ended_by,
-        note(row),
+        wall_note(row),
     )
 
 
 def _height(row: Row, budget: float | None) -> float | None:
-    """Where a row stands: what was measured, or what the formula asks for, or at the budget."""
+    """A row's bytes in the figure: measured, else predicted, else the budget."""
     if row["status"] == "ok":
         return row.get("peak_bytes") or None
     return (row.get("predicted_peak_bytes") or budget) if row["status"] in OUT_OF_MEMORY else None
@@ -116,43 +92,26 @@ def _figure(group: Group, meta: Meta) -> Figure:
         if row["status"] in OUT_OF_MEMORY or _height(row, budget) is not None
     ]
     for backend in backends(shown):
-        rows = sorted(
-            (row for row in group.rows if row["backend"] == backend), key=lambda row: row["seq_len"]
-        )
+        rows = group.of_backend(backend)
+        failed = [row for row in rows if row["status"] in OUT_OF_MEMORY]
+        predicted = [row.get("predicted_peak_bytes") or None for row in rows]
+        measured = [_height(row, budget) if row["status"] == "ok" else None for row in rows]
         series += [
-            _series(
-                backend, "formula", [(row, row.get("predicted_peak_bytes") or None) for row in rows]
-            ),
-            _series(
-                backend,
-                "measured",
-                [(row, _height(row, budget) if row["status"] == "ok" else None) for row in rows],
-            ),
-            _series(
-                backend,
-                "failed",
-                [(row, _height(row, budget)) for row in rows if row["status"] in OUT_OF_MEMORY],
-            ),
+            _series(backend, "formula", rows, predicted),
+            _series(backend, "measured", rows, measured),
+            _series(backend, "failed", failed, [_height(row, budget) for row in failed]),
         ]
+    drawn = [one for one in series if (one.x if one.kind == "failed" else any(one.y))]
+    line = (budget, f"budget {bytes_text(budget)}, inputs included") if budget else None
     return Figure(
-        title=group.said(finding(ends(group))),
-        caption=caption(group.problem, meta) + absent(group.rows, shown),
+        title=group.prefixed(finding(memory_ends(group))),
+        caption=caption(group.problem, meta) + missing_points(group.rows, shown),
         description=(
             "Peak bytes over the sequence length N, both logarithmic, one line per backend. A cross"
-            " marks a case out of memory, at the height that the formula predicts, or at the budget"
-            " where there is no prediction. The table below has every number."
+            " marks a case out of memory, at its predicted bytes, or at the budget without a"
+            " prediction. The table below has every number."
         ),
-        panels=(
-            Panel(
-                x_label="sequence length N (1k = 1024)",
-                y_label="peak bytes of a call",
-                unit="bytes",
-                series=tuple(
-                    one for one in series if (one.x if one.kind == "failed" else any(one.y))
-                ),
-                line=(budget, f"budget {bytes_text(budget)}, inputs included") if budget else None,
-            ),
-        ),
+        panels=(panel("peak bytes of a call", "bytes", drawn, line=line),),
         table=_table(group),
     )
 
@@ -160,48 +119,37 @@ def _figure(group: Group, meta: Meta) -> Figure:
 def _series(
     backend: str,
     kind: Literal["measured", "formula", "failed"],
-    points: list[tuple[Row, float | None]],
+    rows: list[Row],
+    y: list[float | None],
 ) -> Series:
     return Series(
         backend=backend,
         kind=kind,
-        x=tuple(row["seq_len"] for row, _ in points),
-        y=tuple(y for _, y in points),
-        cases=tuple(case_key(row) for row, _ in points),
+        x=tuple(row["seq_len"] for row in rows),
+        y=tuple(y),
+        cases=tuple(map(case_key, rows)),
     )
 
 
 def _table(group: Group) -> Table:
     names = backends(group.rows)
     lines = []
-    for n in sorted({row["seq_len"] for row in group.rows}):
+    for n in group.lengths:
         here = {row["backend"]: row for row in group.rows if row["seq_len"] == n}
-        inputs = next(
-            (row["input_bytes"] for row in here.values() if row.get("input_bytes") is not None),
-            None,
-        )
-        lines.append(
-            (
-                count_text(n),
-                bytes_text(inputs),
-                *(_cell(here[name]) if name in here else "" for name in names),
-            )
-        )
+        known = (row.get("input_bytes") for row in here.values())
+        inputs = next((size for size in known if size is not None), None)
+        cells = (_cell(here[name]) if name in here else "" for name in names)
+        lines.append((count_text(n), bytes_text(inputs), *cells))
     return Table(
-        title="Peak bytes (predicted ones in brackets)",
+        title="Peak bytes (predictions in brackets)",
         columns=("N", "inputs", *names),
         rows=tuple(lines),
     )
 
 
 def _cell(row: Row) -> str:
-    predicted = (
-        f" ({bytes_text(row['predicted_peak_bytes'])})"
-        if row.get("predicted_peak_bytes") is not None
-        else ""
-    )
-    if row["status"] == "ok":
-        return (
-            bytes_text(row["peak_bytes"]) if row.get("peak_bytes") is not None else "not measured"
-        ) + predicted
-    return STATUS_WORDS[row["status"]] + predicted
+    known = row.get("predicted_peak_bytes") is not None
+    predicted = f" ({bytes_text(row['predicted_peak_bytes'])})" if known else ""
+    if row["status"] != "ok":
+        return STATUS_WORDS[row["status"]] + predicted
+    return (bytes_text(row.get("peak_bytes")) or "not measured") + predicted

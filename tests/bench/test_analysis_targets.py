@@ -28,22 +28,25 @@ MOST_BYTES = 1 << 30
 ANALYSE = """
 import json, resource, sys, time
 start = time.process_time()  # of the processor: what else runs on the machine is not ours
-from attnbench.reports.analysis import claims, crossover, energy, growth, heads, roofline
+from attnbench.reports.analysis import energy, growth, heads, roofline, winner_map
+from attnbench.reports.analysis.claims import ledger
 from attnbench.reports.data.row_groups import records
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
 laps = {}
 def lap(name):
     laps[name] = time.process_time() - start - sum(laps.values())
 run = read_run(sys.argv[1]); lap("read")
 table = frame([run]); lap("frame")
 rows = records(table); lap("records")
-meta = told([run])
+meta = run_meta([run])
 found = {"rows": len(rows), "fits": sum(not one.reason for _, members in growth.growths(rows) for one in members)}; lap("growth")
 roofline.places(rows, meta); lap("roofline")
-energy.costs(rows, meta); lap("energy")
-found["cells"] = len(crossover.winner_map(rows)); lap("crossover")
+energy.energy_costs(rows, meta); lap("energy")
+found["cells"] = len(winner_map.winner_map(rows)); lap("winner_map")
 heads.comparable(rows); lap("heads")
-found["claims"] = len(claims.ledger(rows, next(iter(meta.values())))); lap("claims")
+found["claims"] = len(ledger.ledger(rows, next(iter(meta.values())))); lap("claims")
 peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
 print(json.dumps({**found, "laps_s": laps, "total_s": sum(laps.values()), "peak_bytes": peak_bytes}))
 """

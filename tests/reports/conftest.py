@@ -6,21 +6,17 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.pages.html import write
+from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import write_page
 
-from .fake_runs import quickstart
-
-LENGTHS = (
-    512,
-    2048,
-    8192,
-)  # every kind of ending that a quickstart has, and few enough cases for axe to be quick
+# Every status that a quickstart has, and few enough cases for axe to be quick.
+LENGTHS = (512, 2048, 8192)
 
 
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
-    return write(quickstart(folder, lengths=LENGTHS), folder / "page.html")
+    return write_page(quickstart(folder, lengths=LENGTHS), out=folder / "page.html")
 
 
 @pytest.fixture(scope="session")
@@ -37,10 +33,8 @@ def chromium(require: Callable[[str], str]) -> Iterator[Any]:
 
 @pytest.fixture
 def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """Opens a page; at the end wants no request but for the page itself, and nothing on the
-    console.
-    """
-    complaints: list[str] = []
+    """Opens a page; fails at the end after any other request or any message on the console."""
+    problems: list[str] = []
     contexts = []
 
     def go(file: Path, width: int = 1280, state: str = "", **options: Any) -> Any:
@@ -55,18 +49,18 @@ def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
             lambda sent: (
                 None
                 if sent.url.split("#")[0] in (address, f"blob:{address}")
-                else complaints.append(sent.url)
+                else problems.append(sent.url)
             ),
         )
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text))
+        page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(address + state)
         return page
 
     yield go
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert problems == []
 
 
 @pytest.fixture

@@ -1,14 +1,11 @@
-"""Writes the folder of an audit of kernels with made-up numbers, in the rows that the harness
-itself makes of them.
-"""
+"""Writes the folder of an audit of kernels with made-up numbers, in rows made by the harness."""
 
 from pathlib import Path
 from typing import Any
 
 from attnbench.harness.audit.kernel_row import kernel_record
 from attnbench.harness.record import Status
-
-from .fake_runs import write_run
+from tests.reports.fake_runs import write_run
 
 MIX = {
     "HMMA": 256,
@@ -45,8 +42,15 @@ def plan(capability: str, kernel: str = "forward", rank: int = 1, **changes: Any
         "tf32": False,
         **changes,
     }
-    name = f"kernel-sm{capability.replace('.', '')}-{kernel}-{kind['dtype']}-d_k{kind['d_k']}-{rank}{'-causal' if kind['causal'] else ''}"
-    return {"case": name, "compute_capability": capability, **kind, "config": config, "rank": rank}
+    parts = ["kernel", f"sm{capability.replace('.', '')}", kernel, kind["dtype"]]
+    parts += [f"d_k{kind['d_k']}", str(rank), *(["causal"] if kind["causal"] else [])]
+    return {
+        "case": "-".join(parts),
+        "compute_capability": capability,
+        **kind,
+        "config": config,
+        "rank": rank,
+    }
 
 
 def found(capability: str, **changes: Any) -> dict[str, Any]:
@@ -93,9 +97,7 @@ def write_audit(
 
 
 def three_gpus(parent: Path) -> Path:
-    """Two configurations of three kernels for three GPUs; one spills on 8.0, and all is well
-    elsewhere.
-    """
+    """Two configurations of three kernels for three GPUs; one spills on 8.0, none elsewhere."""
     plans = [
         plan(gpu, kernel, rank)
         for gpu in MATRIX

@@ -1,6 +1,4 @@
-"""Rows with a known true latency, measured by several processes: what two runs of the same or of
-changed code look like.
-"""
+"""Rows with a known true latency, as in two runs of the same or of changed code."""
 
 from collections.abc import Mapping, Sequence
 from math import exp
@@ -8,7 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from .fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 PROCESS_SD, BLOCK_SD = 0.02, 0.01
 PLANNED = [case(backend, problem(n)) for n in (256, 512) for backend in ("naive", "fused", "sdpa")]
@@ -22,8 +20,9 @@ def timed(
     blocks: int = 4,
     **changes: Any,
 ) -> dict[str, Any]:
-    """A row that is ok; every process has a level of its own, every block noise, and the row a
-    session of its own.
+    """A row that is ok, in a session of its own.
+
+    Every process has a level of its own, every block noise.
     """
     levels = [truth_ms * exp(random.gauss(0, PROCESS_SD)) for _ in range(processes)]
     block_ms = [
@@ -51,8 +50,9 @@ def fake_run(
     planned: list[dict[str, Any]] | None = None,
     **changes: Any,
 ) -> Path:
-    """A run of `planned` whose true latencies are `ratio` times 10 ms; every seed is another run of
-    the same code.
+    """A run of `planned` whose true latencies are `ratio` times 10 ms.
+
+    Every seed is another run of the same code.
     """
     random = Random(seed)
     cases = PLANNED if planned is None else planned
@@ -66,8 +66,9 @@ def two_environments(
     planned: Sequence[Mapping[str, Any]] = PLANNED,
     names: Sequence[str] = ("old", "new"),
 ) -> Path:
-    """A run in which the environments but the first take `ratios` times the first one's 10 ms, by
-    backend; all share drift and blocks.
+    """A run of several environments, which share drift and blocks.
+
+    The first takes 10 ms, the others `ratios` times that, by backend.
     """
     random = Random(7)
     cases, rows = [], []

@@ -1,6 +1,4 @@
-"""Writes run folders as docs/format.md defines them, with made-up numbers that behave like real
-ones.
-"""
+"""Writes run folders as docs/format.md defines them, with plausible made-up numbers."""
 
 import json
 from pathlib import Path
@@ -44,14 +42,30 @@ def problem(seq_len: int, heads: int = 8, **changes: Any) -> dict[str, Any]:
 
 
 def case(backend: str, of: dict[str, Any]) -> dict[str, Any]:
-    name = f"{backend}-b{of['batch']}-n{of['seq_len']}-d{of['d_model']}-h{of['heads']}-{of['dtype']}-{of['passes']}-{of['scope']}"
-    group = f"b{of['batch']}-n{of['seq_len']}-d{of['d_model']}-{of['dtype']}-{of['passes']}-{of['scope']}"
+    size = f"b{of['batch']}-n{of['seq_len']}-d{of['d_model']}"
+    kind = f"{of['dtype']}-{of['passes']}-{of['scope']}"
+    name, group = f"{backend}-{size}-h{of['heads']}-{kind}", f"{size}-{kind}"
     return {
         "case": name + ("-causal" if of["causal"] else ""),
         "group": group,
         "backend": backend,
         **of,
     }
+
+
+def grid(
+    backends: tuple[str, ...],
+    lengths: tuple[int, ...],
+    heads: tuple[int, ...] = (8,),
+    **changes: Any,
+) -> list[dict[str, Any]]:
+    """The cases of every combination."""
+    return [
+        case(backend, problem(n, h, **changes))
+        for n in lengths
+        for h in heads
+        for backend in backends
+    ]
 
 
 def peak_bytes(backend: str, of: dict[str, Any]) -> int:
@@ -62,9 +76,7 @@ def peak_bytes(backend: str, of: dict[str, Any]) -> int:
 
 
 def row(planned: dict[str, Any], status: str = "ok", **changes: Any) -> dict[str, Any]:
-    """A row of a planned case; blocks of one group drift together, so that pairing has something to
-    cancel.
-    """
+    """A row of a planned case; blocks of one group drift together, which pairing cancels."""
     backend, n, heads = planned["backend"], planned["seq_len"], planned["heads"]
     started = status in ("ok", "crashed", "oom")
     drift, own = Random(ascii(planned["group"])), Random(ascii(planned["case"]))
@@ -179,8 +191,8 @@ def write_run(
     return folder
 
 
-def outcome(planned: dict[str, Any]) -> str:
-    """What became of a case of the quickstart."""
+def status_of(planned: dict[str, Any]) -> str:
+    """The status of a case of the quickstart."""
     backend, n, heads = planned["backend"], planned["seq_len"], planned["heads"]
     if backend.startswith("sdpa:"):
         return {"sdpa:flash": "unsupported", "sdpa:cudnn": "unavailable"}[backend]
@@ -193,14 +205,15 @@ def outcome(planned: dict[str, Any]) -> str:
 def quickstart(
     parent: Path, lengths: tuple[int, ...] = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 ) -> Path:
-    """naive, fused and sdpa over N with one head and eight; every kind of ending but a few, and two
-    cases not reached.
+    """naive, fused and sdpa over N with one head and eight.
+
+    Most statuses occur, and two cases were not reached.
     """
     names = ("naive", "fused", "sdpa", "sdpa:flash", "sdpa:cudnn")
     cases = [
         case(backend, problem(n, heads)) for n in lengths for heads in (1, 8) for backend in names
     ]
-    rows = [row(planned, outcome(planned)) for planned in cases[:-2]]
+    rows = [row(planned, status_of(planned)) for planned in cases[:-2]]
     tail = 'Fatal Python error: Segmentation fault\n  File "impls/naive.py", line 31 in <lambda>\n'
     return write_run(
         parent,
@@ -219,7 +232,7 @@ def head_sweep(parent: Path) -> Path:
     return write_run(
         parent,
         cases,
-        [row(planned, outcome(planned) if planned["heads"] > 1 else "ok") for planned in cases],
+        [row(planned, status_of(planned) if planned["heads"] > 1 else "ok") for planned in cases],
         name="head_cost",
     )
 

@@ -1,4 +1,4 @@
-"""reports/formatting.py: numbers as people write them."""
+"""reports/formatting.py: numbers as people write them, and text made safe to print."""
 
 import pytest
 
@@ -11,6 +11,7 @@ from attnbench.reports.formatting import (
     time_text,
     times_text,
     visible,
+    whole_text,
 )
 
 
@@ -43,6 +44,14 @@ def test_numbers_read_well() -> None:
         "0.05",
         "1.00e-05",
         "2.00e+06",
+        "",
+        "",
+    ]
+    assert [whole_text(x) for x in (3, 3.0, 1e6, 2.5, float("nan"), None)] == [
+        "3",
+        "3",
+        "1000000",
+        "2.50",
         "",
         "",
     ]

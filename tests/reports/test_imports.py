@@ -1,4 +1,4 @@
-"""Reports read files: they work without torch, and know nothing of how a run was made."""
+"""Reports read files: they work without torch."""
 
 import subprocess
 import sys

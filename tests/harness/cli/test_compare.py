@@ -23,7 +23,7 @@ from attnbench.reports.comparison.compare import (
     compare_backends,
     compare_runs,
 )
-from attnbench.reports.data.noise_floor import newest_floor
+from attnbench.reports.data.noise_floor import newest_noise_floor
 from attnbench.reports.data.read import BadRun
 from tests.reports.fake_pairs import PLANNED, fake_run, two_environments
 from tests.reports.fake_runs import case, problem, row, write_run
@@ -303,7 +303,7 @@ def test_facts_are_those_that_a_resumed_run_must_share():
 def test_cases_on_one_side_only_are_listed(run):
     more = [*PLANNED, case("sdpa", problem(1024))]
     found = compare_runs(run, fake_run(run.parent, 2, planned=more), None)
-    assert [(one.verdict, one.reasons) for one in found.findings if one.metric == "status"] == [
+    assert [(one.verdict, one.reasons) for one in found.verdicts if one.metric == "status"] == [
         ("undecided", ("missing",))
     ]
     assert "1 case absent from base" in " ".join(compare_text.sentences(found))
@@ -353,10 +353,10 @@ def test_a_cpu_and_a_gpu_are_different_devices(run):
 def test_another_commit_is_told_and_is_no_other_environment(run):
     found = compare_runs(run, retold(fake_run(run.parent, 2, 1.5), git="abc"), None)
     assert [one.fact for one in found.matched.differences] == ["git"]
-    assert not any("environment_differs" in one.reasons for one in found.findings)
+    assert not any("environment_differs" in one.reasons for one in found.verdicts)
     found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"), None)
     assert all(
-        "environment_differs" in one.reasons for one in found.findings if one.verdict == "slower"
+        "environment_differs" in one.reasons for one in found.verdicts if one.verdict == "slower"
     )
 
 
@@ -370,7 +370,7 @@ def test_backends_are_paired_by_session(run):
     together = changed(run, "together", lambda one: one | {"session": one["case"].split("-", 1)[1]})
     for path, paired in ((run, False), (together, True)):
         found = [
-            one for one in compare_backends(path, "fused", None).findings if one.metric == "latency"
+            one for one in compare_backends(path, "fused", None).verdicts if one.metric == "latency"
         ]
         assert [one.paired for one in found] == [paired] * 4
         assert all(("unpaired" in one.reasons) is not paired for one in found)
@@ -392,18 +392,18 @@ def test_the_newest_check_of_this_device_counts(run):
     with (folder / "selfcheck.jsonl").open("a") as file:
         file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
     floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
-    floor = newest_floor([folder], CPU)
+    floor = newest_noise_floor([folder], CPU)
     assert floor is not None
     assert floor.run_noise_ratio == 0.06
     found = compare_runs(run, fake_run(folder, 2), None)
-    assert {one.margin_ratio for one in found.findings if one.metric == "latency"} == {0.12}
+    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.12}
     assert "latency 12 %" in " ".join(compare_text.sentences(found))
 
 
 def test_without_a_check_the_margin_is_3_percent(run):
-    assert newest_floor([run.parent], CPU) is None
+    assert newest_noise_floor([run.parent], CPU) is None
     found = compare_runs(run, fake_run(run.parent, 2), None)
-    assert {one.margin_ratio for one in found.findings if one.metric == "latency"} == {0.03}
+    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.03}
 
 
 # ---- texts ---------------------------------------------------------------------------------------
@@ -472,7 +472,7 @@ def test_one_process_says_that_a_standard_run_would_decide(run):
     found = compare_runs(
         fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 2.0, processes=1), None
     )
-    assert {one.verdict for one in found.findings if one.metric == "latency"} == {"undecided"}
+    assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
     assert "a standard run (--plan standard) would decide" in " ".join(
         compare_text.sentences(found)
     )

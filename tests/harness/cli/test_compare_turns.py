@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.cli.margins import read_margins
-from attnbench.reports.comparison.compare import NotComparable, compare_turns
+from attnbench.reports.comparison.compare import NotComparable, compare_interleaved
 from attnbench.reports.data.noise_floor import FILE
 from tests.reports.fake_pairs import fake_run
 
@@ -110,6 +110,6 @@ def test_runs_of_a_side_must_come_from_one_device(folders) -> None:
     meta["environment"]["cpu"] = "Another CPU"
     (head[2] / "run.json").write_text(json.dumps(meta))
     with pytest.raises(ValueError, match="different devices"):
-        compare_turns(base, head, None)
+        compare_interleaved(base, head, None)
     with pytest.raises(NotComparable, match="as many"):
-        compare_turns(base, head[:2], None)
+        compare_interleaved(base, head[:2], None)

@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 import attnbench as package
-from attnbench.reports.comparison.environments import compared
-from attnbench.reports.data.load import frame, read_run, told
+from attnbench.reports.comparison.environments import compare_environments
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import run_meta
 from tests.conftest import ROOT, environment
 
 pytestmark = pytest.mark.long
@@ -115,7 +117,7 @@ def slowed(venvs, tmp_path_factory):
 
 def between(run: Path):
     read = [read_run(run)]
-    (found,) = compared(records(frame(read)), told(read))
+    (found,) = compare_environments(records(frame(read)), run_meta(read))
     return found
 
 
@@ -126,7 +128,7 @@ def test_an_upgrade_that_slows_a_backend_is_found_with_an_interval(slowed):
     found = between(slowed[0])
     (slow,) = [
         one
-        for one in found.findings
+        for one in found.verdicts
         if one.metric == "latency" and one.shown.backend == "keeps_pace"
     ]
     assert (found.base, found.new, slow.paired) == ("old", "new", True)
@@ -384,7 +386,7 @@ def test_the_same_interpreter_twice_with_an_attnbench_of_its_own_differs_in_noth
     assert done.returncode == 0, done.stderr
     run = folder_of(done, tmp_path)
     assert {row["status"] for row in rows_of(run).values()} == {"ok"}
-    (found,) = [one for one in between(run).findings if one.metric == "latency"]
+    (found,) = [one for one in between(run).verdicts if one.metric == "latency"]
     assert found.paired
     assert found.low <= found.ratio <= found.high
     shown = attnbench("show", run, "--sections", "environments").stdout

@@ -1,79 +1,8 @@
-"""reports/analysis/energy.py and its section: joules per call and token, with intervals over
-windows; and reasons where there are none.
-"""
-
-from pathlib import Path
-from typing import Any
+"""reports/analysis/energy.py: joules per call and token, and the interval of a ratio."""
 
 import numpy as np
-import pytest
 
 from attnbench.reports.analysis import energy
-from attnbench.reports.data.load import frame, read_run, told
-from attnbench.reports.data.row_groups import records
-from attnbench.reports.elements import Block, Table, Text
-from attnbench.reports.sections import energy as section
-
-from ..fake_runs import case, problem, row, write_run
-
-JOULES = {"naive": 9e-3, "fused": 6e-3, "sdpa": 3e-3}
-
-
-def windows(per_call_j: list[float] | None, count: int = 3) -> list[dict[str, Any]]:
-    per_call = per_call_j or [None] * count
-    return [
-        {
-            "way": "eager",
-            "process": 0,
-            "window_s": 2.0,
-            "calls": 1000,
-            "energy_j": None if joules is None else 1000 * joules,
-        }
-        for joules in per_call
-    ]
-
-
-def watched(
-    parent: Path, per_call: dict[str, list[float] | None], **changes: Any
-) -> tuple[Any, Any]:
-    planned = [case(backend, problem(1024, batch=2, device="cuda")) for backend in per_call]
-    missing = {"energy_j": "no such counter here"}
-    seen = {"utilization_tier": "host", "tables": None, "missing": missing}
-    rows = [
-        row(one, **{**seen, "windows": windows(per_call[one["backend"]]), **changes})
-        for one in planned
-    ]
-    read = read_run(write_run(parent, planned, rows, device="cuda"))
-    return frame([read]), told([read])
-
-
-def spread(joules: float) -> list[float]:
-    return [joules * noise for noise in (0.99, 1.0, 1.01)]
-
-
-def rendered(table: Any, meta: Any) -> list[Block]:
-    return list(section.render(table, meta))
-
-
-def test_energy_per_call_and_token_and_the_ratio_to_the_scenarios_baseline(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {backend: spread(joules) for backend, joules in JOULES.items()})
-    ((_, found),) = energy.costs(records(table), meta)
-    naive, fused, sdpa = found
-    assert fused.ratio is None  # the baseline
-    assert naive.per_call_j.value == pytest.approx(9e-3)
-    assert naive.per_call_j.low < 9e-3 < naive.per_call_j.high
-    assert naive.per_token_j.value == pytest.approx(9e-3 / 2048)
-    assert sdpa.ratio is not None
-    assert sdpa.ratio.value == pytest.approx(0.5)
-    assert sdpa.ratio.low < 0.5 < sdpa.ratio.high
-    said = [block.text for block in rendered(table, meta) if isinstance(block, Text)]
-    assert any(
-        "a call of sdpa takes 0.50 times the energy of one of fused (" in text for text in said
-    )
-    (shown,) = (block for block in rendered(table, meta) if isinstance(block, Table))
-    assert shown.rows[0][2].startswith("9.00 ± ")
-    assert shown.rows[0][2].endswith(" mJ")
-    assert shown.rows[0][3].endswith(" µJ")
 
 
 def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> None:
@@ -89,42 +18,3 @@ def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> Non
         assert found is not None
         hits += found.low <= 2 <= found.high
     assert hits / 500 >= 0.93
-
-
-def test_one_window_has_no_interval_and_no_sentence(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {"fused": [6e-3], "sdpa": [3e-3]})
-    found = rendered(table, meta)
-    assert not [
-        block for block in found if isinstance(block, Text) and "times the energy" in block.text
-    ]
-    (shown,) = (block for block in found if isinstance(block, Table))
-    assert shown.rows[0][2] == "6.00 mJ"
-
-
-def test_without_a_counter_there_is_one_note_with_its_reason(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {"fused": None, "sdpa": None})
-    (only,) = rendered(table, meta)
-    assert isinstance(only, Text)
-    assert only.text == "No energy was measured: no such counter here."
-
-
-def test_a_run_that_watched_nothing_says_how_to(tmp_path: Path) -> None:
-    planned = [case("fused", problem(64))]
-    read = read_run(write_run(tmp_path, planned, [row(planned[0])]))
-    (only,) = rendered(frame([read]), told([read]))
-    assert isinstance(only, Text)
-    assert "measure: [latency, memory, energy]" in only.text
-
-
-def test_a_baseline_without_energy_gives_way_to_the_first_that_has_it(tmp_path: Path) -> None:
-    table, meta = watched(tmp_path, {"fused": None, "naive": spread(9e-3), "sdpa": spread(3e-3)})
-    ((_, found),) = energy.costs(records(table), meta)
-    assert [(cost.row["backend"], cost.ratio is None) for cost in found] == [
-        ("naive", True),
-        ("sdpa", False),
-    ]
-    assert any(
-        "Cases that were watched and have no energy" in block.text
-        for block in rendered(table, meta)
-        if isinstance(block, Text)
-    )

@@ -1,9 +1,6 @@
-"""reports/analysis/growth.py and polynomial.py: rows whose truth is known, and rows that say
-little.
-"""
+"""reports/analysis/growth.py: fits of rows with a known truth, and of rows with little data."""
 
 from math import inf, isfinite, isnan, log
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +8,13 @@ import pytest
 
 from attnbench.harness.stats import latency_interval
 from attnbench.reports.analysis import growth
-from attnbench.reports.analysis.polynomial import through
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
 from attnbench.reports.data.row_groups import Row, records
-from attnbench.reports.elements import Figure, Table, Text
-from attnbench.reports.sections import growth as section
-
-from ..fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, problem
 
 LENGTHS = tuple(2**power for power in range(7, 14))
+
+
 TRUTHS = {
     "launch, N and N²": (0.02, 2e-5, 2e-9, LENGTHS, 6, 0.02),
     "five lengths": (0.02, 2e-5, 2e-9, LENGTHS[1:6], 6, 0.02),
@@ -87,10 +82,8 @@ def test_terms_that_are_not_there_are_zero_with_a_bound() -> None:
     assert found.describes
 
 
-def test_a_straight_line_through_logarithms_would_have_said_0_6() -> None:
-    """The example of the module's docstring: without noise the formula finds what the times were
-    made of.
-    """
+def test_a_straight_line_through_logarithms_would_give_0_6() -> None:
+    """The example of the module's docstring: without noise the formula finds the true terms."""
     rows = [timed(n, [0.02 + 2e-5 * n + 2e-9 * n * n] * 6) for n in LENGTHS]
     slope = np.polyfit(np.log(LENGTHS), np.log([row["latency_ms"] for row in rows]), 1)[0]
     assert 0.55 < slope < 0.68
@@ -104,7 +97,7 @@ def test_a_straight_line_through_logarithms_would_have_said_0_6() -> None:
     assert found.crossover.value == pytest.approx(1e4, rel=1e-6)
 
 
-def test_three_lengths_are_no_fit_and_say_so() -> None:
+def test_three_lengths_have_no_fit_and_a_reason() -> None:
     found = growth.growth([timed(n, [1.0 * n] * 6) for n in LENGTHS[:3]], "x")
     assert found.reason == "4 timed lengths are needed, and there are 3"
     assert isnan(growth.predict(found, 256).value)
@@ -128,7 +121,7 @@ def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:
     assert outside.reason == "beyond 4 times the longest measured N"
 
 
-def test_one_block_at_one_length_leaves_no_interval_and_says_which() -> None:
+def test_one_block_at_one_length_leaves_no_interval_and_names_the_length() -> None:
     rows = [timed(n, [1e-6 * n * n] * (1 if n == 512 else 6)) for n in LENGTHS]
     found = growth.growth(rows, "x")
     assert not found.reason
@@ -136,7 +129,7 @@ def test_one_block_at_one_length_leaves_no_interval_and_says_which() -> None:
     assert "N = 512" in found.exponents[0].reason
 
 
-def test_times_that_follow_no_such_formula_are_told() -> None:
+def test_times_that_follow_no_such_formula_are_recognized() -> None:
     rows = [
         timed(n, [time, time * 1.01, time * 0.99])
         for n in LENGTHS
@@ -150,7 +143,7 @@ def test_times_that_follow_no_such_formula_are_told() -> None:
 
 
 @pytest.mark.parametrize("units", [[1.0], [1.0, 30.0], [1e-9, 1e9, 1.0]])
-def test_wild_times_give_numbers_all_the_same(units: list[float]) -> None:
+def test_extreme_times_give_finite_numbers(units: list[float]) -> None:
     found = growth.growth([timed(n, [unit * n for unit in units]) for n in LENGTHS], "x")
     assert all(
         isfinite(value)
@@ -183,110 +176,9 @@ def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
         assert np.linalg.norm(powers @ found - 1) == pytest.approx(expected, rel=1e-6, abs=1e-9)
 
 
-# ---- bytes ---------------------------------------------------------------------------------------
-
-
-def test_bytes_are_solved_without_rounding_and_held_against_the_other_lengths() -> None:
-    found = through({n: 64 * n * n + 4096 * n + 16 for n in (1000, *LENGTHS)})
-    assert found is not None
-    assert (found.quadratic, found.linear, found.constant) == (64, 4096, 16)
-    assert found.exact
-    assert found.off == ()
-    assert found.holds_from == 128
-    assert found.at(10_000) == 64 * 10**8 + 4096 * 10**4 + 16
-
-
-def test_lengths_at_which_another_moment_is_the_peak_are_told() -> None:
-    found = through({n: max(8 * n * n, 4096 * n) for n in LENGTHS})
-    assert found is not None
-    assert found.exact
-    assert found.holds_from == 512
-    assert [n for n, _ in found.off] == [128, 256]
-    assert found.off[0][1] == 4096 * 128 - 8 * 128 * 128
-
-
-def test_three_lengths_solve_and_prove_nothing_and_two_do_not_even_solve() -> None:
-    three = through({n: n * n for n in LENGTHS[:3]})
-    assert three is not None
-    assert not three.exact
-    assert through({n: n * n for n in LENGTHS[:2]}) is None
-
-
-def test_what_is_no_polynomial_is_not_taken_for_one() -> None:
-    found = through({n: int(n**1.5) for n in LENGTHS})
-    assert found is not None
-    assert not found.exact
-
-
-# ---- the section ---------------------------------------------------------------------------------
-
-
-def blocks(run: Path) -> list[Any]:
-    read = read_run(run)
-    return list(section.render(frame([read]), {read.meta["run"]: read.meta}))
-
-
-def test_the_section_says_what_longer_sequences_would_need(tmp_path: Path) -> None:
-    found = blocks(quickstart(tmp_path))
-    figures = [block for block in found if isinstance(block, Figure)]
-    assert len(figures) == 2
-    assert figures[0].panels[0].y_scale == "linear"
-    assert {series.kind for series in figures[0].panels[0].series} == {"measured", "formula"}
-    needs = next(
-        block
-        for block in found
-        if isinstance(block, Table) and block.title.startswith("What a call would need")
-    )
-    fused = next(line for line in needs.rows if line[:2] == ("h\u00a0=\u00a08", "fused"))
-    assert fused == (
-        "h\u00a0=\u00a08",
-        "fused",
-        "64 N² + 4096 N + 16 B",
-        "measured",
-        "all 6 lengths",
-        "6 GiB",
-        "64.1 GiB",
-        "1 TiB",
-    )
-    times = next(
-        block
-        for block in found
-        if isinstance(block, Table) and block.title.startswith("Times at long N")
-    )
-    sdpa = next(line for line in times.rows if line[:2] == ("h\u00a0=\u00a01", "sdpa"))
-    assert sdpa[3] != "not predicted"
-    assert sdpa[4] == "not predicted"  # 128k is 8 times 16k
-
-
-def test_predicted_bytes_of_a_case_win_over_the_solution(tmp_path: Path) -> None:
-    cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024, 32768)]
-    run = write_run(
-        tmp_path,
-        cases,
-        [row(one, "ok" if one["seq_len"] < 2000 else "predicted_oom") for one in cases],
-    )
-    needs = next(
-        block
-        for block in blocks(run)
-        if isinstance(block, Table) and block.title.startswith("What a call would need")
-    )
-    assert needs.rows[0][6] == "64.1 GiB, predicted"
-
-
-@pytest.mark.parametrize("lengths", [(), (128,), (128, 256, 512)])
-def test_too_few_lengths_are_told(tmp_path: Path, lengths: tuple[int, ...]) -> None:
-    cases = [case("fused", problem(n)) for n in lengths]
-    said = [
-        block.text
-        for block in blocks(write_run(tmp_path, cases, [row(one) for one in cases]))
-        if isinstance(block, Text)
-    ]
-    assert any("needs one problem timed at 4 lengths or more" in text for text in said)
-
-
-def test_a_bound_without_an_end_is_told_in_words() -> None:
+def test_an_unbounded_interval_is_written_in_words() -> None:
     from attnbench.harness.stats import Interval
-    from attnbench.reports.analysis.claims_times import interval_text
+    from attnbench.reports.analysis.claims.times import interval_text
 
     assert (
         interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"

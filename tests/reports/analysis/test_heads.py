@@ -1,4 +1,4 @@
-"""Whether h heads cost one head: in FLOPs and bytes by counting, in time by an equivalence test."""
+"""reports/analysis/heads.py: FLOPs and bytes by counting, time by an equivalence test."""
 
 from pathlib import Path
 from random import Random
@@ -7,12 +7,16 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import heads
-from attnbench.reports.data.load import frame, read_run
-from attnbench.reports.data.row_groups import records
-from attnbench.reports.elements import Table, Text
-from attnbench.reports.sections import heads as section
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import Row, records
+from tests.reports.fake_runs import case, head_sweep, problem, row, write_run
+from tests.reports.rendering import rows_of
 
-from ..fake_runs import case, head_sweep, problem, row, write_run
+
+def one(rows: list[Row], **wanted: Any) -> Row:
+    (found,) = (row for row in rows if all(row[key] == value for key, value in wanted.items()))
+    return found
 
 
 def cost(
@@ -28,6 +32,23 @@ def cost(
     return costs[-1]
 
 
+def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) -> None:
+    rows = rows_of(head_sweep(tmp_path))
+    ((group, costs),) = heads.comparable(rows)
+    assert [cost.heads for cost in costs if cost.backend == "sdpa"] == [1, 2, 4, 8, 16, 32, 64]
+    assert {cost.flops for cost in costs} == {1.0}
+    fused = next(cost for cost in costs if cost.backend == "fused" and cost.heads == 8)
+    assert (
+        fused.peak_bytes
+        == one(rows, backend="fused", heads=8)["peak_bytes"]
+        / one(rows, backend="fused", heads=1)["peak_bytes"]
+    )
+    assert fused.time is not None
+    assert fused.time.paired
+    assert [cost.heads for cost in heads.most_heads(costs) if cost.backend == "fused"] == [32]
+    assert group.problem["seq_len"] == 2048
+
+
 @pytest.mark.parametrize(
     ("ratio", "noise", "answer"),
     [
@@ -39,7 +60,7 @@ def cost(
         (1.02, 0.005, "yes"),
     ],
 )
-def test_the_same_time_is_a_claim_that_must_be_shown(
+def test_equal_times_need_evidence_of_equivalence(
     tmp_path: Path, ratio: float, noise: float, answer: str
 ) -> None:
     assert heads.same_time(cost(tmp_path, ratio, noise=noise)) == answer
@@ -58,25 +79,11 @@ def test_times_of_different_blocks_need_a_narrower_interval(tmp_path: Path) -> N
 
 def test_each_backend_is_answered_in_one_sentence(tmp_path: Path) -> None:
     found = cost(tmp_path, 1.2)
-    said = heads.answer(found)
-    assert said.startswith("fused: 8 heads cost as many FLOPs as one head, ")
-    assert "times the peak bytes and more time: 1.2" in said
+    text = heads.answer(found)
+    assert text.startswith("fused: 8 heads cost as many FLOPs as one head, ")
+    assert "times the peak bytes and more time: 1.2" in text
     assert "less time: " in heads.answer(cost(tmp_path / "b", 0.8))
     assert "the same time within 5 %: 1.0" in heads.answer(cost(tmp_path / "c", 1.0))
-    assert "a time that may be the same or not: " in heads.answer(
+    assert "a time that may or may not be the same: " in heads.answer(
         cost(tmp_path / "d", 1.0, noise=0.2)
     )
-
-
-def test_the_section_has_the_sentences_and_a_column_for_the_answer(tmp_path: Path) -> None:
-    read = read_run(head_sweep(tmp_path))
-    found = list(section.render(frame([read]), {read.meta["run"]: read.meta}))
-    said = [block.text for block in found if isinstance(block, Text)]
-    assert sum("heads cost as many FLOPs as one head" in text for text in said) == 3
-    tables = [block for block in found if isinstance(block, Table)] + [
-        block.table for block in found if hasattr(block, "table")
-    ]
-    assert tables
-    place = tables[0].columns.index("same within 5 %")
-    assert {line[place] for line in tables[0].rows} <= {"", "yes", "no", "undecided"}
-    assert {line[place] for line in tables[0].rows if line[2] == "1"} == {""}

@@ -1,26 +1,15 @@
-"""Numbers for one peak: which may be held against which, when they agree, and how a disagreement is
-shown.
-"""
+"""reports/analysis/memory.py: which numbers a peak is compared with, and when they agree."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis.memory import disagreement, others
-from attnbench.reports.data.load import frame, read_run
-from attnbench.reports.data.row_groups import records
-from attnbench.reports.elements import Block, Table, Text
-from attnbench.reports.pages.html import render
-from attnbench.reports.pages.terminal_summary import closing
-from attnbench.reports.sections import memory
-
-from ..fake_runs import case, problem, row, write_run
+from attnbench.reports.analysis.memory import disagreement, other_peaks
 
 MIB = 1 << 20
 
 
-def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
+def row_with_peaks(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
     usual = {
         "status": "ok",
         "device": "cpu",
@@ -40,7 +29,7 @@ def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({}, ""),
         ({"predicted_peak_bytes": 150 * MIB - 64, "meta_peak_bytes": 150 * MIB + 64 + 8 * 8}, ""),
@@ -54,107 +43,17 @@ def weighed(measured: int = 150 * MIB, **changes: Any) -> dict[str, Any]:
         ({"status": "oom", "peak_bytes": None}, ""),
     ],
 )
-def test_what_differs_by_more_than_its_way_of_counting_allows_is_said(
-    changes: dict[str, Any], said: str
+def test_what_differs_by_more_than_its_way_of_counting_allows_is_a_disagreement(
+    changes: dict[str, Any], text: str
 ) -> None:
-    assert disagreement(weighed(**changes)) == said
+    assert disagreement(row_with_peaks(**changes)) == text
 
 
 def test_a_prediction_that_came_from_the_meta_device_is_no_formula() -> None:
-    row = weighed(
+    row = row_with_peaks(
         predicted_source="meta",
         predicted_peak_bytes=140 * MIB,
         meta_peak_bytes=140 * MIB,
         resident_peak_bytes=None,
     )
-    assert [other.name for other in others(row)] == ["meta"]
-
-
-def run(tmp_path: Path, **changes: Any) -> Path:
-    cases = [
-        case(backend, problem(n)) for n in (512, 1024) for backend in ("naive", "fused", "sdpa")
-    ]
-    rows = [row(planned) for planned in cases]
-    rows[1] |= changes
-    return write_run(tmp_path, cases, rows)
-
-
-def blocks(path: Path) -> list[Block]:
-    read = read_run(path)
-    return list(memory.render(frame([read]), {read.meta["run"]: read.meta}))
-
-
-def test_agreement_is_one_sentence(tmp_path: Path) -> None:
-    path = run(tmp_path)
-    first, *rest = blocks(path)
-    assert isinstance(first, Text)
-    assert (
-        first.text
-        == "In all 6 cases the measured peak agrees with all that it can be held against: "
-        "the backend's closed formula, the backend's own code followed on the meta device."
-    )
-    assert [type(block) for block in rest] == [Table]
-    assert not any("disagree" in sentence for sentence in closing(path))
-
-
-def test_disagreement_is_counted_shown_and_said_at_the_end(tmp_path: Path) -> None:
-    path = run(tmp_path, peak_bytes=150 * MIB, predicted_peak_bytes=134 * MIB, meta_peak_bytes=None)
-    first, table, _ = blocks(path)
-    assert isinstance(first, Text)
-    assert first.text.startswith("In 5 of 6 cases the measured peak agrees")
-    assert isinstance(table, Table)
-    assert table.columns == (
-        "N",
-        "backend",
-        "measured",
-        "formula",
-        "meta",
-        "resident",
-        "what differs",
-    )
-    assert table.rows == (("512", "fused", "150 MiB", "134 MiB", "", "", "formula 16 MiB less"),)
-    assert "formula 16 MiB less" in render([path])
-    assert (
-        "The ways of counting peak bytes disagree on 1 case: see Memory of a call in the report."
-        in closing(path)
-    )
-
-
-def test_a_peak_is_split_into_output_and_temporaries(tmp_path: Path) -> None:
-    path = run(tmp_path)
-    (table,) = (block for block in blocks(path) if isinstance(block, Table))
-    assert table.columns == (
-        "N",
-        "backend",
-        "inputs",
-        "output",
-        "temporaries",
-        "peak",
-        "moves at least",
-    )
-    assert table.rows[1] == ("512", "fused", "3 MiB", "1 MiB", "17 MiB", "18 MiB", "4 MiB")
-    rows = records(frame([read_run(path)]))
-    assert all(row["temporary_bytes"] == row["peak_bytes"] - row["output_bytes"] for row in rows)
-
-
-def test_runs_of_before_these_columns_are_still_read(tmp_path: Path) -> None:
-    path = run(tmp_path)
-    text = (path / "rows.jsonl").read_text()
-    for field in (
-        "output_bytes",
-        "predicted_source",
-        "meta_peak_bytes",
-        "meta_reason",
-        "work_exps",
-        "minimal_bytes",
-    ):
-        text = text.replace(f'"{field}"', f'"unknown_{field}"')
-    (path / "rows.jsonl").write_text(text)
-    first, *rest = blocks(path)
-    assert isinstance(first, Text)
-    assert (
-        first.text
-        == "In all 6 cases the measured peak agrees with all that it can be held against: the"
-        " backend's closed formula."
-    )
-    assert rest == []
+    assert [other.name for other in other_peaks(row)] == ["meta"]

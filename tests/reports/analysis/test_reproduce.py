@@ -1,17 +1,16 @@
-"""reports/analysis/reproduce.py: the command plans exactly the case that it was made from, under
-the same plan and limits.
-"""
+"""reports/analysis/reproduce.py: the command plans the same case, plan and limits."""
 
 import shlex
 from typing import Any
 
 import pytest
 
-from attnbench.harness.cases import case_of, group_cases
+from attnbench.harness.cases import case_of
 from attnbench.harness.cli.flags import Device
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
 from attnbench.harness.scenario.fields import Limits, Plan
+from attnbench.harness.selection import group_cases
 from attnbench.reports.analysis.reproduce import PLANS, USUAL_ALLOCATOR, USUAL_LIMITS, command
 
 GRIDS: dict[str, dict[str, Any]] = {
@@ -54,7 +53,7 @@ def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]
     """As the command line takes them: axes, changes, and what is neither."""
     axes: dict[str, Any] = {}
     changes: list[str] = []
-    others: dict[str, str] = {}
+    flags: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
         name = word.removeprefix("--").replace("-", "_")
@@ -65,10 +64,10 @@ def options(words: list[str]) -> tuple[dict[str, Any], list[str], dict[str, str]
         elif name == "plan":
             changes.insert(0, f"plan={next(rest)}")
         elif name in ("device", "seed"):
-            others[name] = next(rest)
+            flags[name] = next(rest)
         else:
             axes[name] = next(rest)
-    return axes, changes, others
+    return axes, changes, flags
 
 
 @pytest.mark.parametrize("plan", PLAN_CHANGES)
@@ -92,15 +91,15 @@ def test_the_command_plans_exactly_that_case(name: str, plan: Any) -> None:
     for case in cases:
         words = shlex.split(command({"device": "cpu", **case.fields()}, run))
         assert words[:2] == ["attnbench", "run"]
-        axes, changes, others = options(words[2:])
+        axes, changes, flags = options(words[2:])
         again = from_axes(axes, changes)
         (group,) = group_cases(again.backends, again.problem_groups("cpu")[0])
         assert group.cases == (case_of(case.fields()),)
         assert again.plan.model_dump(exclude={"like"}) == scenario.plan.model_dump(exclude={"like"})
         assert again.limits == scenario.limits
         assert again.measure == scenario.measure
-        assert others == {"device": "cpu", "seed": "7"}
-        assert Device(others["device"])
+        assert flags == {"device": "cpu", "seed": "7"}
+        assert Device(flags["device"])
 
 
 def test_the_named_plans_are_those_of_the_harness() -> None:
@@ -109,7 +108,7 @@ def test_the_named_plans_are_those_of_the_harness() -> None:
     assert {name: getattr(Limits(), name) for name in USUAL_LIMITS} == USUAL_LIMITS
 
 
-def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
+def test_a_run_without_a_plan_still_has_a_command() -> None:
     row = {
         "device": "cuda",
         "backend": "my kernel; rm",
@@ -131,9 +130,9 @@ def test_a_run_that_says_nothing_of_its_plan_still_has_a_command() -> None:
         "passes": "forward",
         "scope": "core",
     }
-    said = command(row, {"scenario": {}})
+    text = command(row, {"scenario": {}})
     assert (
-        said
+        text
         == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1"
         " --dtype fp16 --device cuda"
     )

@@ -1,13 +1,27 @@
-"""reports/analysis/speedup.py: which backend is the baseline, and how its ratios are said."""
+"""reports/analysis/speedup.py: which backend is the baseline, and its ratios as text."""
 
 from pathlib import Path
 
 import pytest
 
 from attnbench.reports.analysis.speedup import baseline, finding, speed_ups
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import groups, records
+from tests.reports.fake_inexact import LENGTHS, inexact
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.rendering import rows_of
+
+
+def test_the_baseline_is_exact_unless_the_scenario_says_otherwise(tmp_path: Path) -> None:
+    rows = rows_of(inexact(tmp_path, backends=("linformer", "fused", "sdpa")))
+    planned = {"backends": ["linformer", "fused", "sdpa"]}
+    assert baseline({"scenario": planned}, rows) == "fused"
+    assert baseline({"scenario": planned | {"baseline": "linformer"}}, rows) == "linformer"
+    (group,) = groups(rows, "seq_len")
+    text = finding(group, "fused")
+    assert text.index("sdpa is") < text.index("linformer (approximate, error 12 %) is")
+    assert len(speed_ups(group.rows, "fused")) == 2 * len(LENGTHS)
 
 
 def test_the_ratio_is_the_baselines_time_over_the_backends_and_paired_in_a_session(
@@ -38,10 +52,10 @@ def test_the_baseline_is_the_scenarios_or_else_the_first_planned_that_ran(tmp_pa
     assert baseline({"scenario": {"baseline": None, "backends": "?"}}, []) is None
 
 
-def test_what_is_not_told_apart_is_said_so(tmp_path: Path) -> None:
+def test_backends_that_cannot_be_told_apart_have_no_winner(tmp_path: Path) -> None:
     cases = [case(name, problem(128)) for name in ("fused", "twin")]
     noisy = [[[1.0], [1.2], [0.9], [1.1]]], [[[1.1], [1.0], [1.0], [1.05]]]
     rows = [row(one, block_ms=block_ms) for one, block_ms in zip(cases, noisy, strict=True)]
     (group,) = groups(records(frame([read_run(write_run(tmp_path, cases, rows))])), "seq_len")
-    assert "twin is not told apart (" in finding(group, "fused")
+    assert "twin cannot be told apart (" in finding(group, "fused")
     assert finding(group, "naive") == "nothing can be compared with naive"

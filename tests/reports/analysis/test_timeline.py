@@ -1,13 +1,17 @@
-"""reports/analysis/timeline.py: lines that break where nobody looked, keep their extremes, and stay
-thin.
-"""
+"""reports/analysis/timeline.py: lines break at missing samples, keep extremes, have few points."""
 
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from attnbench.reports.analysis.timeline import MOST_POINTS, QUANTITIES, held_back, span, traces
+from attnbench.reports.analysis.timeline import (
+    MOST_POINTS,
+    QUANTITIES,
+    span,
+    throttling_text,
+    traces,
+)
 from attnbench.reports.data.telemetry import COLUMNS
 
 CLOCK = QUANTITIES["gpu"][0]
@@ -67,18 +71,19 @@ def test_ten_thousand_samples_are_few_points_with_the_same_extremes(gap: int) ->
     assert (min(known), max(known)) == (min(values), max(values))
 
 
-def test_why_the_clock_was_held_down_is_counted() -> None:
-    assert held_back(samples(ticks([1.0]))) == ""
+def test_the_reasons_of_a_lowered_clock_are_counted() -> None:
+    assert throttling_text(samples(ticks([1.0]))) == ""
     quiet = [row | {"clock_event_mask": 1} for row in ticks([1.0, 1.0])]
     assert (
-        held_back(samples(quiet)) == "in none of 2 samples was the clock held down by power or heat"
+        throttling_text(samples(quiet))
+        == "the clock was lowered for power or heat in none of 2 samples"
     )
     busy = [
         row | {"clock_event_mask": 4 if place else 64} for place, row in enumerate(ticks([1.0] * 4))
     ]
     assert (
-        held_back(samples(busy))
-        == "the clock was held down in 75.0 % by power and 25.0 % by heat of the samples"
+        throttling_text(samples(busy))
+        == "the clock was lowered for power in 75.0 % and for heat in 25.0 % of the samples"
     )
 
 

@@ -1,6 +1,4 @@
-"""reports/analysis/trust.py: a reader is told what limits the numbers, once for each kind, and only
-where it applies.
-"""
+"""reports/analysis/trust.py: one sentence per kind of problem, and only where it occurred."""
 
 from typing import Any
 
@@ -8,8 +6,7 @@ import pytest
 
 from attnbench.reports.analysis import trust
 from attnbench.reports.data.row_groups import Row
-
-from ..fake_runs import case, problem
+from tests.reports.fake_runs import case, problem
 
 META: dict[str, Any] = {"r": {"scenario": {"plan": {"precision_ratio": 0.05}}}}
 QUIET = {
@@ -36,7 +33,7 @@ def only(*rows: Row) -> str:
     return caution.replace("\xa0", " ")
 
 
-def test_a_quiet_run_and_a_run_that_does_not_say_need_no_caution() -> None:
+def test_a_quiet_run_and_a_run_without_this_information_need_no_caution() -> None:
     assert trust.cautions([timed(), timed(256)], META) == []
     old = dict.fromkeys(
         ("contended_blocks", "throttled_blocks", "warmup_stationary", "pair_half_width_ratio")
@@ -50,43 +47,43 @@ def test_a_quiet_run_and_a_run_that_does_not_say_need_no_caution() -> None:
 
 def test_cases_with_contended_blocks_are_counted_and_the_worst_are_named() -> None:
     rows = [timed(), timed(256, contended_blocks=4), timed(512, contended_blocks=5)]
-    said = only(*rows)
-    assert said.startswith(
-        "In 2 of 3 timed cases other work wanted the same cores during some of the blocks"
+    text = only(*rows)
+    assert text.startswith(
+        "In 2 of 3 timed cases other work competed for the same cores during some of the blocks"
     )
-    assert "during more than half of the blocks of fused at N = 512. Such blocks are kept" in said
+    assert "during more than half of the blocks of fused at N = 512. Such blocks are kept" in text
     assert trust.warnings(rows) == [
-        "During more than half of the blocks of 1 of 3 timed cases other work wanted the same"
+        "During more than half of the blocks of 1 of 3 timed cases other work competed for the same"
         " cores: measure it again."
     ]
     assert trust.warnings(rows[:2]) == []
 
 
-def test_throttled_blocks_are_told_apart_from_contended_ones() -> None:
+def test_throttled_and_contended_blocks_have_a_sentence_each() -> None:
     rows = [timed(throttled_blocks=8), timed(256, throttled_blocks=8, contended_blocks=1)]
     contended, throttled = trust.cautions(rows, META)
     assert "In 1 of 2 timed cases other work" in contended
-    assert "In 2 of 2 timed cases the processor was held back" in throttled
+    assert "In 2 of 2 timed cases the processor was throttled" in throttled
     (warning,) = trust.warnings(rows)
-    assert "held back" in warning
+    assert "throttled" in warning
     assert warning.endswith("measure them again.")
 
 
-def test_a_warm_up_that_never_came_to_rest_is_named_and_one_too_short_to_tell_is_not() -> None:
-    said = only(timed(warmup_stationary=None), timed(256, "sdpa", warmup_stationary=False))
-    assert said.startswith("In 1 of 2 timed cases the calls had not come to rest")
-    assert said.endswith("sdpa at N = 256.")
+def test_a_warm_up_that_was_not_stationary_is_named_and_one_too_short_to_tell_is_not() -> None:
+    text = only(timed(warmup_stationary=None), timed(256, "sdpa", warmup_stationary=False))
+    assert text.startswith("In 1 of 2 timed cases call times were not stationary")
+    assert text.endswith("sdpa at N = 256.")
 
 
-def test_missed_precision_is_told_with_the_widest_interval() -> None:
+def test_missed_precision_is_mentioned_with_the_widest_interval() -> None:
     rows = [
         timed(),
         timed(256, stop="budget", half_width_ratio=0.06),
         timed(512, stop="blocks", pair_half_width_ratio=0.2),
     ]
-    said = only(*rows)
-    assert said.startswith("In 2 of 3 timed cases measuring ended by time or by number of blocks")
-    assert "± 22.1 % (fused at N = 512)" in said
+    text = only(*rows)
+    assert text.startswith("In 2 of 3 timed cases measuring ended by time or by number of blocks")
+    assert "± 22.1 % (fused at N = 512)" in text
 
 
 @pytest.mark.parametrize(
@@ -119,14 +116,14 @@ def test_an_interval_that_is_missing_is_no_number_in_the_sentence() -> None:
 
 
 def test_launch_bound_cases_are_named() -> None:
-    said = only(timed(launch_bound=True), timed(256, launch_bound=False))
-    assert said.startswith(
+    text = only(timed(launch_bound=True), timed(256, launch_bound=False))
+    assert text.startswith(
         "In 1 of 2 timed cases launching costs more than a tenth of the time: fused at N = 128."
     )
 
 
 def test_of_many_cases_the_first_few_are_named() -> None:
-    said = only(*(timed(2**n, warmup_stationary=False) for n in range(7, 17)))
+    text = only(*(timed(2**n, warmup_stationary=False) for n in range(7, 17)))
     assert (
-        "fused at N = 128, fused at N = 256, fused at N = 512, fused at N = 1k and 6 more" in said
+        "fused at N = 128, fused at N = 256, fused at N = 512, fused at N = 1k and 6 more" in text
     )

@@ -1,6 +1,4 @@
-"""What is said of the environments of a run: right where the truth is known, and as attnbench
-compare says it.
-"""
+"""reports/comparison/environments.py: right if the truth is known, and as in attnbench compare."""
 
 import json
 import re
@@ -11,31 +9,31 @@ import pytest
 
 from attnbench.reports.comparison.compare import NotComparable, compare_runs
 from attnbench.reports.comparison.environments import (
-    Between,
-    apart,
-    compared,
+    EnvironmentComparison,
+    compare_environments,
     differing,
     environments,
     exceptions,
     finding,
 )
-from attnbench.reports.data.load import frame, read_run, told
-from attnbench.reports.data.row_groups import records
-
-from ..fake_pairs import two_environments
-from ..fake_runs import quickstart
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import by_environment, records
+from attnbench.reports.data.run_meta import run_meta
+from tests.reports.fake_pairs import two_environments
+from tests.reports.fake_runs import quickstart
 
 RATIOS = {"naive": 1.25, "fused": 1.0, "sdpa": 0.8}
 
 
-def betweens(run: Path) -> list[Between]:
+def comparisons(run: Path) -> list[EnvironmentComparison]:
     read = [read_run(run)]
-    return compared(records(frame(read)), told(read))
+    return compare_environments(records(frame(read)), run_meta(read))
 
 
-def verdicts(found: Between) -> dict[str, set[str]]:
+def verdicts(found: EnvironmentComparison) -> dict[str, set[str]]:
     by_backend: dict[str, set[str]] = {}
-    for one in found.findings:
+    for one in found.verdicts:
         if one.metric == "latency":
             by_backend.setdefault(one.shown.backend, set()).add(one.verdict)
     return by_backend
@@ -51,10 +49,10 @@ def rewritten(run: Path, change: Any) -> Path:
 
 
 def test_what_an_upgrade_did_is_found_for_every_backend(tmp_path: Path) -> None:
-    (found,) = betweens(two_environments(tmp_path, RATIOS))
+    (found,) = comparisons(two_environments(tmp_path, RATIOS))
     assert (found.base, found.new) == ("old", "new")
     assert verdicts(found) == {"naive": {"slower"}, "fused": {"same"}, "sdpa": {"faster"}}
-    timed = [one for one in found.findings if one.metric == "latency"]
+    timed = [one for one in found.verdicts if one.metric == "latency"]
     assert all(one.paired for one in timed)
     assert all(one.ratio == pytest.approx(RATIOS[one.shown.backend], rel=0.005) for one in timed)
     assert all(one.high / one.low < 1.01 for one in timed), "drift that both share has cancelled"
@@ -64,27 +62,27 @@ def test_what_an_upgrade_did_is_found_for_every_backend(tmp_path: Path) -> None:
     )
 
 
-def test_the_page_and_the_verb_judge_alike(tmp_path: Path) -> None:
+def test_the_page_and_the_command_have_the_same_verdicts(tmp_path: Path) -> None:
     run = two_environments(tmp_path, RATIOS)
-    (found,) = betweens(run)
+    (found,) = comparisons(run)
     verb = compare_runs(run, run, None, pythons=("old", "new"))
     assert verb.matched.same_run
-    said = {
+    expected = {
         (one.shown.case, one.metric): (one.verdict, one.ratio, one.low, one.high, one.margin_ratio)
-        for one in found.findings
+        for one in found.verdicts
     }
-    assert said == {
+    assert expected == {
         (one.shown.case, one.metric): (one.verdict, one.ratio, one.low, one.high, one.margin_ratio)
-        for one in verb.findings
+        for one in verb.verdicts
     }
     assert verb.mean == found.mean
     assert [(one.fact, one.base, one.new) for one in verb.matched.differences] == [
         ("torch", "2.11.0", "2.13.0")
     ]
-    assert not verb.terms.environment_differs, "it is what is compared"
+    assert not verb.rules.environment_differs, "it is what is compared"
 
 
-def test_the_noise_of_the_machine_raises_the_margin_as_it_does_for_the_verb(tmp_path: Path) -> None:
+def test_the_noise_of_the_machine_raises_the_margin_as_in_the_command(tmp_path: Path) -> None:
     run = two_environments(tmp_path, {"naive": 1.08})
     line = {
         "schema": 1,
@@ -95,22 +93,22 @@ def test_the_noise_of_the_machine_raises_the_margin_as_it_does_for_the_verb(tmp_
     (tmp_path / "selfcheck.jsonl").write_text(
         json.dumps({**line, "paired_noise_ratio": 0.05, "run_noise_ratio": 0.06}) + "\n"
     )
-    (found,) = betweens(run)
-    assert {one.margin_ratio for one in found.findings if one.metric == "latency"} == {0.12}, (
+    (found,) = comparisons(run)
+    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.12}, (
         "from process to process, not within one"
     )
     verb = compare_runs(run, run, None, pythons=("old", "new"))
-    assert {one.margin_ratio for one in verb.findings if one.metric == "latency"} == {0.12}
+    assert {one.margin_ratio for one in verb.verdicts if one.metric == "latency"} == {0.12}
     assert verdicts(found)["naive"] == {"same"}
 
 
-def test_every_further_environment_is_held_against_the_first(tmp_path: Path) -> None:
-    found = betweens(two_environments(tmp_path, {"naive": 2.0}, names=("a", "b", "c")))
+def test_every_further_environment_is_compared_with_the_first(tmp_path: Path) -> None:
+    found = comparisons(two_environments(tmp_path, {"naive": 2.0}, names=("a", "b", "c")))
     assert [(one.base, one.new) for one in found] == [("a", "b"), ("a", "c")]
     assert all(verdicts(one)["naive"] == {"slower"} for one in found)
 
 
-def test_a_case_that_fails_in_one_environment_is_broken_there_and_one_that_is_missing_says_nothing(
+def test_a_case_that_fails_in_one_environment_is_broken_there_and_a_missing_one_is_undecided(
     tmp_path: Path,
 ) -> None:
     run = two_environments(tmp_path, {})
@@ -127,22 +125,22 @@ def test_a_case_that_fails_in_one_environment_is_broken_there_and_one_that_is_mi
             return {**one, **gone} if one["seq_len"] == 256 else None
         return one
 
-    (found,) = betweens(rewritten(run, change))
-    told_of = {
+    (found,) = comparisons(rewritten(run, change))
+    statuses = {
         (one.shown.backend, one.shown.problem["seq_len"]): one.verdict
-        for one in found.findings
+        for one in found.verdicts
         if one.metric == "status"
     }
-    assert told_of == {("sdpa", 256): "broken", ("sdpa", 512): "undecided"}
+    assert statuses == {("sdpa", 256): "broken", ("sdpa", 512): "undecided"}
     assert (
         "broken in new: sdpa at N\u00a0=\u00a0256: crashed, in old measured (SIGSEGV)"
         in exceptions(found)
     )
 
 
-def test_what_got_worse_is_named_worst_first_and_more_bytes_are_told(tmp_path: Path) -> None:
+def test_what_got_worse_is_listed_worst_first_and_more_bytes_are_mentioned(tmp_path: Path) -> None:
     run = two_environments(tmp_path, {"naive": 1.25, "fused": 1.5})
-    (found,) = betweens(
+    (found,) = comparisons(
         rewritten(
             run,
             lambda one: {
@@ -151,20 +149,20 @@ def test_what_got_worse_is_named_worst_first_and_more_bytes_are_told(tmp_path: P
             },
         )
     )
-    said = exceptions(found)
-    assert said[0].startswith("slower in new: fused at N")
-    assert re.search(r"takes 1\.5\d? times \(.*\) as long as in old$", said[0])
-    assert said[3] == "1 more cases are slower or faster in new"
+    sentences = exceptions(found)
+    assert sentences[0].startswith("slower in new: fused at N")
+    assert re.search(r"takes 1\.5\d? times \(.*\) as long as in old$", sentences[0])
+    assert sentences[3] == "1 more case is slower or faster in new"
     assert (
         "peak bytes in new against old: more in 6, less in 0, same in 0 and undecided in 0 of 6"
-        " cases" in said
+        " cases" in sentences
     )
 
 
-def test_rows_of_other_sessions_are_compared_unpaired_and_it_is_told(tmp_path: Path) -> None:
+def test_rows_of_other_sessions_are_compared_unpaired_with_a_remark(tmp_path: Path) -> None:
     run = rewritten(two_environments(tmp_path, {}), lambda one: {**one, "session": one["case"]})
-    (found,) = betweens(run)
-    timed = [one for one in found.findings if one.metric == "latency"]
+    (found,) = comparisons(run)
+    timed = [one for one in found.verdicts if one.metric == "latency"]
     assert not any(one.paired for one in timed)
     assert all("unpaired" in one.reasons for one in timed)
 
@@ -174,8 +172,8 @@ def test_one_process_each_decides_nothing_however_clear_it_looks(tmp_path: Path)
         two_environments(tmp_path, {"naive": 3.0}),
         lambda one: {**one, "block_ms": one["block_ms"][:1], "processes": 1},
     )
-    (found,) = betweens(run)
-    timed = [one for one in found.findings if one.metric == "latency"]
+    (found,) = comparisons(run)
+    timed = [one for one in found.verdicts if one.metric == "latency"]
     assert all(one.paired for one in timed)
     assert {one.verdict for one in timed} == {"undecided"}
     assert all("one_process" in one.reasons for one in timed)
@@ -194,10 +192,10 @@ def test_facts_that_differ_are_named_and_no_others(tmp_path: Path) -> None:
 
 def test_a_run_of_one_environment_has_nothing_to_compare(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128, 256))
-    assert betweens(run) == []
+    assert comparisons(run) == []
     rows = records(frame([read_run(run)]))
-    assert list(apart(rows)) == [None]
-    assert apart([]) == {None: []}
+    assert list(by_environment(rows)) == [None]
+    assert by_environment([]) == {None: []}
     with pytest.raises(
         NotComparable,
         match="no environment 'old' in this run; it was measured in one, without --python",
@@ -210,17 +208,17 @@ def test_environments_of_two_runs_are_compared_by_case(tmp_path: Path) -> None:
     new = two_environments(tmp_path / "b", {"naive": 2.0})
     found = compare_runs(base, new, None, pythons=("new", "new"))
     assert not found.matched.same_run
-    assert len([one for one in found.findings if one.metric == "latency"]) == 6
+    assert len([one for one in found.verdicts if one.metric == "latency"]) == 6
     with pytest.raises(
         NotComparable, match="no environment 'never' in this run; there are: old, new"
     ):
         compare_runs(base, new, None, pythons=("old", "never"))
 
 
-def test_samples_that_no_clock_could_have_read_leave_the_rest_of_the_page(tmp_path: Path) -> None:
+def test_impossible_samples_do_not_affect_the_other_cases(tmp_path: Path) -> None:
     run = rewritten(
         two_environments(tmp_path, {}),
         lambda one: {**one, "block_ms": [[[1e300]]]} if one["backend"] == "naive" else one,
     )
-    (found,) = betweens(run)
+    (found,) = comparisons(run)
     assert verdicts(found) == {"fused": {"same"}, "sdpa": {"same"}}

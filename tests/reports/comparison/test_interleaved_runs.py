@@ -1,6 +1,4 @@
-"""reports/comparison/interleaved_runs.py: runs measured in turns are compared turn by turn, so that
-slow drift takes nothing from the verdict.
-"""
+"""reports/comparison/interleaved_runs.py: slow drift does not change the verdict."""
 
 from dataclasses import replace
 from math import exp
@@ -8,9 +6,10 @@ from random import Random
 
 import pytest
 
-from attnbench.reports.comparison.case_samples import NOT_REACHED, Side, never, side_of
-from attnbench.reports.comparison.interleaved_runs import in_turns
-from attnbench.reports.comparison.verdict import Finding, Terms, judge
+from attnbench.reports.comparison.case_samples import CaseSamples, case_samples, not_started
+from attnbench.reports.comparison.interleaved_runs import merge_runs
+from attnbench.reports.comparison.verdict import CaseVerdict, Rules, case_verdicts
+from attnbench.reports.data.run_meta import NOT_REACHED
 from tests.reports.fake_pairs import PLANNED
 from tests.reports.fake_runs import row
 
@@ -18,10 +17,10 @@ TURNS = 5
 GATED = {"latency": 0.05, "peak_bytes": 0.0}
 
 
-def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> Side:
+def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> CaseSamples:
     """A quick run's row: one process, six blocks."""
     block_ms = [[[level_ms * exp(random.gauss(0, 0.01)) for _ in range(3)] for _ in range(6)]]
-    return side_of(
+    return case_samples(
         row(
             planned,
             block_ms=block_ms,
@@ -34,9 +33,10 @@ def measured(level_ms: float, random: Random, planned=PLANNED[0], **changes) -> 
 
 def both(
     seed: int, ratio: float = 1.0, *, drift: float = 0.0, own: float = 0.02, turns: int = TURNS
-) -> tuple[list[Side], list[Side]]:
-    """Each turn has a level that both runs share (it doubles over the turns where drift is log 2),
-    each run one of its own.
+) -> tuple[list[CaseSamples], list[CaseSamples]]:
+    """Runs of two sides; each pair has a level that both share, and each run has its own.
+
+    The shared level doubles over the pairs if drift is log 2.
     """
     random = Random(seed)
     levels = [10 * exp(drift * turn / turns) for turn in range(turns)]
@@ -44,12 +44,15 @@ def both(
         [[measured(level * side * exp(random.gauss(0, own)), random)] for level in levels]
         for side in (1.0, ratio)
     ]
-    return in_turns(sides[0]), in_turns(sides[1])
+    return merge_runs(sides[0]), merge_runs(sides[1])
 
 
-def latency(base: list[Side], new: list[Side], **terms) -> Finding:
-    found = judge(list(zip(base, new, strict=True)), Terms(in_turns=True, **terms))
-    return next(one for one in found if one.metric == "latency")
+def verdicts(base: list[CaseSamples], new: list[CaseSamples], **rules) -> list[CaseVerdict]:
+    return case_verdicts(list(zip(base, new, strict=True)), Rules(interleaved=True, **rules))
+
+
+def latency(base: list[CaseSamples], new: list[CaseSamples], **rules) -> CaseVerdict:
+    return next(one for one in verdicts(base, new, **rules) if one.metric == "latency")
 
 
 def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
@@ -66,7 +69,7 @@ def test_a_turn_is_a_unit_and_a_ratio_is_paired() -> None:
 def test_the_value_of_a_run_is_the_geometric_mean_of_its_processes_medians() -> None:
     random = Random(0)
     one = replace(measured(1.0, random), block_ms=(((2.0,), (2.0,), (90.0,)), ((8.0,),)))
-    assert in_turns([[one]])[0].block_ms == ((pytest.approx((4.0,)),),)
+    assert merge_runs([[one]])[0].block_ms == ((pytest.approx((4.0,)),),)
 
 
 def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> None:
@@ -77,7 +80,7 @@ def test_drift_that_doubles_all_times_hides_no_regression_and_makes_none() -> No
         assert latency(base, new, given=GATED).verdict in ("same", "undecided")
 
 
-def test_equals_are_rarely_told_apart_without_a_margin_and_never_with_one() -> None:
+def test_equals_rarely_differ_without_a_margin_and_never_with_one() -> None:
     without = [
         latency(*both(seed, own=0.05, drift=0.3), given={"latency": 0.0}).verdict
         in ("slower", "faster")
@@ -97,19 +100,23 @@ def test_one_turn_decides_nothing() -> None:
 def test_a_case_that_fails_once_is_broken() -> None:
     random = Random(1)
     good = [[measured(1.0, random)] for _ in range(3)]
-    bad = [good[0], [side_of(row(PLANNED[0], "crashed"))], good[2]]
-    (found,) = judge(list(zip(in_turns(good), in_turns(bad), strict=True)), Terms(in_turns=True))
+    bad = [good[0], [case_samples(row(PLANNED[0], "crashed"))], good[2]]
+    (found,) = case_verdicts(
+        list(zip(merge_runs(good), merge_runs(bad), strict=True)), Rules(interleaved=True)
+    )
     assert (found.metric, found.verdict) == ("status", "broken")
-    assert in_turns(bad)[0].reason
+    assert merge_runs(bad)[0].reason
 
 
-def test_a_case_that_some_run_did_not_plan_or_reach_says_nothing() -> None:
+def test_a_case_that_some_run_did_not_plan_or_reach_is_undecided() -> None:
     random = Random(1)
     good = [[measured(1.0, random)] for _ in range(3)]
-    for partial in ([*good[:2], []], [*good[:2], [never(PLANNED[0], "cpu")]]):
-        (side,) = in_turns(partial)
+    for partial in ([*good[:2], []], [*good[:2], [not_started(PLANNED[0], "cpu")]]):
+        (side,) = merge_runs(partial)
         assert (side.status, side.block_ms) == (NOT_REACHED, ())
-        (found,) = judge(list(zip(in_turns(good), [side], strict=True)), Terms(in_turns=True))
+        (found,) = case_verdicts(
+            list(zip(merge_runs(good), [side], strict=True)), Rules(interleaved=True)
+        )
         assert (found.verdict, found.reasons) == ("undecided", ("missing",))
 
 
@@ -119,14 +126,15 @@ def test_bytes_are_compared_by_their_median_and_energy_turn_by_turn() -> None:
         {"way": "eager", "window_s": 1.0, "calls": 10, "energy_j": joules, "process": 0}
         for joules in (5.0, 5.0)
     ]
-    base = in_turns(
+    base = merge_runs(
         [[measured(1.0, random, peak_bytes=100 + extra, windows=windows)] for extra in (0, 0, 64)]
     )
     dearer = [{**window, "energy_j": window["energy_j"] * 1.5} for window in windows]
-    new = in_turns([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
+    new = merge_runs([[measured(1.0, random, peak_bytes=100, windows=dearer)] for _ in range(3)])
     assert base[0].peak_bytes == 100
     found = {
-        one.metric: one for one in judge(list(zip(base, new, strict=True)), Terms(in_turns=True))
+        one.metric: one
+        for one in case_verdicts(list(zip(base, new, strict=True)), Rules(interleaved=True))
     }
     assert found["peak_bytes"].verdict == "same"
     assert found["energy_per_call"].paired

@@ -1,4 +1,4 @@
-"""Verdicts: right where the truth is known, and undecided where it cannot be told."""
+"""reports/comparison/verdict.py: right if the truth is known, undecided if it cannot be decided."""
 
 from dataclasses import replace
 from math import isnan
@@ -6,42 +6,48 @@ from random import Random
 
 import pytest
 
-from attnbench.reports.comparison.case_samples import never, side_of
-from attnbench.reports.comparison.verdict import CODES, Terms, geometric_mean, judge, verdict_of
+from attnbench.reports.comparison.case_samples import case_samples, not_started
+from attnbench.reports.comparison.verdict import (
+    REASONS,
+    Rules,
+    case_verdicts,
+    geometric_mean,
+    verdict_of,
+)
+from tests.reports.fake_pairs import PLANNED, timed
+from tests.reports.fake_runs import row
 
-from ..fake_pairs import PLANNED, timed
-from ..fake_runs import row
-
-WORDS = ("faster", "slower")
 EVERY_BLOCK = 20  # of 5 processes x 4 blocks
 
 
 def measured(seed, ratio=1.0, planned=PLANNED[0], **changes):
-    return side_of(timed(planned, 10.0 * ratio, Random(seed), **changes))
+    return case_samples(timed(planned, 10.0 * ratio, Random(seed), **changes))
 
 
-def scaled(side, ratio):
+def scaled(case, ratio):
     return replace(
-        side,
+        case,
         block_ms=tuple(
-            tuple(tuple(x * ratio for x in block) for block in process) for process in side.block_ms
+            tuple(tuple(x * ratio for x in block) for block in process) for process in case.block_ms
         ),
     )
 
 
-def latency(base, new, **terms):
-    (found,) = [one for one in judge([(base, new)], Terms(**terms)) if one.metric == "latency"]
+def latency(base, new, **rules):
+    (found,) = [
+        one for one in case_verdicts([(base, new)], Rules(**rules)) if one.metric == "latency"
+    ]
     return found
 
 
-def status(base, new, **terms):
-    (found,) = judge([(base, new)], Terms(**terms))
+def status(base, new, **rules):
+    (found,) = case_verdicts([(base, new)], Rules(**rules))
     assert found.metric == "status"
     return found.verdict, found.reasons
 
 
 def ended(how):
-    return side_of(row(PLANNED[0], how))
+    return case_samples(row(PLANNED[0], how))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +65,7 @@ def ended(how):
     ],
 )
 def test_the_interval_and_the_margin_make_the_verdict(low, high, verdict):
-    assert verdict_of(low, high, 0.03, WORDS) == verdict
+    assert verdict_of(low, high, 0.03, "latency") == verdict
 
 
 def test_a_row_is_the_same_as_itself_without_any_margin():
@@ -106,7 +112,7 @@ def test_one_process_is_the_same_as_itself():
     assert latency(one, one).verdict == "same"
 
 
-def test_backends_of_one_process_are_paired_and_say_so():
+def test_backends_of_one_process_are_paired_with_a_remark():
     one = measured(1, processes=1)
     other = replace(scaled(one, 1.5), backend="other")
     found = latency(one, other, same_run=True)
@@ -138,7 +144,7 @@ def test_a_lower_clock_explains_a_slow_side_and_not_a_fast_one():
     assert latency(clocked(1, 1.0, 1650), clocked(2, 1.2, 1980)).verdict == "slower"
 
 
-def test_another_environment_is_told_beside_the_verdict():
+def test_another_environment_is_a_reason_of_any_verdict():
     found = latency(measured(1), measured(2, 1.5), environment_differs=True)
     assert (found.verdict, found.reasons) == ("slower", ("environment_differs",))
     assert latency(measured(1), measured(1), environment_differs=True).reasons == ()
@@ -163,13 +169,13 @@ def test_a_lone_claim_that_is_barely_clear_does_not_survive_among_many():
         if latency(base, slow := scaled(new, ratio / 1000)).verdict == "slower"
     )
     others = [(measured(seed), measured(seed + 1000)) for seed in range(3, 53)]
-    first = judge([(base, barely), *others], Terms())[0]
+    first = case_verdicts([(base, barely), *others], Rules())[0]
     assert (first.metric, first.verdict, first.reasons) == (
         "latency",
         "undecided",
         ("many_claims",),
     )
-    assert judge([(base, scaled(new, 2.0)), *others], Terms())[0].verdict == "slower"
+    assert case_verdicts([(base, scaled(new, 2.0)), *others], Rules())[0].verdict == "slower"
 
 
 @pytest.mark.parametrize(
@@ -184,13 +190,13 @@ def test_a_lone_claim_that_is_barely_clear_does_not_survive_among_many():
         ("interrupted", "interrupted", ("undecided", ("missing",))),
     ],
 )
-def test_a_case_that_fails_has_no_number_and_one_finding(base, new, expected):
+def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, expected):
     assert status(ended(base), ended(new)) == expected
 
 
 def test_a_case_of_one_run_only_is_missing():
     assert status(None, ended("ok")) == status(ended("ok"), None) == ("undecided", ("missing",))
-    assert status(ended("ok"), never(PLANNED[0], "cpu")) == ("undecided", ("missing",))
+    assert status(ended("ok"), not_started(PLANNED[0], "cpu")) == ("undecided", ("missing",))
 
 
 def test_another_backend_that_cannot_run_is_no_regression():
@@ -215,14 +221,14 @@ def test_peak_bytes_are_compared_exactly(before, now, margin, verdict):
     pairs = [(measured(1, peak_bytes=before), measured(2, peak_bytes=now))]
     (found,) = [
         one
-        for one in judge(pairs, Terms(given={"peak_bytes": margin}))
+        for one in case_verdicts(pairs, Rules(given={"peak_bytes": margin}))
         if one.metric == "peak_bytes"
     ]
     assert found.verdict == verdict
 
 
 def test_energy_is_compared_over_processes():
-    def watched(seed, energy_j):
+    def with_energy(seed, energy_j):
         windows = [
             {
                 "way": "eager",
@@ -235,16 +241,16 @@ def test_energy_is_compared_over_processes():
         ]
         return measured(seed, windows=windows)
 
-    pairs = [(watched(1, 100.0), watched(2, 200.0))]
-    (found,) = [one for one in judge(pairs, Terms()) if one.metric == "energy_per_call"]
+    pairs = [(with_energy(1, 100.0), with_energy(2, 200.0))]
+    (found,) = [one for one in case_verdicts(pairs, Rules()) if one.metric == "energy_per_call"]
     assert (found.verdict, found.paired) == ("more", False)
     assert found.new_value == pytest.approx(20.2, rel=0.01)
 
 
-def test_a_value_that_is_lost_is_missing():
+def test_a_value_that_only_the_base_run_has_is_missing():
     (found,) = [
         one
-        for one in judge([(measured(1), measured(2, peak_bytes=None))], Terms())
+        for one in case_verdicts([(measured(1), measured(2, peak_bytes=None))], Rules())
         if one.metric == "peak_bytes"
     ]
     assert (found.verdict, found.reasons, found.measured) == ("undecided", ("missing",), False)
@@ -252,7 +258,7 @@ def test_a_value_that_is_lost_is_missing():
 
 def test_the_geometric_mean_has_an_interval_over_processes():
     pairs = [(measured(seed), measured(seed + 50, 1.1)) for seed in range(8)]
-    mean = geometric_mean(judge(pairs, Terms()))
+    mean = geometric_mean(case_verdicts(pairs, Rules()))
     assert mean is not None
     assert mean.cases == 8
     assert mean.low < 1.1 < mean.high
@@ -261,22 +267,24 @@ def test_the_geometric_mean_has_an_interval_over_processes():
 
 def test_cases_with_different_numbers_of_processes_have_a_mean_without_interval():
     mean = geometric_mean(
-        judge([(measured(1), measured(2)), (measured(3, processes=4), measured(4))], Terms())
+        case_verdicts(
+            [(measured(1), measured(2)), (measured(3, processes=4), measured(4))], Rules()
+        )
     )
     assert mean is not None
     assert mean.ratio == pytest.approx(1, abs=0.1)
     assert isnan(mean.low)
 
 
-def test_every_reason_has_its_words():
+def test_every_reason_has_a_text():
     found = [
         latency(measured(1, processes=1), measured(2, processes=1)),
         latency(measured(1), measured(2), same_run=True),
     ]
-    assert {code for one in found for code in one.reasons} <= set(CODES)
+    assert {code for one in found for code in one.reasons} <= set(REASONS)
 
 
-def test_500_draws_of_a_known_ratio_are_covered_and_equals_are_rarely_told_apart():
+def test_500_draws_of_a_known_ratio_are_covered_and_equals_are_rarely_different():
     pairs = [(measured(2 * seed), measured(2 * seed + 1, 1.25)) for seed in range(500)]
     found = [latency(*pair) for pair in pairs]
     assert sum(one.low <= 1.25 <= one.high for one in found) / 500 >= 0.93

@@ -10,8 +10,7 @@ import pytest
 import attnbench
 from attnbench.harness.stats import latency_interval
 from attnbench.reports.data.load import COLUMNS, load
-
-from ..fake_runs import case, head_sweep, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, head_sweep, problem, quickstart, row, write_run
 
 
 def test_every_planned_case_is_one_row_in_the_order_of_the_plan(tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_a_single_block_has_a_latency_without_an_interval(tmp_path: Path) -> Non
     assert "one block" in first["latency_note"]
 
 
-def test_the_four_latencies_of_a_gpu_stand_side_by_side(tmp_path: Path) -> None:
+def test_the_four_latencies_of_a_gpu_are_side_by_side(tmp_path: Path) -> None:
     cases = [case("fused", problem(n, device="cuda")) for n in (128, 256)]
     quantities = {"block_ms": 1.2, "wall_block_ms": 1.5, "hot_block_ms": 1.1, "graph_block_ms": 1.0}
     samples = {name: [[[ms, ms], [ms]]] for name, ms in quantities.items()}
@@ -115,7 +114,7 @@ def test_on_a_cpu_there_is_one_latency(tmp_path: Path) -> None:
     )
 
 
-def test_page_faults_are_told_per_call_and_only_where_every_block_says(tmp_path: Path) -> None:
+def test_page_faults_are_per_call_and_only_where_every_block_has_them(tmp_path: Path) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256, 512, 1024)]
     conditions = [
         [
@@ -135,7 +134,7 @@ def test_page_faults_are_told_per_call_and_only_where_every_block_says(tmp_path:
     ].tolist() == pytest.approx([5, 0, nan, nan], nan_ok=True)
 
 
-def test_several_runs_are_told_apart(tmp_path: Path) -> None:
+def test_several_runs_have_a_column_run(tmp_path: Path) -> None:
     frame = load(
         [
             quickstart(tmp_path / "a", lengths=(128,)),

@@ -10,8 +10,7 @@ import pytest
 
 from attnbench.reports.data import read
 from attnbench.reports.data.read import BadRun, read_run
-
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
 
 
 @pytest.fixture
@@ -115,7 +114,7 @@ def test_garbage_is_one_line_with_file_and_line_number(run: Path, file: str, nam
     assert (f"{file}:4: " if good else f"{file}: ") in text
 
 
-def test_an_empty_run_json_says_so(run: Path) -> None:
+def test_an_empty_run_json_is_named(run: Path) -> None:
     (run / "run.json").write_bytes(b"")
     with pytest.raises(BadRun, match=r"run\.json: empty"):
         read_run(run)
@@ -186,18 +185,18 @@ def test_the_link_results_latest_may_name_a_run(run: Path, tmp_path: Path) -> No
     ("path", "message"),
     [("nowhere", "no such folder"), (".", "no such file"), ("file", "not a folder")],
 )
-def test_what_is_no_run_is_named(tmp_path: Path, path: str, message: str) -> None:
+def test_a_path_that_is_no_run_is_named(tmp_path: Path, path: str, message: str) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BadRun, match=message):
         read_run(tmp_path / path)
 
 
-def test_rows_of_another_kind_and_of_no_planned_case_are_told_of(run: Path) -> None:
-    stranger = row(case("sdpa", problem(512)))
+def test_rows_of_another_kind_or_of_no_planned_case_have_a_note(run: Path) -> None:
+    unplanned = row(case("sdpa", problem(512)))
     with (run / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(stranger) + "\n" + json.dumps(stranger | {"kind": "poem"}) + "\n")
+        file.write(json.dumps(unplanned) + "\n" + json.dumps(unplanned | {"kind": "poem"}) + "\n")
     found = read_run(run)
-    assert found.rows[-1]["case"] == stranger["case"]
+    assert found.rows[-1]["case"] == unplanned["case"]
     assert found.notes == [
         "1 row of a kind other than latency, wall, study and kernel left out",
         "1 row of cases that are not in the plan",

@@ -1,6 +1,4 @@
-"""reports/data/telemetry.py: every sample that can be read is a row, and nothing in the file breaks
-a report.
-"""
+"""reports/data/telemetry.py: every readable sample is a row, and no content breaks a report."""
 
 import json
 import os
@@ -28,7 +26,7 @@ def sample(t_ns: int, **values: Any) -> dict[str, Any]:
 
 
 def read(folder: Path, *lines: Any) -> pd.DataFrame:
-    """What is read of these lines: bytes as they are, everything else as JSON."""
+    """The table of these lines: bytes as they are, everything else as JSON."""
     texts = [
         line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines
     ]

@@ -1,5 +1,6 @@
-"""The format chrome-trace against the rules of the Trace Event Format, so that Perfetto and
-chrome://tracing open it.
+"""reports/exports/chrome_trace.py: the rules of the Trace Event Format hold.
+
+So Perfetto and chrome://tracing open it.
 """
 
 import json
@@ -19,9 +20,11 @@ HOST = {"kind": "host", "uuid": None, "period_s": 0.2, "board_wide": [], "missin
 
 
 def checked(*runs: Path) -> list[dict[str, Any]]:
-    """The events, after every rule that a reader relies on: keys by phase, microseconds from 0,
-    names for every process and thread, times in order within a thread, slices of a thread that lie
-    within each other or apart."""
+    """The events, after every rule that a reader relies on.
+
+    Keys by phase, microseconds from 0, names for every process and thread, times in order within a
+    thread, slices of a thread that lie within each other or apart.
+    """
     document = json.loads(export(list(runs), "chrome-trace").content)
     assert set(document) == {"traceEvents", "displayTimeUnit", "otherData"}
     events = document["traceEvents"]
@@ -76,7 +79,7 @@ def two_cases(tmp_path: Path, **meta: Any) -> Path:
     return write_run(tmp_path, cases, rows, **meta)
 
 
-def test_blocks_stand_in_the_thread_of_their_worker_in_the_order_of_measuring(
+def test_blocks_are_in_the_thread_of_their_worker_in_the_order_of_measuring(
     tmp_path: Path,
 ) -> None:
     events = checked(two_cases(tmp_path))

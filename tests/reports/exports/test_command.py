@@ -1,4 +1,4 @@
-"""`attnbench export` as a user meets it: where it writes, what it says, how it refuses."""
+"""`attnbench export`: where it writes, its messages, its refusals."""
 
 import os
 import pty
@@ -16,7 +16,7 @@ def run(tmp_path: Path) -> Path:
     return quickstart(tmp_path / "results")
 
 
-def test_stdout_has_the_data_alone_and_stderr_what_is_left_out(attnbench, run: Path) -> None:
+def test_stdout_has_the_data_only_and_stderr_what_is_left_out(attnbench, run: Path) -> None:
     done = attnbench("export", run, "--format", "github-benchmark")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[\n")

@@ -1,6 +1,4 @@
-"""Every format of the folder, whatever it is: makes the same bytes again, takes runs that are odd,
-and is documented.
-"""
+"""Every format of the folder: writes the same bytes again, accepts odd runs, and is documented."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +8,7 @@ import pytest
 from attnbench.reports.exports import Exported, NotExportable, export, load, names
 from tests.conftest import ROOT
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
-from tests.reports.test_walls import only_walls
+from tests.reports.sections.test_wall import only_walls
 
 DOCUMENTED = (ROOT / "docs" / "exports.md").read_text()
 SPEEDS_ONLY = ("github-benchmark", "pytest-benchmark")
@@ -33,7 +31,7 @@ def size(done: Exported) -> int:
     return len(done.content)
 
 
-def test_it_says_who_reads_it_and_the_documentation_has_it(name: str) -> None:
+def test_it_has_a_meaning_and_is_documented(name: str) -> None:
     assert load(name).MEANING
     assert f"\n## {name}\n" in DOCUMENTED
 
@@ -49,7 +47,7 @@ def test_two_runs_of_different_scenarios_hold_more_than_one(name: str, tmp_path:
     assert size(export([one, other], name)) > size(export(one, name))
 
 
-def test_a_torn_last_line_is_told(name: str, tmp_path: Path) -> None:
+def test_a_torn_last_line_has_a_note(name: str, tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     with (run / "rows.jsonl").open("a") as file:
         file.write('{"torn')

@@ -1,9 +1,8 @@
-"""The format github-benchmark against the rules by which github-action-benchmark reads `tool:
-customSmallerIsBetter`.
+"""reports/exports/github_benchmark.py: github-action-benchmark can read it.
 
-Its reader takes name, value, unit, range and extra of each entry of a JSON array, compares entries
-of equal names over commits, and takes a range for a number only where it is written as "± NUMBER"
-in the unit of the value. An empty array is an error there.
+For `tool: customSmallerIsBetter` it takes name, value, unit, range and extra of each entry of a
+JSON array, compares entries of equal names over commits, and takes a range for a number only if it
+is written as "± NUMBER" in the unit of the value. An empty array is an error there.
 """
 
 import json
@@ -61,7 +60,7 @@ def test_values_and_ranges_are_those_of_the_table(tmp_path: Path) -> None:
         assert (peak["value"], peak["unit"]) == (known["peak_bytes"], "bytes")
 
 
-def test_what_has_no_speed_is_told_and_an_empty_list_refused(tmp_path: Path) -> None:
+def test_cases_without_a_latency_are_noted_and_an_empty_list_is_refused(tmp_path: Path) -> None:
     done = export(quickstart(tmp_path), "github-benchmark")
     assert "without a latency left out" in done.notes[0]
     planned = case("naive", problem(128))

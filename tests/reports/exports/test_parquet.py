@@ -1,6 +1,4 @@
-"""The format parquet, read back by pyarrow and pandas: the same table with its types, samples
-included.
-"""
+"""reports/exports/parquet.py: pyarrow and pandas read the same table, with types and samples."""
 
 import importlib.util
 import io

@@ -1,6 +1,4 @@
-"""The format pytest-benchmark is read by pytest-benchmark itself, and its statistics are those that
-it would have computed.
-"""
+"""reports/exports/pytest_benchmark.py: pytest-benchmark reads it, with its own statistics."""
 
 import json
 import os
@@ -18,7 +16,7 @@ from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 
 # What pytest-benchmark 5.3.1 writes itself with --benchmark-json;
-# test_a_file_of_its_own_has_these_keys holds it to that.
+# test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote holds it to that.
 TOP = {"machine_info", "commit_info", "benchmarks", "datetime", "version"}
 BENCHMARK = {"group", "name", "fullname", "params", "param", "extra_info", "options", "stats"}
 
@@ -31,7 +29,7 @@ def written(run: Path, file: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def its_own(tmp_path_factory: pytest.TempPathFactory) -> dict:
+def of_pytest_benchmark(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """A file that pytest-benchmark wrote."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "test_it.py").write_text(
@@ -49,19 +47,21 @@ def its_own(tmp_path_factory: pytest.TempPathFactory) -> dict:
     ]
     alone = {
         name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
-    }  # it measures nothing beside xdist
+    }  # it does not measure under xdist
     subprocess.run(command, cwd=folder, env=alone, check=True, capture_output=True)
     return json.loads((folder / "own.json").read_text())
 
 
-def test_a_file_of_its_own_has_these_keys(its_own: dict, tmp_path: Path) -> None:
+def test_an_export_has_the_keys_of_a_file_that_pytest_benchmark_wrote(
+    of_pytest_benchmark: dict, tmp_path: Path
+) -> None:
     ours = json.loads(written(quickstart(tmp_path), tmp_path / "a.json").read_text())
-    assert set(its_own) == TOP
+    assert set(of_pytest_benchmark) == TOP
     assert set(ours) == TOP | {"attnbench"}
-    assert set(its_own["benchmarks"][0]) == BENCHMARK
+    assert set(of_pytest_benchmark["benchmarks"][0]) == BENCHMARK
     for benchmark in ours["benchmarks"]:
         assert set(benchmark) == BENCHMARK
-        assert set(benchmark["stats"]) == set(its_own["benchmarks"][0]["stats"])
+        assert set(benchmark["stats"]) == set(of_pytest_benchmark["benchmarks"][0]["stats"])
         assert {
             name: type(value)
             for name, value in benchmark["stats"].items()
@@ -122,18 +122,18 @@ def test_the_numbers_are_those_of_the_samples(tmp_path: Path) -> None:
         assert found[row["case"]]["extra_info"]["latency_ms"] == pytest.approx(row["latency_ms"])
 
 
-def test_cases_without_a_speed_are_named_beside_the_benchmarks_and_told(tmp_path: Path) -> None:
+def test_cases_without_a_latency_are_listed_beside_the_benchmarks_and_noted(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     done = export(run, "pytest-benchmark")
     document = json.loads(done.content)
     frame = load(run)
-    silent = frame[frame["latency_ms"].isna()]
+    untimed = frame[frame["latency_ms"].isna()]
     assert len(document["benchmarks"]) + len(document["attnbench"]["left_out"]) == len(frame)
     assert {one["fullname"].split("::")[1] for one in document["attnbench"]["left_out"]} == set(
-        silent["case"]
+        untimed["case"]
     )
     assert all(one["reason"] for one in document["attnbench"]["left_out"])
-    assert f"{len(silent)} cases without a latency left out" in done.notes[0]
+    assert f"{len(untimed)} cases without a latency left out" in done.notes[0]
 
 
 def test_names_do_not_change_from_run_to_run(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     assert table[0]["causal"] == "false"
 
 
-def test_several_runs_are_told_apart(tmp_path: Path) -> None:
+def test_several_runs_have_a_column_run(tmp_path: Path) -> None:
     runs = [quickstart(tmp_path), many_problems(tmp_path)]
     documents = json.loads(text_of(runs, "json"))
     assert {one["run"] for one in documents} == {run.name for run in runs}

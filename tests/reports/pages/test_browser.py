@@ -1,6 +1,4 @@
-"""The page in a real browser: it opens from disk, loads nothing, breaks no rule of access, fits a
-telephone, prints, and turns dark.
-"""
+"""The page in a real browser: offline, accessible, at every width, printed, light and dark."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +50,7 @@ def test_axe_finds_no_violation(opened: Open, scheme: str, width: int) -> None:
     page = opened(width, color_scheme=scheme, bypass_csp=True)  # axe adds a script of its own
     page.add_style_tag(
         content="section { content-visibility: visible !important }"
-    )  # what is far below counts too
+    )  # sections below the fold too
     page.evaluate(
         "document.querySelectorAll('details').forEach(details => { details.open = true })"
     )
@@ -87,7 +85,7 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     assert plain.url.endswith("#row-0")
 
 
-def test_on_paper_there_are_no_controls_and_every_number(opened: Open) -> None:
+def test_a_printed_page_has_no_controls_and_every_number(opened: Open) -> None:
     page = opened(color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
     assert page.locator("nav, .tools, .caption button").filter(visible=True).count() == 0
@@ -115,7 +113,7 @@ def test_the_first_screen_has_the_question_the_answers_the_badges_and_the_map(op
 
 
 @pytest.mark.parametrize("width", [320, 1280])
-def test_it_can_be_photographed(opened: Open, width: int, tmp_path: Path) -> None:
+def test_a_screenshot_can_be_taken(opened: Open, width: int, tmp_path: Path) -> None:
     shot = opened(width).screenshot(path=tmp_path / "shot.png", full_page=True)
     assert shot.startswith(b"\x89PNG")
     assert len(shot) > 50_000

@@ -1,4 +1,4 @@
-"""Hostile names stay inert in the page and in every export."""
+"""Hostile names stay inert on the page and in every export."""
 
 import csv
 import io
@@ -13,13 +13,12 @@ import pytest
 
 from attnbench.reports.exports import export
 from attnbench.reports.formatting import visible
-from attnbench.reports.pages.html import render
-
-from ..fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import page_of
 
 HOSTILE = (
-    "<img src=x"
-    " onerror=alert(1)></script><script>alert(2)</script>[red]x[/red]|$\\frac{$\x1b[31m\u202e`a`\ud800\r\n=cmd()"
+    "<img src=x onerror=alert(1)></script><script>alert(2)</script>"
+    "[red]x[/red]|$\\frac{$\x1b[31m\u202e`a`\ud800\r\n=cmd()"
 )
 
 
@@ -66,8 +65,8 @@ def run(tmp_path: Path) -> Path:
     )
 
 
-def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
-    page = render([run])
+def test_names_add_no_tag_or_handler_to_the_page(run: Path) -> None:
+    page = page_of(run)
     found = Tags()
     found.feed(page)
     assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
@@ -82,9 +81,7 @@ def test_the_page_has_no_tag_or_handler_of_theirs(run: Path) -> None:
 
 
 def test_the_data_in_the_page_is_json_without_a_tag_or_a_control(run: Path) -> None:
-    data = (
-        render([run]).split('<script type="application/json" id="data">')[1].split("</script>")[0]
-    )
+    data = page_of(run).split('<script type="application/json" id="data">')[1].split("</script>")[0]
     assert not re.search("[<>&\x00-\x1f\x7f-\uffff]", data)
     assert json.loads(data)["columns"]["backend"]["of"][0] == visible(HOSTILE)
 
@@ -113,7 +110,7 @@ def test_json_keeps_the_name_as_it_was(run: Path) -> None:
     assert json.loads(text)[0]["backend"] == HOSTILE
 
 
-def test_markdown_has_no_markup_of_theirs(run: Path) -> None:
+def test_names_add_no_markup_to_markdown(run: Path) -> None:
     text = text_of(run, "md")
     assert "<" not in text
     assert "\x1b" not in text
@@ -140,6 +137,6 @@ def test_names_that_other_programs_print_hold_no_control_byte(run: Path, name: s
             )
         )
 
-    said = [one for one in strings(json.loads(text)) if "img src" in one]
-    assert said
-    assert not [one for one in said if re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", one)]
+    names = [one for one in strings(json.loads(text)) if "img src" in one]
+    assert names
+    assert not [one for one in names if re.search("[\x00-\x09\x0b-\x1f\u202e\ud800]", one)]

@@ -1,49 +1,37 @@
-"""reports/pages/html.py: one file that stands alone, says what was found, and survives whatever is
-missing.
-"""
+"""reports/pages/html.py: one self-contained file with the findings, whatever data is missing."""
 
 import re
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import read_run, told
-from attnbench.reports.pages import html
-from attnbench.reports.pages.html import render, write
-from attnbench.reports.sections import sections, shown
-
-from ..fake_runs import case, head_sweep, many_problems, problem, quickstart, row, write_run
+from attnbench.harness import store
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.sections import name_of, sections, sections_of
+from tests.reports.fake_runs import (
+    grid,
+    head_sweep,
+    many_problems,
+    quickstart,
+    row,
+    write_run,
+)
+from tests.reports.rendering import (
+    NO_VALUE,
+    page_of,
+    section_of,
+    text_of,
+    without_scripts,
+    write_page,
+)
 
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
 
-def without_scripts(page: str) -> str:
-    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-
-
-def text(page: str) -> str:
-    body = without_scripts(page[page.index("<body") :])
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body)).replace("\xa0", " ")
-
-
-def every(
-    backends: tuple[str, ...],
-    lengths: tuple[int, ...],
-    heads: tuple[int, ...] = (8,),
-    **changes: Any,
-) -> list[dict[str, Any]]:
-    return [
-        case(backend, problem(n, h, **changes))
-        for n in lengths
-        for h in heads
-        for backend in backends
-    ]
-
-
 def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
-    page = text(render([quickstart(tmp_path)]))
+    page = text_of(page_of(quickstart(tmp_path)))
     assert "How does the N x N score matrix hit the memory wall" in page
     assert (
         "For h = 8: fused runs out of memory at N = 8k; naive at N = 16k (predicted); sdpa still"
@@ -62,42 +50,40 @@ def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
     assert "Imaginary CPU 9000" in page
 
 
-def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_says_so_in_latency_and_in_the_summary(
+def test_a_quiet_run_has_no_cautions_and_a_disturbed_one_has_them_in_latency_and_summary(
     tmp_path: Path,
 ) -> None:
-    def section(page: str, name: str) -> str:
-        found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
-        assert found is not None
-        return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", found.group())).replace("\xa0", " ")
-
-    cases = every(("fused", "sdpa"), (128,))
-    quiet = render([write_run(tmp_path / "quiet", cases, [row(one) for one in cases])])
-    busy = render(
-        [write_run(tmp_path / "busy", cases, [row(cases[0], contended_blocks=5), row(cases[1])])]
+    cases = grid(("fused", "sdpa"), (128,))
+    quiet = page_of(write_run(tmp_path / "quiet", cases, [row(one) for one in cases]))
+    rows = [row(cases[0], contended_blocks=5), row(cases[1])]
+    busy = page_of(write_run(tmp_path / "busy", cases, rows))
+    assert "timed cases other work" not in text_of(quiet)
+    assert "In none of 16 blocks other work competed for the same cores" in text_of(
+        section_of(quiet, "summary")
     )
-    assert "timed cases other work" not in text(quiet)
-    assert "In none of 16 blocks other work wanted the same cores" in section(quiet, "summary")
-    assert "In 1 of 2 timed cases other work wanted the same cores" in section(busy, "latency")
+    assert "In 1 of 2 timed cases other work competed for the same cores" in text_of(
+        section_of(busy, "latency")
+    )
     assert (
-        "During more than half of the blocks of 1 of 2 timed cases other work wanted the same cores"
-        in section(busy, "summary")
+        "During more than half of the blocks of 1 of 2 timed cases other work competed for the same"
+        " cores" in text_of(section_of(busy, "summary"))
     )
 
 
 @pytest.mark.parametrize(
-    ("mode", "said"),
-    [("warm_heap", "freed memory is kept"), ("default", "calls pay for their page faults")],
+    ("mode", "text"),
+    [("warm_heap", "freed memory is kept"), ("default", "latencies include their page faults")],
 )
-def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, said: str) -> None:
-    cases = every(("fused",), (128,))
+def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, text: str) -> None:
+    cases = grid(("fused",), (128,))
     run = write_run(
         tmp_path, cases, [row(one) for one in cases], scenario={"plan": {"allocator": mode}}
     )
-    assert said in text(render([run]))
+    assert text in text_of(page_of(run))
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
-    page = without_scripts(render([quickstart(tmp_path)]))
+    page = without_scripts(page_of(quickstart(tmp_path)))
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', page)
     assert addresses
     assert all((a or b).startswith("#") for a, b in addresses)
@@ -106,7 +92,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -> None:
-    page = without_scripts(render([quickstart(tmp_path)]))
+    page = without_scripts(page_of(quickstart(tmp_path)))
     ids = re.findall(r'\sid="([^"]*)"', page)
     assert len(ids) == len(set(ids))
     used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)|aria-labelledby="([^"]*)"', page)
@@ -114,7 +100,7 @@ def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -
 
 
 def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path)])
+    page = page_of(quickstart(tmp_path))
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
     assert len(figures) >= 6
     for figure in figures:
@@ -130,43 +116,19 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -
 
 def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
-    assert render([run]) == render([run])
-
-
-def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget(
-    tmp_path: Path,
-) -> None:
-    from attnbench.reports.data.load import frame, read_run
-    from attnbench.reports.elements import Figure
-    from attnbench.reports.sections import wall
-
-    cases = every(("fused",), (1024, 8192, 16384))
-    rows = [
-        row(cases[0]),
-        row(cases[1], "oom"),
-        row(cases[2], "oom", predicted_peak_bytes=None, predicted_reason="no formula"),
-    ]
-    run = read_run(write_run(tmp_path, cases, rows))
-    (figure,) = (
-        block
-        for block in wall.render(frame([run]), {run.meta["run"]: run.meta})
-        if isinstance(block, Figure)
-    )
-    (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
-    assert failed.x == (8192, 16384)
-    assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)
+    assert page_of(run) == page_of(run)
 
 
 def sparse(tmp_path: Path, name: str) -> Path:
-    """Runs in which something that a section wants is missing."""
+    """Runs in which something that a section uses is missing."""
     backends = ("naive", "fused", "sdpa")
     if name == "empty plan":
         return write_run(tmp_path, [], [], environment={}, scenario={}, memory_bytes=None)
     if name == "nothing reached":
-        return write_run(tmp_path, every(backends, (128, 256)), [])
+        return write_run(tmp_path, grid(backends, (128, 256)), [])
     if name == "one backend":
         return write_run(
-            tmp_path, cases := every(("sdpa",), (128, 256), (1, 8)), [row(one) for one in cases]
+            tmp_path, cases := grid(("sdpa",), (128, 256), (1, 8)), [row(one) for one in cases]
         )
     if name == "every case failed":
         statuses = (
@@ -180,15 +142,15 @@ def sparse(tmp_path: Path, name: str) -> Path:
             "unavailable",
             "predicted_oom",
         )
-        cases = every(backends, (128, 256, 512), (1, 8))
+        cases = grid(backends, (128, 256, 512), (1, 8))
         return write_run(
             tmp_path, cases, [row(one, statuses[place % 9]) for place, one in enumerate(cases)]
         )
     if name == "one N, one h":
-        return write_run(tmp_path, cases := every(backends, (128,)), [row(one) for one in cases])
+        return write_run(tmp_path, cases := grid(backends, (128,)), [row(one) for one in cases])
     if name == "no h = 1":
         return write_run(
-            tmp_path, cases := every(backends, (128, 256), (2, 8)), [row(one) for one in cases]
+            tmp_path, cases := grid(backends, (128, 256), (2, 8)), [row(one) for one in cases]
         )
     if name == "only nulls":
         nothing = dict.fromkeys(
@@ -205,32 +167,32 @@ def sparse(tmp_path: Path, name: str) -> Path:
         )
         return write_run(
             tmp_path,
-            cases := every(backends, (128, 256), (1, 8)),
+            cases := grid(backends, (128, 256), (1, 8)),
             [row(one, **nothing) for one in cases],
             memory_bytes=None,
         )
     if name == "bytes alone":
         return write_run(
             tmp_path,
-            cases := every(backends, (128, 256), (1, 8)),
+            cases := grid(backends, (128, 256), (1, 8)),
             [row(one, block_ms=None) for one in cases],
         )
     if name == "one block":
         return write_run(
             tmp_path,
-            cases := every(backends, (128, 256), (1, 8)),
+            cases := grid(backends, (128, 256), (1, 8)),
             [row(one, block_ms=[[[1.0]]]) for one in cases],
         )
     if name == "empty blocks":
         return write_run(
             tmp_path,
-            cases := every(backends, (128, 256), (1, 8)),
+            cases := grid(backends, (128, 256), (1, 8)),
             [row(one, block_ms=[[[]], []]) for one in cases],
         )
     if name == "zeros":
         return write_run(
             tmp_path,
-            cases := every(backends, (128, 256), (1, 8)),
+            cases := grid(backends, (128, 256), (1, 8)),
             [row(one, peak_bytes=0, work_flops=0) for one in cases],
         )
     return {"many problems": many_problems, "head sweep": head_sweep}[name](tmp_path)
@@ -252,80 +214,67 @@ SPARSE = (
 @pytest.mark.parametrize("name", [*SPARSE, "empty blocks", "zeros", "many problems", "head sweep"])
 def test_a_page_without_some_data_has_every_section_and_no_nan(tmp_path: Path, name: str) -> None:
     run = sparse(tmp_path, name)
-    page = render([run])
-    for section in shown(told([read_run(run)])):
-        body = re.search(
-            rf'<section id="{section.__name__.rpartition(".")[2]}".*?</section>',
-            page,
-            flags=re.DOTALL,
-        )
-        assert body is not None
-        assert re.search(r"<(p|li|td)[ >]", body.group()), section.TITLE
-    assert not re.search(r"\b(nan|None|inf|NaN|<NA>)\b", text(page))
+    page = page_of(run)
+    for section in sections_of(run_meta([read_run(run)])):
+        body = section_of(page, name_of(section))
+        assert re.search(r"<(p|li|td)[ >]", body), section.TITLE
+    assert not re.search(NO_VALUE, text_of(page))
 
 
 def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path) -> None:
-    page = render([many_problems(tmp_path)])
-    latency = re.search(r'<section id="latency".*?</section>', page, flags=re.DOTALL)
-    assert latency is not None
-    assert latency.group().count("<figure") == 8
-    assert "8 more problems not drawn" in latency.group()
+    page = page_of(many_problems(tmp_path))
+    latency = section_of(page, "latency")
+    assert latency.count("<figure") == 8
+    assert "8 more problems not drawn" in latency
 
 
-def test_several_runs_stand_beside_each_other(tmp_path: Path) -> None:
-    page = render(
-        [
-            quickstart(tmp_path / "a", lengths=(128, 256)),
-            quickstart(tmp_path / "b", lengths=(128, 256)),
-        ]
-    )
+def test_several_runs_are_beside_each_other(tmp_path: Path) -> None:
+    page = page_of(*(quickstart(tmp_path / name, lengths=(128, 256)) for name in "ab"))
     assert len(re.findall(r'class="run"', page)) == 2
 
 
-def test_a_torn_tail_is_told_on_the_page(tmp_path: Path) -> None:
+def test_a_torn_tail_is_mentioned_on_the_page(tmp_path: Path) -> None:
     run = quickstart(tmp_path, lengths=(128,))
     (run / "rows.jsonl").write_bytes((run / "rows.jsonl").read_bytes()[:-9])
-    assert "was torn off in the middle" in render([run])
+    assert "was torn off in the middle" in page_of(run)
 
 
 def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
-    cases = every(
+    cases = grid(
         ("naive", "fused", "sdpa"), tuple(2**n for n in range(6, 12)), (1, 2, 4, 8), dtype="fp32"
     )
     cases += [
         one
         for b in range(2, 9)
-        for one in every(
+        for one in grid(
             ("fused", "sdpa", "sdpa:math"), (128, 256, 512, 1024, 2048), (1, 2, 4, 8), batch=b
         )
     ]
     assert len(cases) > 490
-    assert (
-        len(render([write_run(tmp_path, cases, [row(one) for one in cases])]).encode())
-        < MOST_BYTES_500_CASES
-    )
+    page = page_of(write_run(tmp_path, cases, [row(one) for one in cases]))
+    assert len(page.encode()) < MOST_BYTES_500_CASES
 
 
 def test_a_report_that_fails_leaves_the_old_one_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = quickstart(tmp_path, lengths=(128,))
-    target = write(run)
+    target = write_page(run)
     assert target == run / "report.html"
     old = target.read_bytes()
 
     def die(handle: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(html.os, "fsync", die)
+    monkeypatch.setattr(store.os, "fsync", die)
     with pytest.raises(KeyboardInterrupt):
-        write(run)
+        write_page(run)
     assert target.read_bytes() == old
     assert sorted(path.name for path in run.iterdir()) == ["report.html", "rows.jsonl", "run.json"]
 
 
-def test_the_report_goes_where_it_is_told(tmp_path: Path) -> None:
-    out = write(quickstart(tmp_path, lengths=(128,)), tmp_path / "page.html")
+def test_the_report_is_written_where_requested(tmp_path: Path) -> None:
+    out = write_page(quickstart(tmp_path, lengths=(128,)), out=tmp_path / "page.html")
     assert out.read_text().startswith("<!DOCTYPE html>")
     assert out.stat().st_mode & 0o044 == 0o044
 
@@ -340,8 +289,8 @@ def test_a_section_is_one_file_with_a_title_an_order_and_its_needs() -> None:
     wanted = [
         "Speed-up",
         "Latency",
-        "What the device did meanwhile",
-        "What did not run",
+        "Utilization",
+        "Failed and skipped cases",
         "Correctness",
         "Environment",
         "Method",

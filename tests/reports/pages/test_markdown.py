@@ -1,20 +1,17 @@
-"""A run as Markdown: the page's sentences and tables, under the size at which a job summary is
-dropped, inert.
-"""
+"""reports/pages/markdown.py: below the size limit of a job summary, without foreign markup."""
 
 import re
 from pathlib import Path
 
 from attnbench.reports.pages import markdown as module
-from attnbench.reports.pages.markdown import markdown
-
-from ..fake_runs import case, many_problems, problem, quickstart, row, write_run
-from .test_hostile import HOSTILE
-from .test_hostile import run as run  # noqa: PLC0414 - a fixture
+from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
+from tests.reports.pages.test_hostile import HOSTILE
+from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
+from tests.reports.rendering import markdown_of
 
 
 def test_it_has_the_answers_and_the_tables(tmp_path: Path) -> None:
-    text = markdown([quickstart(tmp_path)])
+    text = markdown_of(quickstart(tmp_path))
     assert text.startswith("# attnbench: ")
     assert "## Summary" in text
     assert re.search(r"- .*sdpa is fastest at N = 8k: ", text.replace("\u00a0", " "))
@@ -24,27 +21,27 @@ def test_it_has_the_answers_and_the_tables(tmp_path: Path) -> None:
 
 
 def test_every_table_has_as_many_cells_in_each_line(tmp_path: Path) -> None:
-    for block in markdown([quickstart(tmp_path)]).split("\n\n"):
+    for block in markdown_of(quickstart(tmp_path)).split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in lines}) <= 1
 
 
 def test_it_stays_under_the_limit_and_says_what_is_left_out(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 6000)
-    text = markdown([many_problems(tmp_path)])
+    text = markdown_of(many_problems(tmp_path))
     assert len(text.encode()) < 6000 + 200
-    assert "Left out for want of room: " in text
+    assert "Left out for lack of room: " in text
     assert "## Summary" in text
 
 
-def test_long_tables_are_cut_with_a_word(tmp_path: Path) -> None:
+def test_long_tables_are_cut_with_a_remark(tmp_path: Path) -> None:
     cases = [case("sdpa", problem(n)) for n in range(64, 64 + 300)]
-    text = markdown([write_run(tmp_path, cases, [row(one) for one in cases])])
+    text = markdown_of(write_run(tmp_path, cases, [row(one) for one in cases]))
     assert "100 more rows." in text
 
 
-def test_names_have_no_markup_of_theirs(run: Path) -> None:
-    text = markdown([run])
+def test_names_add_no_markup(run: Path) -> None:
+    text = markdown_of(run)
     ours = re.sub(r"</?(details|summary)>", "", text)
     assert "<" not in ours
     assert "\x1b" not in text

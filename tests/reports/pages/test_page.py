@@ -1,6 +1,4 @@
-"""The page as a whole: its policy, several runs on it, the timeline, and the same bytes from every
-process.
-"""
+"""The page as a whole: its policy, several runs on it, the timeline, and reproducible bytes."""
 
 import json
 import re
@@ -11,11 +9,9 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
-from attnbench.reports.pages.html import render, write
 from tests.conftest import environment
-
-from ..fake_runs import head_sweep, quickstart, row, write_run
-from .test_html import every, text
+from tests.reports.fake_runs import grid, head_sweep, quickstart, row, write_run
+from tests.reports.rendering import page_of, section_of, text_of, write_page
 
 
 def write_telemetry(run: Path, cases: list[str]) -> None:
@@ -34,20 +30,20 @@ def write_telemetry(run: Path, cases: list[str]) -> None:
     )
 
 
-def test_of_several_runs_the_page_lies_beside_them_and_every_table_names_the_run(
+def test_the_page_of_several_runs_is_beside_them_and_every_table_names_the_run(
     tmp_path: Path,
 ) -> None:
     runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
-    out = write(runs)
+    out = write_page(*runs)
     assert out == tmp_path / "report.html"
-    page = text(out.read_text())
+    page = text_of(out.read_text())
     assert "attnbench: quickstart, head_cost" in page
     for run in runs:
         assert page.count(run.name) > 20
 
 
-def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> None:
-    page = render([quickstart(tmp_path, lengths=(128,))])
+def test_the_policy_allows_only_our_own_script_and_style(tmp_path: Path) -> None:
+    page = page_of(quickstart(tmp_path, lengths=(128,)))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     script, style = (
         re.search(r"<script>(.*?)</script>", page, re.DOTALL),
@@ -66,8 +62,8 @@ def test_the_policy_lets_in_our_own_script_and_style_alone(tmp_path: Path) -> No
     assert directives["base-uri"] == directives["form-action"] == "'none'"
 
 
-def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> None:
-    cases = every(("fused", "sdpa"), (128, 256))
+def test_the_timeline_is_drawn_per_backend(tmp_path: Path) -> None:
+    cases = grid(("fused", "sdpa"), (128, 256))
     windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100, "host_cpu_ratio": 0.9}]
     run = write_run(
         tmp_path,
@@ -78,16 +74,15 @@ def test_the_timeline_of_a_watched_run_is_drawn_per_backend(tmp_path: Path) -> N
         ],
     )
     write_telemetry(run, [one["case"] for one in cases])
-    page = render([run])
-    section = re.search(r'<section id="utilization".*?</section>', page, flags=re.DOTALL)
-    assert section is not None
-    assert "all cores busy: 50 % to 99 %" in text(f"<body>{section.group()}")
-    assert 'data-look="0"' in section.group()
-    assert "1 line of telemetry.jsonl could not be read" in section.group()
+    page = page_of(run)
+    section = section_of(page, "utilization")
+    assert "all cores busy: 50 % to 99 %" in text_of(section)
+    assert 'data-look="0"' in section
+    assert "1 line of telemetry.jsonl could not be read" in section
 
 
-def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path) -> None:
-    cases = every(("fused",), (128,))
+def test_telemetry_that_is_no_plain_file_removes_the_timeline_only(tmp_path: Path) -> None:
+    cases = grid(("fused",), (128,))
     windows = [{"process": 0, "way": "eager", "window_s": 2.0, "calls": 100}]
     run = write_run(
         tmp_path,
@@ -98,14 +93,14 @@ def test_telemetry_that_is_no_plain_file_costs_the_timeline_alone(tmp_path: Path
         ],
     )
     (run / "telemetry.jsonl").symlink_to("/etc/hostname")
-    assert "No timeline: " in text(render([run]))
+    assert "No timeline: " in text_of(page_of(run))
 
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     code = (
-        "from attnbench.reports.pages.html import render; import sys;"
-        f" sys.stdout.buffer.write(render([{str(run)!r}]).encode())"
+        "from tests.reports.rendering import page_of; import sys; from pathlib import Path;"
+        f" sys.stdout.buffer.write(page_of(Path({str(run)!r})).encode())"
     )
     pages = [
         subprocess.run(
@@ -128,7 +123,7 @@ def test_the_page_of_many_runs_begins_with_answers(tmp_path: Path) -> None:
         meta["scenario"] |= {"name": f"number {number}", "question": f"What about {number}?"}
         (run / "run.json").write_text(json.dumps(meta))
         runs.append(run)
-    few, many = render(runs[:4]), render(runs)
+    few, many = page_of(*runs[:4]), page_of(*runs)
     assert few.count('<p class="question">') == 4
     assert '<details class="runs">' not in few
     assert "<title>attnbench: 5 scenarios</title>" in many

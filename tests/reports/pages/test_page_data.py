@@ -1,6 +1,4 @@
-"""reports/pages/page_data.py: the copy of the rows inside the page says what the rows say, to five
-digits, in little room.
-"""
+"""reports/pages/page_data.py: the rows inside the page are compact and have five digits."""
 
 import json
 from pathlib import Path
@@ -8,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data.load import frame, read_run
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
-from attnbench.reports.pages.page_data import embedded
-
-from ..fake_runs import case, problem, quickstart, row, write_run
+from attnbench.reports.pages.page_data import page_data
+from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
 PLENTY = 1 << 30
 
@@ -34,7 +32,7 @@ def samples(packed: list[Any]) -> list[list[list[float]]]:
 
 def test_every_value_comes_back_and_floats_have_five_digits(tmp_path: Path) -> None:
     table = frame([read_run(quickstart(tmp_path))])
-    document = json.loads(embedded(table, PLENTY))
+    document = json.loads(page_data(table, PLENTY))
     rows = records(table)
     for name, column in document["columns"].items():
         for place, exact in enumerate(one[name] for one in rows):
@@ -50,19 +48,19 @@ def test_every_value_comes_back_and_floats_have_five_digits(tmp_path: Path) -> N
                     assert block == pytest.approx(of_block, rel=1e-4)
 
 
-def test_samples_become_medians_and_then_go_as_room_gets_short_and_it_says_so(
+def test_samples_become_medians_and_are_then_left_out_as_room_gets_short(
     tmp_path: Path,
 ) -> None:
     cases = [case("fused", problem(n)) for n in (128, 256)]
     rows = [row(one, block_ms=[[[1.0, 5.0, 2.0] * 300, [4.0]], []]) for one in cases]
     table = frame([read_run(write_run(tmp_path, cases, rows))])
-    whole, rest = (len(embedded(table, most)) for most in (PLENTY, 0))
-    assert json.loads(embedded(table, whole))["kind"] == "calls"
-    thin = json.loads(embedded(table, rest + 100))
+    whole, rest = (len(page_data(table, most)) for most in (PLENTY, 0))
+    assert json.loads(page_data(table, whole))["kind"] == "calls"
+    thin = json.loads(page_data(table, rest + 100))
     assert thin["kind"] == "medians"
     assert "too large" in thin["samples_are"]
     assert samples(thin["samples"][0]) == [[[2.0], [4.0]], []]
-    none = json.loads(embedded(table, 0))
+    none = json.loads(page_data(table, 0))
     assert none["kind"] == "none"
     assert none["samples"] is None
     assert "run's folder" in none["samples_are"]
@@ -73,7 +71,7 @@ def test_a_column_of_few_names_is_short_and_yes_is_not_one(tmp_path: Path) -> No
     rows = [
         row(one, warmup_stationary=bool(place % 2), attempt=1) for place, one in enumerate(cases)
     ]
-    columns = json.loads(embedded(frame([read_run(write_run(tmp_path, cases, rows))]), PLENTY))[
+    columns = json.loads(page_data(frame([read_run(write_run(tmp_path, cases, rows))]), PLENTY))[
         "columns"
     ]
     assert columns["attempt"] == {"of": [1], "at": []}

@@ -1,6 +1,4 @@
-"""What the page's script adds: sorting, filter, numbers of points, series, samples, copies,
-downloads, and the state in the address.
-"""
+"""reports/pages/report.js: sorting, filter, tooltips, series, samples, downloads, address."""
 
 import csv
 import io
@@ -13,9 +11,8 @@ from typing import Any
 import pytest
 
 from attnbench.reports.exports import export
-from attnbench.reports.pages.html import write
-
-from ..fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.fake_runs import case, problem, quickstart, row, write_run
+from tests.reports.rendering import write_page
 
 Open = Callable[..., Any]
 HOSTILE = "<img src=x onerror=alert(1)></script><script>alert(2)</script>[red]x|`a`\x1b[31m\u202e"
@@ -81,7 +78,7 @@ def test_the_filter_wants_every_word_and_also_knows_what_all_rows_have_in_common
     assert page.locator("#count").inner_text() == f"0 of {total} rows"
 
 
-def test_a_point_tells_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
+def test_a_point_shows_its_numbers_on_hover_and_on_focus_and_escape_hides_them(
     opened: Open,
 ) -> None:
     page = opened()
@@ -116,7 +113,7 @@ def test_each_figure_is_one_stop_of_the_tab_key(opened: Open) -> None:
         assert figures.nth(place).locator('circle[tabindex="0"]').count() == 1
 
 
-def test_a_point_lights_its_row_and_a_row_its_points(opened: Open) -> None:
+def test_a_point_highlights_its_row_and_a_row_its_points(opened: Open) -> None:
     page = opened()
     point = page.locator("#latency .points circle[data-case]").first
     number = point.get_attribute("data-case")
@@ -127,7 +124,7 @@ def test_a_point_lights_its_row_and_a_row_its_points(opened: Open) -> None:
     assert "lit" in point.get_attribute("class")
 
 
-def test_a_series_goes_in_all_figures_and_comes_back(opened: Open) -> None:
+def test_a_series_is_hidden_in_all_figures_and_shown_again(opened: Open) -> None:
     page = opened()
     buttons = page.locator(".legend button", has_text="fused")
     assert buttons.first.get_attribute("aria-pressed") == "true"
@@ -164,7 +161,7 @@ def test_a_case_opens_with_its_command_and_samples_and_closes_by_escape(opened: 
     assert dialog.is_hidden()
 
 
-def test_what_was_chosen_stands_in_the_address_and_comes_back_from_it(opened: Open) -> None:
+def test_choices_are_in_the_address_and_restored_from_it(opened: Open) -> None:
     page = opened()
     place = titles(page).index("latency")
     page.locator("#filter").fill("sdpa")
@@ -226,7 +223,7 @@ def test_downloads_have_the_rows_shown_in_their_order(opened: Open, tmp_path: Pa
             assert of_csv[name] == ("" if value is None else of_csv[name])
 
 
-def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_window_of_a_case(
+def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_dialog_of_a_case(
     visit: Open, tmp_path: Path
 ) -> None:
     cases = [case(backend, problem(n)) for n in (128, 256) for backend in (HOSTILE, "=cmd()")]
@@ -237,7 +234,7 @@ def test_hostile_names_stay_inert_in_downloads_in_markdown_and_in_the_window_of_
         row(cases[3]),
     ]
     page = visit(
-        write(write_run(tmp_path, cases, rows), tmp_path / "page.html"),
+        write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html"),
         accept_downloads=True,
         permissions=["clipboard-read"],
     )
@@ -267,7 +264,7 @@ def test_medians_stand_for_calls_where_the_page_would_be_too_large(
         row(one, block_ms=[[[1.0 + call / 1e5 for call in range(30_000)] for _ in range(8)]])
         for one in cases
     ]
-    file = write(write_run(tmp_path, cases, rows), tmp_path / "page.html")
+    file = write_page(write_run(tmp_path, cases, rows), out=tmp_path / "page.html")
     assert file.stat().st_size < 1_500_000
     page = visit(file)
     page.locator("table.all tbody a").first.click()

@@ -1,4 +1,4 @@
-"""A run in the terminal: answers and tables as text, whatever its names hold."""
+"""reports/pages/terminal.py: findings and tables as text, whatever names contain."""
 
 from io import StringIO
 from pathlib import Path
@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from attnbench.reports.pages.terminal import USUAL, names, shown
+from attnbench.reports.pages import terminal
+from attnbench.reports.pages.report import open_report
+from tests.reports.fake_runs import quickstart
+from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
-from ..fake_runs import quickstart
-from .test_hostile import run as run  # noqa: PLC0414 - a fixture
 
-
-def printed(path: Path, wanted: tuple[str, ...] = USUAL) -> str:
+def printed(path: Path, names: tuple[str, ...] = terminal.USUAL) -> str:
     out = StringIO()
     console = Console(file=out, width=200, highlight=False)
-    for part in shown([path], wanted):
+    for part in terminal.render(open_report([path]), names):
         console.print(part)
     return out.getvalue()
 
@@ -29,14 +29,14 @@ def test_answers_and_tables_are_there_without_colour(tmp_path: Path) -> None:
 
 
 def test_sections_are_those_of_the_page(tmp_path: Path) -> None:
-    assert set(USUAL) <= set(names())
+    assert set(terminal.USUAL) <= set(terminal.section_names())
     text = printed(quickstart(tmp_path), ("rows",))
     assert "All rows" in text
     assert "Summary" not in text
 
 
 def test_hostile_names_are_text(run: Path) -> None:
-    text = printed(run, tuple(names()))
+    text = printed(run, tuple(terminal.section_names()))
     assert "[red]x[/red]" in text  # not taken for markup
     assert "\x1b[31m" not in text
     assert "\\x1b" in text

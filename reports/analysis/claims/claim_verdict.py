@@ -1,0 +1,77 @@
+"""The verdict on a claim, and how several verdicts are combined."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """The verdict for one backend, or for whatever else (`of`) the claim is tested on.
+
+    `numbers` are the evidence as text.
+    """
+
+    of: str
+    verdict: ClaimVerdict
+    numbers: str
+
+
+def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict of independent tests, such as backends; "depends" if they contradict each other.
+
+    Tests that were not run do not count. One inconclusive test makes the whole inconclusive, unless
+    the others contradict each other.
+    """
+    found = {verdict for verdict in verdicts if verdict != "not run"}
+    if len(found) <= 1:
+        return next(iter(found), "not run")
+    return "depends" if "depends" in found or {"supported", "refuted"} <= found else "inconclusive"
+
+
+def over_problems(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict of one backend on several problems.
+
+    One problem refutes a general statement, unless another supports it.
+    """
+    found = {verdict for verdict in verdicts if verdict != "not run"}
+    return "refuted" if found == {"refuted", "inconclusive"} else agreed(found)
+
+
+def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
+    """The verdict of the parts of one claim, which must all hold.
+
+    One that fails refutes it; one that is inconclusive or was not run leaves it inconclusive.
+    """
+    found = set(verdicts)
+    if found <= {"not run"}:
+        return "not run"
+    if "refuted" in found:
+        return "refuted"
+    if found == {"supported"}:
+        return "supported"
+    return "depends" if "depends" in found else "inconclusive"
+
+
+def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimVerdict:
+    """Supported if the interval lies within the claimed range, refuted if outside.
+
+    Otherwise inconclusive, as with a NaN.
+    """
+    if claimed[0] <= low and high <= claimed[1]:
+        return "supported"
+    return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
+
+
+def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> list[Part]:
+    """The evidence of several problems as one part, by default with the first one's numbers.
+
+    Empty without evidence.
+    """
+    if not evidence:
+        return []
+    verdict = over_problems(verdict for verdict, _ in evidence)
+    return [Part(of=of, verdict=verdict, numbers=evidence[0][1] if numbers is None else numbers)]

@@ -1,0 +1,135 @@
+"""The claims that exact counts answer: C1, C3a and C3b. Bytes and FLOPs have no noise."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ...data.row_groups import Group, Row, backends, groups
+from ...formatting import bytes_text, number_text, plural
+from ..heads import MARGIN_RATIO, HeadCost, comparable
+from ..polynomial import bytes_over_n, coefficient_text
+from .claim_verdict import ClaimVerdict, Evidence, Part, over_problems, part
+
+ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
+MATERIALISING = "fused"
+TEXTBOOK_N = 10_000
+
+
+def score_matrix(rows: Sequence[Row]) -> list[Part]:
+    """C1: the N^2 coefficient of `fused` without gradients is 2 B h e, to the byte.
+
+    Two score matrices are alive at its peak.
+    """
+    plain = [
+        row
+        for row in rows
+        if row["backend"] == MATERIALISING and row["passes"] == "forward" and row["causal"] is False
+    ]
+    evidence: list[Evidence] = []
+    for group in groups(plain, "seq_len"):
+        of = group.problem
+        found = bytes_over_n(group.rows, MATERIALISING)
+        if found is None or of["kv_seq_len"] != "N" or of["dtype"] not in ITEM_BYTES:
+            continue
+        item = ITEM_BYTES[of["dtype"]]
+        claimed = 2 * of["batch"] * of["heads"] * item
+        named = f" ({group.label})" if group.label else ""
+        text = (
+            f"{coefficient_text(found.quadratic)} bytes per N², where 2 B h e is {claimed}{named}"
+        )
+        if not found.exact:
+            evidence.append(("inconclusive", f"{text}, but no fourth length agrees"))
+            continue
+        if not evidence:
+            elements = float(found.quadratic * TEXTBOOK_N**2 / claimed)
+            size = f"{elements:,.0f} elements".replace(",", "\u00a0")
+            size += f", {bytes_text(elements * item)}"
+            text += f", so one head's matrix has {size} at N = {TEXTBOOK_N}"
+        evidence.append(("supported" if found.quadratic == claimed else "refuted", text))
+    return part(MATERIALISING, evidence, _first_texts(evidence))
+
+
+def flops_of_heads(rows: Sequence[Row]) -> list[Part]:
+    """C3a: the count of FLOPs over h, where heads share d_model."""
+    evidence: list[Evidence] = []
+    most = 1
+    for group in groups(rows, "heads"):
+        by_heads = {row["heads"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
+        if _share_width(group) and 1 in by_heads and len(by_heads) > 1:
+            same = len(set(by_heads.values())) == 1
+            evidence.append(("supported" if same else "refuted", ""))
+            most = max(most, *by_heads)
+    supported = over_problems(verdict for verdict, _ in evidence) == "supported"
+    text = f"the same count for h = 1 to {most}" if supported else "the count changes with h"
+    return part("every backend", evidence, f"{text}, on {plural(len(evidence), 'problem')}")
+
+
+def memory_of_heads(rows: Sequence[Row]) -> list[Part]:
+    """C3b: the N^2 coefficient of the peak with h heads against one; if unknown, the peaks."""
+    coefficients = {backend: _coefficients(rows, backend) for backend in backends(rows)}
+    without = comparable([row for row in rows if not coefficients[row["backend"]]])
+    parts = []
+    for backend, found in coefficients.items():
+        evidence = [_of_coefficients(by_heads, passes) for passes, by_heads in found]
+        evidence = evidence or _of_peaks(without, backend)
+        parts += part(backend, evidence, _first_texts(evidence))
+    return parts
+
+
+def _coefficients(rows: Sequence[Row], backend: str) -> list[tuple[str, dict[int, Fraction]]]:
+    """Per problem except N and h: the passes, and the exact N^2 coefficient by h.
+
+    Only problems on which h = 1 has one.
+    """
+    together: dict[tuple[object, ...], tuple[str, dict[int, Fraction]]] = {}
+    for group in groups([row for row in rows if row["backend"] == backend], "seq_len"):
+        found = bytes_over_n(group.rows, backend)
+        if found is not None and found.exact and _share_width(group):
+            key = tuple(value for axis, value in group.problem.items() if axis != "heads")
+            _, by_heads = together.setdefault(key, (group.problem["passes"], {}))
+            by_heads[group.problem["heads"]] = found.quadratic
+    return [
+        (passes, by_heads)
+        for passes, by_heads in together.values()
+        if 1 in by_heads and len(by_heads) > 1
+    ]
+
+
+def _of_coefficients(by_heads: dict[int, Fraction], passes: str) -> Evidence:
+    one, most = by_heads[1], max(by_heads)
+    text = (
+        f"{coefficient_text(by_heads[most])} bytes per N² with {most} heads,"
+        f" {coefficient_text(one)} with one, {passes}"
+    )
+    return ("refuted" if any(found > one for found in by_heads.values()) else "supported"), text
+
+
+def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) -> list[Evidence]:
+    evidence: list[Evidence] = []
+    for group, costs in compared:
+        mine = [
+            cost
+            for cost in costs
+            if cost.backend == backend and cost.heads > 1 and cost.peak_bytes == cost.peak_bytes
+        ]
+        if mine and _share_width(group):
+            worst = max(mine, key=lambda cost: cost.peak_bytes)
+            text = (
+                f"{number_text(worst.peak_bytes)} times the bytes of one head with {worst.heads} at"
+                f" N = {group.problem['seq_len']}"
+            )
+            equal = worst.peak_bytes <= 1 + MARGIN_RATIO
+            verdict: ClaimVerdict = "supported" if equal else "refuted"
+            evidence.append((verdict, text))
+    return evidence
+
+
+def _share_width(group: Group) -> bool:
+    """Heads are h slices of d_model, so more heads are narrower."""
+    return group.problem.get("d_k") == group.problem.get("d_v") == "d_model/h"
+
+
+def _first_texts(evidence: Sequence[Evidence]) -> str:
+    """Up to three different texts, or two and the number of the others."""
+    texts = list(dict.fromkeys(text for _, text in evidence))
+    more = f"; and {len(texts) - 2} more" if len(texts) > 3 else ""
+    return "; ".join(texts[: 2 if more else 3]) + more

@@ -1,0 +1,56 @@
+"""C14: what removing heads saves: layers of k heads of one width against the layer of all h."""
+
+from collections.abc import Sequence
+
+from ...data.row_groups import AXES, Row, backends
+from ...formatting import count_text, number_text
+from ..heads import MARGIN_RATIO
+from ..ratio import time_ratio
+from .claim_verdict import Evidence, Part, by_interval, part
+
+DIFFERING = ("heads", "kv_heads")  # between a layer and the same layer with fewer heads
+EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)
+
+
+def head_pruning(rows: Sequence[Row]) -> list[Part]:
+    """Time and bytes, each over the share of heads left: 1 if the cost falls in proportion."""
+    parts = []
+    for backend in backends(rows):
+        times: list[Evidence] = []
+        sizes: list[Evidence] = []
+        for whole, pruned in _pairs([row for row in rows if row["backend"] == backend]):
+            share = pruned["heads"] / whole["heads"]
+            left = (
+                f"{pruned['heads']} of {whole['heads']} heads at N = {count_text(whole['seq_len'])}"
+            )
+            if ratio := time_ratio(pruned, whole):
+                verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
+                times.append((verdict, f"{left}: {ratio.text} the time"))
+            if pruned.get("peak_bytes") and whole.get("peak_bytes"):
+                size = pruned["peak_bytes"] / whole["peak_bytes"]
+                verdict = by_interval(size / share, size / share, EQUAL)
+                sizes.append((verdict, f"{left}: {number_text(size)} times the bytes"))
+        for quantity, evidence in (("time", times), ("bytes", sizes)):
+            if evidence:
+                # the last that refutes, else the last
+                refuting = [text for verdict, text in evidence if verdict == "refuted"]
+                numbers = (refuting or [evidence[-1][1]])[-1]
+                parts += part(f"{backend}, {quantity}", evidence, numbers)
+    return parts
+
+
+def _pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
+    """Layers that differ only in their heads, each with the one that has most.
+
+    Heads whose width follows from their number do not count: pruning keeps the width of the others.
+    """
+    same: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row["scope"] == "layer" and row["heads"] and row["kv_heads"] == row["heads"]:
+            key = tuple(row.get(axis) for axis in AXES if axis not in DIFFERING)
+            same.setdefault(key, []).append(row)
+    found = []
+    for layers in same.values():
+        whole = max(layers, key=lambda row: row["heads"])
+        found += [(whole, row) for row in layers if row["heads"] < whole["heads"]]
+    return found

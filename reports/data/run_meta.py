@@ -1,0 +1,110 @@
+"""What run.json says about a run: device, scenario, budget, walls, studies and kernels."""
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from .read import Run
+from .row_groups import label, unusual
+
+Meta = Mapping[str, Mapping[str, Any]]  # run -> its entry of run_meta
+NOT_REACHED = "not reached"
+
+
+def not_reached(what: str = "it started") -> dict[str, str]:
+    """Status and reason of something that was planned and has no row."""
+    return {"status": NOT_REACHED, "reason": f"planned; the run ended before {what}"}
+
+
+def run_meta(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """run.json of each run by the run's name in the table, with these keys added.
+
+    `path`: the run's folder. `walls`, `kernels`: their rows. `studies`: the findings of all
+    studies, each with the name of its study. `unanswered`: the studies without findings, with the
+    reason.
+    """
+    absent = not_reached("it was looked for")
+    return {
+        name: run.meta
+        | {
+            "path": str(run.path),
+            "walls": run.walls
+            + [{"device": run.meta["device"], **wall, **absent} for wall in run.missing_walls],
+            "studies": [
+                {"study": row["study"], **finding}
+                for row in run.studies
+                for finding in row["findings"]
+            ],
+            "kernels": run.kernels + [{**one, **absent} for one in run.missing_kernels],
+            "unanswered": [row for row in run.studies if row["status"] != "ok"]
+            + [{**one, **absent} for one in run.missing_studies],
+        }
+        for name, run in zip(run_names(runs), runs, strict=True)
+    }
+
+
+def run_names(runs: Sequence[Run]) -> list[str]:
+    """The folders' names, or whole paths if two have the same name."""
+    short = [run.meta["run"] for run in runs]
+    return short if len(set(short)) == len(short) else [str(run.path) for run in runs]
+
+
+def caption(problem: Mapping[str, Any], meta: Meta) -> str:
+    """Device, scenario and problem in one line."""
+    run = meta[problem["run"]]
+    axes = {axis: value for axis, value in unusual(dict(problem)).items() if axis != "device"}
+    name = str(problem["run"]) if len(meta) > 1 else ""
+    return " · ".join([run_caption(run, name, problem.get("device")), label(axes)])
+
+
+def run_caption(run: Mapping[str, Any], name: str = "", device: Any = None) -> str:
+    """Device and scenario; `name` names the run if there are several."""
+    parts = (device_name(run, device), f"scenario {scenario_name(run)}", name)
+    return " · ".join(filter(None, parts))
+
+
+def device_name(run: Mapping[str, Any], device: Any = None) -> str:
+    """The device's own name if the environment has it, else cpu or cuda."""
+    device = device or run["device"]
+    name = run["environment"].get("device_name" if device == "cuda" else "cpu")
+    return f"{name} ({device})" if isinstance(name, str) and name else str(device)
+
+
+def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
+    """The known facts that must be equal for two numbers to come from one device."""
+    names = ("device_name", "device_uuid") if run["device"] == "cuda" else ("cpu",)
+    known = {name: run["environment"].get(name) for name in names}
+    return {
+        "device": run["device"],
+        **{name: value for name, value in known.items() if value is not None},
+    }
+
+
+def scenario_name(run: Mapping[str, Any]) -> str:
+    return str(run["scenario"].get("name") or "without a name")
+
+
+def question(run: Mapping[str, Any]) -> str:
+    return str(run["scenario"].get("question") or "").strip()
+
+
+def plan_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The plan as resolved; empty if run.json has none."""
+    plan = run["scenario"].get("plan")
+    return plan if isinstance(plan, dict) else {}
+
+
+def allocator(run: Mapping[str, Any]) -> Any:
+    """How the C heap was set while a CPU was timed; None on a GPU, where it does not matter."""
+    return plan_of(run).get("allocator") if run["device"] == "cpu" else None
+
+
+def budget_bytes(run: Mapping[str, Any]) -> float | None:
+    budget = run.get("memory_bytes")
+    return budget if isinstance(budget, int) and budget > 0 else None
+
+
+def finite_number(document: Mapping[str, Any], name: str) -> float | None:
+    """A number of a JSON object; None if it is missing or not a finite number."""
+    value: Any = document.get(name)
+    return float(value) if type(value) in (int, float) and isfinite(value) else None

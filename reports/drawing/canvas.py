@@ -1,0 +1,74 @@
+"""What all drawings share: the style, and saving a canvas for the page or as a file of its own."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from html import escape
+from io import StringIO
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure as Canvas
+
+from ..elements import Bars, Figure, Maps
+from ..formatting import visible
+from .svg_minify import FONT_SIZE, INK
+
+TITLE_IN = 0.5  # room for the title of a figure in a file of its own
+LETTER_IN = 0.075
+GREY = "#717581"  # of what belongs to no backend
+STYLE: dict[Any, Any] = {
+    "font.size": FONT_SIZE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.18,
+    "grid.linewidth": 0.6,
+    "lines.linewidth": 1.6,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # names may contain dollar signs
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor"), INK),
+    **dict.fromkeys(("xtick.color", "ytick.color", "grid.color"), INK),
+}
+
+
+@contextmanager
+def styled(name: str, **changes: Any) -> Iterator[None]:
+    """Our style in place of the reader's matplotlibrc; `name` makes the ids of an SVG its own."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE | {"svg.hashsalt": name, **changes})
+        yield
+
+
+def svg_text(canvas: Canvas) -> str:
+    """The same bytes every time."""
+    text = StringIO()
+    canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def save(canvas: Canvas, title: str, path: Path, dpi: int) -> None:
+    """Write the canvas with its title, black on white, in the format of the suffix."""
+    width = int(canvas.get_figwidth() / LETTER_IN)
+    canvas.suptitle(fill(visible(title), width), fontsize=FONT_SIZE)
+    dateless = {"svg": {"Date": None, "Creator": None}, "pdf": {"CreationDate": None}}
+    canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless.get(path.suffix[1:]))
+
+
+def inline(text: str, figure: Figure | Maps | Bars, name: str, points: str = "") -> str:
+    """The SVG for a page: with a name for screen readers, and `points` above everything else."""
+    text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
+    box = re.search(r'viewBox="[^"]*"', text)
+    named = f'role="img" aria-labelledby="{name}-title {name}-desc"'
+    fonts = (
+        'xmlns:xlink="http://www.w3.org/1999/xlink" font-family="sans-serif"'
+        f' font-size="{FONT_SIZE}"'
+    )
+    head = f"<svg {box.group() if box else ''} {fonts} {named}>"
+    title, description = escape(visible(figure.title)), escape(visible(figure.description))
+    head += f'<title id="{name}-title">{title}</title><desc id="{name}-desc">{description}</desc>'
+    return re.sub(r"^<svg[^>]*>", lambda _: head, text).replace("</svg>", f"{points}</svg>")

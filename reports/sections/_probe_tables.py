@@ -1,0 +1,112 @@
+"""What probes found in calls of their own: the kernels of a call, and tables of other probes."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..analysis.kernel_table import (
+    Entry,
+    Kernel,
+    KernelTable,
+    kernel_table,
+    other_tables,
+)
+from ..analysis.utilization import column_title
+from ..data.row_groups import Row, distinguishing_axes, label, problem
+from ..elements import Block, Table, note
+from ..formatting import bytes_text, percent_text, plural, time_text, whole_text
+
+MOST_KERNELS = 10
+MOST_ENTRIES = 40
+MOST_TABLES = 60
+MOST_NAME = 80  # characters of a kernel's name; templates go on for pages
+COLUMNS = ("kernel", "launches per call", "time per call", "share of time")
+SHAPES = ("grid", "block", "thread_register_count", "block_shared_bytes", "occupancy_ratio")
+
+
+def tables(rows: Sequence[Row]) -> Iterator[Block]:
+    """One folded table per case and probe."""
+    axes = distinguishing_axes(rows)
+    found, has_kernels = [], False
+    for row in rows:
+        name = f"{row['backend']} at {label(problem(row), axes)}"
+        if kernels := kernel_table(row, MOST_KERNELS):
+            has_kernels = True
+            found.append(_kernels(kernels, name))
+        found += [_entries(table, name, some) for table, some in other_tables(row).items()]
+    if has_kernels:
+        yield note(
+            "Kernels were recorded by torch.profiler in calls of their own. Profiling slows down"
+            " launches, so compare shares, not times. On a CPU the entries are torch's operators,"
+            " each with the time spent in itself."
+        )
+    yield from found[:MOST_TABLES]
+    if len(found) > MOST_TABLES:
+        yield note(f"{plural(len(found) - MOST_TABLES, 'more table')} in rows.jsonl, under tables.")
+
+
+def _kernels(found: KernelTable, name: str) -> Table:
+    title = f"Kernels of {name}"
+    if found.launches_per_call is not None:
+        title += f": {whole_text(found.launches_per_call)} launches per call"
+    if found.kernels and (share := found.kernels[0].time_share):
+        title += f"; {percent_text(share)} of the time in {_short(found.kernels[0].name)}"
+    shapes = [
+        shape for shape in SHAPES if any(one.entry.get(shape) is not None for one in found.kernels)
+    ]
+    lines = [_line(one, shapes) for one in found.kernels]
+    if found.rest:
+        rest = _line(found.rest, shapes)
+        lines.append((f"{plural(found.rest_count, 'other entry', 'other entries')}", *rest[1:]))
+    return Table(
+        title=title,
+        columns=(*COLUMNS, *map(column_title, shapes)),
+        rows=tuple(lines),
+        folded=True,
+    )
+
+
+def _line(one: Kernel, shapes: Sequence[str]) -> tuple[str, ...]:
+    return (
+        _short(one.name),
+        whole_text(one.launches_per_call),
+        time_text(one.time_per_call_ms),
+        "" if one.time_share is None else percent_text(one.time_share),
+        *(_cell(shape, one.entry.get(shape)) for shape in shapes),
+    )
+
+
+def _entries(table: str, case: str, entries: Sequence[Entry]) -> Table:
+    """A table that reports do not know: its keys are the columns."""
+    keys = list(dict.fromkeys(key for entry in entries for key in entry))
+    left = len(entries) - MOST_ENTRIES
+    more = f"; {plural(left, 'more entry', 'more entries')} in rows.jsonl" if left > 0 else ""
+    title = column_title(table)
+    return Table(
+        title=f"{title[:1].upper()}{title[1:]} of {case}{more}",
+        columns=tuple(column_title(str(key)) for key in keys),
+        rows=tuple(
+            tuple(_cell(str(key), entry.get(key)) for key in keys)
+            for entry in entries[:MOST_ENTRIES]
+        ),
+        folded=True,
+    )
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list):
+        return " × ".join(map(str, value))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _short(str(value))
+    if name.endswith("_bytes"):
+        return bytes_text(value)
+    if name.endswith("_ms"):
+        return time_text(value)
+    if name.endswith("_ratio"):
+        return percent_text(value)
+    return whole_text(value)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_NAME else f"{name[: MOST_NAME - 1]}…"

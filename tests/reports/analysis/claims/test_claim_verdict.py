@@ -1,0 +1,38 @@
+"""reports/analysis/claims/claim_verdict.py: how verdicts are combined."""
+
+import pytest
+
+from attnbench.reports.analysis.claims.claim_verdict import (
+    ClaimVerdict,
+    agreed,
+    by_interval,
+    jointly,
+    over_problems,
+)
+
+OUTCOMES: list[tuple[list[ClaimVerdict], ClaimVerdict, ClaimVerdict]] = [
+    ([], "not run", "not run"),
+    (["supported", "supported"], "supported", "supported"),
+    (["supported", "refuted"], "depends", "refuted"),
+    (["supported", "inconclusive"], "inconclusive", "inconclusive"),
+    (["supported", "not run"], "supported", "inconclusive"),
+    (["refuted", "inconclusive"], "inconclusive", "refuted"),
+    (["supported", "refuted", "inconclusive"], "depends", "refuted"),
+    (["not run", "not run"], "not run", "not run"),
+]
+
+
+@pytest.mark.parametrize(("verdicts", "side_by_side", "together"), OUTCOMES)
+def test_verdicts_side_by_side_and_halves_of_one_claim(
+    verdicts: list[ClaimVerdict], side_by_side: ClaimVerdict, together: ClaimVerdict
+) -> None:
+    assert agreed(verdicts) == side_by_side
+    assert jointly(verdicts) == together
+    # One backend: a problem that refutes a statement does so although others are open.
+    assert over_problems(verdicts) == (
+        "refuted" if set(verdicts) == {"refuted", "inconclusive"} else side_by_side
+    )
+
+
+def test_an_interval_that_does_not_exist_decides_nothing() -> None:
+    assert by_interval(float("nan"), float("nan"), (0.9, 1.1)) == "inconclusive"

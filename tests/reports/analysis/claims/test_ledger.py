@@ -1,0 +1,127 @@
+"""reports/analysis/claims/ledger.py: every claim once in every ledger."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.analysis.claims.ledger import (
+    STATEMENTS,
+    ledger,
+    merged,
+    tally,
+)
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Table, Text
+from attnbench.reports.sections import claims as section
+from tests.reports.fake_claims import COPIES, LENGTHS, MERGED, ledger_of, pruned
+from tests.reports.fake_inexact import inexact
+from tests.reports.fake_runs import (
+    case,
+    head_sweep,
+    many_problems,
+    problem,
+    quickstart,
+    row,
+    write_run,
+)
+from tests.reports.rendering import rows_of
+
+IDS = ["C1", "C2", "C3a", "C3b", "C3c", *(f"C{number}" for number in range(4, 17))]
+
+
+def empty(parent: Path) -> Path:
+    return write_run(parent, [], [])
+
+
+def failed(parent: Path) -> Path:
+    cases = [
+        case(backend, problem(n, h))
+        for n in LENGTHS
+        for h in (1, 8)
+        for backend in ("naive", "fused")
+    ]
+    return write_run(parent, cases, [row(one, "crashed") for one in cases])
+
+
+def one_backend(parent: Path) -> Path:
+    cases = [case("fused", problem(n, 8)) for n in LENGTHS]
+    return write_run(parent, cases, [row(one) for one in cases])
+
+
+def odd(parent: Path) -> Path:
+    """Layers without a number, and windows without a counter."""
+    cases = [
+        case(backend, problem(n, h, scope="layer"))
+        for n in LENGTHS
+        for h in (1, 8)
+        for backend in ("naive", "fused", "rnn")
+    ]
+    nothing = {"peak_bytes": None, "error_ratio": None, "session": None, "work_flops": 0}
+    return write_run(parent, cases, [row(one, block_ms=[[[1.0]]], **nothing) for one in cases])
+
+
+def test_claims_on_attention_take_no_evidence_from_other_computations(tmp_path: Path) -> None:
+    run = inexact(tmp_path)
+    claims = {claim.id: claim for claim in ledger(rows_of(run), {})}
+    assert {part.of for part in claims["C2"].parts} == {"fused", "sdpa"}
+    assert {part.of for part in claims["C11"].parts} == {"linformer", "linformer:64", "performer"}
+    assert {part.of for part in claims["C12"].parts} == {"rnn"}
+
+
+def test_the_ledger_has_the_claims_of_the_theory() -> None:
+    assert list(STATEMENTS) == IDS
+
+
+@pytest.mark.parametrize(
+    "made", [empty, failed, one_backend, odd, quickstart, head_sweep, many_problems]
+)
+def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(
+    tmp_path: Path, made: Any
+) -> None:
+    read = read_run(made(tmp_path))
+    found = list(section.render(frame([read]), run_meta([read])))
+    lines = [line for block in found if isinstance(block, Table) for line in block.rows]
+    assert sorted(line[0] for line in lines) == sorted(IDS)
+    text = " ".join(cell for line in lines for cell in line)
+    assert not re.search(r"\b(nan|None|inf|NaN|<NA>)\b", text)
+    assert any(
+        block.text.startswith("18 statements: ") for block in found if isinstance(block, Text)
+    )
+
+
+def test_several_runs_have_a_ledger_each(tmp_path: Path) -> None:
+    runs = [read_run(quickstart(tmp_path / name, lengths=(128, 256, 512, 1024))) for name in "ab"]
+    lines = [
+        line
+        for block in section.render(frame(runs), run_meta(runs))
+        if isinstance(block, Table)
+        for line in block.rows
+    ]
+    assert sorted(line[0] for line in lines) == sorted(2 * IDS)
+
+
+def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
+    one = ledger_of(tmp_path / "one", pruned(8, 8.0, 800), pruned(4, 4.0, 400), studies=MERGED)
+    other = ledger_of(tmp_path / "other", studies=COPIES)
+    both = {claim.id: claim for claim in merged([list(one.values()), list(other.values())])}
+    assert list(both) == IDS
+    assert (one["C6"].verdict, other["C6"].verdict, both["C6"].verdict) == (
+        "supported",
+        "refuted",
+        "depends",
+    )
+    assert both["C14"] == one["C14"]
+    assert {claim.verdict for name, claim in both.items() if name not in ("C6", "C14")} == {
+        "not run"
+    }
+
+
+def test_claims_that_were_not_run_name_what_to_run(tmp_path: Path) -> None:
+    claims = ledger_of(tmp_path)
+    assert {claim.verdict for claim in claims.values()} == {"not run"}
+    assert all(claim.to_run for claim in claims.values())
+    assert tally(list(claims.values())) == "18 statements: 18 not run"

@@ -1,0 +1,36 @@
+"""reports/analysis/claims/pruning.py: whether removed heads save in proportion."""
+
+from pathlib import Path
+
+import pytest
+
+from attnbench.reports.analysis.claims.claim_verdict import (
+    ClaimVerdict,
+)
+from tests.reports.fake_claims import Made, ledger_of, pruned, timed
+from tests.reports.fake_runs import problem
+
+PRUNED: list[tuple[list[Made], ClaimVerdict]] = [
+    ([pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(1, 1.0, 100)], "supported"),
+    ([pruned(8, 8.0, 800), pruned(4, 6.0, 700), pruned(1, 5.0, 600)], "refuted"),
+    ([pruned(8, 8.0, 800), pruned(4, 4.0, 700)], "depends"),
+    (
+        [pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(4, 4.0, 400, seq_len=1024)],
+        "supported",
+    ),  # one has nothing to be held against
+    ([pruned(8, 8.0, 800)], "not run"),
+    (
+        [
+            timed("fused", 8.0, problem(512, 8, scope="layer")),
+            timed("fused", 4.0, problem(512, 4, scope="layer")),
+        ],
+        "not run",
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "verdict"), PRUNED)
+def test_pruned_heads_save_in_proportion_or_not(
+    tmp_path: Path, made: list[Made], verdict: str
+) -> None:
+    assert ledger_of(tmp_path, *made)["C14"].verdict == verdict

@@ -1,0 +1,130 @@
+"""reports/analysis/claims/studies.py: verdicts from findings, whatever they contain."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.analysis.claims.ledger import (
+    ledger,
+)
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from tests.reports.fake_claims import COPIES, MERGED, ledger_of
+from tests.reports.fake_runs import write_run
+
+
+def variance(d_k: int, *, scaled: bool, ratio: float, reach: float = 0.02) -> dict[str, Any]:
+    value = ratio * (1 if scaled else d_k)
+    bounds = {"score_variance_low": value * (1 - reach), "score_variance_high": value * (1 + reach)}
+    return {"study": "score_scale", "d_k": d_k, "scaled": scaled, "score_variance": value, **bounds}
+
+
+def held(name: str, *, holds: bool) -> dict[str, Any]:
+    return {
+        "study": "layer_properties",
+        "property": name,
+        "holds": holds,
+        "worst_error_ratio": 1e-15,
+    }
+
+
+def parameters(rule: str, *counts: int) -> list[dict[str, Any]]:
+    return [
+        {"study": "parameter_count", "d_k_rule": rule, "heads": 2**i, "parameter_count": count}
+        for i, count in enumerate(counts)
+    ]
+
+
+SHARE = {
+    "study": "output_share",
+    "backend": "fused",
+    "seq_len": 4096,
+    "share_ratio": 0.1,
+    "share_low_ratio": 0.08,
+    "share_high_ratio": 0.12,
+}
+
+
+STUDIES: list[tuple[str, list[Any], str]] = [
+    (
+        "C5",
+        [variance(d, scaled=s, ratio=1.0) for d in (8, 512) for s in (False, True)],
+        "supported",
+    ),
+    ("C5", [variance(8, scaled=False, ratio=1.0), variance(8, scaled=True, ratio=2.0)], "depends"),
+    ("C5", [variance(8, scaled=True, ratio=1.0, reach=0.2)], "inconclusive"),
+    ("C6", COPIES, "refuted"),
+    ("C6", MERGED, "supported"),
+    ("C6", COPIES + MERGED, "depends"),
+    ("C6", COPIES[:1], "not run"),
+    (
+        "C7",
+        [held("rows_sum_to_one", holds=True), held("outputs_between_values", holds=True)],
+        "supported",
+    ),
+    ("C7", [held("rows_sum_to_one", holds=True)], "inconclusive"),
+    (
+        "C7",
+        [held("rows_sum_to_one", holds=True), held("outputs_between_values", holds=False)],
+        "refuted",
+    ),
+    ("C8", [held("order_permutes_outputs", holds=True)], "supported"),
+    ("C9", [held("scaling_inputs_keeps_weights", holds=False)], "refuted"),
+    ("C15", parameters("d_model / heads", 100, 100, 100), "refuted"),
+    ("C15", parameters("fixed", 100, 200, 400), "supported"),
+    ("C15", parameters("d_model / heads", 100, 100) + parameters("fixed", 100, 200), "depends"),
+    ("C16", [SHARE], "refuted"),
+    (
+        "C16",
+        [SHARE | {"share_ratio": 0.7, "share_low_ratio": 0.6, "share_high_ratio": 0.8}],
+        "supported",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "studies", "verdict"), STUDIES)
+def test_studies_decide_their_claims(
+    tmp_path: Path, name: str, studies: list[Any], verdict: str
+) -> None:
+    assert ledger_of(tmp_path, studies=studies)[name].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "studies",
+    [
+        None,
+        "all",
+        [None, 3, "x", [], {}],
+        [
+            {"study": name}
+            for name in (
+                "score_scale",
+                "head_copies",
+                "layer_properties",
+                "parameter_count",
+                "output_share",
+            )
+        ],
+        [
+            {**variance(8, scaled=True, ratio=1.0), "score_variance": "1"},
+            {**COPIES[1], "heads": None},
+            {**held("x", holds=True), "holds": 1},
+        ],
+        [
+            {**SHARE, "share_low_ratio": float("nan"), "share_high_ratio": "x"},
+            {"study": ["score_scale"], "d_k": {}},
+        ],
+    ],
+)
+def test_broken_findings_are_skipped(tmp_path: Path, studies: Any) -> None:
+    assert {claim.verdict for claim in ledger_of(tmp_path, studies=studies).values()} == {"not run"}
+
+
+def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
+    read = read_run(write_run(tmp_path, [], []))
+    (run,) = run_meta([read]).values()
+    unanswered = [{"study": "score_scale", "status": "timeout", "reason": "took more than 60 s"}]
+    claims = {claim.id: claim for claim in ledger([], run | {"unanswered": unanswered})}
+    assert claims["C5"].unanswered == "the study found nothing: took more than 60 s"
+    assert claims["C6"].unanswered == ""

@@ -1,0 +1,143 @@
+"""reports/analysis/claims/times.py: verdicts follow the truth of made-up times and counters."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.reports.fake_claims import LENGTHS, Made, layer, ledger_of, timed
+from tests.reports.fake_runs import problem
+
+
+def window(active: float) -> list[dict[str, Any]]:
+    counters = [active + shift for shift in (-0.01, 0.0, 0.01)]
+    return [
+        {
+            "way": "eager",
+            "process": 0,
+            "window_s": 2.0,
+            "calls": 10,
+            "sm_active_ratio": ratio,
+            "energy_j": 1.0,
+        }
+        for ratio in counters
+    ]
+
+
+def work(of: dict[str, Any]) -> int:
+    projections = 8 * of["seq_len"] * of["d_model"] ** 2 if of["scope"] == "layer" else 0
+    return 4 * int(of["seq_len"]) ** 2 * int(of["d_model"]) + projections
+
+
+def counted(
+    backend: str, active: float, of: dict[str, Any], time_ms: float = 1.0, tier: str = "gpm"
+) -> Made:
+    return timed(backend, time_ms, of, windows=window(active), utilization_tier=tier)
+
+
+def test_the_time_of_heads_is_decided_by_equivalence(tmp_path: Path) -> None:
+    more = {"naive": 1.3, "fused": 1.0, "sdpa": 1.05}
+    made = [
+        timed(b, 1e-5 * n * (1 if h == 1 else ratio), problem(n, h))
+        for n in (256, 512)
+        for h in (1, 8)
+        for b, ratio in more.items()
+    ]
+    claim = ledger_of(tmp_path, *made)["C3c"]
+    assert {part.of: part.verdict for part in claim.parts} == {
+        "naive": "refuted",
+        "fused": "supported",
+        "sdpa": "inconclusive",
+    }
+    assert claim.verdict == "depends"
+
+
+def test_two_regimes_need_both_terms_beyond_doubt(tmp_path: Path) -> None:
+    both = [
+        timed("fused", 2e-3 * n + 2e-6 * n * n, layer(n), work_flops=work(layer(n)))
+        for n in LENGTHS
+    ]
+    linear = [timed("sdpa", 2e-3 * n, layer(n), work_flops=work(layer(n))) for n in LENGTHS]
+    steps = [
+        timed("naive", 1e-3 * n * (9 if n > 1000 else 1), layer(n), work_flops=work(layer(n)))
+        for n in LENGTHS
+    ]
+    claim = ledger_of(tmp_path, *both, *linear, *steps)["C2"]
+    assert {part.of: part.verdict for part in claim.parts} == {
+        "fused": "supported",
+        "sdpa": "refuted",
+        "naive": "inconclusive",
+    }
+    assert "by FLOPs at N = 1024" in claim.parts[0].numbers  # 2 d
+
+
+def test_one_projection_must_be_as_right_and_faster(tmp_path: Path) -> None:
+    def made(loop: float, **changes: Any) -> list[Made]:
+        return [timed("naive", loop, layer(256), **changes), timed("fused", 1.0, layer(256))]
+
+    assert ledger_of(tmp_path / "a", *made(1.5))["C4"].verdict == "supported"
+    assert ledger_of(tmp_path / "b", *made(0.8))["C4"].verdict == "refuted"
+    assert ledger_of(tmp_path / "c", *made(1.5, error_ratio=None))["C4"].verdict == "inconclusive"
+    study = [{"study": "projection_equality", "holds": False}]
+    assert ledger_of(tmp_path / "d", *made(1.5), studies=study)["C4"].verdict == "refuted"
+
+
+def test_core_and_layer_split_the_time(tmp_path: Path) -> None:
+    def made(lengths: tuple[int, ...], projections: float) -> list[Made]:
+        cores = [
+            timed("fused", 2e-6 * n * n, problem(n), work_flops=work(problem(n))) for n in lengths
+        ]
+        return cores + [
+            timed("fused", 2e-6 * n * n + projections * n, layer(n), work_flops=work(layer(n)))
+            for n in lengths
+        ]
+
+    long = ledger_of(tmp_path / "a", *made((4096, 8192), 2e-3))
+    assert (long["C10"].verdict, long["C16"].verdict) == ("supported", "refuted")
+    assert "11% of the layer is outside its core at N = 8k" in long["C10"].parts[0].numbers
+    short = ledger_of(tmp_path / "b", *made((128, 512), 2e-3))
+    assert (short["C10"].verdict, short["C16"].verdict) == ("inconclusive", "inconclusive")
+    slow = ledger_of(tmp_path / "c", *made((4096, 8192), 8e-2))
+    assert (slow["C10"].verdict, slow["C16"].verdict) == ("refuted", "inconclusive")
+
+
+def test_sparse_and_linear_backends_are_decided_by_exponent_and_bytes(tmp_path: Path) -> None:
+    made = [timed("sparse_local", 1e-3 * n, problem(n), peak_bytes=4096 * n) for n in LENGTHS]
+    made += [timed("linformer", 1e-3 * n, problem(n), peak_bytes=4096 * n + n * n) for n in LENGTHS]
+    made += [timed("performer", 1.0 + 1e-5 * n, problem(n), peak_bytes=4096 * n) for n in LENGTHS]
+    made += [timed("sparse_random", 1e-6 * n * n, problem(n), peak_bytes=4096 * n) for n in LENGTHS]
+    made += [
+        timed("sparse_strided", 1e-5 * n**1.5, problem(n), peak_bytes=int(n**1.5)) for n in LENGTHS
+    ]
+    claim = ledger_of(tmp_path, *made)["C11"]
+    wanted = {"sparse_local": "supported", "linformer": "refuted", "performer": "inconclusive"}
+    assert {part.of: part.verdict for part in claim.parts} == wanted | {
+        "sparse_random": "refuted",
+        "sparse_strided": "supported",
+    }
+    assert claim.verdict == "depends"
+
+
+def test_use_of_the_gpu_is_decided_by_counters_only(tmp_path: Path) -> None:
+    def verdict(name: str, loop: float, fused: float, tier: str = "gpm") -> str:
+        made = [
+            counted("naive", loop, layer(256), tier=tier),
+            counted("fused", fused, layer(256), tier=tier),
+        ]
+        return ledger_of(tmp_path / name, *made)["C13"].verdict
+
+    assert verdict("a", 0.2, 0.8) == "supported"
+    assert verdict("b", 0.8, 0.2) == "refuted"
+    assert verdict("c", 0.5, 0.51) == "inconclusive"
+    assert verdict("d", 0.2, 0.8, tier="busy") == "not run"
+
+
+def test_a_recurrent_layer_is_open_until_counters_are_there(tmp_path: Path) -> None:
+    times = [timed("rnn", 1e-2 * n, layer(n)) for n in LENGTHS]
+    assert ledger_of(tmp_path / "a", *times)["C12"].verdict == "inconclusive"
+    made = [counted("rnn", 0.1, layer(n), 1e-2 * n) for n in LENGTHS] + [
+        counted("fused", 0.9, layer(n)) for n in LENGTHS
+    ]
+    assert ledger_of(tmp_path / "b", *made)["C12"].verdict == "supported"
+    idle = [counted("rnn", 0.1, layer(n), 1e-6 * n * n) for n in LENGTHS] + [
+        counted("fused", 0.9, layer(n)) for n in LENGTHS
+    ]
+    assert ledger_of(tmp_path / "c", *idle)["C12"].verdict == "refuted"

@@ -1,0 +1,63 @@
+"""reports/analysis/speed.py: a winner must beat every other backend by more than noise."""
+
+import re
+from pathlib import Path
+
+from attnbench.reports.analysis import speed
+from attnbench.reports.analysis.winner_map import winner_map
+from attnbench.reports.data.row_groups import groups
+from tests.reports.fake_inexact import inexact
+from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import rows_of
+
+
+def test_a_tie_has_no_winner(tmp_path: Path) -> None:
+    cases = [case(backend, problem(128)) for backend in ("fused", "sdpa")]
+    blocks = ([[[1.0], [1.2], [0.9]]], [[[1.1], [1.1], [1.0]]])
+    rows = rows_of(
+        write_run(
+            tmp_path,
+            cases,
+            [row(planned, block_ms=b) for planned, b in zip(cases, blocks, strict=True)],
+        )
+    )
+    (group,) = groups(rows, "seq_len")
+    assert "no clear winner at N = 128: fused and sdpa cannot be told apart" in speed.finding(
+        group
+    ).replace("\xa0", " ")
+
+
+def test_the_fastest_must_beat_every_other_backend_and_not_only_the_second(tmp_path: Path) -> None:
+    cases = [case(backend, problem(128)) for backend in ("a", "b", "c")]
+    blocks = ([[[1.0], [1.01], [1.0]]], [[[1.5], [1.52], [1.51]]], [[[0.5], [9.0], [2.0]]])
+    rows = rows_of(
+        write_run(
+            tmp_path,
+            cases,
+            [row(planned, block_ms=b) for planned, b in zip(cases, blocks, strict=True)],
+        )
+    )
+    found = speed.race(rows)
+    assert [row["backend"] for row in found.ranking] == ["a", "b", "c"]
+    assert found.margins[0].clear
+    assert not found.clear
+    assert "a and c cannot be told apart" in speed.finding(groups(rows, "seq_len")[0])
+
+
+def test_an_inexact_backend_wins_no_race_and_is_mentioned_beside_it(tmp_path: Path) -> None:
+    rows = rows_of(inexact(tmp_path))
+    (group,) = groups(rows, "seq_len")
+    text = speed.finding(group)
+    assert text.startswith("sdpa is fastest at N\u00a0=\u00a04k: ")
+    assert re.search(
+        r"; linformer:64 \(approximate, error 34 %\) takes 0\.2\d times as long as sdpa$", text
+    )
+    assert {cell.winner for cell in winner_map(rows)} == {"sdpa"}
+    assert {cell.runner_up for cell in winner_map(rows)} == {"fused"}
+
+
+def test_an_inexact_backend_that_is_slower_than_the_fastest_is_not_mentioned(
+    tmp_path: Path,
+) -> None:
+    (group,) = groups(rows_of(inexact(tmp_path, lengths=(256, 512))), "seq_len")
+    assert "approximate" not in speed.finding(group)

@@ -1,0 +1,63 @@
+"""Made-up rows and findings for tests of claims, with a known truth."""
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from attnbench.reports.analysis.claims.ledger import Claim, ledger
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import run_meta
+
+from .fake_runs import case, problem, row, write_run
+
+Made = tuple[dict[str, Any], dict[str, Any]]
+
+
+LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192)
+
+
+def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict[str, Claim]:
+    read = read_run(
+        write_run(parent, [planned for planned, _ in made], [one for _, one in made], **meta)
+    )
+    (run,) = run_meta([read]).values()
+    return {claim.id: claim for claim in ledger(records(frame([read])), run | {"studies": studies})}
+
+
+def timed(
+    backend: str, time_ms: float, of: dict[str, Any], *, noise: float = 0.01, **changes: Any
+) -> Made:
+    """A case with eight blocks; their drift depends on the problem except its heads.
+
+    So ratios over heads and backends are paired.
+    """
+    planned = case(backend, of)
+    drift = Random(ascii((of["seq_len"], of["scope"])))
+    own = Random(ascii(planned["case"]))
+    blocks = [
+        [time_ms * drift.lognormvariate(0, 0.03) * own.lognormvariate(0, noise)] for _ in range(8)
+    ]
+    return planned, row(planned, block_ms=[blocks], **changes)
+
+
+def layer(n: int, heads: int = 8) -> dict[str, Any]:
+    return problem(n, heads, scope="layer")
+
+
+COPIES = [
+    {"study": "head_copies", "layout": "batched", "heads": h, "copied_bytes": 0 if h == 1 else 4096}
+    for h in (1, 2, 8)
+]
+
+
+MERGED = [
+    {"study": "head_copies", "layout": "merged", "heads": h, "copied_bytes": 0} for h in (1, 2, 8)
+]
+
+
+def pruned(kept: int, time_ms: float, peak_bytes: int | None, seq_len: int = 512) -> Made:
+    """A layer of 8 heads, 64 wide, of which some are left."""
+    widths = {"d_k": 64, "d_v": 64, "scope": "layer"}
+    return timed("fused", time_ms, problem(seq_len, kept, **widths), peak_bytes=peak_bytes)

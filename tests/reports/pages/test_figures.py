@@ -1,0 +1,38 @@
+"""reports/pages/figures.py: the page's figures as separate files."""
+
+from pathlib import Path
+
+import pytest
+
+from attnbench.reports.pages.figures import write_figures
+from attnbench.reports.pages.report import open_report
+from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import page_of
+
+pytestmark = pytest.mark.long
+
+
+def test_every_figure_of_the_page_is_a_file(tmp_path: Path) -> None:
+    run = quickstart(tmp_path)
+    first = write_figures(open_report([run]), tmp_path / "figures")
+    assert {path.suffix for path in first} == {".svg", ".png"}
+    assert len(first) == 2 * page_of(run).count("<figure")
+    for path in first:
+        assert path.read_bytes().startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml")
+    before = {path: path.read_bytes() for path in first}
+    assert {
+        path: path.read_bytes() for path in write_figures(open_report([run]), tmp_path / "figures")
+    } == before
+
+
+def test_the_command_writes_pages_figures_and_markdown(attnbench, tmp_path: Path) -> None:
+    run = quickstart(tmp_path / "results")
+    done = attnbench("report", run, "--format", "md", "--figures", "figures")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# attnbench: ")
+    assert "figures/latency-1.svg" in done.stderr
+    done = attnbench("report", run, "--format", "md", "--output", "summary.md")
+    assert Path(done.stdout.strip()).read_text().startswith("# attnbench: ")
+    (tmp_path / "file").write_text("")
+    done = attnbench("report", run, "--figures", "file")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)

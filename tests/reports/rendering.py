@@ -1,0 +1,81 @@
+"""Runs as rows, blocks of a section, pages and texts, in one call each."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from attnbench.harness.store import write_whole
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Block, Figure, Table, Text
+from attnbench.reports.pages import html, markdown
+from attnbench.reports.pages.report import open_report, page_path
+from attnbench.reports.pages.terminal import terminal_summary
+from tests.reports.fake_runs import row, write_run
+
+NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
+
+
+def rows_of(*runs: Path) -> list[Row]:
+    return records(frame([read_run(run) for run in runs]))
+
+
+def rows_with_statuses(parent: Path, *cases: tuple[dict[str, Any], str]) -> list[Row]:
+    """Of one run with these planned cases and the status of each."""
+    rows = [row(planned, status) for planned, status in cases]
+    return rows_of(write_run(parent, [planned for planned, _ in cases], rows))
+
+
+def blocks_of(section: Any, *runs: Path) -> list[Block]:
+    read = [read_run(run) for run in runs]
+    return list(section.render(frame(read), run_meta(read)))
+
+
+def sentences(blocks: list[Block]) -> list[str]:
+    return [block.text for block in blocks if isinstance(block, Text)]
+
+
+def tables_of(blocks: list[Block]) -> list[Table]:
+    """Without the tables of figures."""
+    return [block for block in blocks if isinstance(block, Table)]
+
+
+def figures_of(blocks: list[Block]) -> list[Figure]:
+    return [block for block in blocks if isinstance(block, Figure)]
+
+
+def page_of(*runs: Path) -> str:
+    return html.render(open_report(runs))
+
+
+def write_page(*runs: Path, out: Path | None = None) -> Path:
+    """As `attnbench report` writes it."""
+    target = out or page_path(runs)
+    write_whole(target, page_of(*runs))
+    return target
+
+
+def markdown_of(*runs: Path) -> str:
+    return markdown.render(open_report(runs))
+
+
+def summary_of(run: Path) -> list[str]:
+    return terminal_summary(open_report([run]))
+
+
+def without_scripts(page: str) -> str:
+    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def text_of(page: str) -> str:
+    """The text of a page or of a part of it, on one line."""
+    body = without_scripts(page[page.find("<body") + 1 :])
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body)).replace("\xa0", " ")
+
+
+def section_of(page: str, name: str) -> str:
+    found = re.search(rf'<section id="{name}".*?</section>', page, flags=re.DOTALL)
+    assert found is not None
+    return found.group()

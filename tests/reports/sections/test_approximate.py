@@ -1,0 +1,68 @@
+"""reports/sections/approximate.py: errors over size and N, and crossovers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.analysis import approximate
+from attnbench.reports.elements import Figure, Text
+from attnbench.reports.sections import approximate as approximate_section
+from attnbench.reports.sections import recurrence as recurrence_section
+from tests.reports.fake_inexact import LENGTHS, inexact
+from tests.reports.fake_runs import write_run
+from tests.reports.rendering import blocks_of, figures_of, rows_of
+
+
+def test_the_section_on_approximations_draws_errors_and_times(tmp_path: Path) -> None:
+    errors, times = figures_of(blocks_of(approximate_section, inexact(tmp_path)))
+    over_size, over_n = errors.panels
+    assert {series.backend: series.x for series in over_size.series} == {
+        "linformer": (64, 256),
+        "performer": (256,),
+    }
+    assert next(
+        series.y for series in over_size.series if series.backend == "linformer"
+    ) == pytest.approx((0.34, 0.12))
+    assert {series.x for series in over_n.series} == {LENGTHS}
+    assert errors.title == "at N\u00a0=\u00a04k performer is off by 5 %, linformer:64 by 34 %"
+    assert len(errors.table.rows) == 3 * len(LENGTHS)
+    assert (
+        times.title.replace("\u00a0", " ")
+        == "faster than fused and sdpa: performer from N = 4k on (error 5 % at N = 4k) and"
+        " linformer from N = 2k on (error 12 % at N = 4k)"
+    )
+    assert [series.backend for series in times.panels[0].series] == [
+        "fused",
+        "sdpa",
+        "linformer",
+        "linformer:64",
+        "performer",
+    ]
+    assert (
+        "linformer",
+        "sdpa",
+        "from N = 2k on (slower up to 1k, even at about 1500)",
+    ) in times.table.rows
+
+
+def test_without_an_exact_backend_the_section_has_the_errors_only(tmp_path: Path) -> None:
+    run = inexact(tmp_path, backends=("linformer",))
+    blocks = blocks_of(approximate_section, run)
+    assert [type(block) for block in blocks] == [Text, Figure]
+    (group,) = approximate.approximating(rows_of(run))
+    assert (
+        approximate.finding(group)
+        == "approximate attention was timed without an exact backend to compare with"
+    )
+
+
+@pytest.mark.parametrize("section", [approximate_section, recurrence_section])
+def test_a_run_without_inexact_backends_has_one_line(tmp_path: Path, section: Any) -> None:
+    for name, run in (
+        ("none", write_run(tmp_path / "a", [], [])),
+        ("exact", inexact(tmp_path / "b", backends=("fused", "sdpa"))),
+    ):
+        (block,) = blocks_of(section, run)
+        assert isinstance(block, Text), name
+        assert block.kind == "note"

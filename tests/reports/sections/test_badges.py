@@ -1,0 +1,98 @@
+"""reports/sections/_badges.py: neither a lack of information nor a disturbance is ever good."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Badge
+from attnbench.reports.sections._badges import badges
+from tests.reports.fake_runs import case, problem, row, write_run
+
+
+def made(
+    folder: Path, *changes: dict[str, Any], status: str = "ok", **plan: Any
+) -> dict[str, Badge]:
+    cases = [case("fused", problem(128 << place)) for place in range(len(changes))]
+    rows = [row(one, status, **change) for one, change in zip(cases, changes, strict=True)]
+    run = read_run(
+        write_run(folder, cases, rows, scenario={"plan": {"precision_ratio": 0.05} | plan})
+    )
+    return {badge.label: badge for badge in badges(records(frame([run])), run_meta([run]))}
+
+
+def on_gpu(*clocks: float) -> dict[str, Any]:
+    return {
+        "device": "cuda",
+        "conditions": [[{"calls": 3, "sm_clock_mhz": clock} for clock in clocks]],
+    }
+
+
+def test_a_quiet_run_is_good_but_for_its_single_process_and_what_a_cpu_cannot_tell(
+    tmp_path: Path,
+) -> None:
+    found = made(tmp_path, {}, {})
+    states = {label: badge.state for label, badge in found.items()}
+    assert states == {
+        **dict.fromkeys(
+            ("throttling", "contention", "warm-up", "precision", "correctness"), "good"
+        ),
+        **dict.fromkeys(("clocks", "other processes"), "unknown"),
+        "repeats": "caution",
+    }
+    assert all(badge.text.endswith(".") for badge in found.values())
+    assert "± 5 %" in found["precision"].text
+
+
+@pytest.mark.parametrize(
+    ("label", "change", "state", "text"),
+    [
+        ("contention", {"contended_blocks": 3}, "caution", "In 3 of 16 blocks"),
+        ("contention", {"contended_blocks": None}, "unknown", "1 case of 2 do not say"),
+        ("throttling", {"throttled_blocks": 8}, "caution", "In 8 of 16 blocks"),
+        ("warm-up", {"warmup_stationary": False}, "caution", "1 of 2 timed cases"),
+        ("warm-up", {"warmup_stationary": None}, "unknown", "1 of 2 timed cases"),
+        (
+            "precision",
+            {"stop": "budget", "half_width_ratio": 0.2},
+            "caution",
+            "1 of 2 timed cases missed",
+        ),
+        ("precision", {"stop": None}, "unknown", "do not say"),
+        ("correctness", {"error_ratio": None}, "unknown", "1 of 2 timed cases"),
+    ],
+)
+def test_one_disturbed_case_changes_the_badge(
+    tmp_path: Path, label: str, change: dict[str, Any], state: str, text: str
+) -> None:
+    badge = made(tmp_path, change, {})[label]
+    assert badge.state == state
+    assert text in badge.text
+
+
+def test_a_clock_that_moves_is_a_caution(tmp_path: Path) -> None:
+    assert made(tmp_path / "steady", on_gpu(1695, 1710))["clocks"].state == "good"
+    moved = made(tmp_path / "moved", on_gpu(1200, 1710))["clocks"]
+    assert moved.state == "caution"
+    assert "1200 to 1710 MHz" in moved.text
+
+
+def test_other_processes_are_unknown_where_nobody_counted_them(tmp_path: Path) -> None:
+    def with_others(count: int | None) -> dict[str, Any]:
+        return {
+            "windows": [{"way": "eager", "window_s": 1.0, "calls": 9, "other_process_count": count}]
+        }
+
+    assert made(tmp_path / "a", with_others(0))["other processes"].state == "good"
+    assert made(tmp_path / "b", with_others(2))["other processes"].state == "caution"
+    assert made(tmp_path / "c", with_others(None))["other processes"].state == "unknown"
+
+
+def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path: Path) -> None:
+    found = made(tmp_path, {}, status="incorrect")
+    assert found["correctness"].state == "caution"
+    assert {badge.state for label, badge in found.items() if label != "correctness"} == {"unknown"}

@@ -1,0 +1,64 @@
+"""reports/sections/roofline.py: the roof with its lines, and notes without peaks."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.elements import Block, Text
+from attnbench.reports.sections import roofline as section
+from tests.reports.fake_roofline import calibrated_run
+from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.rendering import blocks_of, figures_of, sentences, tables_of
+
+
+def rendered(parent: Path, **changes: Any) -> list[Block]:
+    return blocks_of(section, calibrated_run(parent, **changes))
+
+
+@pytest.mark.parametrize(
+    "calibration",
+    [
+        None,
+        {},
+        [],
+        {"peaks": None},
+        {"peaks": {"gemm_fp32_flops_per_s": "fast", "copy_bytes_per_s": 1}},
+    ],
+)
+def test_without_peaks_there_is_no_share_and_a_note_on_how_to_measure_them(
+    tmp_path: Path, calibration: Any
+) -> None:
+    found = rendered(tmp_path, calibration=calibration)
+    assert not figures_of(found)
+    assert any("attnbench doctor --calibrate" in text for text in sentences(found))
+    (table,) = tables_of(found)
+    assert table.columns == ("problem", "backend", "achieved", "FLOP per byte, at most")
+
+
+def test_the_figure_has_the_roof_with_its_ridge_and_a_line_per_backend(tmp_path: Path) -> None:
+    found = rendered(tmp_path)
+    (figure,) = figures_of(found)
+    roof, *lines = figure.panels[0].series
+    assert dict(zip(roof.x, roof.y, strict=True))[100] == 4e12
+    assert max(y for y in roof.y if y is not None) == 4e12
+    assert [line.backend for line in lines] == ["fused", "sdpa"]
+    assert "sdpa reaches 25.0 % of what is attainable at N\u00a0=\u00a01k" in figure.title
+    assert any("highest possible" in text for text in sentences(found))
+
+
+def test_a_share_above_1_is_explained(tmp_path: Path) -> None:
+    slow = {"peaks": {"gemm_fp32_flops_per_s": 5e11, "copy_bytes_per_s": 4e10}}
+    texts = sentences(rendered(tmp_path, calibration=slow))
+    assert any("came from a cache" in text for text in texts)
+
+
+def test_no_timed_case_is_one_note(tmp_path: Path) -> None:
+    cases = [case("fused", problem(64))]
+    for name, rows in (
+        ("none", []),
+        ("failed", [row(cases[0], "crashed")]),
+        ("no bytes", [row(cases[0], minimal_bytes=None)]),
+    ):
+        (only,) = blocks_of(section, write_run(tmp_path / name, cases, rows))
+        assert isinstance(only, Text)

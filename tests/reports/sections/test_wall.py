@@ -1,0 +1,208 @@
+"""reports/sections/wall.py: the search for the longest N, and peak bytes over N."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.data.load import load
+from attnbench.reports.data.read import BadRun, read_run
+from attnbench.reports.sections import wall as section
+from tests.reports.fake_runs import GIB, case, problem, row, write_run
+from tests.reports.rendering import NO_VALUE, blocks_of, figures_of, page_of, summary_of, text_of
+
+
+def wall(backend: str, **changes: Any) -> dict[str, Any]:
+    """As run.json plans it."""
+    name = f"wall-{backend}-b1-d512-h{changes.get('heads', 8)}-fp32-forward-core"
+    return {"case": name, "backend": backend, **problem(1), **changes, "kv_seq_len": None} | {
+        "seq_len": None
+    }
+
+
+def wall_row(
+    planned: dict[str, Any], low: int | None, high: int | None, **changes: Any
+) -> dict[str, Any]:
+    ends = [
+        {"seq_len": n, "status": status, "reason": "", "spent_s": 1.5}
+        for n, status in ((low, "ok"), (high, "oom"))
+        if n
+    ]
+    row = {
+        "schema": 1,
+        "kind": "wall",
+        "attempt": 1,
+        **planned,
+        "status": "ok",
+        "reason": "",
+        "log_tail": None,
+    }
+    row |= {
+        "seq_len_low": low,
+        "seq_len_high": high,
+        "predicted_seq_len": 4048,
+        "predicted_source": "formula",
+        "predicted_reason": "",
+    }
+    row |= {
+        "limited_by": "memory",
+        "memory_bytes": GIB,
+        "probes": ends,
+        "started_utc": None,
+        "spent_s": 9.5,
+        **changes,
+    }
+    del row["seq_len"]
+    return row
+
+
+def planned(walls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {key: value for key, value in one.items() if key not in ("seq_len", "device")}
+        for one in walls
+    ]
+
+
+def only_walls(parent: Path) -> Path:
+    walls = [wall(name) for name in ("fused", "naive", "sdpa", "sdpa:cudnn", "hangs")]
+    rows = [
+        wall_row(walls[0], 4038, 4048),
+        wall_row(
+            walls[1],
+            11_000,
+            11_020,
+            predicted_seq_len=None,
+            predicted_source=None,
+            predicted_reason="no formula at hand",
+        ),
+        wall_row(walls[2], 45_085, None, limited_by="time", predicted_seq_len=130_418),
+        wall_row(
+            walls[3],
+            None,
+            None,
+            status="unsupported",
+            reason="for CUDA only",
+            limited_by=None,
+            predicted_seq_len=None,
+        ),
+    ]
+    return write_run(parent, [], rows, walls=planned(walls))
+
+
+def test_walls_of_two_environments_have_a_sentence_each(tmp_path: Path) -> None:
+    walls = [
+        {**wall("fused"), "python": name, "case": f"{wall('fused')['case']}-{name}"}
+        for name in ("old", "new")
+    ]
+    known = [{"name": name, "path": "/python", "environment": {}} for name in ("old", "new")]
+    rows = [wall_row(walls[0], 4038, 4048), wall_row(walls[1], 8000, 8010)]
+    run = write_run(tmp_path, [], rows, walls=planned(walls), environments=known)
+    assert [line.replace("\u00a0", " ") for line in summary_of(run)] == [
+        "For python old: fused fits up to N = 4038 (predicted 4048), under 1 GiB.",
+        "For python new: fused fits up to N = 8000 (predicted 4048), under 1 GiB.",
+    ]
+    assert "new against old: no case has a latency in both" in text_of(page_of(run))
+
+
+def test_the_last_row_of_a_wall_counts_and_what_has_none_was_not_reached(tmp_path: Path) -> None:
+    run = only_walls(tmp_path)
+    first = json.loads((run / "rows.jsonl").read_text().splitlines()[0])
+    with (run / "rows.jsonl").open("a") as file:
+        file.write(json.dumps(first | {"attempt": 2, "seq_len_low": 4040}) + "\n")
+    found = read_run(run)
+    assert [(one["backend"], one["attempt"]) for one in found.walls] == [
+        ("fused", 2),
+        ("naive", 1),
+        ("sdpa", 1),
+        ("sdpa:cudnn", 1),
+    ]
+    assert [one["backend"] for one in found.missing_walls] == ["hangs"]
+    assert found.notes == []
+    assert "hangs: not reached" in text_of(page_of(run))
+
+
+def test_a_run_of_walls_alone_has_a_page_and_closing_sentences(tmp_path: Path) -> None:
+    run = only_walls(tmp_path)
+    (sentence,) = summary_of(run)
+    assert (
+        sentence.replace("\xa0", " ")
+        == "sdpa was tried up to N = 45085 (predicted 130418, ended by the time limit); naive fits"
+        " up to N = 11000; fused fits up to N = 4038 (predicted 4048); sdpa:cudnn: unsupported;"
+        " hangs: not reached, under 1 GiB."
+    )
+    page = text_of(page_of(run))
+    assert "+0.25 %" in page
+    assert "no formula at hand" in page
+    assert "unsupported: for CUDA only" in page
+    assert not re.search(NO_VALUE, page)
+
+
+def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
+    cases = [case(backend, problem(n)) for n in (128, 256) for backend in ("fused", "sdpa")]
+    walls = [
+        wall("fused", heads=heads, kv_heads=heads, d_k=512 // heads, d_v=512 // heads)
+        for heads in (1, 8)
+    ]
+    rows = [*(row(one) for one in cases), *(wall_row(one, 4038, 4048) for one in walls)]
+    run = write_run(tmp_path, cases, rows, walls=planned(walls))
+    frame = load(run)
+    assert list(frame["case"]) == [one["case"] for one in cases]
+    assert not {"probes", "seq_len_low", "limited_by"} & set(frame.columns)
+    page = text_of(page_of(run))
+    assert "For h = 1: fused fits up to N = 4038 (predicted 4048), under 1 GiB." in page
+    assert "For h = 8: fused fits up to N = 4038 (predicted 4048), under 1 GiB." in page
+
+
+def test_a_boundary_that_is_not_sharp_and_a_backend_that_fails_are_noted(tmp_path: Path) -> None:
+    walls = [wall("fused"), wall("naive")]
+    fickle = wall_row(walls[0], 4000, 4048)
+    fickle["probes"].insert(1, {"seq_len": 4020, "status": "ok", "reason": "", "spent_s": 1})
+    broken = wall_row(walls[1], 4000, 4010, limited_by="backend")
+    broken["probes"][1] |= {"status": "error", "reason": "RuntimeError: 32 bits are not enough"}
+    page = text_of(page_of(write_run(tmp_path, [], [fickle, broken], walls=planned(walls))))
+    assert "the boundary is not sharp" in page
+    assert "RuntimeError: 32 bits are not enough" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seq_len_low": "4k"}, "seq_len_low: found '4k', wanted int"),
+        ({"memory_bytes": None}, "memory_bytes: found nothing, wanted int"),
+        ({"probes": [3]}, r"probes\[0\]: wanted an object"),
+        ({"probes": [{"seq_len": 3}]}, r"probes\[0\]: status: found nothing, wanted str"),
+        ({"status": "fine"}, "status: found 'fine'"),
+    ],
+)
+def test_a_broken_wall_is_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    walls = [wall("fused")]
+    with pytest.raises(BadRun, match=message):
+        read_run(
+            write_run(
+                tmp_path, [], [wall_row(walls[0], 4038, 4048, **changes)], walls=planned(walls)
+            )
+        )
+
+
+@pytest.mark.parametrize("plan", [3, [3], [{"case": "a"}]])
+def test_a_broken_plan_of_walls_is_named(tmp_path: Path, plan: Any) -> None:
+    with pytest.raises(BadRun, match="walls"):
+        read_run(write_run(tmp_path, [], [], walls=plan))
+
+
+def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget(
+    tmp_path: Path,
+) -> None:
+    cases = [case("fused", problem(n)) for n in (1024, 8192, 16384)]
+    rows = [
+        row(cases[0]),
+        row(cases[1], "oom"),
+        row(cases[2], "oom", predicted_peak_bytes=None, predicted_reason="no formula"),
+    ]
+    run = write_run(tmp_path, cases, rows)
+    (figure,) = figures_of(blocks_of(section, run))
+    (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
+    assert failed.x == (8192, 16384)
+    assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)
