@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ...harness.row_schema import FIELDS
 from ...harness.stats import latency_interval
 from ..formatting import visible
 from .exactness import is_exact
@@ -16,66 +17,42 @@ from .run_meta import not_reached, run_names
 
 # Text is kept in Python strings: pyarrow refuses half a surrogate pair, which JSON may hold.
 _TEXT, _COUNT, _NUMBER, _YES_NO, _NESTED = "string[python]", "Int64", "float64", "boolean", "object"
-COLUMNS = {
-    **dict.fromkeys(("case", "backend", "python", "device"), _TEXT),
-    **dict.fromkeys(
-        ("batch", "seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v"), _COUNT
-    ),
-    "dtype": _TEXT,
-    "causal": _YES_NO,
-    **dict.fromkeys(("causal_align", "mask"), _TEXT),
-    "window": _COUNT,
-    **dict.fromkeys(("passes", "scope", "exactness", "status", "reason", "phase"), _TEXT),
-    **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
-    "latency_note": _TEXT,
-    **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
-    "launch_bound": _YES_NO,
-    "graph_reason": _TEXT,
-    **dict.fromkeys(("processes", "blocks", "samples"), _COUNT),
-    "stop": _TEXT,
-    **dict.fromkeys(("half_width_ratio", "pair_half_width_ratio"), _NUMBER),
-    **dict.fromkeys(("contended_blocks", "throttled_blocks"), _COUNT),
-    "warmup_stationary": _YES_NO,
-    "minor_faults_per_call": _NUMBER,
-    **dict.fromkeys(("input_bytes", "peak_bytes", "output_bytes", "temporary_bytes"), _COUNT),
-    "peak_source": _TEXT,
-    **dict.fromkeys(
-        ("resident_peak_bytes", "allocated_peak_bytes", "reserved_peak_bytes", "device_used_bytes"),
-        _COUNT,
-    ),
-    "predicted_peak_bytes": _COUNT,
-    **dict.fromkeys(("predicted_source", "predicted_reason"), _TEXT),
-    "meta_peak_bytes": _COUNT,
-    "meta_reason": _TEXT,
-    **dict.fromkeys(("work_flops", "work_exps", "minimal_bytes"), _COUNT),
-    **dict.fromkeys(("achieved_flops_per_s", "error_l2_ratio", "error_ratio"), _NUMBER),
-    **dict.fromkeys(("kernel_requested", "kernel", "session"), _TEXT),
-    **dict.fromkeys(("prepare_ms", "first_call_ms"), _NUMBER),
-    "utilization_tier": _TEXT,
-    **dict.fromkeys(("energy_per_call_j", "energy_per_token_j"), _NUMBER),
-    "attempt": _COUNT,
-    "started_utc": _TEXT,
-    "spent_s": _NUMBER,
-    "log_tail": _TEXT,
-    **dict.fromkeys(
-        (
-            "block_ms",
-            "wall_block_ms",
-            "hot_block_ms",
-            "graph_block_ms",
-            "conditions",
-            "windows",
-            "tables",
-            "missing",
-            "configuration",
-        ),
-        _NESTED,
-    ),
+_DTYPES = {
+    "str": _TEXT,
+    "int": _COUNT,
+    "float": _NUMBER,
+    "bool": _YES_NO,
+    "list": _NESTED,
+    "object": _NESTED,
 }
-NESTED_COLUMNS = [name for name, kind in COLUMNS.items() if kind == _NESTED]
+# Columns that are computed from the fields of a row, each group behind the field that it follows.
+_COMPUTED = {
+    "phase": {
+        **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
+        "latency_note": _TEXT,
+        **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
+        "launch_bound": _YES_NO,
+    },
+    "processes": {"blocks": _COUNT, "samples": _COUNT},
+    "warmup_stationary": {"minor_faults_per_call": _NUMBER},
+    "output_bytes": {"temporary_bytes": _COUNT},
+    "minimal_bytes": {"achieved_flops_per_s": _NUMBER},
+    "utilization_tier": {"energy_per_call_j": _NUMBER, "energy_per_token_j": _NUMBER},
+}
+_NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
+_FIELDS = [field for name, field in FIELDS["latency"].items() if name not in _NOT_SHOWN]
+NESTED_COLUMNS = [field.name for field in _FIELDS if _DTYPES[field.kind] == _NESTED]
+COLUMNS = {
+    column: kind
+    for field in _FIELDS
+    if field.name not in NESTED_COLUMNS
+    for column, kind in {
+        field.name: _DTYPES[field.kind],
+        **_COMPUTED.get(field.name, {}),
+    }.items()
+} | dict.fromkeys(NESTED_COLUMNS, _NESTED)
 LAUNCH_BOUND_RATIO = 1.1  # of wall to CUDA graph latency; above it launching is more than noise
 _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns of a window
-_NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
 
 
 def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:

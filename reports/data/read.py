@@ -4,24 +4,15 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ...harness.row_schema import FIELDS, KERNEL_PLAN, LATER_VALUES, PROBLEM
 from ..formatting import list_text, plural, visible
-from .kernel_fields import KERNEL_PLAN, kernel_complaint
-from .row_fields import (
-    ENVIRONMENT,
-    KINDS,
-    LATER,
-    PROBE,
-    PROBLEM,
-    SAMPLES,
-    WALL_PROBLEM,
-    WINDOW,
-    WINDOW_VALUES,
-)
+from .row_checks import INT64, Types, check_fields, check_object, check_row
 
 Document = dict[str, Any]
 # MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
@@ -29,28 +20,33 @@ MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
 SCHEMA = 1 + len(MIGRATIONS)
 LINE_CAP_BYTES = 16 << 20
 RUN_JSON_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
-INT64 = 1 << 63
 
-META: dict[str, tuple[type, ...]] = {
+META: Types = {
     "run": (str,),
     "device": (str,),
     "scenario": (dict,),
     "cases": (list,),
     "environment": (dict,),
 }
-EXACTNESS = ["exact", "approximate", "other"]
-STATUSES = [
-    "ok",
-    "oom",
-    "predicted_oom",
-    "unsupported",
-    "unavailable",
-    "incorrect",
-    "timeout",
-    "crashed",
-    "error",
-    "interrupted",
-]
+_PROBLEM: Types = {name: FIELDS["latency"][name].types for name in PROBLEM}
+PLANS: dict[str, Types] = {
+    "cases": {"case": (str,), "backend": (str,), **_PROBLEM},
+    "walls": {
+        "case": (str,),
+        "backend": (str,),
+        **{name: types for name, types in _PROBLEM.items() if not name.endswith("seq_len")},
+    },
+    "studies": {"case": (str,), "study": (str,)},
+    "kernels": {
+        "case": (str,),
+        **{
+            field.name: field.types
+            for field in map(FIELDS["kernel"].__getitem__, KERNEL_PLAN)
+            if not field.later
+        },
+    },
+    "environments": {"name": (str,), "path": (str,), "environment": (dict,)},
+}
 
 
 class BadRun(ValueError):
@@ -86,7 +82,7 @@ def read_run(path: str | Path) -> Run:
         raise BadRun(f"{_name(folder)}: {found}; wanted the folder of a run, with run.json in it")
     notes: list[str] = []
     meta = _read_meta(folder / "run.json")
-    last: dict[str, dict[str, Document]] = {kind: {} for kind in KINDS}
+    last: dict[str, dict[str, Document]] = {kind: {} for kind in FIELDS}
     other_kinds = 0
     for row in _read_rows(folder / "rows.jsonl", notes):
         if row["kind"] in last:
@@ -95,7 +91,7 @@ def read_run(path: str | Path) -> Run:
             other_kinds += 1
     if other_kinds:
         notes.append(
-            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(KINDS))} left out"
+            f"{plural(other_kinds, 'row')} of a kind other than {list_text(list(FIELDS))} left out"
         )
     rows, missing = _by_plan(last["latency"], meta["cases"], "cases", notes)
     walls, missing_walls = _by_plan(last["wall"], meta.get("walls") or [], "walls", notes)
@@ -139,40 +135,39 @@ def _read_meta(path: Path) -> Document:
     if len(text) > RUN_JSON_CAP_BYTES:
         raise BadRun(f"{_name(path)}: longer than {RUN_JSON_CAP_BYTES >> 20} MiB")
     meta = _current(_parse(text, _name(path)), _name(path))
-    _check_fields(meta, META, _name(path))
+    with _refusals(_name(path)):
+        check_fields(meta, META)
     memory_bytes = meta.get("memory_bytes")
     if memory_bytes is not None and (
         type(memory_bytes) is not int or not 0 <= memory_bytes < INT64
     ):
         raise BadRun(f"{_name(path)}: memory_bytes: wanted a number of bytes")
-    for plan in ("walls", "studies", "kernels", "environments"):
+    for plan in PLANS:
         if not isinstance(meta.get(plan, []), list):
             raise BadRun(f"{_name(path)}: {plan}: wanted a list")
-    plans: dict[str, dict[str, tuple[type, ...]]] = {
-        "cases": {"backend": (str,), **PROBLEM},
-        "walls": {"backend": (str,), **WALL_PROBLEM},
-        "studies": {"study": (str,)},
-        "kernels": KERNEL_PLAN,
-    }
-    _check_list(meta, "environments", ENVIRONMENT, path)
-    for plan, planned in plans.items():
-        _check_list(meta, plan, {"case": (str,), **planned}, path)
-        for number, one in enumerate(meta.get(plan, [])):
-            if one.get("python") is not None:
-                _check_fields(one, {"python": (str,)}, f"{_name(path)}: {plan}[{number}]")
+    with _refusals(_name(path)):
+        for plan, wanted in PLANS.items():
+            for number, one in enumerate(meta.get(plan, [])):
+                _check_planned(one, wanted, f"{plan}[{number}]")
     return meta
 
 
-def _check_list(
-    meta: Document, field: str, wanted: dict[str, tuple[type, ...]], path: Path
-) -> None:
-    for number, one in enumerate(meta.get(field, [])):
-        where = f"{_name(path)}: {field}[{number}]"
-        if not isinstance(one, dict):
-            raise BadRun(f"{where}: wanted an object")
-        for later in wanted.keys() & LATER.keys():
-            one.setdefault(later, LATER[later])
-        _check_fields(one, wanted, where)
+def _check_planned(one: object, wanted: Types, name: str) -> None:
+    if isinstance(one, dict):
+        for later in wanted.keys() & LATER_VALUES.keys():
+            one.setdefault(later, LATER_VALUES[later])
+        if one.get("python") is not None:
+            wanted = {**wanted, "python": (str,)}
+    check_object(one, wanted, name)
+
+
+@contextmanager
+def _refusals(where: str) -> Iterator[None]:
+    """Turns what a check raises into BadRun, with the place in front."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadRun(f"{where}: {error}") from None
 
 
 def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
@@ -194,7 +189,10 @@ def _read_rows(path: Path, notes: list[str]) -> Iterator[Document]:
                 )
                 return
             row = _current(_parse(line, where), where)
-            _check_row(row, where)
+            with _refusals(where):
+                check_fields(row, {"kind": (str,), "case": (str,)})
+                if row["kind"] in FIELDS:  # else of a later version, and left out
+                    check_row(row)
             yield row
 
 
@@ -248,98 +246,6 @@ def _current(document: Document, where: str) -> Document:
     for migrate in MIGRATIONS[schema - 1 :]:
         document = migrate(document)
     return document
-
-
-def _check_fields(document: Document, wanted: dict[str, tuple[type, ...]], where: str) -> None:
-    for field, types in wanted.items():
-        value = document.get(field)
-        # bool is an int to Python, and a huge int is none to a data frame
-        if type(value) not in types or (type(value) is int and not -INT64 <= value < INT64):
-            found = "nothing" if value is None else visible(repr(value))[:40]
-            raise BadRun(
-                f"{where}: {field}: found {found}, wanted {' or '.join(t.__name__ for t in types)}"
-            )
-
-
-def _check_row(row: Document, where: str) -> None:
-    _check_fields(row, {"kind": (str,), "case": (str,)}, where)
-    if row["kind"] not in KINDS:
-        return  # of a later version, and left out
-    is_wall = row["kind"] == "wall"
-    required, nullable = KINDS[row["kind"]]
-    for field in required.keys() & LATER.keys():
-        row.setdefault(field, LATER[field])
-    _check_fields(row, required, where)
-    _check_fields(
-        row,
-        {field: types for field, types in nullable.items() if row.get(field) is not None},
-        where,
-    )
-    for number, trial in enumerate(row["probes"] if is_wall else ()):
-        if not isinstance(trial, dict):
-            raise BadRun(f"{where}: probes[{number}]: wanted an object")
-        _check_fields(trial, PROBE, f"{where}: probes[{number}]")
-    if row["kind"] == "kernel" and (complaint := kernel_complaint(row)):
-        raise BadRun(f"{where}: {complaint}")
-    if row["status"] not in STATUSES:
-        raise BadRun(
-            f"{where}: status: found {visible(repr(row['status']))[:40]}, wanted one of"
-            f" {', '.join(STATUSES)}"
-        )
-    if row.get("exactness") not in (None, *EXACTNESS):
-        raise BadRun(
-            f"{where}: exactness: found {visible(repr(row['exactness']))[:40]}, wanted one of"
-            f" {', '.join(EXACTNESS)}"
-        )
-    for field in SAMPLES:
-        if row.get(field) is not None and not _are_samples(row[field]):
-            raise BadRun(
-                f"{where}: {field}: wanted positive numbers in lists [process][block][call]"
-            )
-    if row.get("conditions") is not None and not _are_readings(row["conditions"]):
-        raise BadRun(f"{where}: conditions: wanted objects of numbers in lists [process][block]")
-    if not all(isinstance(finding, dict) for finding in row.get("findings") or []):
-        raise BadRun(f"{where}: findings: wanted a list of objects")
-    for number, window in enumerate(row.get("windows") or []):
-        if not isinstance(window, dict):
-            raise BadRun(f"{where}: windows[{number}]: wanted an object")
-        _check_fields(window, WINDOW, f"{where}: windows[{number}]")
-        if not (
-            window["window_s"] > 0
-            and window["calls"] > 0
-            and all(type(x) in WINDOW_VALUES for x in window.values())
-        ):
-            raise BadRun(
-                f"{where}: windows[{number}]: wanted numbers, a window_s and calls above 0"
-            )
-    if not all(isinstance(reason, str) for reason in (row.get("missing") or {}).values()):
-        raise BadRun(f"{where}: missing: wanted a reason as text for each name")
-
-
-def _are_samples(processes: list[Any]) -> bool:
-    blocks = [
-        block
-        for process in processes
-        for block in (process if isinstance(process, list) else [None])
-    ]
-    return all(
-        isinstance(block, list) and all(type(x) in (int, float) and x > 0 for x in block)
-        for block in blocks
-    )
-
-
-def _are_readings(processes: list[Any]) -> bool:
-    blocks = [
-        block
-        for process in processes
-        for block in (process if isinstance(process, list) else [None])
-    ]
-    numbers = [
-        value
-        for block in blocks
-        for value in (block.values() if isinstance(block, dict) else [None])
-    ]
-    return all(type(x) is float or (type(x) is int and -INT64 <= x < INT64) for x in numbers)
 
 
 def _name(path: Path) -> str:

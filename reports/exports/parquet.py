@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from io import BytesIO
 from typing import Any
 
+from ...harness.row_schema import SAMPLES
 from ..data.load import frame
 from ..data.read import Run
-from ..data.row_fields import SAMPLES
 from ..data.run_meta import run_meta
 from . import Exported, PackageMissing
 from ._tidy import tidy

@@ -1,0 +1,120 @@
+"""Whether a row of rows.jsonl is what harness/row_schema.py says; the functions raise ValueError
+with `field: what was found, what was wanted`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...harness.row_schema import FIELDS, LATER_VALUES, SAMPLES
+from ..formatting import visible
+
+Types = Mapping[str, tuple[type, ...]]
+INT64 = 1 << 63
+VALUES = {
+    "status": (
+        *("ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout"),
+        *("crashed", "error", "interrupted"),
+    ),
+    "exactness": (None, "exact", "approximate", "other"),
+}
+TRIAL: Types = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
+WINDOW: Types = {"way": (str,), "window_s": (int, float), "calls": (int,)}
+WINDOW_VALUES = (int, float, str, bool, type(None))
+
+
+def check_fields(document: Mapping[str, Any], wanted: Types) -> None:
+    """Each wanted field is there, with one of its types."""
+    for field, types in wanted.items():
+        value = document.get(field)
+        # bool is an int to Python, and a huge int is none to a data frame
+        if type(value) not in types or (type(value) is int and not -INT64 <= value < INT64):
+            found = "nothing" if value is None else visible(repr(value))[:40]
+            names = " or ".join(one.__name__ for one in types)
+            raise ValueError(f"{field}: found {found}, wanted {names}")
+
+
+def check_object(one: object, wanted: Types, name: str) -> None:
+    """As check_fields, of a part of a document, which must be an object."""
+    if not isinstance(one, dict):
+        raise ValueError(f"{name}: wanted an object")
+    try:
+        check_fields(one, wanted)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def check_row(row: dict[str, Any]) -> None:
+    """Of a kind in FIELDS. Fields that the first version did not have get their later values."""
+    fields = FIELDS[row["kind"]].values()
+    for name in LATER_VALUES.keys() & {field.name for field in fields if not field.nullable}:
+        row.setdefault(name, LATER_VALUES[name])
+    check_fields(
+        row,
+        {
+            field.name: field.types
+            for field in fields
+            if row.get(field.name) is not None
+            or not (field.nullable or (field.later and field.name not in LATER_VALUES))
+        },
+    )
+    for name, values in VALUES.items():
+        if row.get(name) not in values:
+            wanted = ", ".join(value for value in values if value)
+            found = visible(repr(row.get(name)))[:40]
+            raise ValueError(f"{name}: found {found}, wanted one of {wanted}")
+    for number, trial in enumerate(row["probes"] if row["kind"] == "wall" else ()):
+        check_object(trial, TRIAL, f"probes[{number}]")
+    if row["kind"] == "kernel":
+        _check_kernel(row)
+    for name in SAMPLES:
+        if not all(_is_block_of_samples(block) for block in _blocks(row.get(name))):
+            raise ValueError(f"{name}: wanted positive numbers in lists [process][block][call]")
+    if not all(_is_readings(block) for block in _blocks(row.get("conditions"))):
+        raise ValueError("conditions: wanted objects of numbers in lists [process][block]")
+    if not all(isinstance(finding, dict) for finding in row.get("findings") or []):
+        raise ValueError("findings: wanted a list of objects")
+    for number, window in enumerate(row.get("windows") or []):
+        check_object(window, WINDOW, f"windows[{number}]")
+        _check_window(window, f"windows[{number}]")
+    if not all(isinstance(reason, str) for reason in (row.get("missing") or {}).values()):
+        raise ValueError("missing: wanted a reason as text for each name")
+
+
+def _check_kernel(row: dict[str, Any]) -> None:
+    for name in ("instructions", "block_limits"):
+        if not all(type(value) is int and value >= 0 for value in (row.get(name) or {}).values()):
+            raise ValueError(f"{name}: wanted numbers from 0 on")
+    if not all(isinstance(name, str) for name in row.get("limited_by") or []):
+        raise ValueError("limited_by: wanted names")
+    if not all(isinstance(value, int | str | None) for value in row["config"].values()):
+        raise ValueError("config: wanted numbers, yes or no, and names")
+    counts = [
+        field for field in FIELDS["kernel"].values() if field.kind == "int" and field.nullable
+    ]
+    if any((row.get(field.name) or 0) < 0 for field in counts):
+        raise ValueError("a count below 0")
+
+
+def _check_window(window: dict[str, Any], name: str) -> None:
+    is_plain = all(type(value) in WINDOW_VALUES for value in window.values())
+    if not (window["window_s"] > 0 and window["calls"] > 0 and is_plain):
+        raise ValueError(f"{name}: wanted numbers, a window_s and calls above 0")
+
+
+def _blocks(processes: list[Any] | None) -> list[Any]:
+    """Of all processes; None for a process that is no list."""
+    return [
+        block
+        for process in processes or []
+        for block in (process if isinstance(process, list) else [None])
+    ]
+
+
+def _is_block_of_samples(block: object) -> bool:
+    return isinstance(block, list) and all(type(x) in (int, float) and x > 0 for x in block)
+
+
+def _is_readings(block: object) -> bool:
+    return isinstance(block, dict) and all(
+        type(x) is float or (type(x) is int and -INT64 <= x < INT64) for x in block.values()
+    )
