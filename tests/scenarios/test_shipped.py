@@ -34,7 +34,6 @@ def test_a_shipped_scenario_says_what_it_is_and_names_its_schema(name: str) -> N
     first, *rest = shipped()[name].read_text(encoding="utf-8").splitlines()
     assert first == "# yaml-language-server: $schema=schema.json"
     assert f"attnbench run {name}" in "\n".join(line for line in rest if line.startswith("#"))
-    assert f"`{name}`" in (FOLDER / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_named_scenarios_are_there() -> None:

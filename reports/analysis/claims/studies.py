@@ -1,13 +1,15 @@
 """The claims that studies answer. Findings that lack what a claim needs are skipped.
 
-Each claim reads the findings of one study, an object per finding:     score_scale          C5
-d_k, scaled (bool), score_variance, score_variance_low, score_variance_high     head_copies
-C6    layout or backend, heads, copied_bytes     layer_properties     C7-9  property
-(rows_sum_to_one, outputs_between_values, order_permutes_outputs,
-scaling_inputs_keeps_weights), holds (bool), worst_error_ratio     parameter_count      C15
-d_k_rule, heads, parameter_count     output_share         C16   backend, seq_len, share_ratio,
-share_low_ratio, share_high_ratio: of                                joining and W_O in the layer's
-time
+Each claim reads the findings of one study, an object per finding:
+    score_scale        C5    d_k, scaled (bool), score_variance, score_variance_low,
+                             score_variance_high
+    head_copies        C6    layout or backend, heads, copied_bytes
+    layer_properties   C7-9  property (rows_sum_to_one, outputs_between_values,
+                             order_permutes_outputs, scaling_inputs_keeps_weights), holds (bool),
+                             worst_error_ratio
+    parameter_count    C15   d_k_rule, heads, parameter_count
+    output_share       C16   backend, seq_len, share_ratio, share_low_ratio, share_high_ratio:
+                             of joining and W_O in the layer's time
 """
 
 from collections.abc import Mapping, Sequence
