@@ -107,7 +107,7 @@ class Run:
         from .run.start import resume_run
 
         command = f"attnbench.open_run({self.path.name!r}).resume()"
-        return _measured(
+        return _measure(
             lambda options: resume_run(self.path, options, retry_failed=retry_failed, force=force),
             command,
             wait=wait,
@@ -163,7 +163,7 @@ def run(
     planned = _read(scenario, _as_texts(device, plan, changes or {}))
     selection = Selection(only=_several(only), skip=_several(skip))
     command = f"attnbench.run({planned.name!r})"
-    return _measured(
+    return _measure(
         lambda options: start_run(planned, Path(out), seed, selection, options),
         command,
         wait=wait,
@@ -206,33 +206,32 @@ def _several(patterns: str | Sequence[str]) -> tuple[str, ...]:
     return (patterns,) if isinstance(patterns, str) else tuple(patterns)
 
 
-def _measured(
+def _measure(
     job: "Callable[[RunOptions], RunResult]", command: str, *, wait: bool, quiet: bool
 ) -> Run:
-    """Runs the job as a guest of this process. A signal that ended it in order is passed on
-    afterwards, to whoever it was meant for.
+    """Run `job` inside the caller's process. A signal that ended it is raised again afterwards, for
+    the caller's own handler.
     """
-    from . import terminal as show
     from .run.start import RunOptions
+    from .terminal import progress
 
-    progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
+    listener = progress(quiet=quiet)
     try:
-        outcome = job(RunOptions(command=[command], listener=progress, wait=wait, embedded=True))
+        result = job(RunOptions(command=[command], listener=listener, wait=wait, embedded=True))
     except Stopped as stopped:
         signal.raise_signal(stopped.exit_code - 128)
         raise
     finally:
-        progress.end()
-    path = (
-        outcome.path.resolve()
-    )  # it still leads there when the caller changes the working directory
+        listener.end()
+    # it still leads there when the caller changes the working directory
+    path = result.path.resolve()
     if (
-        outcome.signal == signal.SIGINT
+        result.signal == signal.SIGINT
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     ):
         raise KeyboardInterrupt(
             f"{path} has what was measured; attnbench.open_run({str(path)!r}).resume() goes on"
         )
-    if outcome.signal is not None:
-        signal.raise_signal(outcome.signal)
+    if result.signal is not None:
+        signal.raise_signal(result.signal)
     return Run(path)

@@ -17,12 +17,10 @@ from tests.fakes.nvml import driver
 
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # before torch starts its threads in this process; see environment()
-os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(
-    prefix="attnbench-tests-"
-)  # locks of their own: no real run is waited for
+# before torch starts its threads in this process; see environment()
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# locks of their own: no real run is waited for
+os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),

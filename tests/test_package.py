@@ -98,9 +98,8 @@ def test_every_required_package_is_pinned_for_ci():
         for line in (ROOT / "constraints.txt").read_text().splitlines()
         if "==" in line
     }
-    assert (
-        not {requirement.split(">=")[0].lower() for requirement in wanted} - pinned - {"triton"}
-    )  # CUDA builds of torch bring their own
+    # CUDA builds of torch bring their own
+    assert not {requirement.split(">=")[0].lower() for requirement in wanted} - pinned - {"triton"}
     assert "triton" not in pinned
 
 

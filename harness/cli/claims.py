@@ -1,4 +1,4 @@
-"""`attnbench claims`: its verb parses and hands over, as those of app.py do."""
+"""`attnbench claims`: measure the scenarios claims_* and print each claim with its verdict."""
 
 import sys
 from typing import Annotated
@@ -10,15 +10,13 @@ from . import flags
 from .flags import DEFAULT_ROOT, Device, Root
 
 PREFIX = "claims_"
-"""A shipped scenario whose name begins so takes part."""
+"""Shipped scenarios whose names begin with this are measured."""
 
 
 def claims(
     runs: Annotated[
         list[str] | None,
-        typer.Option(
-            "--run", metavar="RUN", help="Judge this run instead of measuring anything; repeatable."
-        ),
+        typer.Option("--run", metavar="RUN", help="Use this run instead of measuring; repeatable."),
     ] = None,
     device: flags.Where = None,
     plan: Annotated[
@@ -31,8 +29,8 @@ def claims(
     quiet: flags.Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="The ledger as one JSON object.")] = False,
 ) -> None:
-    """Put what textbooks say of attention to the test: measure the scenarios claims_*, and print
-    every statement with its verdict.
+    """Test what textbooks say about attention: measure the scenarios claims_*, and print
+    every claim with its verdict.
 
     Progress and run folders go to stderr. Exit codes as those of attnbench run.
     """
@@ -42,11 +40,11 @@ def claims(
     from ..terminal import echo
 
     if runs and (device or plan or timeout is not None):
-        raise BadInput("--run judges what was measured; leave out --device, --plan and --timeout")
+        raise BadInput("--run measures nothing; leave out --device, --plan and --timeout")
     if runs:
         folders, worst = [find_run(run, out) for run in runs], 0
     else:
-        folders, worst = _measured(_changes(device, plan, timeout), out, wait=wait, quiet=quiet)
+        folders, worst = _measure(_changes(device, plan, timeout), out, wait=wait, quiet=quiet)
     found = ledger.claims_of(open_report(folders))
     if as_json:
         typer.echo(ledger.as_json(found))
@@ -61,27 +59,27 @@ def _changes(device: Device | None, plan: str | None, timeout: float | None) -> 
     return [f"{field}={value}" for field, value in given.items() if value is not None]
 
 
-def _measured(
+def _measure(
     changes: list[str], out: flags.Root, *, wait: bool, quiet: bool
 ) -> tuple[list[flags.Root], int]:
-    """The folders, and the worst exit code. A signal ends the scenarios that are left, too."""
-    from .. import terminal as show
+    """Run folders and the worst exit code. A signal also skips the remaining scenarios."""
     from ..run.start import RunOptions, start_run
     from ..scenario import load
     from ..scenario.names import shipped
     from ..selection import Selection
+    from ..terminal import progress
 
     scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
-    progress = show.QuietProgress() if quiet else show.LiveProgress(show.console())
+    listener = progress(quiet=quiet)
     folders, worst = [], 0
     for scenario in scenarios:
-        options = RunOptions(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait)
+        options = RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait)
         try:
-            outcome = start_run(scenario, out, 0, Selection(), options)
+            result = start_run(scenario, out, 0, Selection(), options)
         finally:
-            progress.end()
-        folders.append(outcome.path)
-        worst = max(worst, outcome.exit_code)
-        if outcome.signal is not None:
+            listener.end()
+        folders.append(result.path)
+        worst = max(worst, result.exit_code)
+        if result.signal is not None:
             break
     return folders, worst

@@ -1,6 +1,4 @@
-"""`attnbench compare` and `attnbench baseline`: did a case become slower, and what to hold it
-against.
-"""
+"""`attnbench compare` and `attnbench baseline`: did a case become slower, and than what."""
 
 import gc
 from enum import StrEnum
@@ -102,7 +100,7 @@ def compare(
     from ...reports.comparison.gate import Gate
     from .margins import read_margins
 
-    wanted = (
+    gate_options = (
         Gate(margins=read_margins(gate), fail_on_undecided=fail_on_undecided)
         if gate is not None
         else None
@@ -115,7 +113,7 @@ def compare(
             comparison = compare_interleaved(
                 _runs_in(base),
                 _runs_in(new),
-                wanted,
+                gate_options,
                 allow_different_devices=allow_different_devices,
             )
         elif new is not None:
@@ -124,7 +122,7 @@ def compare(
             comparison = compare_runs(
                 path,
                 other,
-                wanted,
+                gate_options,
                 pythons=pythons,
                 allow_different_devices=allow_different_devices,
             )
@@ -134,7 +132,7 @@ def compare(
                 raise BadInput(
                     f"{base}: backends are compared within every environment; leave out @{python}"
                 )
-            comparison = compare_backends(path, real_name(baseline), wanted)
+            comparison = compare_backends(path, real_name(baseline), gate_options)
         else:
             raise BadInput(
                 "compare: one run and nothing to hold it against; name a second run, or --baseline"
@@ -178,24 +176,24 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
 
 
 def _print(found: "Comparison", shape: Shape) -> None:
-    from ...reports.comparison import text as compare_text
+    from ...reports.comparison import text
 
     if shape is not Shape.TABLE:
         typer.echo(
-            compare_text.markdown(found) if shape is Shape.MD else compare_text.as_json(found),
+            text.markdown(found) if shape is Shape.MD else text.as_json(found),
             nl=False,
         )
         return
     from rich.markup import escape
 
-    from .. import terminal as show
+    from ..terminal import echo, table
 
-    titles, rows = compare_text.table(found)
+    titles, rows = text.table(found)
     if rows:
-        show.echo(show.table("", titles, rows))
+        echo(table("", titles, rows))
         typer.echo("")
-    for sentence in compare_text.sentences(found):
-        show.echo(escape(sentence))
+    for sentence in text.sentences(found):
+        echo(escape(sentence))
 
 
 @baseline_app.command("save")

@@ -1,4 +1,4 @@
-"""`attnbench kernels`: its verbs parse and hand over, as those of app.py do."""
+"""`attnbench kernels`: audit our Triton kernels without a GPU, keep tuned configurations."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, get_args
@@ -48,10 +48,10 @@ def audit(
 
     from ...impls._triton.configs import KERNELS
     from ...impls.problem import Dtype
-    from .. import terminal as show
     from ..audit.architecture import parse_capabilities
     from ..audit.pool import KernelSelection
     from ..audit.run import audit as audit_kernels
+    from ..terminal import JsonProgress, QuietProgress, echo
     from .audit_table import AuditProgress, sentence, tables
 
     selection = KernelSelection(
@@ -59,9 +59,7 @@ def audit(
         dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
     )
-    progress = (
-        show.JsonProgress() if as_json else show.QuietProgress() if quiet else AuditProgress()
-    )
+    progress = JsonProgress() if as_json else QuietProgress() if quiet else AuditProgress()
     try:
         audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
     finally:
@@ -79,7 +77,7 @@ def audit(
         raise typer.Exit(audited.exit_code)
     if not quiet:
         for drawn in tables(audited.rows):
-            show.echo(drawn)
+            echo(drawn)
             typer.echo("")
         typer.echo(LEGEND)
         for verdict in audited.verdicts:

@@ -91,25 +91,25 @@ def selfcheck(
     import json
     from dataclasses import asdict
 
-    from .. import terminal as show
     from ..run.start import RunOptions
     from ..selfcheck import selfcheck as check
+    from ..terminal import echo, progress
     from .selfcheck_table import pairs_table, sentences
 
-    progress = show.QuietProgress() if quiet or as_json else show.LiveProgress(show.console())
+    listener = progress(quiet=quiet or as_json)
     try:
         floor = check(
             device.value,
             out,
             seed,
-            RunOptions(command=["attnbench", *sys.argv[1:]], listener=progress, wait=wait),
+            RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait),
         )
     finally:
-        progress.end()
+        listener.end()
     if as_json:
         typer.echo(json.dumps(asdict(floor) | {"false_alarms": floor.false_alarms}))
     else:
-        show.echo(pairs_table(floor))
+        echo(pairs_table(floor))
         for sentence in sentences(floor, out):
             typer.echo(sentence)
     raise typer.Exit(floor.exit_code)

@@ -71,9 +71,8 @@ class Measurer:
         self.say = say
         self.warm: dict[str, WarmCase] = {}
         self.warmed: set[str] = set()
-        self.clock: Clock = clock_for(
-            config.device
-        )  # before the budget, which excludes its buffers
+        # before the budget, which excludes its buffers
+        self.clock: Clock = clock_for(config.device)
         self.phases = PhaseRunner(config, say, forget=lambda case_id: self.warm.pop(case_id, None))
         self.heap = WarmHeap() if config.warm_heap and config.device.type == "cpu" else None
         if self.heap:

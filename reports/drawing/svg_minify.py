@@ -24,9 +24,8 @@ def minify(text: str, name: str, *, styled: bool = True) -> str:
     )
     text = _TAG.sub(lambda tag: _short(tag.group(), styled=styled), text)
     text = re.sub(r">\s+<", "><", text)
-    text = re.sub(
-        r'<g id="[^"]*"><path d="[^"]*" style="fill: none"/></g>|<defs></defs>', "", text
-    )  # invisible backgrounds
+    # invisible backgrounds
+    text = re.sub(r'<g id="[^"]*"><path d="[^"]*" style="fill: none"/></g>|<defs></defs>', "", text)
     return _without_empty_groups(_named(_MARKS.sub(_hoisted, text), name)).replace(
         INK, "currentColor"
     )

@@ -52,9 +52,8 @@ def _column(values: Sequence[Any]) -> Any:
     An empty list of places: all the first. Or one value per row if that is shorter.
     """
     short = [_short(value) for value in values]
-    places = {
-        _json(value): place for place, value in reversed(list(enumerate(short)))
-    }  # JSON tells 1, 1.0 and true apart
+    # JSON tells 1, 1.0 and true apart
+    places = {_json(value): place for place, value in reversed(list(enumerate(short)))}
     if len(places) == 1:
         return {"of": short[:1], "at": []}
     if len(places) > len(short) / FEWEST_EQUAL:

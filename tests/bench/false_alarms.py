@@ -46,9 +46,8 @@ def compare(out: Path) -> dict:
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        (out / "load").write_text(
-            f"{os.getloadavg()[1]}\n"
-        )  # over five minutes, about as long as it took
+        # over five minutes, about as long as it took
+        (out / "load").write_text(f"{os.getloadavg()[1]}\n")
         subprocess.run(
             [ACTION / "judge.sh"], cwd=ROOT, env=environment, check=False, stdout=subprocess.DEVNULL
         )

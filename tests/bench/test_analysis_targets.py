@@ -41,14 +41,16 @@ run = read_run(sys.argv[1]); lap("read")
 table = frame([run]); lap("frame")
 rows = records(table); lap("records")
 meta = run_meta([run])
-found = {"rows": len(rows), "fits": sum(not one.reason for _, members in growth.growths(rows) for one in members)}; lap("growth")
+fits = sum(not one.reason for _, members in growth.growths(rows) for one in members)
+found = {"rows": len(rows), "fits": fits}; lap("growth")
 roofline.places(rows, meta); lap("roofline")
 energy.energy_costs(rows, meta); lap("energy")
 found["cells"] = len(winner_map.winner_map(rows)); lap("winner_map")
 heads.comparable(rows); lap("heads")
 found["claims"] = len(ledger.ledger(rows, next(iter(meta.values())))); lap("claims")
 peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
-print(json.dumps({**found, "laps_s": laps, "total_s": sum(laps.values()), "peak_bytes": peak_bytes}))
+found |= {"laps_s": laps, "total_s": sum(laps.values()), "peak_bytes": peak_bytes}
+print(json.dumps(found))
 """
 
 

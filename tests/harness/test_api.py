@@ -166,7 +166,8 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(
 INTERRUPTED = """
 import json, signal, sys, attnbench
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-scenario = {"name": "hang", "question": "?", "backends": ["fused", "hangs"], "grid": {"seq_len": 32, "d_model": 16, "heads": 2}}
+grid = {"seq_len": 32, "d_model": 16, "heads": 2}
+scenario = {"name": "hang", "question": "?", "backends": ["fused", "hangs"], "grid": grid}
 before = signal.getsignal(signal.SIGINT)
 try:
     attnbench.run(scenario, device="cpu", plan="quick", changes={"plan.budget_s": 0.2})

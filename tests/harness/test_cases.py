@@ -17,8 +17,9 @@ def test_usual_values_are_left_out_of_the_id():
 
 def test_every_field_of_a_problem_shows_in_the_id():
     changes = {
-        "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2, "d_k": 32, "d_v": 16, "dtype": "fp16",
-        "causal": True, "mask": "padding", "passes": "backward", "scope": "layer",
+        "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2,
+        "d_k": 32, "d_v": 16, "dtype": "fp16", "causal": True, "mask": "padding",
+        "passes": "backward", "scope": "layer",
     }  # fmt: skip
     ids = {Case(backend="fused", problem=PLAIN).id}
     for name, value in changes.items():

@@ -38,7 +38,10 @@ class Layered:
     def prepare(problem, inputs, weights):
         from attnbench.impls.layer import as_call
 
-        return as_call(problem, inputs, weights, lambda q, k, v: attend(q, k, v, causal=problem.causal, scale=problem.scale))
+        def core(q, k, v):
+            return attend(q, k, v, causal=problem.causal, scale=problem.scale)
+
+        return as_call(problem, inputs, weights, core)
 
 def wrong(q, k, v, *, causal, scale):
     return attend(q, k, v, causal=causal, scale=1.1 * scale)
@@ -76,9 +79,8 @@ def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(at
     ):
         done = attnbench(*arguments)
         assert (done.returncode, done.stdout, done.stderr) == (2, "", REFUSAL)
-    assert (
-        attnbench("validate", "with_mine.yaml").returncode == 0
-    )  # reading a scenario runs nothing
+    # reading a scenario runs nothing
+    assert attnbench("validate", "with_mine.yaml").returncode == 0
     dry = attnbench("run", "--backend", "mine:attend", *SMALL, "--dry-run")
     assert (
         dry.returncode,

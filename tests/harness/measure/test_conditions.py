@@ -157,9 +157,8 @@ def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(fake_nv
 
 def test_a_reason_that_the_driver_calls_unknown_is_none(fake_nvml):
     fake_nvml.write(H100 + "event_reasons 0xC000000000000000\n")
-    assert (
-        device_conditions(fake_nvml)["clock_event_reasons"] == 1 << 62
-    )  # the bit below the highest
+    # the bit below the highest
+    assert device_conditions(fake_nvml)["clock_event_reasons"] == 1 << 62
 
 
 def test_without_nvml_a_gpu_has_the_hosts_conditions():

@@ -33,9 +33,8 @@ PROBLEMS = [
     replace(SMALL, causal=True, causal_align="bottom_right", seq_len=60, passes="backward"),
     replace(SMALL, mask="padding", batch=5, passes="forward+backward"),
     replace(SMALL, mask="random", causal=True, passes="forward+backward"),
-    Problem(
-        batch=1100, seq_len=128, d_model=8, heads=2, mask="padding", passes="forward+backward"
-    ),  # the first and last entry are judged
+    # the first and last entry are judged
+    Problem(batch=1100, seq_len=128, d_model=8, heads=2, mask="padding", passes="forward+backward"),
     Problem(batch=1, seq_len=1, d_model=8, heads=1, passes="forward+backward"),
     Problem(
         batch=1,

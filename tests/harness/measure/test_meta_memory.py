@@ -82,9 +82,8 @@ def test_sizes_beyond_any_memory_cost_nothing(name, passes):
 
 
 def test_no_memory_is_used_for_weights_either():
-    problem = Problem(
-        batch=1, seq_len=16, d_model=65536, heads=64, scope="layer"
-    )  # 64 GiB of weights
+    # 64 GiB of weights
+    problem = Problem(batch=1, seq_len=16, d_model=65536, heads=64, scope="layer")
     assert meta_peak_bytes(problem, load("fused"), CPU)[0] == load("fused").peak_bytes(
         problem, CPU, 2
     )
@@ -131,7 +130,8 @@ def prepare(problem, inputs, weights):
     def call():
         q, k, v = inputs
         s = (q @ k.mT) * problem.scale
-        p = (s + s.exp() - s).softmax(-1) + s * 0  # sums of our own, in both passes; s is used four times
+        # sums of our own, in both passes; s is used four times
+        p = (s + s.exp() - s).softmax(-1) + s * 0
         return p @ v + (p @ v) * 0
     return call
 """

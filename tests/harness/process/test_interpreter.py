@@ -152,11 +152,12 @@ def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
 def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
     tmp_path: Path,
 ) -> None:
+    # without site-packages
     command = [
         sys.executable,
         "-S",
         "-m",
         "attnbench.harness.process.fingerprint",
-    ]  # without site-packages
+    ]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == fingerprint()

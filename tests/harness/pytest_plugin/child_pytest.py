@@ -12,9 +12,8 @@ from typing import Any
 from tests.conftest import environment
 
 PLUGIN = "attnbench.harness.pytest_plugin"
-OURS = re.compile(
-    r"PYTEST_|COV_"
-)  # of the session that runs this test; under xdist it would switch benchmarks off in the child
+# of the session that runs this test; under xdist it would switch benchmarks off in the child
+OURS = re.compile(r"PYTEST_|COV_")
 TINY = """\
 name: tiny
 question: Which is faster on something tiny?
@@ -83,8 +82,9 @@ def sessions(
         import contextlib, io, json, pytest, sys
         answers = []
         for arguments in json.loads(sys.argv[1]):
-            with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
-                status = pytest.main(arguments)
+            with contextlib.redirect_stdout(io.StringIO()) as out:
+                with contextlib.redirect_stderr(io.StringIO()) as err:
+                    status = pytest.main(arguments)
             answers.append([int(status), out.getvalue(), err.getvalue()])
         print(json.dumps(answers))
     """

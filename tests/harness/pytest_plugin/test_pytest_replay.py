@@ -69,9 +69,8 @@ def test_what_was_not_measured_is_null():
         "utilization_ratio",
     }
     assert {name for name in missing if info[name] is None} == missing
-    single = extra_info(
-        record(block_ms=[[[2.0, 4.0]]]), "a-run"
-    )  # one block has a value and no interval
+    # one block has a value and no interval
+    single = extra_info(record(block_ms=[[[2.0, 4.0]]]), "a-run")
     assert (single["latency_ms"], single["latency_low_ms"], single["latency_high_ms"]) == (
         pytest.approx(3.0),
         None,

@@ -386,9 +386,8 @@ def test_a_signal_during_a_measurement_leaves_rows_and_no_process(tmp_path, numb
     process.send_signal(number)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == code, output
-    assert ("4 interrupted; next: attnbench run --resume" in output) is (
-        number == signal.SIGINT
-    )  # SIGTERM ends pytest as it always does
+    # SIGTERM ends pytest as it always does
+    assert ("4 interrupted; next: attnbench run --resume" in output) is (number == signal.SIGINT)
     reasons = {row["reason"].partition(";")[0] for row in rows(*runs(tmp_path)).values()}
     assert reasons == {f"stopped by {number.name}", f"not reached: stopped by {number.name}"}
     assert workers

@@ -99,9 +99,8 @@ def test_compiled_code_is_not_held_against_the_memory_budget(attnbench):
         attnbench("run", *axes("compiles,fused"), *QUICK, "--set", "limits.memory_gib=0.2")
     )
     assert {name: row["status"] for name, row in rows.items()} == {"compiles": "ok", "fused": "ok"}
-    assert (
-        abs(rows["compiles"]["peak_bytes"] - rows["fused"]["peak_bytes"]) <= 16
-    )  # a scalar that torch wraps
+    # a scalar that torch wraps
+    assert abs(rows["compiles"]["peak_bytes"] - rows["fused"]["peak_bytes"]) <= 16
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (600, "timeout")])

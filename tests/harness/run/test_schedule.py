@@ -1,4 +1,4 @@
-"""The schedule: a process measures every group before the next process does, in parts of limited size."""
+"""The schedule: a process measures all groups before the next process does, in limited parts."""
 
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -199,9 +199,8 @@ def test_the_blocks_of_environments_interleave_in_one_random_order(measured):
     rounds = [called[place : place + len(BOTH)] for place in range(0, len(called), len(BOTH))]
     assert len(rounds) == 12
     assert all(sorted(one) == sorted(case.id for case in BOTH) for one in rounds)
-    by_environment = [
-        "".join(name[-3] for name in one) for one in rounds
-    ]  # the first letter of old and of new
+    # the first letter of old and of new
+    by_environment = ["".join(name[-3] for name in one) for one in rounds]
     assert len(set(by_environment)) > 2, "the environments are not always in the same order"
     assert any(order not in ("oonn", "nnoo") for order in by_environment), (
         "they change within a block"

@@ -160,7 +160,10 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
 
 def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(attnbench, tmp_path):
     process = subprocess.Popen(
-        command_line("wall", "--backends", "sdpa:cudnn,hangs,needs_package", *SHAPE, *ROOM, "--timeout", "3", "--quiet"),
+        command_line(
+            "wall", "--backends", "sdpa:cudnn,hangs,needs_package", *SHAPE, *ROOM,
+            "--timeout", "3", "--quiet",
+        ),
         cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60

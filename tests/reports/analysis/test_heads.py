@@ -71,9 +71,8 @@ def test_one_block_shows_nothing(tmp_path: Path) -> None:
 
 
 def test_times_of_different_blocks_need_a_narrower_interval(tmp_path: Path) -> None:
-    assert (
-        heads.same_time(cost(tmp_path / "a", 1.0, session="another")) == "undecided"
-    )  # their drift no longer cancels
+    # their drift no longer cancels
+    assert heads.same_time(cost(tmp_path / "a", 1.0, session="another")) == "undecided"
     assert heads.same_time(cost(tmp_path / "b", 3.0, session="another")) == "no"
 
 

@@ -118,9 +118,8 @@ def test_every_case_that_began_is_marked_with_its_outcome_and_the_others_are_lis
             case_id if statuses[case_id] == "ok" else f"{statuses[case_id]}: {case_id}"
         )
     assert any("never started" in note for note in done.notes)
-    assert any(
-        "no block is in the trace" in note for note in done.notes
-    )  # made-up rows do not say when a block began
+    # made-up rows do not say when a block began
+    assert any("no block is in the trace" in note for note in done.notes)
 
 
 def test_samples_become_counters_and_stretches_of_what_ran(tmp_path: Path) -> None:
@@ -157,11 +156,12 @@ def test_samples_become_counters_and_stretches_of_what_ran(tmp_path: Path) -> No
         for event in events
         if event["tid"] == WINDOWS and event["ph"] == "X"
     ]
+    # nobody looked between 20.4 and 25
     assert stretches == [
         ("a", near(20e6), near(2e5)),
         ("b", near(20.4e6), 0),
         ("b", near(25e6), 0),
-    ]  # nobody looked between 20.4 and 25
+    ]
 
 
 def test_two_runs_are_two_processes_on_one_axis_of_time(tmp_path: Path) -> None:

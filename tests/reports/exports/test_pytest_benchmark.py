@@ -45,9 +45,8 @@ def of_pytest_benchmark(tmp_path_factory: pytest.TempPathFactory) -> dict:
         "--benchmark-json=own.json",
         "test_it.py",
     ]
-    alone = {
-        name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
-    }  # it does not measure under xdist
+    # it does not measure under xdist
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     subprocess.run(command, cwd=folder, env=alone, check=True, capture_output=True)
     return json.loads((folder / "own.json").read_text())
 

@@ -48,9 +48,8 @@ def test_axe_finds_no_violation(opened: Open, scheme: str, width: int) -> None:
         reason="needs axe: pip install axe-playwright-python",
     )
     page = opened(width, color_scheme=scheme, bypass_csp=True)  # axe adds a script of its own
-    page.add_style_tag(
-        content="section { content-visibility: visible !important }"
-    )  # sections below the fold too
+    # sections below the fold too
+    page.add_style_tag(content="section { content-visibility: visible !important }")
     page.evaluate(
         "document.querySelectorAll('details').forEach(details => { details.open = true })"
     )

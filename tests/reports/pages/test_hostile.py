@@ -70,10 +70,11 @@ def test_names_add_no_tag_or_handler_to_the_page(run: Path) -> None:
     found = Tags()
     found.feed(page)
     assert not found.tags & {"img", "iframe", "object", "embed", "link", "base", "form"}
+    # its data and its script, both ours
     assert found.scripts == [
         [("type", "application/json"), ("id", "data")],
         [],
-    ]  # its data and its script, both ours
+    ]
     assert not [name for name in found.attributes if name.startswith("on")]
     assert "&lt;img src=x" in page
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202e\ud800]", page)

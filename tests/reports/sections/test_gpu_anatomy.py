@@ -58,9 +58,8 @@ def test_terms_are_explained_with_the_numbers_of_the_top_ranked_kernel(tmp_path:
     assert values["block"][0] == "128 × 64, 8 warps, 2 stages"
     assert values["warp"][0] == "8 in a block of 256 threads"
     assert values["registers of a thread"][0] == "205 of 255"
-    assert (
-        values["registers of a block"][0] == "53,248 of 65,536: 1 block"
-    )  # 205 x 32 = 6560, as 6656, of 8 warps
+    # 205 x 32 = 6560, as 6656, of 8 warps
+    assert values["registers of a block"][0] == "53,248 of 65,536: 1 block"
     assert values["shared memory"] == [
         "81 KiB of 164 KiB: 2 blocks",
         *["81 KiB of 228 KiB: 2 blocks"] * 2,

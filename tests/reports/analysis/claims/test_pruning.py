@@ -14,10 +14,11 @@ PRUNED: list[tuple[list[Made], ClaimVerdict]] = [
     ([pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(1, 1.0, 100)], "supported"),
     ([pruned(8, 8.0, 800), pruned(4, 6.0, 700), pruned(1, 5.0, 600)], "refuted"),
     ([pruned(8, 8.0, 800), pruned(4, 4.0, 700)], "depends"),
+    # one has nothing to be held against
     (
         [pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(4, 4.0, 400, seq_len=1024)],
         "supported",
-    ),  # one has nothing to be held against
+    ),
     ([pruned(8, 8.0, 800)], "not run"),
     (
         [
