@@ -108,7 +108,7 @@ def _refuse_different_gpus(workers: Workers) -> None:
 
 
 def first_of(workers: Workers) -> WorkerProcess:
-    """The worker of the first environment, which speaks for the run."""
+    """The worker of the first environment, whose fingerprint is the run's."""
     return next(iter(workers.values()))
 
 

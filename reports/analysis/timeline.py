@@ -69,7 +69,7 @@ def traces(
             "name": [names.get(str(what), "other") for what in samples["what"]],
         }
     ).dropna()
-    known["stretch"] = (
+    known["segment"] = (
         (known["name"] != known["name"].shift())
         | ~(known["x"].diff().between(0, GAP_PERIODS * period_s))
     ).cumsum()
@@ -89,9 +89,9 @@ def _trace(name: str, points: pd.DataFrame) -> Trace:
         points = points.loc[sorted({*parts.idxmin(), *parts.idxmax()})]
     x: list[float] = []
     y: list[float | None] = []
-    for _, stretch in points.groupby("stretch"):
-        x += [*stretch["x"], float(stretch["x"].iloc[-1])]
-        y += [*stretch["y"], None]
+    for _, segment in points.groupby("segment"):
+        x += [*segment["x"], float(segment["x"].iloc[-1])]
+        y += [*segment["y"], None]
     return Trace(name=name, x_s=tuple(x), y=tuple(y))
 
 

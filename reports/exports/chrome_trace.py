@@ -124,12 +124,12 @@ def _sampled(run: Run) -> Iterator[Event]:
         (began_s, sample) for sample in table if (began_s := _unix_s(sample["utc"])) is not None
     ]
     period_s = samples.attrs["period_s"] or inf
-    stretch, last_s = 0, -inf
+    segment, last_s = 0, -inf
     numbered = []
     for moment_s, sample in moments:
-        stretch += not 0 <= moment_s - last_s <= GAP_PERIODS * period_s
+        segment += not 0 <= moment_s - last_s <= GAP_PERIODS * period_s
         last_s = moment_s
-        numbered.append(((stretch, sample["what"]), moment_s))
+        numbered.append(((segment, sample["what"]), moment_s))
         for quantity in QUANTITIES.get(sample["kind"], ()):
             if (value := sample[quantity.column]) is not None:
                 yield {

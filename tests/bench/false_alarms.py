@@ -56,7 +56,7 @@ def compare(out: Path) -> dict:
     }
 
 
-def told(comparisons: list[dict]) -> None:
+def print_summary(comparisons: list[dict]) -> None:
     gate = comparisons[0]["gate"]["margins"]
     alarms = [one for one in comparisons if not one["gate"]["passed"]]
     print(f"{len(comparisons)} comparisons of equals: {len(alarms)} alarms of the gate {gate}")
@@ -114,7 +114,7 @@ def main() -> None:
             file=sys.stderr,
             flush=True,
         )
-    told(done)
+    print_summary(done)
 
 
 if __name__ == "__main__":

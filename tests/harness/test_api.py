@@ -1,4 +1,4 @@
-"""attnbench from Python: the same runs and refusals as on the command line, quiet, and a guest in
+"""attnbench from Python: the same runs and refusals as on the command line, quiet, inside
 the caller's process.
 """
 

@@ -167,13 +167,13 @@ def test_what_names_no_callable_is_refused(text):
 def test_the_way_through_python_asks_for_permission_too(tmp_path):
     scenario = from_axes(AXES, (), backends_of(["mine:attend"]))
     assert scenario.backends == ("fused", "attend@mine")
-    manner = RunOptions(command=[], listener=None)
+    options = RunOptions(command=[], listener=None)
     with pytest.raises(BadInput, match="add --allow-import"):
-        start_run(scenario, tmp_path, 0, None, manner)
+        start_run(scenario, tmp_path, 0, None, options)
     meta = {"schema": 1, "cases": [{"backend": "attend@mine"}]}
     (tmp_path / "run.json").write_text(json.dumps(meta))
     with pytest.raises(BadInput, match="add --allow-import"):
-        resume_run(tmp_path, manner)
+        resume_run(tmp_path, options)
     refuse_imports(["attend@mine"], allowed=True)
     refuse_imports(["fused", "sdpa:math"], allowed=False)
 

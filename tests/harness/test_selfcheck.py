@@ -58,7 +58,7 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     assert any("contended" in sentence for sentence in sentences(floor, Path("x")))
 
 
-def test_one_pair_told_apart_may_be_chance_and_two_convict_the_instrument():
+def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm():
     one = noise_floor(
         "cpu",
         "now",

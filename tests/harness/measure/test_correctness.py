@@ -185,7 +185,7 @@ def test_what_is_no_attention_has_no_distance():
 
 @pytest.mark.parametrize("where", [0, 15])
 def test_queries_that_see_no_key_are_zero_in_an_approximation_too(where):
-    """A leading one of a causal problem, and one that a mask leaves blind."""
+    """A leading one of a causal problem, and one fully masked."""
     causal = {"seq_len": 40, "kv_seq_len": 25, "causal": True, "causal_align": "bottom_right"}
     problem = replace(SMALL, **(causal if where == 0 else {"mask": "random"}))
 

@@ -1,5 +1,5 @@
-"""Peak bytes are exact, output is told from temporaries, and the kernel's view agrees where it may
-be compared.
+"""Peak bytes are exact, output is separate from temporaries, and the kernel's count agrees where
+it may be compared.
 """
 
 import subprocess

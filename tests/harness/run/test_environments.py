@@ -25,22 +25,25 @@ OLD, NEW = (
 
 
 class Worker:
-    """As its interpreter is told to be: on which device, of which GPU, or broken."""
+    """A stand-in: the device and GPU that `behaviour` gives its interpreter, or its error."""
 
     behaviour: dict[str, Any] = {}  # noqa: RUF012 - set by each test
     made: list["Worker"] = []  # noqa: RUF012 - likewise
 
     def __init__(self, wanted: str, python: Path | None, wake_fd: int) -> None:
-        told = self.behaviour[python.parent.parent.name if python else "ours"]
-        if isinstance(told, Exception):
-            raise told
+        behaviour = self.behaviour[python.parent.parent.name if python else "ours"]
+        if isinstance(behaviour, Exception):
+            raise behaviour
         self.wanted, self.killed = wanted, False
-        why = "torch was built without CUDA" if wanted == "cuda" and told is None else ""
-        device = "cpu" if told is None else "cuda"
+        why = "torch was built without CUDA" if wanted == "cuda" and behaviour is None else ""
+        device = "cpu" if behaviour is None else "cuda"
         self.ready = {
             "device": device,
             "why": why,
-            "environment": {"device_uuid": told, "torch": python.parts[2] if python else "ours"},
+            "environment": {
+                "device_uuid": behaviour,
+                "torch": python.parts[2] if python else "ours",
+            },
         }
         self.made.append(self)
 
