@@ -89,7 +89,7 @@ def render(frame, meta):
     yield Table(title="Greeted", columns=("case",), rows=rows)
 ''',
     "reports/exports/names_only.py": '''
-"""The names of the cases, a line each."""
+"""The names of the cases, a line each below a title."""
 
 from ..data.load import frame
 from . import Exported
@@ -98,7 +98,7 @@ MEANING = "the names of the cases, a line each"
 
 
 def export(runs):
-    lines = "".join(f"{case}\\n" for case in frame(runs)["case"])
+    lines = "".join(f"{case}\\n" for case in ("case", *frame(runs)["case"]))
     notes = tuple(note for run in runs for note in run.notes)
     return Exported(content=lines, notes=notes)
 ''',
@@ -201,9 +201,10 @@ def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> Non
 
 
 def test_a_new_format_exports(house: Path, run: Path) -> None:
-    exported = attnbench(house, "export", str(run), "--format", "names-only").splitlines()
-    assert "halves-b1-n64-d32-h2-fp32-forward-core" in exported
-    assert len(exported) == 4
+    title, *cases = attnbench(house, "export", str(run), "--format", "names-only").splitlines()
+    assert title == "case"
+    assert "halves-b1-n64-d32-h2-fp32-forward-core" in cases
+    assert len(cases) == 4
 
 
 @pytest.mark.long
