@@ -1,0 +1,1 @@
+"""Run attention backends over scenarios and write every sample to files."""

@@ -1,11 +1,14 @@
-"""attnbench: which attention implementation to use, how long a sequence fits, and whether to believe the answer.
+"""attnbench: which attention implementation to use, how long a sequence fits, and whether to
+believe the answer.
 
-Public names are loaded when first used, so that `import attnbench` imports neither torch nor pandas. docs/api.md has examples.
+Public names are loaded when first used, so that `import attnbench` imports neither torch nor
+pandas. docs/api.md has examples.
 
-- `run(scenario)`: measure a scenario, and get its `Run`; `open_run(path)`: one that was measured before.
+- `run(scenario)`: measure a scenario, and get its `Run`; `open_run(path)`: one that was measured
+  before.
 - `load(run)`: a run's rows as one tidy `pandas.DataFrame`.
-- `Refusal`, and of its kinds `BadInput` (a ValueError) and `EnvironmentUnmet`: why nothing was measured; `BadRun` (a ValueError): a folder that
-  cannot be read as a run.
+- `Refusal`, and its kinds `BadInput` (a ValueError) and `EnvironmentUnmet`: why nothing was
+  measured; `BadRun` (a ValueError): a folder that cannot be read as a run.
 """
 
 from importlib import import_module
@@ -18,7 +21,17 @@ if TYPE_CHECKING:
     from .reports.data.read import BadRun
 
 __version__ = "0.1.0"
-__all__ = ["BadInput", "BadRun", "EnvironmentUnmet", "Refusal", "Run", "__version__", "load", "open_run", "run"]
+__all__ = [
+    "BadInput",
+    "BadRun",
+    "EnvironmentUnmet",
+    "Refusal",
+    "Run",
+    "__version__",
+    "load",
+    "open_run",
+    "run",
+]
 
 _HOMES = {
     **dict.fromkeys(("Run", "open_run", "run"), "harness.api"),

@@ -1,0 +1,1 @@
+"""Our own attention kernels in Triton: the kernels, their configurations, tuning, launching."""

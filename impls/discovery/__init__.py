@@ -1,0 +1,1 @@
+"""Which backends exist: shipped files, private folders, functions and entry points."""

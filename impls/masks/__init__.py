@@ -1,0 +1,1 @@
+"""Masks as rules on token positions, as counts of unmasked pairs, and as tensors."""

@@ -1,0 +1,1 @@
+"""Closed formulas of a call's peak bytes, a file per backend, found by its name."""

@@ -1,0 +1,1 @@
+"""What the rows say, in numbers and sentences, a module per question. Draws nothing."""

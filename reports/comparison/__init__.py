@@ -1,0 +1,1 @@
+"""Two runs, environments or backends compared: ratios, intervals, verdicts and gates."""

@@ -1,0 +1,1 @@
+"""Reading runs: files into checked rows, rows into one frame, and comparable groups."""

@@ -1,0 +1,1 @@
+"""Figures as SVG: plots, attention maps and bars, with tooltips."""

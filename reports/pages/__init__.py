@@ -1,0 +1,1 @@
+"""One report as an HTML page, Markdown, terminal text or figure files."""

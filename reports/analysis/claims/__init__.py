@@ -1,0 +1,1 @@
+"""Textbook claims about attention, each with its verdict from the rows."""
