@@ -10,6 +10,8 @@ from .backend import TORCH_DTYPE, Call, Inputs, Weights
 from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
 
+BIAS_SD = 0.5
+
 Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 """The core of attention, from q [batch, heads, n_q, d_k], k [batch, kv_heads, n_kv, d_k] and
 v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
@@ -17,8 +19,9 @@ v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
 
 
 def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
-    """Xavier-uniform per projection (Glorot and Bengio 2010), zero bias.
+    """Xavier-uniform per projection (Glorot and Bengio 2010); biases normal of BIAS_SD.
 
+    Trained layers have biases, and with zeros a layer that forgets them would pass every check.
     Drawn on the CPU in fp32: equal for equal seeds on every device.
     """
     generator = torch.Generator().manual_seed(seed)
@@ -32,18 +35,23 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
             return ready(torch.empty(rows, columns, device=device))
         return ready(torch.nn.init.xavier_uniform_(torch.empty(rows, columns), generator=generator))
 
+    def bias(size: int) -> Tensor:
+        if device.type == "meta":
+            return ready(torch.empty(size, device=device))
+        return ready(BIAS_SD * torch.randn(size, generator=generator))
+
     p = problem
     q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
     k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
     return Weights(
         w_q=matrix(q_width, p.d_model),
-        b_q=ready(torch.zeros(q_width)),
+        b_q=bias(q_width),
         w_k=matrix(k_width, p.d_model),
-        b_k=ready(torch.zeros(k_width)),
+        b_k=bias(k_width),
         w_v=matrix(v_width, p.d_model),
-        b_v=ready(torch.zeros(v_width)),
+        b_v=bias(v_width),
         w_o=matrix(p.d_model, o_width),
-        b_o=ready(torch.zeros(p.d_model)),
+        b_o=bias(p.d_model),
     )
 
 

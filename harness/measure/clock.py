@@ -5,43 +5,56 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import ceil
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 
 # 4 times the largest L2 that we know of (H200: 60 MB); Triton's own benchmark writes as much
 L2_FLUSH_BYTES = 256 << 20
-# above the boost clock of every data-centre GPU, so that a delay in cycles is never too short
+# if torch does not tell the boost clock: above that of most data-centre GPUs, so that a delay in
+# cycles is not too short
 SM_CLOCK_HZ = 2.0e9
 MAX_DELAY_S = 0.02
-MAX_CALLS = 200  # per block
 MAX_OTHER_CALLS = 10  # per block, of every quantity but the primary one
+LEFT_OVER_MS, LEFT_OVER_RATIO = 0.05, 0.05
+"""A device may be busy for so long, absolute or of the call, after a call's last event."""
 GRAPH_BELOW_MS = 10.0
 """A longer call is not bound by its launches, and its graph would hold its temporaries."""
 
 Call = Callable[[], object]
+now_ns, now_s = time.perf_counter_ns, time.perf_counter  # as they were before any backend loaded
+
+
+class Look(Protocol):
+    """Gets the result of a timed call, after its time was taken."""
+
+    def __call__(self, result: object, /, *, must: bool) -> object:
+        """`must`: the last call of a block, whose result is compared in any case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """Milliseconds per call, in order; None for a quantity that this clock or call does not have.
 
-    `block_ms` is the primary latency. `late_calls`: calls that began on the GPU before the host had
-    launched all of them, so that launch gaps may be in their time.
+    `block_ms` is the primary latency. `first_ms`: of the call before it, which finds caches as
+    another case left them. `late_calls`: calls that began on the GPU before the host had launched
+    all of them, so that launch gaps may be in their time. `unjoined_calls`: calls after whose last
+    event the GPU still worked, on a stream that is not timed.
     """
 
     block_ms: list[float]
     wall_block_ms: list[float] | None = None
     hot_block_ms: list[float] | None = None
     graph_block_ms: list[float] | None = None
+    first_ms: float | None = None
     late_calls: int | None = None
+    unjoined_calls: int | None = None
 
     @property
     def spent_s(self) -> float:
         """The time that sampling took, all quantities together."""
         lists = (self.block_ms, self.wall_block_ms, self.hot_block_ms, self.graph_block_ms)
-        return sum(sum(values) for values in lists if values) / 1e3
+        return (sum(sum(values) for values in lists if values) + (self.first_ms or 0.0)) / 1e3
 
 
 class Timer(Protocol):
@@ -53,15 +66,12 @@ class Timer(Protocol):
     @property
     def graph_reason(self) -> str | None: ...
 
-    def sample(self, calls: int) -> Samples:
-        """Make that many calls and time each one."""
+    def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
+        """Make that many calls and time each one; with `first` one more before them, apart."""
 
 
 class Clock(Protocol):
     """Times calls of one device."""
-
-    BLOCK_MS: float
-    """A block calls a case for about this long, so that one slow reading is not a whole block."""
 
     def timer(self, call: Call, call_ms: float) -> Timer:
         """Get ready to time a warm call that takes about `call_ms`."""
@@ -70,18 +80,11 @@ class Clock(Protocol):
         """Wait until the device has done all work."""
 
 
-def calls_per_block(call_ms: float, block_ms: float) -> int:
-    """Calls of `call_ms` each that fill a block: at least 1, at most MAX_CALLS."""
-    return max(1, min(MAX_CALLS, ceil(block_ms / max(call_ms, 1e-6))))
-
-
 # ---- CPU -----------------------------------------------------------------------------------------
 
 
 class HostClock:
     """time.perf_counter_ns around each call."""
-
-    BLOCK_MS = 10.0
 
     def timer(self, call: Call, call_ms: float) -> "HostTimer":
         return HostTimer(call)
@@ -95,15 +98,19 @@ class HostTimer:
     call: Call
     graph_reason: None = None
 
-    def sample(self, calls: int) -> Samples:
-        now, call = time.perf_counter_ns, self.call
-        readings = []
+    def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
+        now, call = now_ns, self.call
+        readings: list[float] = []
         with no_garbage_collection():
-            for _ in range(calls):
+            for left in range(calls - 1 + first, -1, -1):
                 start = now()
-                call()
-                readings.append(now() - start)
-        return Samples(block_ms=[reading / 1e6 for reading in readings])
+                result = call()
+                readings.append((now() - start) / 1e6)
+                if look is not None:
+                    look(result, must=left == 0)
+                del result  # two results at once would be more memory than the call needs
+        first_ms = readings.pop(0) if first else None
+        return Samples(block_ms=readings, first_ms=first_ms)
 
 
 # ---- CUDA ----------------------------------------------------------------------------------------
@@ -124,10 +131,9 @@ class CudaClock:
     as a spinning one can.
     """
 
-    BLOCK_MS = 20.0
-
     def __init__(self, device: torch.device) -> None:
         self.device = device
+        self.sm_clock_hz = boost_clock_hz(device)
         self.flush = torch.empty(L2_FLUSH_BYTES // 4, dtype=torch.int32, device=device)
 
     def timer(self, call: Call, call_ms: float) -> "CudaTimer":
@@ -152,50 +158,77 @@ class CudaTimer:
                 self.graph_reason = not_captured(error)
                 clock.finish()
 
-    def sample(self, calls: int) -> Samples:
+    def sample(self, calls: int, look: Look | None = None, *, first: bool = False) -> Samples:
         others = min(calls, MAX_OTHER_CALLS)
         with no_garbage_collection():
             wall_ms = [self._wall_ms() for _ in range(others)]
             delay = self._delay_cycles()
-            cold = [self._events_ms(delay, flush=True) for _ in range(calls)]
+            apart = [self._events_ms(delay, flush=True) for _ in range(first)]
+            cold = [self._events_ms(delay, flush=True) for _ in range(calls - 1)]
+            cold.append(self._events_ms(delay, flush=True, look=look))
             hot = [self._events_ms(delay, flush=False) for _ in range(others)]
             graph_ms = [self.graph.replay_ms() for _ in range(others)] if self.graph else None
         return Samples(
-            block_ms=[ms for ms, _ in cold],
+            block_ms=[one.ms for one in cold],
             wall_block_ms=wall_ms,
-            hot_block_ms=[ms for ms, _ in hot],
+            hot_block_ms=[one.ms for one in hot],
             graph_block_ms=graph_ms,
-            late_calls=sum(late for _, late in cold + hot),
+            first_ms=apart[0].ms if apart else None,
+            late_calls=sum(one.late for one in cold + hot),
+            unjoined_calls=sum(one.unjoined for one in cold + hot),
         )
 
-    def _events_ms(self, delay: int, *, flush: bool) -> tuple[float, bool]:
-        """The time between the two events; whether the first passed before launching was done."""
+    def _events_ms(self, delay: int, *, flush: bool, look: Look | None = None) -> "Timed":
+        """The time between the two events.
+
+        Work on another stream than the current one ends after the second event, which does not wait
+        for it. That the device is still busy then shows it.
+        """
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         if flush:
             self.clock.flush.zero_()
         torch.cuda._sleep(delay)
         start.record()
-        self.call()
+        result = self.call()
         end.record()
         late = start.query()
         end.synchronize()
-        return start.elapsed_time(end), late
+        ended_s = now_s()
+        self.clock.finish()
+        left_ms, ms = (now_s() - ended_s) * 1e3, start.elapsed_time(end)
+        if look is not None:
+            look(result, must=True)
+        return Timed(ms, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
 
     def _wall_ms(self) -> float:
         self.clock.finish()
-        start = time.perf_counter_ns()
+        start = now_ns()
         self.call()
         self.clock.finish()
-        return (time.perf_counter_ns() - start) / 1e6
+        return (now_ns() - start) / 1e6
 
     def _delay_cycles(self) -> int:
         """One and a half times as long as the host needs to launch the call."""
         self.clock.finish()
-        start = time.perf_counter()
+        start = now_s()
         self.call()
-        launch_s = time.perf_counter() - start
+        launch_s = now_s() - start
         self.clock.finish()
-        return int(min(1.5 * launch_s, MAX_DELAY_S) * SM_CLOCK_HZ)
+        return int(min(1.5 * launch_s, MAX_DELAY_S) * self.clock.sm_clock_hz)
+
+
+class Timed(NamedTuple):
+    """`late`: the call began before it was launched whole. `unjoined`: the device worked after."""
+
+    ms: float
+    late: bool
+    unjoined: bool
+
+
+def boost_clock_hz(device: torch.device) -> float:
+    """The highest clock of the device's SMs (cudaDevAttrClockRate, in kHz)."""
+    khz = getattr(torch.cuda.get_device_properties(device), "clock_rate", None)
+    return float(khz) * 1e3 if khz else SM_CLOCK_HZ
 
 
 class TimedGraph:

@@ -3,13 +3,15 @@
 The exact result is impls/reference.py in float64. The yardstick is the textbook formula with every
 intermediate rounded to the case's dtype. So the tolerance follows dtype, N and d_k by itself, and a
 kernel that drops a few keys fails at any N; fixed tolerances pass it, because outputs shrink like
-1/sqrt(N). Long problems are checked on sampled query rows. The output's gradient is zero in all
-other rows, so that the gradients of all keys and values can still be compared whole.
+1/sqrt(N). Every element must be finite. Long problems are compared on one query row in every tile
+of 16, drawn from the run's seed. The output's gradient is zero in all other rows, so that the
+gradients of all keys and values can still be compared whole, and a tile of queries that a kernel
+drops is missing from them.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from math import inf, isfinite, log, sqrt
 
 import torch
 from torch import Tensor
@@ -20,9 +22,15 @@ from ...impls.reference import reference, same_dtype_reference
 from .prepared_call import leaves, output_shape
 
 LIMIT_RATIO = 2.0
+ROW_LIMIT_RATIO = 8.0
+"""The same for the worst row: a maximum scatters more than a mean over all rows."""
 ALL_ROWS = 128  # up to this many queries every row is checked
-SAMPLED_ROWS = 64
-MAX_SCORES = 1 << 25  # of one check; beyond that only the first and last batch entry are checked
+TILE_ROWS = 16  # of more queries, one in each such tile; kernels' tiles have 16 rows or more
+MOST_BYTES = 1 << 30  # float64 copies of the checked batch entries; beyond, entries are drawn
+MOST_HEADS = 2048  # of all checked entries together: the reference takes them one by one
+FEWEST_ENTRIES = 2
+WIDE_SCORE = 150.0
+"""The largest scores of `widen`. exp overflows in fp32 and bf16 above 88.7, in fp16 above 11.1."""
 GRADIENT_FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
 """Relative errors of a gradient that prove nothing.
 
@@ -44,16 +52,13 @@ class CheckResult:
 
 
 class CorrectnessCheck:
-    """The exact result of one problem and its tolerances; checks each backend on the same inputs.
-
-    `grad_output`: the output's gradient, zero outside the sampled rows; None without backward.
-    """
+    """The exact result of one problem and its tolerances; checks each backend on the same inputs."""
 
     def __init__(
         self, problem: Problem, inputs: Inputs, weights: Weights | None, seed: int
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
-        self.problem = problem
+        self.problem, self.seed = problem, seed
         self.entries, self.rows = sample(problem, generator)
         rows = torch.tensor(self.rows, device=inputs.query.device)
         part = replace(problem, batch=len(self.entries))
@@ -65,10 +70,10 @@ class CorrectnessCheck:
             same = same_dtype_reference(part, *same_tensors, rows, self.entries)
         self.exact: list[Tensor] = [exact.detach()]
         same_results: list[Tensor] = [same.detach()]
-        self.grad_output: Tensor | None = None
+        self._gradient: Tensor | None = None  # of the checked rows
         if problem.backward:
             gradient = torch.randn(same.shape, generator=generator).to(same.device, same.dtype)
-            self.grad_output = self._scattered(gradient)
+            self._gradient = gradient
             self.exact += torch.autograd.grad(exact, leaves(*exact_tensors), gradient.double())
             same_results += torch.autograd.grad(same, leaves(*same_tensors), gradient)
         self.tolerances = [
@@ -79,6 +84,28 @@ class CorrectnessCheck:
             )
             for index, (result, exact) in enumerate(zip(same_results, self.exact, strict=True))
         ]
+        exact, rounded = self.exact[0], self.exact[0].to(same_results[0].dtype)
+        self.row_tolerance = max(
+            float(row_errors(result, exact).max()) for result in (same_results[0], rounded)
+        )
+
+    @property
+    def grad_output(self) -> Tensor | None:
+        """The output's gradient, zero outside the checked rows; None without backward."""
+        if self._gradient is None:
+            return None
+        shape, like = output_shape(self.problem), self._gradient
+        whole = torch.empty(shape, dtype=like.dtype, device=like.device)
+        self.write_gradient(whole)
+        return whole
+
+    def write_gradient(self, whole: Tensor) -> None:
+        """Write `grad_output` into a tensor of the output's shape."""
+        assert self._gradient is not None
+        whole.zero_()
+        indices = torch.tensor(self.rows, device=whole.device)
+        for position, entry in enumerate(self.entries):
+            whole[entry].index_copy_(-2, indices, self._gradient[position])
 
     @property
     def held_bytes(self) -> int:
@@ -86,29 +113,35 @@ class CorrectnessCheck:
         return sum(exact.nbytes for exact in self.exact)
 
     def check(
-        self, output: Tensor, gradients: Sequence[Tensor], exactness: str = "exact"
+        self, output: Tensor | None, gradients: Sequence[Tensor], exactness: str = "exact"
     ) -> CheckResult:
         """`output` and `gradients` (of `leaves`, in order): the backend's, for the whole problem.
 
-        An `approximate` backend may have any error, which is recorded; an `other` one has none. All
-        must have the right shape and finite numbers, and all attention zeros in fully masked rows.
+        An output of None is left out. An `approximate` backend may have any error, which is recorded; an `other` one has none. All
+        must have the right shape, finite numbers and no row that was left at zero, and all
+        attention zeros in fully masked rows.
         """
-        if output.shape != output_shape(self.problem):
+        if output is not None and output.shape != output_shape(self.problem):
             wanted = list(output_shape(self.problem))
             return CheckResult(complaint=f"output of shape {list(output.shape)}; wanted {wanted}")
-        if exactness == "other":
-            return CheckResult(complaint=_not_finite([output, *gradients]))
-        rows = torch.tensor(self.rows, device=output.device)
-        results = [output.detach()[self.entries].index_select(-2, rows)]
-        # Weights have no batch axis; inputs are [batch, ...].
-        results += [g if g.dim() < 3 else g[self.entries] for g in gradients]
-        if wrong := _not_finite(results):
+        wrong = _not_finite(output, gradients)
+        if wrong or (output is not None and (wrong := self._rows_left_at_zero(output.detach()))):
             return CheckResult(complaint=wrong)
+        if exactness == "other":
+            return CheckResult()
+        # Weights have no batch axis; inputs are [batch, ...].
+        results = {
+            index: gradient if gradient.dim() < 3 else gradient[self.entries]
+            for index, gradient in enumerate(gradients, 1)
+        }
+        if output is not None:
+            rows = torch.tensor(self.rows, device=output.device)
+            results[0] = output.detach()[self.entries].index_select(-2, rows)
         largest = max((float(exact.norm()) for exact in self.exact[1:]), default=0.0)
         approximate = exactness == "approximate"
         worst_error = worst_ratio = 0.0
-        pairs = zip(results, self.exact, self.tolerances, strict=True)
-        for index, (result, exact, tolerance) in enumerate(pairs):
+        for index, result in sorted(results.items()):
+            exact, tolerance = self.exact[index], self.tolerances[index]
             vanishes = index and float(exact.norm()) <= VANISHING * largest
             if vanishes and (approximate or float(result.double().norm()) <= 0.01 * largest):
                 continue
@@ -116,15 +149,41 @@ class CorrectnessCheck:
             worst_error = max(worst_error, error)
             ratio = error / tolerance if tolerance else (inf if error else 0.0)
             worst_ratio = max(worst_ratio, ratio)
-        if not isfinite(worst_ratio) or (approximate and self._masked_rows_not_zero(results[0])):
+        if not isfinite(worst_ratio) or (
+            approximate and 0 in results and self._masked_rows_not_zero(results[0])
+        ):
             complaint = "not zero where exactly zero is right"
             return CheckResult(error_l2_ratio=worst_error, complaint=complaint)
-        passed = approximate or worst_ratio <= LIMIT_RATIO
-        return CheckResult(
-            error_l2_ratio=worst_error,
-            error_ratio=worst_ratio,
-            complaint="" if passed else self._complaint(worst_error, worst_ratio),
+        complaint = ""
+        if not approximate:
+            complaint = self._wrong_rows(results[0]) if 0 in results else ""
+            if worst_ratio > LIMIT_RATIO:
+                complaint = self._complaint(worst_error, worst_ratio)
+        return CheckResult(error_l2_ratio=worst_error, error_ratio=worst_ratio, complaint=complaint)
+
+    def _wrong_rows(self, output: Tensor) -> str:
+        """Which single rows are wrong, if the mean over all rows hides them."""
+        errors = row_errors(output, self.exact[0])
+        limit = ROW_LIMIT_RATIO * self.row_tolerance
+        wrong = (errors > limit).nonzero()
+        if not len(wrong):
+            return ""
+        entry, row = wrong[0].tolist()
+        return (
+            f"{len(wrong)} of {errors.numel()} checked rows are wrong, the first is row"
+            f" {self.rows[row]} of batch entry {self.entries[entry]} (relative L2"
+            f" {float(errors[entry, row]):.2g}; up to {limit:.2g} passes)"
         )
+
+    def _rows_left_at_zero(self, output: Tensor) -> str:
+        """Rows of zeros where attention cannot give zeros: they were not computed."""
+        if self.problem.mask == "random":
+            return ""  # some of its queries see no key
+        zero = (output == 0).all(-1)
+        zero = zero if zero.dim() == 2 else zero.all(1)  # core: over all heads
+        zero = zero[:, self.problem.empty_rows :]
+        count = int(zero.sum())
+        return f"{count} of {zero.numel()} rows are all zeros: not computed" if count else ""
 
     def _masked_rows_not_zero(self, output: Tensor) -> bool:
         """Whether a fully masked row is not zero; for an exact backend the distance tells."""
@@ -163,35 +222,56 @@ class CorrectnessCheck:
         )
         return Inputs(*(copy(tensor, batched=True) for tensor in inputs)), copied_weights
 
-    def _scattered(self, rows: Tensor) -> Tensor:
-        """An output gradient for the whole problem, zero outside the checked entries and rows."""
-        whole = torch.zeros(output_shape(self.problem), dtype=rows.dtype, device=rows.device)
-        indices = torch.tensor(self.rows, device=rows.device)
-        for position, entry in enumerate(self.entries):
-            whole[entry].index_copy_(-2, indices, rows[position])
-        return whole
 
-
-def _not_finite(results: Sequence[Tensor]) -> str:
-    """Which of output and gradients has NaN or infinity; "" if none has."""
-    for index, result in enumerate(results):
-        if not bool(torch.isfinite(result).all()):
+def _not_finite(output: Tensor | None, gradients: Sequence[Tensor]) -> str:
+    """Which of output and gradients has NaN or infinity anywhere; "" if none has."""
+    for index, result in enumerate((output, *gradients)):
+        if result is None or not result.numel():
+            continue
+        if not isfinite(float(torch.linalg.vector_norm(result.detach(), inf))):  # keeps NaN
             return f"{'a gradient' if index else 'the output'} has NaN or infinity"
     return ""
 
 
 def sample(problem: Problem, generator: torch.Generator) -> tuple[list[int], list[int]]:
-    """Batch entries and query rows to check: all if that is cheap; always first and last."""
-    n = problem.seq_len
+    """Batch entries and query rows to check: all if that is cheap, else drawn at random.
+
+    Of more than ALL_ROWS queries the first, the last and one in every tile of TILE_ROWS.
+    """
+    p, n = problem, problem.seq_len
     rows = list(range(n))
     if n > ALL_ROWS:
-        drawn = torch.randperm(n - 2, generator=generator)[: SAMPLED_ROWS - 2] + 1
-        rows = sorted([0, *drawn.tolist(), n - 1])
-    entries = list(range(problem.batch))
-    scores = problem.batch * problem.heads * len(rows) * problem.kv_seq_len
-    if problem.batch > 2 and scores > MAX_SCORES:
-        entries = [0, problem.batch - 1]
-    return entries, rows
+        firsts = torch.arange(0, n, TILE_ROWS)
+        sizes = (n - firsts).clamp(max=TILE_ROWS)
+        drawn = firsts + (torch.rand(len(firsts), generator=generator) * sizes).long()
+        rows = sorted({0, *drawn.tolist(), n - 1})
+    widths = p.heads * n * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
+    if p.scope == "layer":
+        widths = max(widths, (n + p.kv_seq_len) * p.d_model)
+    copies = 2 if p.backward else 1  # gradients too
+    most = min(MOST_BYTES // (8 * copies * widths), MOST_HEADS // p.heads)
+    most = max(FEWEST_ENTRIES, most)
+    if p.batch <= most:
+        return list(range(p.batch)), rows
+    entries = torch.randperm(p.batch, generator=generator)[:most]
+    return sorted(entries.tolist()), rows
+
+
+def widen(problem: Problem, inputs: Inputs, seed: int) -> None:
+    """Scale the queries in place so that the largest scores are about WIDE_SCORE, either sign.
+
+    Factors differ by row, in random order, from 1 up. In self-attention of scope "layer" queries
+    and keys are one tensor, whose rows are scaled by the square root.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    # The largest of N standard normal scores is about sqrt(2 ln N).
+    most = WIDE_SCORE / sqrt(2 * log(problem.kv_seq_len + 2))
+    order = torch.randperm(problem.seq_len, generator=generator)
+    powers = (order + 1) / problem.seq_len
+    if inputs.query is inputs.key:
+        powers = powers / 2
+    factors = (most**powers).to(inputs.query.device, inputs.query.dtype)
+    inputs.query.data.mul_(factors[:, None])
 
 
 def distance(result: Tensor, exact: Tensor, *, by_row: bool) -> float:
@@ -201,11 +281,15 @@ def distance(result: Tensor, exact: Tensor, *, by_row: bool) -> float:
     average few keys, do not hide an error in the short last ones; rows that must be zero count
     absolutely.
     """
-    difference = result.double() - exact
-    if not by_row:
-        size = float(exact.norm())
-        return float(difference.norm()) / (size or 1.0)
+    if by_row:
+        return float(row_errors(result, exact).square().mean().sqrt())
+    size = float(exact.norm())
+    return float((result.double() - exact).norm()) / (size or 1.0)
+
+
+def row_errors(result: Tensor, exact: Tensor) -> Tensor:
+    """Relative L2 error of each query row over all heads, [batch, rows]."""
     axes = (-3, -1) if exact.dim() == 4 else (-1,)  # [batch, heads, rows, d_v] or [batch, rows, d]
-    errors = difference.square().sum(axes)
+    errors = (result.double() - exact).square().sum(axes)
     sizes = exact.square().sum(axes)
-    return float((errors / sizes.where(sizes > 0, 1.0)).mean().sqrt())
+    return (errors / sizes.where(sizes > 0, 1.0)).sqrt()

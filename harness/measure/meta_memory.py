@@ -44,7 +44,7 @@ def meta_peak_bytes(
 
 
 def _followed(problem: Problem, backend: Backend) -> int:
-    tensors, gradient = make_tensors(problem, META, 0), make_gradient(problem, META)
+    tensors, gradient = make_tensors(problem, META, 0), make_gradient(problem, META, 0)
     prepared = prepare_call(problem, backend, tensors, gradient)
     before = [*prepared.targets, *([] if gradient is None else [gradient])]
     with prepared.in_force(), Followed(before) as followed:

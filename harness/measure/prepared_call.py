@@ -26,12 +26,15 @@ def make_tensors(problem: Problem, device: torch.device, seed: int) -> Tensors:
     return Tensors(make_inputs(problem, device, seed), weights)
 
 
-def make_gradient(problem: Problem, device: torch.device) -> Tensor | None:
+def make_gradient(problem: Problem, device: torch.device, seed: int) -> Tensor | None:
     """A random gradient of the output; None if the problem has no backward pass."""
     if not problem.backward:
         return None
-    make = torch.empty if device.type == "meta" else torch.randn  # randn imports the compiler there
-    return make(output_shape(problem), device=device, dtype=TORCH_DTYPE[problem.dtype])
+    shape, dtype = output_shape(problem), TORCH_DTYPE[problem.dtype]
+    if device.type == "meta":  # where randn would import the compiler
+        return torch.empty(shape, device=device, dtype=dtype)
+    generator = torch.Generator(device=device).manual_seed(seed + 1)
+    return torch.randn(shape, generator=generator, device=device, dtype=dtype)
 
 
 def output_shape(problem: Problem) -> torch.Size:

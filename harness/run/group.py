@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..measure.steady_loop import LaunchMode  # its module imports torch
 
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
+CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
 
@@ -40,6 +41,25 @@ class CaseState:
     windows: list[dict[str, Any]] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
     missing: dict[str, str] | None = None
+    clocks: list[tuple[float, float]] = field(default_factory=list)
+
+    @property
+    def clock_complaint(self) -> str:
+        """A reason if the worker's clock runs slower than ours, in every block by far.
+
+        `clocks`: seconds of each block, by our clock and by the worker's. Ours includes waiting for
+        the worker's message, so one block proves nothing.
+        """
+        apart = [ours - theirs for ours, theirs in self.clocks]
+        if not apart or min(apart) < CLOCKS_APART_S:
+            return ""
+        ours, theirs = (sum(side) for side in zip(*self.clocks, strict=True))
+        if ours < CLOCKS_APART_RATIO * theirs:
+            return ""
+        return (
+            f"its blocks took {ours * 1e3:.3g} ms by the clock of the parent process, and"
+            f" {theirs * 1e3:.3g} ms by that of its own: the clock in its process is wrong"
+        )
 
 
 class WorkerLost(Exception):
@@ -103,9 +123,10 @@ class GroupRun:
         yield from self._ask_each(process, "warm_up", names)
         while wanting := self.sampler.wanting(process):
             self.order.shuffle(wanting)  # over all environments: a block goes from one to another
+            calls = self.sampler.calls(wanting, self.config.device)
             runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
             for python, some in runs:
-                yield from self._ask(process, python, "sample", some)
+                yield from self._ask(process, python, "sample", some, {"calls": calls})
         yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
@@ -155,7 +176,11 @@ class GroupRun:
         """The records of the cases that did not fail."""
         self.sampler.finish()
         for name in list(self.states):
-            yield self._record(self.states.pop(name), Status.OK)
+            state = self.states.pop(name)
+            if complaint := state.clock_complaint:
+                yield self._record(state, Status.ERROR, complaint, "latency")
+            else:
+                yield self._record(state, Status.OK)
 
     def fail_case(self, lost: WorkerLost) -> Iterator[Record]:
         """The record of the case that lost the worker.
@@ -222,7 +247,7 @@ class GroupRun:
                 event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
                 now = time.monotonic()
                 self._charge(current, now - since)
-                since = now
+                begun, since = since, now
                 match event["event"]:
                     case "done":
                         return
@@ -236,9 +261,11 @@ class GroupRun:
                         self.states[name].fields["graph_reason"] = event["graph_reason"]
                         if name in self.sampler.samplings:  # not if no latency was requested
                             self.sampler.samplings[name].stationary.append(event["stationary"])
+                            self.sampler.samplings[name].call_ms = event["call_ms"]
                     case "samples":
                         sampling = self.sampler.samplings[event["case"]]
                         sampling.add(process, event["quantities"], event["spent_s"])
+                        self.states[event["case"]].clocks.append(self._clocks(now - begun, event))
                     case "watched":
                         self._watched(self.states[event["case"]], event)
                     case "ended":
@@ -278,6 +305,14 @@ class GroupRun:
         """Whether the case is known not to fit even alone."""
         peak = state.fields.get("predicted_peak_bytes")
         return peak is not None and peak + state.fields["input_bytes"] > self.config.budget_bytes
+
+    def _clocks(self, ours_s: float, event: Mapping[str, Any]) -> tuple[float, float]:
+        """Seconds of a block by our clock and the worker's.
+
+        On a CPU the worker's are the readings themselves; on a GPU a block has more than those.
+        """
+        own = "spent_s" if self.config.device == "cpu" else "block_s"
+        return ours_s, event[own]
 
     def _started(self, name: str | None, phase: str) -> None:
         state = self.states.get(name or "")

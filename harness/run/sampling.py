@@ -9,6 +9,7 @@ often by chance and covers the truth in 63 % of cases instead of 95 %.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, isfinite, isnan
+from statistics import median
 from typing import Any, Literal
 
 from ..measure.conditions import contended, count_flagged, throttled
@@ -18,6 +19,10 @@ from ..stats import latency_interval, ratio_interval
 
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
 FEWEST_UNITS = 3
+BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
+"""A block calls a case for about this long, so that one slow reading is not a whole block."""
+MAX_CALLS = 200  # per block
+ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
 Stop = Literal["ci", "budget", "blocks"]
 
@@ -27,10 +32,12 @@ class Sampling:
     """The samples of one case, [process][block] of each quantity of the clock.
 
     `stop` is set once there are enough. `stationary`: of each warm-up, as `stats.stationary`.
+    `call_ms`: how long a call took last, in the warm-up or the latest block.
     """
 
     quantities: dict[str, list[list[Any]]] = field(default_factory=dict)
     stationary: list[bool | None] = field(default_factory=list)
+    call_ms: float = 0.0
     spent_s: float = 0.0
     stop: Stop | None = None
     pair_half_width_ratio: float | None = None
@@ -47,6 +54,7 @@ class Sampling:
                 processes = self.quantities.setdefault(name, [])
                 processes += ([] for _ in range(process + 1 - len(processes)))
                 processes[process].append(value)
+        self.call_ms = median(block["block_ms"])
         self.spent_s += spent_s
 
     def blocks(self, process: int) -> int:
@@ -83,6 +91,11 @@ class Sampling:
         }
 
 
+def calls_per_block(call_ms: float, block_ms: float) -> int:
+    """Calls of `call_ms` each that fill a block: at least 1, at most MAX_CALLS."""
+    return max(1, min(MAX_CALLS, ceil(block_ms / max(call_ms, 1e-6))))
+
+
 class Sampler:
     """Decides which cases of a group get another block. `pairs`: whose ratios will be reported."""
 
@@ -111,6 +124,21 @@ class Sampler:
             self._look(live)
             live = self._live()
         return [name for name in live if self.samplings[name].blocks(process) < self.target]
+
+    def calls(self, names: Iterable[str], device: str) -> dict[str, int]:
+        """How many calls each case makes in the next block, from how long they took last.
+
+        The median of a block depends on its number of calls. So cases that take about equally long,
+        which a comparison may tell apart by little, get the number of the longest of them.
+        """
+        found: dict[str, int] = {}
+        longest = 0.0
+        for name in sorted(names, key=lambda name: -self.samplings[name].call_ms):
+            call_ms = self.samplings[name].call_ms
+            if call_ms * ALIKE_RATIO < longest or not longest:
+                longest = call_ms
+            found[name] = calls_per_block(longest, BLOCK_MS[device])
+        return found
 
     def finish(self) -> None:
         """Note for every case how precise the widest of its reported ratios is."""

@@ -1,20 +1,26 @@
 """Check each case before any is timed: can it run, is it correct, what memory does it need."""
 
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
 from time import perf_counter
+from typing import Any
+
+from torch import Tensor
 
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases import Case
 from ..errors import first_line
 from ..measure.clock import Clock
-from ..measure.correctness import CorrectnessCheck
+from ..measure.correctness import WIDE_SCORE, CorrectnessCheck
+from ..measure.input_values import InputValues
 from ..measure.memory_budget import address_space_bytes
 from ..measure.peak_memory import freeze_gc, peak, release
-from ..measure.prepared_call import PreparedCall, Tensors, make_tensors, prepare_call
+from ..measure.output_check import improper
+from ..measure.prepared_call import PreparedCall, prepare_call
 from ..preflight import Preflight, preflight
 from ..record import Status
 from .kernel import observed
@@ -59,80 +65,69 @@ class Checker:
             return preflight(case, self.config.device, self.config.budget_bytes, check_formula=True)
 
     def _check_problem(self, problem: Problem, admitted: list[tuple[Case, Preflight]]) -> None:
-        """All backends of a problem on the same inputs, against the same exact result."""
-        make = partial(make_tensors, problem, self.config.device, self.config.seed)
-        tensors: Tensors | None = None
-        while admitted and tensors is None:  # inputs that do not fit end one case after the other
-            tensors = self.phases.run(admitted[0][0], "prepare", make)
-            admitted = admitted if tensors else admitted[1:]
-        if tensors is None:
+        """All backends of a problem on the same inputs, against the same exact results."""
+        make = partial(InputValues, problem, self.config.device, self.config.seed)
+        values: InputValues | None = None
+        while admitted and values is None:  # inputs that do not fit end one case after the other
+            values = self.phases.run(admitted[0][0], "prepare", make)
+            admitted = admitted if values else admitted[1:]
+        if values is None:
             return
-        correctness = self._correctness(problem, tensors, [case for case, _ in admitted])
-        if correctness is None:
+        exact = exact_results(self.phases, values, [case for case, _ in admitted])
+        if exact is None:
             return
         for case, view in admitted:
             assert view.backend is not None
-            self.budget.enforce(correctness.held_bytes)
+            self.phases.files[case.backend] = source_file(view.backend)
+            self.budget.enforce(exact.held_bytes)
             phase = "compile" if view.backend.compiles else "prepare"
-            prepare = partial(self._prepare, problem, view.backend, tensors, correctness)
+            prepare = partial(self._prepare, values, view.backend, exact)
             prepared = self.phases.run(case, phase, prepare)
             if prepared is not None:
-                self._check_call(case, prepared, correctness)
+                self._check_call(case, prepared, values, exact)
             del prepared  # nothing else holds its tensors
+            self.budget.lift()
+            values.restore()
+            self.budget.enforce()
             release(self.config.device)
 
     def _check_call(
-        self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck
+        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
     ) -> None:
-        passes = partial(self._passes, case, prepared, correctness)
-        if self.phases.run(case, "gate", passes) and "memory" in self.config.measure:
-            self.phases.run(case, "memory", partial(self._measure_peak, case, prepared))
+        passes = partial(self._passes, case, prepared, values, exact)
+        if not self.phases.run(case, "gate", passes):
+            return
+        if "memory" in self.config.measure:
+            self.phases.run(case, "memory", partial(self._peak, case, prepared, values, exact))
+        else:
+            self.phases.run(case, "gate", partial(self._again, case, prepared, values, exact))
 
-    def _prepare(
-        self,
-        problem: Problem,
-        backend: Backend,
-        tensors: Tensors,
-        correctness: CorrectnessCheck,
-    ) -> PreparedCall:
-        held = correctness.held_bytes
+    def _prepare(self, values: InputValues, backend: Backend, exact: ExactResults) -> PreparedCall:
+        held = exact.held_bytes
         with self.budget.for_code(held) if backend.compiles else nullcontext():
-            return prepare_call(problem, backend, tensors, correctness.grad_output)
+            return prepare_call(values.problem, backend, values.tensors, values.gradient)
 
-    def _correctness(
-        self, problem: Problem, tensors: Tensors, cases: list[Case]
-    ) -> CorrectnessCheck | None:
-        """The exact result; if our own work fails here, no backend can be checked."""
-        self.say({"event": "running", "case": None, "phase": "gate"})
-        self.budget.lift()
-        before_bytes = address_space_bytes()
-        try:
-            correctness = CorrectnessCheck(problem, *tensors, self.config.seed)
-            self.budget.exclude_fragmentation(before_bytes, correctness.held_bytes)
-            return correctness
-        except (RuntimeError, MemoryError) as error:
-            reason = f"the exact result could not be computed: {first_line(error)}"
-            for case in cases:
-                self.phases.end_with_error(case, error, reason, "gate")
-            return None
-        finally:
-            self.budget.enforce()
-
-    def _passes(self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck) -> bool:
+    def _passes(
+        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    ) -> bool:
         with prepared.in_force():
             start = perf_counter()
             (output, gradients), kernel = observed(prepared.result)
             self.clock.finish()
             first_call_ms = (perf_counter() - start) * 1e3
         self.budget.lift()
-        result = correctness.check(output, gradients, prepared.backend.exactness)
-        self.budget.enforce(correctness.held_bytes)
-        errors = {"error_l2_ratio": result.error_l2_ratio, "error_ratio": result.error_ratio}
-        call = {"kernel": kernel, "first_call_ms": first_call_ms, **prepared.setup_facts}
-        self.say({"event": "facts", "case": case.id, "fields": errors | call})
+        complaint = returned_wrongly(prepared, output, gradients, values)
+        fields = {"kernel": kernel, "first_call_ms": first_call_ms, **prepared.setup_facts}
+        if not complaint:
+            result = exact.usual.check(output, gradients, prepared.backend.exactness)
+            complaint = result.complaint
+            fields["error_l2_ratio"] = result.error_l2_ratio
+            fields["error_ratio"] = result.error_ratio
+        self.budget.enforce(exact.held_bytes)
+        self.say({"event": "facts", "case": case.id, "fields": fields})
         pinned = prepared.backend.pinned_kernel
-        if result.complaint:
-            self.phases.end(case, Status.INCORRECT, result.complaint, "gate")
+        if complaint:
+            self.phases.end(case, Status.INCORRECT, complaint, "gate")
         elif pinned and kernel != pinned:
             reason = f"the kernel {pinned} was requested, but {kernel} ran; a fallback is an error"
             self.phases.end(case, Status.ERROR, reason, "gate")
@@ -140,13 +135,129 @@ class Checker:
             return True
         return False
 
-    def _measure_peak(self, case: Case, prepared: PreparedCall) -> None:
-        """Exact peak bytes, without the budget.
+    def _peak(
+        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    ) -> None:
+        """Exact peak bytes, without the budget, of a call whose result is checked too.
 
         The correctness check has shown that the case fits, and the profiler needs memory too.
         """
         self.budget.lift()
+        results: list[object] = []
+
+        def run(ready: Tensor | None) -> object:
+            result = prepared.run(ready)
+            if not results:  # more than one would add to the memory of later calls
+                results.append(result)
+            return result
+
+        wide = self._wide(prepared, values, exact)
         with prepared.in_force():
-            found = peak(prepared.setup, prepared.run, self.config.device, resident=self.resident)
+            found = peak(prepared.setup, run, self.config.device, resident=self.resident)
+        complaint = wide_complaint(prepared, results.pop(), values, wide)
         self.budget.enforce()
         self.say({"event": "facts", "case": case.id, "fields": asdict(found)})
+        if complaint:
+            self.phases.end(case, Status.INCORRECT, complaint, "memory")
+
+    def _again(
+        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    ) -> None:
+        """A second call with other values, if no memory is measured with them."""
+        self.budget.lift()
+        wide = self._wide(prepared, values, exact)
+        with prepared.in_force():
+            result = prepared.run(prepared.setup())
+            self.clock.finish()
+        complaint = wide_complaint(prepared, result, values, wide)
+        self.budget.enforce()
+        if complaint:
+            self.phases.end(case, Status.INCORRECT, complaint, "gate")
+
+    def _wide(
+        self, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    ) -> CorrectnessCheck | None:
+        """Give the inputs wide scores; None for a backend that need not be exact."""
+        if prepared.backend.exactness != "exact" or exact.wide is None:
+            return None
+        values.widen()
+        return exact.wide
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactResults:
+    """Of one problem: with usual inputs, and with scores so wide that exp overflows."""
+
+    usual: CorrectnessCheck
+    wide: CorrectnessCheck | None
+
+    @property
+    def held_bytes(self) -> int:
+        return self.usual.held_bytes + (self.wide.held_bytes if self.wide else 0)
+
+
+def exact_results(
+    phases: PhaseRunner, values: InputValues, cases: list[Case], *, wide: bool = True
+) -> ExactResults | None:
+    """Compute them; None if our own work fails here, and with it every case."""
+    phases.say({"event": "running", "case": None, "phase": "gate"})
+    phases.budget.lift()
+    before_bytes = address_space_bytes()
+    try:
+        found = ExactResults(usual=_exact(values), wide=_exact_wide(values) if wide else None)
+        phases.budget.exclude_fragmentation(before_bytes, found.held_bytes)
+        return found
+    except (RuntimeError, MemoryError) as error:
+        reason = f"the exact result could not be computed: {first_line(error)}"
+        for case in cases:
+            phases.end_with_error(case, error, reason, "gate")
+        return None
+    finally:
+        phases.budget.enforce(phases.room_bytes)
+
+
+def _exact(values: InputValues) -> CorrectnessCheck:
+    """The exact result of the present values; the output's gradient becomes the check's."""
+    check = CorrectnessCheck(values.problem, *values.tensors, values.seed)
+    if values.gradient is not None:
+        values.use_gradient(check.write_gradient)
+    return check
+
+
+def _exact_wide(values: InputValues) -> CorrectnessCheck:
+    values.widen()
+    try:
+        return _exact(values)  # the same rows and gradient
+    finally:
+        values.restore()
+
+
+def returned_wrongly(
+    prepared: PreparedCall, output: Tensor, gradients: Sequence[Tensor], values: InputValues
+) -> str:
+    """What is wrong besides the numbers: what was returned, and what was written to."""
+    if complaint := improper(prepared.problem, output, gradients, values.tensors):
+        return complaint
+    if changed := values.changed():
+        return f"writes into its inputs ({changed}), which it shares with other backends"
+    return ""
+
+
+def wide_complaint(
+    prepared: PreparedCall, result: Any, values: InputValues, wide: CorrectnessCheck | None
+) -> str:
+    """`result`: what PreparedCall.run gave, an output or gradients."""
+    if wide is None:
+        return ""
+    output, gradients = (None, result) if prepared.problem.backward else (result, ())
+    if complaint := improper(prepared.problem, output, gradients, values.tensors):
+        return complaint
+    complaint = wide.check(output, gradients).complaint
+    return f"with scores up to {WIDE_SCORE:g}: {complaint}" if complaint else ""
+
+
+def source_file(backend: Backend) -> str | None:
+    """The file of a backend's code, if it has one."""
+    module = getattr(backend, "module", None)
+    code = getattr(getattr(module, "function", None), "__code__", None)
+    return getattr(module, "__file__", None) or (code.co_filename if code else None)

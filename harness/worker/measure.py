@@ -8,59 +8,65 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         fields of the case's row
     ended {case, status, reason, phase, log_tail, poisoned}
         the case goes no further; poisoned: the process cannot be used any more
-    warm {case, stationary, graph_reason}
+    warm {case, stationary, graph_reason, call_ms}
         the warm-up is over; stationary: null if it had too few calls to tell
-    samples {case, quantities, spent_s}
-        one block of one case: readings of each quantity, and the conditions
+    samples {case, quantities, spent_s, block_s}
+        one block of one case: readings of each quantity, and the conditions; spent_s is the sum of
+        the readings, block_s the whole block by the worker's clock
     watched {case, window, tables, missing}
         what the device's counters read while the case ran, and why columns are missing
 """
 
+import secrets
 from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 from statistics import median
-from time import perf_counter, time
+from time import time
 from typing import NamedTuple
-
-from torch import Tensor
 
 from ...impls import load
 from ...impls.problem import Problem
 from ..cases import Case
-from ..measure.clock import Clock, Timer, calls_per_block, clock_for
+from ..measure.clock import Clock, Look, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
+from ..measure.input_values import InputValues
 from ..measure.memory_budget import available_bytes
+from ..measure.output_check import Fingerprint, improper
 from ..measure.peak_memory import release
-from ..measure.prepared_call import (
-    PreparedCall,
-    Tensors,
-    make_gradient,
-    make_tensors,
-    prepare_call,
-)
+from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
+from ..record import Status
 from ..stats import stationary
-from .check import Checker
+from .check import Checker, ExactResults, exact_results, source_file
 from .phases import PhaseRunner, Say, WorkerConfig
 from .window import Watched, profile_kernels, watch_window
 
 WARM_UP_S = 0.3  # at least
 WARM_AGAIN_S = 0.1  # at least, if this process has warmed the case up before: its memory is new
 MAX_WARM_UP_S = 5.0  # or the plan's time per case, if that is less
+FIRST_APART_BELOW_MS = 100.0  # a longer call fills caches in a negligible part of its time
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
 
 
 class WarmCase(NamedTuple):
-    """A case that is ready to be sampled."""
+    """A case that is ready to be sampled. `values`: of its problem, shared with other backends."""
 
+    case: Case
     prepared: PreparedCall
     run: Callable[[], object]
     timer: Timer
-    calls: int
+    values: InputValues
+    fingerprint: Fingerprint
     call_ms: float
+
+
+def written(values: InputValues) -> str:
+    """A reason if a backend wrote to the inputs, by torch's count of writes."""
+    names = values.written()
+    return f"writes into its inputs ({names}), which it shares with other backends" if names else ""
 
 
 class Measurer:
@@ -96,48 +102,95 @@ class Measurer:
         if self.heap:
             self.heap.keep()
         for problem, same in groupby(cases, key=lambda case: case.problem):
-            tensors: tuple[Tensors, Tensor | None] | None = None
-            for case in same:
-                make = partial(self._tensors, problem)
-                tensors = tensors or self.phases.run(case, "prepare", make)
-                prepared = self._prepare(case, *tensors) if tensors else None
-                if prepared:
-                    warm = self.phases.run(case, "latency", partial(self._warm, case, prepared))
-                    if warm:
-                        self.warm[case.id] = warm
-                    del warm
-                del prepared  # nothing else holds one that failed
+            self._warm_up_problem(problem, list(same))
 
-    def _tensors(self, problem: Problem) -> tuple[Tensors, Tensor | None]:
-        device = self.config.device
-        return make_tensors(problem, device, self.config.seed), make_gradient(problem, device)
+    def _warm_up_problem(self, problem: Problem, cases: list[Case]) -> None:
+        make = partial(InputValues, problem, self.config.device, self.config.seed)
+        values: InputValues | None = None
+        while cases and values is None:
+            values = self.phases.run(cases[0], "prepare", make)
+            cases = cases if values else cases[1:]
+        if values is None:
+            return
+        values.flip_inputs()  # the correctness check saw the other signs
+        exact = exact_results(self.phases, values, cases, wide=False)
+        values.flip_inputs()
+        if exact is None:
+            return
+        for case in cases:
+            prepared = self._prepare(case, values)
+            if prepared:
+                warm = self.phases.run(
+                    case, "latency", partial(self._warm, case, prepared, values, exact)
+                )
+                if warm:
+                    self.warm[case.id] = warm
+                else:
+                    values.changed()
+                    values.restore()
+                del warm
+            del prepared  # nothing else holds one that failed
 
-    def _prepare(
-        self, case: Case, tensors: Tensors, gradient: Tensor | None
-    ) -> PreparedCall | None:
+    def _prepare(self, case: Case, values: InputValues) -> PreparedCall | None:
         backend = self.phases.run(case, "latency", partial(load, case.backend))
         if backend is None:
             return None
+        self.phases.files[case.backend] = source_file(backend)
         phase = "compile" if backend.compiles else "latency"
-        prepare = partial(prepare_call, case.problem, backend, tensors, gradient)
+        prepare = partial(prepare_call, case.problem, backend, values.tensors, values.gradient)
         return self.phases.run(case, phase, prepare)
 
-    def _warm(self, case: Case, prepared: PreparedCall) -> WarmCase:
+    def _warm(
+        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    ) -> WarmCase | None:
+        """Check a call with flipped inputs, note what later calls must give, and warm up."""
         with prepared.in_force():
+            fingerprint = Fingerprint(case.problem, secrets.randbits(32))
+            complaint = self._checked_call(prepared, values, exact)
+            values.use_gradient(None)
             run = partial(prepared.run, prepared.setup())
-            run()  # what happens only once (plans, lazy modules, compiling) is not warm-up
-            self.clock.finish()
-            least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
-            is_stationary, call_ms = self._call_until_stationary(run, least_s)
-            timer = self.clock.timer(run, call_ms)
+            for flipped in (True, False) if not complaint else ():
+                values.flip(flipped)
+                fingerprint.expected[flipped] = fingerprint.take(run())
+                self.clock.finish()
+            if not complaint and not fingerprint.follows_inputs():
+                complaint = (
+                    "its result did not follow new values of its inputs: it answers from memory"
+                )
+            if not complaint:
+                least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
+                look = partial(fingerprint.look, flipped=values.flipped)
+                is_stationary, call_ms = self._call_until_stationary(run, least_s, look)
+                timer = self.clock.timer(run, call_ms)
+                complaint = fingerprint.complaint or written(values)
+        if complaint:
+            self.phases.end(case, Status.INCORRECT, complaint, "latency")
+            return None
         self.warmed.add(case.id)
         event = {"event": "warm", "case": case.id, "stationary": is_stationary}
-        self.say({**event, "graph_reason": timer.graph_reason})
-        calls = calls_per_block(call_ms, self.clock.BLOCK_MS)
-        return WarmCase(prepared, run, timer, calls, call_ms)
+        self.say({**event, "graph_reason": timer.graph_reason, "call_ms": call_ms})
+        return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
+
+    def _checked_call(
+        self, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    ) -> str:
+        """The first call of this process, not watched by anything, against the exact result."""
+        if values.gradient is not None:
+            values.use_gradient(exact.usual.write_gradient)
+        values.flip_inputs()
+        try:
+            output, gradients = prepared.result()
+            self.clock.finish()
+            complaint = improper(prepared.problem, output, gradients, values.tensors)
+            return (
+                complaint
+                or exact.usual.check(output, gradients, prepared.backend.exactness).complaint
+            )
+        finally:
+            values.flip_inputs()
 
     def _call_until_stationary(
-        self, run: Callable[[], object], least_s: float
+        self, run: Callable[[], object], least_s: float, look: Look
     ) -> tuple[bool | None, float]:
         """Call until the times are stationary or the warm-up's time is over.
 
@@ -145,13 +198,15 @@ class Measurer:
         """
         most_s = min(MAX_WARM_UP_S, max(least_s, self.config.max_warm_up_s))
         readings: list[float] = []
-        start = latest = perf_counter()
+        start = now_s()
         look_s = least_s
         while True:
-            begun = latest
-            run()
+            begun = now_s()
+            result = run()
             self.clock.finish()
-            latest = perf_counter()
+            latest = now_s()
+            look(result, must=False)
+            del result
             readings.append((latest - begun) * 1e3)
             spent_s = latest - start
             # Looks at growing times: a search for a trend after each of many short calls is slow.
@@ -161,29 +216,49 @@ class Measurer:
                     return found, median(readings[-5:])
                 look_s = 1.25 * spent_s
 
-    def sample(self, cases: list[Case]) -> None:
-        """One block: the given cases in the given order, with the calls that fill its share."""
+    def sample(self, cases: list[Case], calls: dict[str, int]) -> None:
+        """One block: the given cases in the given order, each with its number of calls.
+
+        The inputs of a problem get other values before it, in place.
+        """
+        for values in {id(w.values): w.values for w in self.warm.values()}.values():
+            values.flip(not values.flipped)
         for case in cases:
             if case.id in self.warm:
-                self.phases.run(case, "latency", partial(self._sample, case))
+                sample = partial(self._sample, case, calls[case.id])
+                self.phases.run(case, "latency", sample, thorough=False)
 
-    def _sample(self, case: Case) -> None:
-        prepared, _, timer, calls, _ = self.warm[case.id]
+    def _sample(self, case: Case, calls: int) -> None:
+        warm = self.warm[case.id]
         started_unix_s = time()
-        with prepared.in_force():
+        begun = now_s()
+        look = partial(warm.fingerprint.look, flipped=warm.values.flipped)
+        with warm.prepared.in_force():
             self.conditions.before()
-            samples = timer.sample(calls)
+            first = warm.call_ms < FIRST_APART_BELOW_MS
+            samples = warm.timer.sample(calls, look, first=first)
             readings = self.conditions.after()
+        complaint = warm.fingerprint.complaint or written(warm.values)
+        if not complaint and 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):
+            complaint = "works on another stream than the current one, after the call's last event"
+        if complaint:
+            del self.warm[case.id]
+            warm.values.changed()
+            warm.values.restore()
+            self.phases.end(case, Status.INCORRECT, complaint, "latency")
+            return
         late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
+        first = {} if samples.first_ms is None else {"first_call_ms": samples.first_ms}
+        conditions = {"calls": calls, "started_unix_s": started_unix_s, **late, **first, **readings}
         quantities = {
             "block_ms": samples.block_ms,
             "wall_block_ms": samples.wall_block_ms,
             "hot_block_ms": samples.hot_block_ms,
             "graph_block_ms": samples.graph_block_ms,
-            "conditions": {"calls": calls, "started_unix_s": started_unix_s, **late, **readings},
+            "conditions": conditions,
         }
         event = {"event": "samples", "case": case.id, "quantities": quantities}
-        self.say({**event, "spent_s": samples.spent_s})
+        self.say({**event, "spent_s": samples.spent_s, "block_s": now_s() - begun})
 
     def watch(
         self, case: Case, measure: tuple[str, ...], window_s: float, mode: LaunchMode
@@ -212,7 +287,15 @@ class Measurer:
             self.say({"event": "watched", "case": case.id, **found._asdict()})
 
     def release(self) -> None:
-        """Hold no tensors between steps, and return their memory."""
+        """Hold no tensors between steps, and return their memory.
+
+        Inputs that are not what they were, unnoticed until now, end every case that had them.
+        """
+        for warm in self.warm.values():
+            if changed := warm.values.changed():
+                names = [other for other, w in self.warm.items() if w.values is warm.values]
+                reason = f"inputs ({changed}) were changed while {', '.join(names)} were timed"
+                self.phases.end(warm.case, Status.ERROR, reason, "latency")
         self.warm.clear()
         if self.heap:
             self.heap.give_back()

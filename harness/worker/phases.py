@@ -12,6 +12,8 @@ from ..cases import Case
 from ..errors import first_line
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
+from ..measure.process_state import ProcessState
+from ..measure.stack_watch import StackWatch
 from ..nvml import Device
 from ..record import Status
 
@@ -33,9 +35,10 @@ class WorkerConfig:
 
 
 class PhaseRunner:
-    """Runs phases within the memory budget.
+    """Runs phases within the memory budget, and leaves the process as it was.
 
-    `forget` is called with a case that failed, so that nothing holds its tensors any more.
+    `forget` is called with a case that failed, so that nothing holds its tensors any more. `files`:
+    the source files of backends, which may not read the call stack.
     """
 
     def __init__(self, config: WorkerConfig, say: Say, forget: Callable[[str], object]) -> None:
@@ -43,6 +46,8 @@ class PhaseRunner:
         self.say = say
         self.forget = forget
         self.budget = Budget(config.budget_bytes, config.device)
+        self.files: dict[str, str | None] = {}
+        self._state, self._stack = ProcessState(), StackWatch()
         self.room_bytes = 0  # beyond the budget, while the cases of a group are measured together
 
     def make_room(self, extra_bytes: int) -> None:
@@ -50,12 +55,26 @@ class PhaseRunner:
         self.room_bytes = extra_bytes
         self.budget.enforce(extra_bytes)
 
-    def run(self, case: Case, phase: str, work: Callable[[], T]) -> T | None:
-        """The one place that catches everything; None if the case has ended in this phase."""
+    def run(
+        self, case: Case, phase: str, work: Callable[[], T], *, thorough: bool = True
+    ) -> T | None:
+        """The one place that catches everything; None if the case has ended in this phase.
+
+        `thorough`: look at all of the process's state afterwards, not only at its settings.
+        """
         self.say({"event": "running", "case": case.id, "phase": phase})
         try:
-            return work()
+            with self._stack.watching(self.files.get(case.backend)):
+                found = work()
+            changed = self._state.undo(thorough=thorough)
+            if not (changed or self._stack.asked):
+                return found
+            del found
+            self.forget(case.id)
+            status = Status.ERROR if changed else Status.INCORRECT
+            self.end(case, status, changed or self._stack.asked, phase)
         except Exception as error:  # noqa: BLE001 - a backend may raise anything; the others go on
+            self._state.undo()
             self.budget.enforce(self.room_bytes)
             self.forget(case.id)
             if is_out_of_memory(error):

@@ -65,7 +65,7 @@ def main() -> None:
         elif op == "warm_up":
             measurer.warm_up(cases)
         elif op == "sample":
-            measurer.sample(cases)
+            measurer.sample(cases, request["calls"])
         elif op == "watch":
             measure, window_s = tuple(request["measure"]), request["window_s"]
             measurer.watch(cases[0], measure, window_s, request["mode"])

@@ -109,7 +109,7 @@ def _call_once(problem: Problem, backend: Backend, config: WorkerConfig, budget:
     """
     device = config.device
     tensors = make_tensors(problem, device, config.seed)
-    gradient = make_gradient(problem, device)
+    gradient = make_gradient(problem, device, config.seed)
     start = perf_counter()
     with budget.for_code() if backend.compiles else nullcontext():
         prepared = prepare_call(problem, backend, tensors, gradient)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.measure.clock import calls_per_block
+from attnbench.harness.run.sampling import calls_per_block
 from attnbench.harness.run.sampling import Sampler, Sampling
 from attnbench.harness.scenario import Plan
 

@@ -1,0 +1,133 @@
+"""The shared inputs of a problem: give them other values in place, and notice who writes to them.
+
+Values change by their signs, which needs no second copy and can be undone exactly. In scope "core"
+keys and values are negated: every score and every output changes. In scope "layer" every input is.
+The weights stay, since `prepare` may have copied them. Writing goes through `.data`, which leaves
+the version counters of tensors alone: a backend cannot tell by them that values are new.
+"""
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from ...impls.problem import Problem
+from .correctness import widen
+from .prepared_call import Tensors, make_gradient, make_tensors
+
+
+class InputValues:
+    """Inputs, weights and, with a backward pass, the output's gradient of one problem.
+
+    `flipped`: whether the inputs have the other signs now. `gradient`: dense and random, or what
+    `use_gradient` writes into it.
+    """
+
+    def __init__(self, problem: Problem, device: torch.device, seed: int) -> None:
+        self.problem, self.device, self.seed = problem, device, seed
+        self.tensors: Tensors = make_tensors(problem, device, seed)
+        self.gradient: Tensor | None = make_gradient(problem, device, seed)
+        self.flipped = False
+        self._write_gradient: Callable[[Tensor], None] = self._dense_gradient
+        self._differ = False
+        self._digests = {name: _digest(tensor) for name, tensor in self._named()}
+        self._versions = self._count_writes()
+
+    def flip(self, flipped: bool) -> None:
+        """Set the signs.
+
+        If only the backward pass is measured, its graph holds the inputs, so the gradient of the
+        output changes instead; with both passes all of them change.
+        """
+        if flipped == self.flipped:
+            return
+        tensors = [*self._signed_inputs()] if self.problem.passes != "backward" else []
+        for tensor in [*tensors, *([] if self.gradient is None else [self.gradient])]:
+            tensor.data.neg_()
+        self.flipped = flipped
+
+    def flip_inputs(self) -> None:
+        """Change the inputs' signs for a whole call, forward and backward; call it again after."""
+        for tensor in self._signed_inputs():
+            tensor.data.neg_()
+
+    def widen(self) -> None:
+        """Scale the queries until scores reach WIDE_SCORE; `restore` ends it."""
+        widen(self.problem, self.tensors.inputs, self.seed)
+        self._differ = True
+
+    def use_gradient(self, write: Callable[[Tensor], None] | None) -> None:
+        """Overwrite the output's gradient, by None with the dense one."""
+        self._write_gradient = write or self._dense_gradient
+        if self.gradient is not None:
+            self._write_gradient(self.gradient.data)
+
+    def written(self) -> str:
+        """The names of tensors that a backend wrote to in place, by torch's own count; cheap."""
+        found = self._count_writes()
+        names = [name for name, count in found.items() if count != self._versions[name]]
+        self._versions = found
+        return ", ".join(names)
+
+    def changed(self) -> str:
+        """The names of tensors that do not have their values, whoever changed them."""
+        signed = {id(tensor) for tensor in self._signed_inputs()}
+        names = []
+        for name, tensor in self._named():
+            sums, norms = self._digests[name]
+            now_sums, now_norms = _digest(tensor)
+            negated = self.flipped and id(tensor) in signed and self.problem.passes != "backward"
+            if not (
+                torch.equal(now_norms, norms) and torch.equal(now_sums, -sums if negated else sums)
+            ):
+                names.append(name)
+        self._differ = self._differ or bool(names)
+        return ", ".join(names)
+
+    def restore(self) -> None:
+        """Give every tensor its first values again, if `widen` or a backend changed one."""
+        self.flip(False)
+        if not self._differ:
+            return
+        fresh = make_tensors(self.problem, self.device, self.seed)
+        for (_, tensor), (_, values) in zip(self._named(), _named(fresh), strict=True):
+            tensor.data.copy_(values.detach())
+        if self.gradient is not None:
+            self._write_gradient(self.gradient.data)
+        self._differ = False
+        self._versions = self._count_writes()
+
+    def _dense_gradient(self, gradient: Tensor) -> None:
+        dense = make_gradient(self.problem, self.device, self.seed)
+        assert dense is not None
+        gradient.copy_(dense)
+
+    def _signed_inputs(self) -> Iterator[Tensor]:
+        inputs = self.tensors.inputs
+        signed = inputs if self.problem.scope == "layer" else (inputs.key, inputs.value)
+        yield from {id(tensor): tensor for tensor in signed}.values()
+
+    def _named(self) -> Iterator[tuple[str, Tensor]]:
+        yield from _named(self.tensors)
+
+    def _count_writes(self) -> dict[str, int]:
+        return {name: tensor._version for name, tensor in self._named()}
+
+
+def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:
+    """Each tensor once, under the name of its field."""
+    seen: set[int] = set()
+    weights = tensors.weights
+    fields = [*tensors.inputs._asdict().items()]
+    fields += [(name, getattr(weights, name)) for name in weights.__slots__] if weights else []
+    for name, tensor in fields:
+        if id(tensor) not in seen:
+            seen.add(id(tensor))
+            yield name, tensor
+
+
+def _digest(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """Sum and norm of each row: 8 bytes per row; negated values negate the sums exactly."""
+    values = tensor.detach()
+    norms = torch.linalg.vector_norm(values, dim=-1, dtype=torch.float32)
+    return values.sum(-1, dtype=torch.float32), norms

@@ -1,0 +1,122 @@
+"""What a backend returns, beyond its values: a tensor of its own, the same result for every call.
+
+The correctness check compares a call or two with the exact result. A fingerprint, some hundred
+elements drawn at random, ties every other call to those: timed calls are looked at after their time
+was taken.
+"""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+import torch
+from torch import Tensor
+
+from ...impls.backend import TORCH_DTYPE
+from ...impls.problem import Problem
+from .prepared_call import Tensors
+
+POSITIONS = 512  # of each tensor
+LOOK_SHARE = 0.01  # of the time of the calls, beyond the one look that every block gets
+FIRST_LOOKS = 32  # of a warm-up, where every call counts, however short
+SAME_RATIO = {"fp32": 2.0**-16, "bf16": 2.0**-6, "fp16": 2.0**-9}
+"""How far, in relative L2, two calls with the same values may be apart: sums in another order."""
+
+
+def improper(
+    problem: Problem, output: object, gradients: Sequence[object], tensors: Tensors
+) -> str:
+    """What is wrong with the objects that a call returned; "" if they are plain tensors.
+
+    An output of None is left out. Wanted: exactly torch.Tensor, of the problem's dtype and device, in storage of its own.
+    """
+    shared = {tensor.untyped_storage().data_ptr() for tensor in tensors.inputs}
+    weights = tensors.weights.tensors() if tensors.weights else ()
+    shared |= {tensor.untyped_storage().data_ptr() for tensor in weights}
+    device, dtype = tensors.inputs.query.device, TORCH_DTYPE[problem.dtype]
+    for index, tensor in enumerate((output, *gradients)):
+        if index == 0 and tensor is None:
+            continue
+        what = "a gradient" if index else "the output"
+        if type(tensor) is not Tensor:
+            kind = type(tensor).__name__
+            return f"{what} is of type {kind}; wanted a torch.Tensor with storage of its own"
+        if tensor.device != device or tensor.layout != torch.strided:
+            found = f"on {tensor.device} in layout {tensor.layout}"
+            return f"{what} is {found}; wanted it on {device}, strided"
+        if not index and tensor.dtype != dtype:
+            return f"{what} is of {tensor.dtype}; wanted {dtype}"
+        storage = tensor.untyped_storage()
+        if storage.nbytes() < tensor.numel() * tensor.element_size() and not index:
+            return f"{what} repeats {storage.nbytes()} bytes; wanted storage of its own"
+        if tensor.numel() and not index and storage.data_ptr() in shared:
+            return f"{what} is an input's own memory; wanted storage of its own"
+    return ""
+
+
+class Fingerprint:
+    """Elements of a result at fixed random positions, and what they must be.
+
+    `expected`: by the sign of the inputs (input_values.InputValues.flipped).
+    """
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self.most_ratio = SAME_RATIO[problem.dtype]
+        self._generator = torch.Generator().manual_seed(seed)
+        self._positions: list[Tensor] = []
+        self.expected: dict[bool, Tensor] = {}
+        self.complaint = ""
+        self._looks = 0
+        self._look_s = 0.0
+        self._since_s = perf_counter()
+
+    def take(self, result: object) -> Tensor:
+        """The elements, float64 on the CPU. `result`: an output, or a tuple of gradients."""
+        tensors = [result] if isinstance(result, Tensor) else list(result)  # type: ignore[call-overload]
+        if not self._positions:
+            self._positions = [self._drawn(tensor) for tensor in tensors]
+        pairs = zip(tensors, self._positions, strict=True)
+        taken = [tensor.detach()[tuple(places)] for tensor, places in pairs]
+        return torch.cat([one.double() for one in taken]).cpu()
+
+    def look(self, result: object, flipped: bool, *, must: bool) -> None:  # noqa: FBT001
+        """Compare a call's result with what is expected, if it `must` be or time allows."""
+        start = perf_counter()
+        spent_s = start - self._since_s
+        first = self._looks < FIRST_LOOKS
+        if not (must or first or self._look_s <= LOOK_SHARE * spent_s):
+            return
+        if not self.complaint:
+            self.complaint = self._compare(self.take(result), flipped)
+        self._looks += 1
+        self._look_s += perf_counter() - start
+
+    def _compare(self, found: Tensor, flipped: bool) -> str:  # noqa: FBT001
+        expected, other = self.expected[flipped], self.expected.get(not flipped)
+        if _near(found, expected, self.most_ratio):
+            return ""
+        if other is not None and _near(found, other, self.most_ratio):
+            return (
+                "a timed call gave the result of earlier inputs: it answers from memory, not from"
+                " the values that the inputs have"
+            )
+        distance = float((found - expected).norm() / (expected.norm() or 1.0))
+        return (
+            "a timed call gave another result than the call that was checked (relative L2"
+            f" {distance:.2g} at {len(found)} elements; up to {self.most_ratio:.2g} passes)"
+        )
+
+    def follows_inputs(self) -> bool:
+        """Whether the results of the two signs differ, as those of attention do."""
+        one, other = self.expected[False], self.expected[True]
+        return not bool(one.any()) or not torch.equal(one, other)
+
+    def _drawn(self, tensor: Tensor) -> tuple[Tensor, ...]:
+        places = torch.randint(max(1, tensor.numel()), (POSITIONS,), generator=self._generator)
+        return tuple(
+            axis.to(tensor.device) for axis in torch.unravel_index(places, tuple(tensor.shape))
+        )
+
+
+def _near(found: Tensor, expected: Tensor, most_ratio: float) -> bool:
+    difference, size = float((found - expected).norm()), float(expected.norm())
+    return difference <= most_ratio * size  # False for NaN
