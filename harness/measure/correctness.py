@@ -52,7 +52,7 @@ class CheckResult:
 
 
 class CorrectnessCheck:
-    """The exact result of one problem and its tolerances; checks each backend on the same inputs."""
+    """The exact result of one problem and its tolerances; checks backends on the same inputs."""
 
     def __init__(
         self, problem: Problem, inputs: Inputs, weights: Weights | None, seed: int
@@ -117,9 +117,9 @@ class CorrectnessCheck:
     ) -> CheckResult:
         """`output` and `gradients` (of `leaves`, in order): the backend's, for the whole problem.
 
-        An output of None is left out. An `approximate` backend may have any error, which is recorded; an `other` one has none. All
-        must have the right shape, finite numbers and no row that was left at zero, and all
-        attention zeros in fully masked rows.
+        An output of None is left out. An `approximate` backend may have any error, which is
+        recorded; an `other` one has none. All must have the right shape, finite numbers and no row
+        that was left at zero, and all attention zeros in fully masked rows.
         """
         if output is not None and output.shape != output_shape(self.problem):
             wanted = list(output_shape(self.problem))

@@ -7,6 +7,7 @@ was taken.
 
 from collections.abc import Sequence
 from time import perf_counter
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -62,7 +63,7 @@ class Fingerprint:
     def __init__(self, problem: Problem, seed: int) -> None:
         self.most_ratio = SAME_RATIO[problem.dtype]
         self._generator = torch.Generator().manual_seed(seed)
-        self._positions: list[Tensor] = []
+        self._positions: list[tuple[Tensor, ...]] = []
         self.expected: dict[bool, Tensor] = {}
         self.complaint = ""
         self._looks = 0
@@ -71,14 +72,15 @@ class Fingerprint:
 
     def take(self, result: object) -> Tensor:
         """The elements, float64 on the CPU. `result`: an output, or a tuple of gradients."""
-        tensors = [result] if isinstance(result, Tensor) else list(result)  # type: ignore[call-overload]
+        several = not isinstance(result, Tensor)
+        tensors = cast(Sequence[Tensor], result if several else [result])
         if not self._positions:
             self._positions = [self._drawn(tensor) for tensor in tensors]
         pairs = zip(tensors, self._positions, strict=True)
-        taken = [tensor.detach()[tuple(places)] for tensor, places in pairs]
+        taken = [tensor.detach()[places] for tensor, places in pairs]
         return torch.cat([one.double() for one in taken]).cpu()
 
-    def look(self, result: object, flipped: bool, *, must: bool) -> None:  # noqa: FBT001
+    def look(self, result: object, flipped: bool, *, must: bool) -> None:
         """Compare a call's result with what is expected, if it `must` be or time allows."""
         start = perf_counter()
         spent_s = start - self._since_s
@@ -90,7 +92,7 @@ class Fingerprint:
         self._looks += 1
         self._look_s += perf_counter() - start
 
-    def _compare(self, found: Tensor, flipped: bool) -> str:  # noqa: FBT001
+    def _compare(self, found: Tensor, flipped: bool) -> str:
         expected, other = self.expected[flipped], self.expected.get(not flipped)
         if _near(found, expected, self.most_ratio):
             return ""

@@ -43,9 +43,7 @@ def _settings() -> list[Setting]:
         ),
         Setting("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
         Setting("torch's default device", _default_device, torch.set_default_device),
-        Setting(
-            "torch's grad mode", torch.is_grad_enabled, lambda on: torch._C._set_grad_enabled(on)
-        ),
+        Setting("torch's grad mode", torch.is_grad_enabled, torch._C._set_grad_enabled),
         Setting(
             "deterministic algorithms",
             torch.are_deterministic_algorithms_enabled,
@@ -155,7 +153,7 @@ def _default_device() -> torch.device:
     return torch.get_default_device()
 
 
-def _set_cpu_autocast(enabled: bool) -> None:  # noqa: FBT001 - as torch's own function
+def _set_cpu_autocast(enabled: bool) -> None:
     torch.set_autocast_enabled("cpu", enabled)
 
 

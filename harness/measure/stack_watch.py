@@ -1,9 +1,9 @@
 """Notice a backend that reads the call stack: to know who calls it, or to find the exact result.
 
 CPython raises an audit event when Python code asks for frames or for the collector's objects (PEP
-578, "Audit events table" of its library reference). A backend has no use for either. An event counts
-if its own file asked; what torch and other packages do is theirs. Frames reached through the
-traceback of an exception raise no event and go unnoticed.
+578; "Audit events table" of its library reference). A backend has no use for either. An event
+counts if its own file asked; torch and other packages may. Frames reached through the traceback of
+an exception raise no event and go unnoticed.
 """
 
 import sys
@@ -16,7 +16,7 @@ ON_BEHALF = ("/inspect.py", "/traceback.py")  # of the standard library, for who
 
 
 class StackWatch:
-    """`asked`: what the watched file did, "" if nothing. A hook cannot be removed: make one only."""
+    """`asked`: what the watched file did, "" if nothing. Make one only: a hook stays for good."""
 
     def __init__(self) -> None:
         self.asked = ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from time import perf_counter
@@ -13,16 +13,15 @@ from torch import Tensor
 from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases import Case
-from ..errors import first_line
 from ..measure.clock import Clock
 from ..measure.correctness import WIDE_SCORE, CorrectnessCheck
 from ..measure.input_values import InputValues
-from ..measure.memory_budget import address_space_bytes
-from ..measure.peak_memory import freeze_gc, peak, release
 from ..measure.output_check import improper
+from ..measure.peak_memory import freeze_gc, peak, release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..preflight import Preflight, preflight
 from ..record import Status
+from .exact_results import ExactResults, exact_results
 from .kernel import observed
 from .phases import PhaseRunner
 
@@ -182,54 +181,6 @@ class Checker:
             return None
         values.widen()
         return exact.wide
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExactResults:
-    """Of one problem: with usual inputs, and with scores so wide that exp overflows."""
-
-    usual: CorrectnessCheck
-    wide: CorrectnessCheck | None
-
-    @property
-    def held_bytes(self) -> int:
-        return self.usual.held_bytes + (self.wide.held_bytes if self.wide else 0)
-
-
-def exact_results(
-    phases: PhaseRunner, values: InputValues, cases: list[Case], *, wide: bool = True
-) -> ExactResults | None:
-    """Compute them; None if our own work fails here, and with it every case."""
-    phases.say({"event": "running", "case": None, "phase": "gate"})
-    phases.budget.lift()
-    before_bytes = address_space_bytes()
-    try:
-        found = ExactResults(usual=_exact(values), wide=_exact_wide(values) if wide else None)
-        phases.budget.exclude_fragmentation(before_bytes, found.held_bytes)
-        return found
-    except (RuntimeError, MemoryError) as error:
-        reason = f"the exact result could not be computed: {first_line(error)}"
-        for case in cases:
-            phases.end_with_error(case, error, reason, "gate")
-        return None
-    finally:
-        phases.budget.enforce(phases.room_bytes)
-
-
-def _exact(values: InputValues) -> CorrectnessCheck:
-    """The exact result of the present values; the output's gradient becomes the check's."""
-    check = CorrectnessCheck(values.problem, *values.tensors, values.seed)
-    if values.gradient is not None:
-        values.use_gradient(check.write_gradient)
-    return check
-
-
-def _exact_wide(values: InputValues) -> CorrectnessCheck:
-    values.widen()
-    try:
-        return _exact(values)  # the same rows and gradient
-    finally:
-        values.restore()
 
 
 def returned_wrongly(

@@ -39,7 +39,8 @@ from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
 from ..record import Status
 from ..stats import stationary
-from .check import Checker, ExactResults, exact_results, source_file
+from .check import Checker, source_file
+from .exact_results import ExactResults, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig
 from .window import Watched, profile_kernels, watch_window
 
@@ -235,8 +236,8 @@ class Measurer:
         look = partial(warm.fingerprint.look, flipped=warm.values.flipped)
         with warm.prepared.in_force():
             self.conditions.before()
-            first = warm.call_ms < FIRST_APART_BELOW_MS
-            samples = warm.timer.sample(calls, look, first=first)
+            apart = warm.call_ms < FIRST_APART_BELOW_MS
+            samples = warm.timer.sample(calls, look, first=apart)
             readings = self.conditions.after()
         complaint = warm.fingerprint.complaint or written(warm.values)
         if not complaint and 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):

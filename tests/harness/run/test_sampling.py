@@ -2,8 +2,7 @@
 
 import pytest
 
-from attnbench.harness.run.sampling import calls_per_block
-from attnbench.harness.run.sampling import Sampler, Sampling
+from attnbench.harness.run.sampling import Sampler, Sampling, calls_per_block
 from attnbench.harness.scenario import Plan
 
 

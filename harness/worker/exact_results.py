@@ -1,0 +1,58 @@
+"""The exact results of a problem, against which its backends are checked; our own work."""
+
+from dataclasses import dataclass
+
+from ..cases import Case
+from ..errors import first_line
+from ..measure.correctness import CorrectnessCheck
+from ..measure.input_values import InputValues
+from ..measure.memory_budget import address_space_bytes
+from .phases import PhaseRunner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactResults:
+    """Of one problem: with usual inputs, and with scores so wide that exp overflows."""
+
+    usual: CorrectnessCheck
+    wide: CorrectnessCheck | None
+
+    @property
+    def held_bytes(self) -> int:
+        return self.usual.held_bytes + (self.wide.held_bytes if self.wide else 0)
+
+
+def exact_results(
+    phases: PhaseRunner, values: InputValues, cases: list[Case], *, wide: bool = True
+) -> ExactResults | None:
+    """Compute them; None if our own work fails here, and with it every case."""
+    phases.say({"event": "running", "case": None, "phase": "gate"})
+    phases.budget.lift()
+    before_bytes = address_space_bytes()
+    try:
+        found = ExactResults(usual=_exact(values), wide=_exact_wide(values) if wide else None)
+        phases.budget.exclude_fragmentation(before_bytes, found.held_bytes)
+        return found
+    except (RuntimeError, MemoryError) as error:
+        reason = f"the exact result could not be computed: {first_line(error)}"
+        for case in cases:
+            phases.end_with_error(case, error, reason, "gate")
+        return None
+    finally:
+        phases.budget.enforce(phases.room_bytes)
+
+
+def _exact(values: InputValues) -> CorrectnessCheck:
+    """The exact result of the present values; the output's gradient becomes the check's."""
+    check = CorrectnessCheck(values.problem, *values.tensors, values.seed)
+    if values.gradient is not None:
+        values.use_gradient(check.write_gradient)
+    return check
+
+
+def _exact_wide(values: InputValues) -> CorrectnessCheck:
+    values.widen()
+    try:
+        return _exact(values)  # the same rows and gradient
+    finally:
+        values.restore()
