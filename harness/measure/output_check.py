@@ -28,7 +28,8 @@ def improper(
 ) -> str:
     """What is wrong with the objects that a call returned; "" if they are plain tensors.
 
-    An output of None is left out. Wanted: exactly torch.Tensor, of the problem's dtype and device, in storage of its own.
+    An output of None is left out. Wanted: exactly torch.Tensor, of the problem's dtype and device,
+    in storage of its own.
     """
     shared = {tensor.untyped_storage().data_ptr() for tensor in tensors.inputs}
     weights = tensors.weights.tensors() if tensors.weights else ()

@@ -108,8 +108,11 @@ class ProcessState:
         patched = []
         for owner, names, functions in self._own + (self._foreign if foreign else []):
             now = vars(owner)
-            for name, (function, code) in zip(names, functions, strict=True):
-                if now.get(name) is not function:
+            for place, (name, (function, code)) in enumerate(zip(names, functions, strict=True)):
+                if (found := now.get(name)) is not function:
+                    if code is None and _of_torch(found):  # its compiler wraps some when imported
+                        functions[place] = (found, None)
+                        continue
                     setattr(owner, name, function)
                 elif code is not None and function.__code__ is not code:
                     function.__code__ = code
@@ -143,6 +146,10 @@ def _own_functions() -> Iterator[Functions]:
                 methods = {n: v for n, v in vars(owner).items() if isinstance(v, FunctionType)}
                 codes = [(method, method.__code__) for method in methods.values()]
                 yield Functions(owner, [*methods], codes)
+
+
+def _of_torch(function: object) -> bool:
+    return f"{getattr(function, '__module__', '')}.".startswith("torch.")
 
 
 def _attribute(what: str, owner: Any, name: str) -> Setting:
