@@ -177,8 +177,11 @@ class GroupRun:
         self.sampler.finish()
         for name in list(self.states):
             state = self.states.pop(name)
+            sampling = self.sampler.samplings.get(name)
             if complaint := state.clock_complaint:
                 yield self._record(state, Status.ERROR, complaint, "latency")
+            elif sampling and (complaint := sampling.memory_complaint):
+                yield self._record(state, Status.INCORRECT, complaint, "latency")
             else:
                 yield self._record(state, Status.OK)
 

@@ -6,6 +6,7 @@ looked at after growing numbers of blocks, not after each: testing after every s
 often by chance and covers the truth in 63 % of cases instead of 95 %.
 """
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import ceil, isfinite, isnan
@@ -22,6 +23,7 @@ FEWEST_UNITS = 3
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
 MAX_CALLS = 200  # per block
+FEWEST_FIRSTS, MEMORY_RATIO = 2, 3.0  # first calls with new values, over those with the same
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
 Stop = Literal["ci", "budget", "blocks"]
@@ -75,6 +77,31 @@ class Sampling:
         if False in self.stationary:
             return False
         return None if None in self.stationary or not self.stationary else True
+
+    @property
+    def memory_complaint(self) -> str:
+        """A reason if calls with new values of the inputs take far longer than repeated ones.
+
+        Compares the first call of each block, which is apart unless calls are long.
+        """
+        pairs = zip(
+            itertools.chain(*self.quantities.get("conditions", ())),
+            itertools.chain(*self.block_ms),
+            strict=True,
+        )
+        new: list[float] = []
+        repeated: list[float] = []
+        for conditions, readings in pairs:
+            first_ms = conditions.get("first_call_ms", readings[0])
+            (new if conditions["new_values"] else repeated).append(first_ms)
+        if min(len(new), len(repeated)) < FEWEST_FIRSTS:
+            return ""
+        if min(new) < MEMORY_RATIO * max(repeated):
+            return ""
+        return (
+            f"a call with new values of its inputs takes {median(new):.3g} ms, a repeated one"
+            f" {median(repeated):.3g} ms: it answers from memory"
+        )
 
     def fields(self) -> dict[str, Any]:
         """The fields of the case's row."""

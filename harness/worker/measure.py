@@ -78,6 +78,7 @@ class Measurer:
         self.say = say
         self.warm: dict[str, WarmCase] = {}
         self.warmed: set[str] = set()
+        self.blocks = 0  # since the cases were warmed up
         # before the budget, which excludes its buffers
         self.clock: Clock = clock_for(config.device)
         self.phases = PhaseRunner(config, say, forget=lambda case_id: self.warm.pop(case_id, None))
@@ -220,10 +221,12 @@ class Measurer:
     def sample(self, cases: list[Case], calls: dict[str, int]) -> None:
         """One block: the given cases in the given order, each with its number of calls.
 
-        The inputs of a problem get other values before it, in place.
+        The inputs of a problem get other values before every second block, in place.
         """
-        for values in {id(w.values): w.values for w in self.warm.values()}.values():
-            values.flip(not values.flipped)
+        self.blocks += 1
+        if self.blocks % 2:
+            for values in {id(warm.values): warm.values for warm in self.warm.values()}.values():
+                values.flip(not values.flipped)
         for case in cases:
             if case.id in self.warm:
                 sample = partial(self._sample, case, calls[case.id])
@@ -250,7 +253,8 @@ class Measurer:
             return
         late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
         first = {} if samples.first_ms is None else {"first_call_ms": samples.first_ms}
-        conditions = {"calls": calls, "started_unix_s": started_unix_s, **late, **first, **readings}
+        conditions = {"calls": calls, "new_values": bool(self.blocks % 2), **late, **first}
+        conditions |= {"started_unix_s": started_unix_s, **readings}
         quantities = {
             "block_ms": samples.block_ms,
             "wall_block_ms": samples.wall_block_ms,
@@ -298,6 +302,7 @@ class Measurer:
                 reason = f"inputs ({changed}) were changed while {', '.join(names)} were timed"
                 self.phases.end(warm.case, Status.ERROR, reason, "latency")
         self.warm.clear()
+        self.blocks = 0
         if self.heap:
             self.heap.give_back()
         release(self.config.device)
