@@ -82,7 +82,7 @@ def test_what_contradicts_itself_is_refused(attnbench, measured):
     done = attnbench("claims", "--run", str(measured[0]), "--plan", "quick")
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr == "--run judges what was measured; leave out --device, --plan and --timeout\n"
+        done.stderr == "--run measures nothing; leave out --device, --plan and --timeout\n"
     )
 
 
