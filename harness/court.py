@@ -76,7 +76,9 @@ class Suspect:
 
 
 class Verdict(StrEnum):
-    """The first three and the fourth are for cheats, the others for honest backends."""
+    """Of a cheat: convicted as its file says, convicted otherwise, escaped. Of an honest backend:
+    untouched, wrongly convicted. Of both: not applicable, since it could not run here.
+    """
 
     CONVICTED = "convicted"
     OTHERWISE = "convicted otherwise"
@@ -105,7 +107,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CourtResult:
-    """What became of all of them. `path`: the run's folder. `signal`: of the one that ended it."""
+    """What became of all of them. `path`: the run's folder. `signal`: what ended it early."""
 
     path: Path
     device: str
@@ -216,9 +218,9 @@ def court(
         lock_device(first_of(workers), signals, wait=options.wait),
     ):
         ready = first_of(workers).ready
-        request, answer = {"op": "free"}, "free"
-        free = first_of(workers).ask(request, answer, ANSWER_S)["available_bytes"]
-        meta = _meta(ready, tried, groups, seed, int(SAFE_SHARE * free), options)
+        free = first_of(workers).ask({"op": "free"}, "free", ANSWER_S)
+        memory_bytes = int(SAFE_SHARE * free["available_bytes"])
+        meta = _meta(ready, tried, groups, seed, memory_bytes, options)
         plan = RunPlan(
             store=Store.create(root, "court", meta),
             config=RunConfig.of(meta, options.gpu_uuid),
@@ -331,7 +333,7 @@ def judged(
 
 
 def cheat_verdict(must: Conviction | Shown, row: Mapping[str, Any]) -> Verdict:
-    """A row of `ok` is an escape, unless it shows what it must show."""
+    """A row that is ok is an escape, unless it shows what it must show."""
     status = Status(row["status"])
     if status in NOT_RUN:
         return Verdict.NOT_APPLICABLE
@@ -346,16 +348,12 @@ def cheat_verdict(must: Conviction | Shown, row: Mapping[str, Any]) -> Verdict:
 
 
 def honest_verdict(row: Mapping[str, Any]) -> Verdict:
-    """Running out of memory on problems this small is another's doing too."""
+    """Running out of memory is a failure here: on problems this small it is another's doing."""
     status = Status(row["status"])
-    touched = status in FAILURES or status is Status.OOM
-    return (
-        Verdict.UNTOUCHED
-        if status is Status.OK
-        else Verdict.TOUCHED
-        if touched
-        else Verdict.NOT_APPLICABLE
-    )
+    if status is Status.OK:
+        return Verdict.UNTOUCHED
+    failed = status in FAILURES or status is Status.OOM
+    return Verdict.TOUCHED if failed else Verdict.NOT_APPLICABLE
 
 
 def _shown(must: Conviction | Shown | None, row: Mapping[str, Any]) -> str:
