@@ -297,6 +297,7 @@ def _meta(
         "device": ready["device"],
         "memory_bytes": memory_bytes,
         "seed": seed,
+        "court": True,
         "environment": ready["environment"],
         "environments": [],
         "calibration": None,

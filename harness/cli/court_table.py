@@ -24,7 +24,7 @@ class CourtProgress(LiveProgress):
 
 
 def verdicts_table(result: CourtResult) -> Table:
-    """A line per file of the court, then one per shipped backend and one per harm done to it."""
+    """A line per file of the court, then one per shipped backend, and one per harm done to it."""
     own = [one for one in result.findings if one.role != "shipped"]
     rows = [(one.backend, one.verdict, one.what, one.status, one.reason) for one in own]
     return table("", COLUMNS, [*rows, *_shipped(result)])
@@ -33,11 +33,14 @@ def verdicts_table(result: CourtResult) -> Table:
 def _shipped(result: CourtResult) -> Iterator[tuple[str, str, str, str, str]]:
     for backend in SHIPPED:
         same = [one for one in result.findings if (one.role, one.backend) == ("shipped", backend)]
-        others = [one for one in same if one.verdict is not Verdict.UNTOUCHED]
-        if untouched := len(same) - len(others):
-            beside = f"measured beside {untouched} of {len(same)} others"
+        untouched = sum(one.verdict is Verdict.UNTOUCHED for one in same)
+        harmed = [one for one in same if one.verdict is Verdict.TOUCHED]
+        beside = f"measured beside {untouched} of {len(same)} others"
+        if untouched:
             yield backend, Verdict.UNTOUCHED, beside, Status.OK, ""
-        for one in others:
+        elif not harmed:
+            yield backend, same[0].verdict, beside, same[0].status, same[0].reason
+        for one in harmed:
             yield backend, one.verdict, f"measured beside {one.beside}", one.status, one.reason
 
 
@@ -58,6 +61,8 @@ def sentences(result: CourtResult) -> Iterator[str]:
     ]
     if touched:
         yield f"Honest, and convicted: {', '.join(touched)}."
+    if result.signal is not None:
+        yield "Stopped early by a signal; what was not tried says nothing."
     yield f"All samples are in {result.path}."
     convicted = f"{result.convicted} of {result.tried} convicted"
     many = "backend" if len(touched) == 1 else "backends"

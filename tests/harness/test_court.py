@@ -26,7 +26,7 @@ from attnbench.harness.court import (
 )
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.record import Status
-from attnbench.harness.run.start import RunOptions
+from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.harness.store import read_rows
 from attnbench.harness.terminal import QuietProgress
 from attnbench.impls.problem import Problem
@@ -201,6 +201,14 @@ def test_the_table_has_a_line_per_file_and_per_shipped_backend_and_one_per_harm(
     assert reasons[5] == r"far \[off]"
 
 
+def test_a_table_of_a_court_that_was_stopped_has_one_line_for_each_backend_it_did_not_reach():
+    stopped = row("interrupted", "not reached")
+    found = result(**dict.fromkeys(("lies", "hoards", "fine", *SHIPPED), stopped))
+    backends, verdicts = (list(column.cells) for column in verdicts_table(found).columns[:2])
+    assert backends == ["lies", "hoards", "fine", *SHIPPED]
+    assert set(verdicts) == {"not applicable"}
+
+
 def test_the_json_has_every_case_and_no_object_that_json_lacks():
     found = json.loads(json.dumps(result(**WELL).as_dict()))
     assert (found["tried"], found["convicted"], found["escaped"], found["touched"]) == (2, 2, 0, 0)
@@ -222,6 +230,8 @@ def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path):
     after = [one.verdict for one in found.findings if one.beside != "replaces_the_check"]
     assert after == ["convicted", *["untouched"] * 3, *["untouched"] * 4]
     assert {row["case"] for row in read_rows(found.path)} == verdicts.keys()
+    with pytest.raises(BadInput, match="is a court; run `attnbench selfcheck --court` again"):
+        resume_run(found.path, options)
 
 
 @pytest.mark.long
