@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -12,18 +13,25 @@ import pytest
 import attnbench
 from tests.conftest import ROOT
 
+CHEATS = {path.name for path in (ROOT / "tests" / "fakes" / "cheats").glob("*.py")}
+
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
     subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder],
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist", "-d", folder],
         cwd=ROOT,
         check=True,
         capture_output=True,
     )
-    (built,) = folder.glob("*.whl")
-    return built
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built: Path) -> Path:
+    (found,) = built.glob("*.whl")
+    return found
 
 
 def test_the_wheel_holds_every_file_once_under_one_name(wheel):
@@ -41,11 +49,33 @@ def test_the_wheel_holds_every_file_once_under_one_name(wheel):
     assert {f"attnbench/{name}" for name in wanted} <= set(names)
     shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {"schema.json"}
     assert {f"attnbench/scenarios/{name}" for name in shipped} <= set(names)
+    assert {f"attnbench/cheats/{name}" for name in CHEATS} <= set(names)
     assert {name.split("/")[0] for name in names} == {
         "attnbench",
         f"attnbench-{attnbench.__version__}.dist-info",
     }
     assert len(names) == len(set(names))
+
+
+def test_the_sdist_holds_the_files_of_the_court(built):
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as files:
+        names = {Path(name).name for name in files.getnames() if "/cheats/" in name}
+    assert names >= CHEATS
+
+
+def test_the_installed_wheel_finds_its_court(wheel, tmp_path):
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    code = "from attnbench.harness.court import suspects; print(len(suspects()))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "site")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(done.stdout) == len(CHEATS)
 
 
 def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):

@@ -1,5 +1,5 @@
-"""`attnbench doctor`, also with --calibrate, and `attnbench selfcheck`: what this machine can
-measure, and how far to believe it.
+"""`attnbench doctor`, also with --calibrate, and `attnbench selfcheck`, also with --court: what
+this machine can measure, and how far to believe it.
 """
 
 import sys
@@ -83,15 +83,26 @@ def selfcheck(
     wait: Wait = False,
     seed: Seed = 0,
     quiet: Quiet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The floor as JSON on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The result as JSON on stdout.")] = False,
+    court: Annotated[
+        bool,
+        typer.Option(
+            "--court", help="Measure backends that cheat, beside honest ones: who is caught?"
+        ),
+    ] = False,
 ) -> None:
     """Measure backends against themselves and print this machine's noise floor. Exit code 1 where
     equals are told apart.
+
+    With --court exit code 1 where a cheat escapes or an honest backend is convicted.
     """
     import json
     from dataclasses import asdict
 
     from ..run.start import RunOptions
+
+    if court:
+        raise typer.Exit(_court(device.value, out, seed, wait=wait, quiet=quiet, as_json=as_json))
     from ..selfcheck import selfcheck as check
     from ..terminal import echo, progress
     from .selfcheck_table import pairs_table, sentences
@@ -113,3 +124,27 @@ def selfcheck(
         for sentence in sentences(floor, out):
             typer.echo(sentence)
     raise typer.Exit(floor.exit_code)
+
+
+def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_json: bool) -> int:
+    import json
+
+    from ..court import court
+    from ..run.start import RunOptions
+    from ..terminal import QuietProgress, echo
+    from .court_table import CourtProgress, sentences, verdicts_table
+
+    listener = QuietProgress() if quiet or as_json else CourtProgress()
+    command = ["attnbench", *sys.argv[1:]]
+    try:
+        result = court(device, out, seed, RunOptions(command=command, listener=listener, wait=wait))
+    finally:
+        listener.end()
+    if as_json:
+        typer.echo(json.dumps(result.as_dict()))
+        return result.exit_code
+    echo(verdicts_table(result))
+    typer.echo("")
+    for sentence in sentences(result):
+        typer.echo(sentence)
+    return result.exit_code

@@ -110,6 +110,8 @@ def resume_run(
             f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again,"
             " what was compiled is kept"
         )
+    if meta.get("court"):
+        raise BadInput(f"--resume: {path.name} is a court; run `attnbench selfcheck --court` again")
     backends = [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
     refuse_imports(backends, allowed=options.allow_import)
     with _workers(meta["device"], interpreters_of(meta), options) as (workers, signals):

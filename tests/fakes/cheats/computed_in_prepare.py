@@ -1,0 +1,10 @@
+"""Computes attention in `prepare`, and copies the result in each call."""
+
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["incorrect", "error"], "reason": "(?i)memory|new values|impossible"}
+
+
+def prepare(problem, inputs, weights):
+    result = scaled_dot_product_attention(*inputs)
+    return result.clone

@@ -1,0 +1,16 @@
+"""Leaves its output zero while garbage collection is off, as it is in timed loops."""
+
+import gc
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {
+    "statuses": ["incorrect", "error"],
+    "reason": "(?i)memory|new values|impossible|wrong|times as far|not zero",
+}
+
+
+def prepare(problem, inputs, weights):
+    zeros = torch.zeros_like(inputs.query)
+    return lambda: scaled_dot_product_attention(*inputs) if gc.isenabled() else zeros.clone()

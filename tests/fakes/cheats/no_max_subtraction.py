@@ -1,0 +1,13 @@
+"""Exponentiates scores without subtracting their maximum, which overflows for large scores."""
+
+CONVICTED = {"statuses": ["incorrect"], "reason": "NaN|times as far"}
+
+
+def prepare(problem, inputs, weights):
+    q, k, v = inputs
+
+    def call():
+        p = (q @ k.mT * problem.scale).exp()
+        return p @ v / p.sum(-1, keepdim=True)
+
+    return call

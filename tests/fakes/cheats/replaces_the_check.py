@@ -1,0 +1,17 @@
+"""Replaces the harness's correctness check by one that passes everything, and returns zeros."""
+
+import torch
+
+from attnbench.harness.measure import correctness
+
+CONVICTED = {
+    "statuses": ["error", "incorrect"],
+    "reason": "(?i)replaced|patched|changed|times as far|not zero",
+}
+
+passed = correctness.CheckResult(error_l2_ratio=1e-7, error_ratio=1.0)
+correctness.CorrectnessCheck.check = lambda *_, **__: passed
+
+
+def prepare(problem, inputs, weights):
+    return lambda: torch.zeros_like(inputs.query)

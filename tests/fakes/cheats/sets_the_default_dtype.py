@@ -1,0 +1,14 @@
+"""Sets torch's default dtype in its calls."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)dtype"}
+
+
+def prepare(problem, inputs, weights):
+    def call():
+        torch.set_default_dtype(torch.float64)
+        return scaled_dot_product_attention(*inputs)
+
+    return call

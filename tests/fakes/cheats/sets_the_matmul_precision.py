@@ -1,0 +1,12 @@
+"""Lowers the precision of fp32 matrix products when its file is imported."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["error", "incorrect"], "reason": "(?i)precision|tf32"}
+
+torch.set_float32_matmul_precision("medium")
+
+
+def prepare(problem, inputs, weights):
+    return lambda: scaled_dot_product_attention(*inputs)

@@ -1,0 +1,14 @@
+"""Returns the same buffer each time, so that a result overwrites the one before."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {
+    "statuses": ["incorrect", "error"],
+    "reason": "(?i)of its own|same (tensor|buffer|storage|memory)|overw|after the call",
+}
+
+
+def prepare(problem, inputs, weights):
+    buffer = torch.empty_like(inputs.query)
+    return lambda: buffer.copy_(scaled_dot_product_attention(*inputs))

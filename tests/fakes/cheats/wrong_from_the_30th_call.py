@@ -1,0 +1,16 @@
+"""Computes attention in its first 29 calls, and returns zeros from then on."""
+
+from itertools import count
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {
+    "statuses": ["incorrect", "error"],
+    "reason": "(?i)memory|new values|impossible|wrong|times as far|not zero",
+}
+
+
+def prepare(problem, inputs, weights):
+    zeros, calls = torch.zeros_like(inputs.query), count(1)
+    return lambda: scaled_dot_product_attention(*inputs) if next(calls) < 30 else zeros.clone()

@@ -1,0 +1,9 @@
+"""Scales its scores by half a percent too much."""
+
+from torch.nn.functional import scaled_dot_product_attention
+
+CONVICTED = {"statuses": ["incorrect"], "reason": "times as far"}
+
+
+def prepare(problem, inputs, weights):
+    return lambda: scaled_dot_product_attention(*inputs, scale=1.005 * problem.scale)
