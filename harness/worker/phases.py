@@ -47,6 +47,7 @@ class PhaseRunner:
         self.forget = forget
         self.budget = Budget(config.budget_bytes, config.device)
         self.files: dict[str, str | None] = {}
+        self._ended: set[str] = set()
         self._state, self._stack = ProcessState(), StackWatch()
         self.room_bytes = 0  # beyond the budget, while the cases of a group are measured together
 
@@ -63,11 +64,12 @@ class PhaseRunner:
         `thorough`: look at all of the process's state afterwards, not only at its settings.
         """
         self.say({"event": "running", "case": case.id, "phase": phase})
+        self._ended.discard(case.id)
         try:
             with self._stack.watching(self.files.get(case.backend)):
                 found = work()
             changed = self._state.undo(thorough=thorough)
-            if not (changed or self._stack.asked):
+            if case.id in self._ended or not (changed or self._stack.asked):
                 return found
             del found
             self.forget(case.id)
@@ -101,6 +103,7 @@ class PhaseRunner:
         *,
         poisoned: bool = False,
     ) -> None:
+        self._ended.add(case.id)
         event = {"event": "ended", "case": case.id, "status": status, "reason": reason}
         self.say({**event, "phase": phase, "log_tail": log_tail, "poisoned": poisoned})
 
