@@ -87,7 +87,7 @@ class InputValues:
     def restore(self) -> None:
         """Give every tensor its first values again, if `widen` or a backend changed one."""
         self.flip(False)
-        if not self._differ:
+        if not (self._differ or self.changed()):
             return
         fresh = make_tensors(self.problem, self.device, self.seed)
         for (_, tensor), (_, values) in zip(self._named(), _named(fresh), strict=True):

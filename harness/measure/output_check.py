@@ -19,6 +19,7 @@ from .prepared_call import Tensors
 POSITIONS = 512  # of each tensor
 LOOK_SHARE = 0.01  # of the time of the calls, beyond the one look that every block gets
 FIRST_LOOKS = 32  # of a warm-up, where every call counts, however short
+FROM_MEMORY = "its result did not follow new values of its inputs: it answers from memory"
 SAME_RATIO = {"fp32": 2.0**-16, "bf16": 2.0**-6, "fp16": 2.0**-9}
 """How far, in relative L2, two calls with the same values may be apart: sums in another order."""
 
@@ -55,6 +56,19 @@ def improper(
     return ""
 
 
+def share_storage(one: object, other: object) -> bool:
+    """Whether two results, outputs or tuples of gradients, have a tensor's memory in common."""
+    pointers = [
+        {tensor.untyped_storage().data_ptr() for tensor in _tensors(result) if tensor.numel()}
+        for result in (one, other)
+    ]
+    return bool(pointers[0] & pointers[1])
+
+
+def _tensors(result: object) -> Sequence[Tensor]:
+    return [result] if isinstance(result, Tensor) else cast(Sequence[Tensor], result)
+
+
 class Fingerprint:
     """Elements of a result at fixed random positions, and what they must be.
 
@@ -73,8 +87,7 @@ class Fingerprint:
 
     def take(self, result: object) -> Tensor:
         """The elements, float64 on the CPU. `result`: an output, or a tuple of gradients."""
-        several = not isinstance(result, Tensor)
-        tensors = cast(Sequence[Tensor], result if several else [result])
+        tensors = _tensors(result)
         if not self._positions:
             self._positions = [self._drawn(tensor) for tensor in tensors]
         pairs = zip(tensors, self._positions, strict=True)
@@ -92,6 +105,10 @@ class Fingerprint:
             self.complaint = self._compare(self.take(result), flipped)
         self._looks += 1
         self._look_s += perf_counter() - start
+
+    def repeats(self, result: object, earlier: Tensor) -> bool:
+        """Whether a result is, at these positions, one that was taken earlier."""
+        return _near(self.take(result), earlier, self.most_ratio)
 
     def _compare(self, found: Tensor, flipped: bool) -> str:
         expected, other = self.expected[flipped], self.expected.get(not flipped)

@@ -9,7 +9,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -21,6 +21,9 @@ GUARDED = tuple(
 )
 """Our modules whose functions decide what is measured and what counts as correct."""
 FOREIGN: tuple[ModuleType | type, ...] = (time, torch, torch.Tensor, torch.nn.functional)
+
+
+CODE = (FunctionType, BuiltinFunctionType, type)
 
 
 class Setting(NamedTuple):
@@ -138,7 +141,7 @@ def _foreign_functions() -> Iterator[Functions]:
 
 def _own_functions() -> Iterator[Functions]:
     for module in [m for name, m in sys.modules.items() if name.startswith(GUARDED)]:
-        found = {n: v for n, v in vars(module).items() if isinstance(v, FunctionType | type)}
+        found = {n: v for n, v in vars(module).items() if isinstance(v, CODE)}
         codes = [(value, getattr(value, "__code__", None)) for value in found.values()]
         yield Functions(module, [*found], codes)
         for owner in [v for v in found.values() if isinstance(v, type)]:

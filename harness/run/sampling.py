@@ -23,7 +23,7 @@ FEWEST_UNITS = 3
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
 MAX_CALLS = 200  # per block
-FEWEST_FIRSTS, MEMORY_RATIO = 2, 3.0  # first calls with new values, over those with the same
+FEWEST_FIRSTS, MEMORY_RATIO = 3, 3.0  # first calls with new values, over those with the same
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
 Stop = Literal["ci", "budget", "blocks"]
@@ -91,12 +91,14 @@ class Sampling:
         )
         new: list[float] = []
         repeated: list[float] = []
+        usual: list[float] = []
         for conditions, readings in pairs:
             first_ms = conditions.get("first_call_ms", readings[0])
             (new if conditions["new_values"] else repeated).append(first_ms)
+            usual += [median(readings)] if "first_call_ms" in conditions else []
         if min(len(new), len(repeated)) < FEWEST_FIRSTS:
             return ""
-        if min(new) < MEMORY_RATIO * max(repeated):
+        if min(new) < MEMORY_RATIO * max(*repeated, *usual):  # in every block: load is not enough
             return ""
         return (
             f"a call with new values of its inputs takes {median(new):.3g} ms, a repeated one"

@@ -1,5 +1,6 @@
 """Check each case before any is timed: can it run, is it correct, what memory does it need."""
 
+import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -16,7 +17,7 @@ from ..cases import Case
 from ..measure.clock import Clock
 from ..measure.correctness import WIDE_SCORE, CorrectnessCheck
 from ..measure.input_values import InputValues
-from ..measure.output_check import improper
+from ..measure.output_check import FROM_MEMORY, Fingerprint, improper
 from ..measure.peak_memory import freeze_gc, peak, release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..preflight import Preflight, preflight
@@ -93,13 +94,13 @@ class Checker:
     def _check_call(
         self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
     ) -> None:
-        passes = partial(self._passes, case, prepared, values, exact)
-        if not self.phases.run(case, "gate", passes):
+        fingerprint = Fingerprint(case.problem, secrets.randbits(32))
+        first = partial(self._passes, case, prepared, values, exact, fingerprint)
+        if not self.phases.run(case, "gate", first):
             return
-        if "memory" in self.config.measure:
-            self.phases.run(case, "memory", partial(self._peak, case, prepared, values, exact))
-        else:
-            self.phases.run(case, "gate", partial(self._again, case, prepared, values, exact))
+        measured = "memory" in self.config.measure
+        again = partial(self._again, case, prepared, values, exact, fingerprint, measured)
+        self.phases.run(case, "memory" if measured else "gate", again)
 
     def _prepare(self, values: InputValues, backend: Backend, exact: ExactResults) -> PreparedCall:
         held = exact.held_bytes
@@ -107,7 +108,12 @@ class Checker:
             return prepare_call(values.problem, backend, values.tensors, values.gradient)
 
     def _passes(
-        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
+        self,
+        case: Case,
+        prepared: PreparedCall,
+        values: InputValues,
+        exact: ExactResults,
+        fingerprint: Fingerprint,
     ) -> bool:
         with prepared.in_force():
             start = perf_counter()
@@ -120,6 +126,8 @@ class Checker:
         if not complaint:
             result = exact.usual.check(output, gradients, prepared.backend.exactness)
             complaint = result.complaint
+            measured = gradients if prepared.problem.backward else output
+            fingerprint.expected[False] = fingerprint.take(measured)
             fields["error_l2_ratio"] = result.error_l2_ratio
             fields["error_ratio"] = result.error_ratio
         self.budget.enforce(exact.held_bytes)
@@ -134,12 +142,19 @@ class Checker:
             return True
         return False
 
-    def _peak(
-        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
+    def _again(
+        self,
+        case: Case,
+        prepared: PreparedCall,
+        values: InputValues,
+        exact: ExactResults,
+        fingerprint: Fingerprint,
+        measured: bool,
     ) -> None:
-        """Exact peak bytes, without the budget, of a call whose result is checked too.
+        """A call with other values of the inputs, whose exact peak bytes are `measured`.
 
-        The correctness check has shown that the case fits, and the profiler needs memory too.
+        Without the budget: the first call has shown that the case fits, and the profiler needs
+        memory too.
         """
         self.budget.lift()
         results: list[object] = []
@@ -151,27 +166,19 @@ class Checker:
             return result
 
         wide = self._wide(prepared, values, exact)
+        fields: dict[str, Any] = {}
         with prepared.in_force():
-            found = peak(prepared.setup, run, self.config.device, resident=self.resident)
-        complaint = wide_complaint(prepared, results.pop(), values, wide)
+            if measured:
+                device = self.config.device
+                fields = asdict(peak(prepared.setup, run, device, resident=self.resident))
+            else:
+                run(prepared.setup())
+                self.clock.finish()
+        complaint = wide_complaint(prepared, results.pop(), values, wide, fingerprint)
         self.budget.enforce()
-        self.say({"event": "facts", "case": case.id, "fields": asdict(found)})
+        self.say({"event": "facts", "case": case.id, "fields": fields})
         if complaint:
-            self.phases.end(case, Status.INCORRECT, complaint, "memory")
-
-    def _again(
-        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
-    ) -> None:
-        """A second call with other values, if no memory is measured with them."""
-        self.budget.lift()
-        wide = self._wide(prepared, values, exact)
-        with prepared.in_force():
-            result = prepared.run(prepared.setup())
-            self.clock.finish()
-        complaint = wide_complaint(prepared, result, values, wide)
-        self.budget.enforce()
-        if complaint:
-            self.phases.end(case, Status.INCORRECT, complaint, "gate")
+            self.phases.end(case, Status.INCORRECT, complaint, "memory" if measured else "gate")
 
     def _wide(
         self, prepared: PreparedCall, values: InputValues, exact: ExactResults
@@ -195,7 +202,11 @@ def returned_wrongly(
 
 
 def wide_complaint(
-    prepared: PreparedCall, result: Any, values: InputValues, wide: CorrectnessCheck | None
+    prepared: PreparedCall,
+    result: Any,
+    values: InputValues,
+    wide: CorrectnessCheck | None,
+    fingerprint: Fingerprint,
 ) -> str:
     """`result`: what PreparedCall.run gave, an output or gradients."""
     if wide is None:
@@ -204,6 +215,8 @@ def wide_complaint(
     if complaint := improper(prepared.problem, output, gradients, values.tensors):
         return complaint
     complaint = wide.check(output, gradients).complaint
+    if complaint and fingerprint.repeats(result, fingerprint.expected[False]):
+        return FROM_MEMORY
     return f"with scores up to {WIDE_SCORE:g}: {complaint}" if complaint else ""
 
 

@@ -42,9 +42,9 @@ def exact_results(
         phases.budget.enforce(phases.room_bytes)
 
 
-def _exact(values: InputValues) -> CorrectnessCheck:
+def _exact(values: InputValues, *, wide: bool = False) -> CorrectnessCheck:
     """The exact result of the present values; the output's gradient becomes the check's."""
-    check = CorrectnessCheck(values.problem, *values.tensors, values.seed)
+    check = CorrectnessCheck(values.problem, *values.tensors, values.seed, wide=wide)
     if values.gradient is not None:
         values.use_gradient(check.write_gradient)
     return check
@@ -53,6 +53,6 @@ def _exact(values: InputValues) -> CorrectnessCheck:
 def _exact_wide(values: InputValues) -> CorrectnessCheck:
     values.widen()
     try:
-        return _exact(values)  # the same rows and gradient
+        return _exact(values, wide=True)  # the same rows and gradient
     finally:
         values.restore()

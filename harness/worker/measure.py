@@ -32,7 +32,7 @@ from ..measure.clock import Clock, Look, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.memory_budget import available_bytes
-from ..measure.output_check import Fingerprint, improper
+from ..measure.output_check import FROM_MEMORY, Fingerprint, improper, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
@@ -128,7 +128,6 @@ class Measurer:
                 if warm:
                     self.warm[case.id] = warm
                 else:
-                    values.changed()
                     values.restore()
                 del warm
             del prepared  # nothing else holds one that failed
@@ -151,14 +150,7 @@ class Measurer:
             complaint = self._checked_call(prepared, values, exact)
             values.use_gradient(None)
             run = partial(prepared.run, prepared.setup())
-            for flipped in (True, False) if not complaint else ():
-                values.flip(flipped)
-                fingerprint.expected[flipped] = fingerprint.take(run())
-                self.clock.finish()
-            if not complaint and not fingerprint.follows_inputs():
-                complaint = (
-                    "its result did not follow new values of its inputs: it answers from memory"
-                )
+            complaint = complaint or self._two_calls(run, values, fingerprint)
             if not complaint:
                 least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
                 look = partial(fingerprint.look, flipped=values.flipped)
@@ -172,6 +164,20 @@ class Measurer:
         event = {"event": "warm", "case": case.id, "stationary": is_stationary}
         self.say({**event, "graph_reason": timer.graph_reason, "call_ms": call_ms})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
+
+    def _two_calls(
+        self, run: Callable[[], object], values: InputValues, fingerprint: Fingerprint
+    ) -> str:
+        """Note what later calls must give, with either sign of the inputs."""
+        results = []
+        for flipped in (True, False):
+            values.flip(flipped)
+            results.append(run())
+            self.clock.finish()
+            fingerprint.expected[flipped] = fingerprint.take(results[-1])
+        if share_storage(*results):
+            return "returns the same memory in every call; wanted storage of its own for each"
+        return "" if fingerprint.follows_inputs() else FROM_MEMORY
 
     def _checked_call(
         self, prepared: PreparedCall, values: InputValues, exact: ExactResults
@@ -247,7 +253,6 @@ class Measurer:
             complaint = "works on another stream than the current one, after the call's last event"
         if complaint:
             del self.warm[case.id]
-            warm.values.changed()
             warm.values.restore()
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
             return
