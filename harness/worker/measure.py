@@ -258,7 +258,7 @@ class Measurer:
             return
         late = {} if samples.late_calls is None else {"late_calls": samples.late_calls}
         first = {} if samples.first_ms is None else {"first_call_ms": samples.first_ms}
-        conditions = {"calls": calls, "new_values": bool(self.blocks % 2), **late, **first}
+        conditions = {"calls": calls, "new_values": self.blocks % 2, **late, **first}
         conditions |= {"started_unix_s": started_unix_s, **readings}
         quantities = {
             "block_ms": samples.block_ms,

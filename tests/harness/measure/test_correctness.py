@@ -1,13 +1,23 @@
 """Correct backends pass and wrong results fail, also if fixed tolerances would pass them."""
 
+import re
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
 
 from attnbench import impls
-from attnbench.harness.measure.correctness import ALL_ROWS, CorrectnessCheck, distance, sample
+from attnbench.harness.measure.correctness import (
+    ALL_ROWS,
+    TILE_ROWS,
+    CorrectnessCheck,
+    distance,
+    sample,
+    widen,
+)
 from attnbench.harness.measure.prepared_call import leaves, make_tensors, prepare_call
+from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -64,7 +74,7 @@ def test_a_kernel_that_drops_the_last_64_keys_fails_at_16k(dtype):
     q, k, v = tensors.inputs
     check = CorrectnessCheck(problem, *tensors, 0)
     rows = torch.tensor(check.rows)
-    output = torch.zeros_like(q)
+    output = torch.ones_like(q)
     output[:, :, rows] = (q[:, :, rows] @ k[:, :, :-64].mT * problem.scale).softmax(-1) @ v[
         :, :, :-64
     ]
@@ -199,22 +209,120 @@ def test_queries_that_see_no_key_are_zero_in_an_approximation_too(where):
     )
 
 
-def test_long_problems_are_sampled_with_first_and_last_row():
-    entries, rows = sample(
-        Problem(batch=2, seq_len=5000, d_model=32, heads=2), torch.Generator().manual_seed(0)
-    )
+def test_long_problems_are_sampled_in_every_tile_of_rows():
+    long = Problem(batch=2, seq_len=5003, d_model=32, heads=2)
+    entries, rows = sample(long, torch.Generator().manual_seed(0))
     assert entries == [0, 1]
-    assert len(rows) == 64
     assert rows == sorted(set(rows))
-    assert (rows[0], rows[-1]) == (0, 4999)
+    assert {row // TILE_ROWS for row in rows} == set(range(-(-5003 // TILE_ROWS)))
+    assert len(rows) <= 5003 / TILE_ROWS + 3
+    assert (rows[0], rows[-1]) == (0, 5002)
+    assert sample(long, torch.Generator().manual_seed(1))[1] != rows
     assert sample(Problem(batch=2, seq_len=ALL_ROWS, d_model=32, heads=2), torch.Generator())[
         1
     ] == list(range(ALL_ROWS))
 
 
-def test_huge_batches_are_judged_at_their_ends():
-    entries, _ = sample(Problem(batch=64, seq_len=4096, d_model=512, heads=32), torch.Generator())
-    assert entries == [0, 63]
+def test_of_huge_batches_random_entries_are_checked():
+    huge = Problem(batch=64, seq_len=16384, d_model=2048, heads=32)
+    drawn = [sample(huge, torch.Generator().manual_seed(seed))[0] for seed in range(3)]
+    assert all(2 <= len(entries) == len(set(entries)) < 64 for entries in drawn)
+    assert len({tuple(entries) for entries in drawn}) == 3
+
+
+def test_all_entries_of_a_batch_of_40_are_checked():
+    entries, _ = sample(Problem(batch=40, seq_len=512, d_model=64, heads=4), torch.Generator())
+    assert entries == list(range(40))
+
+
+LONG = Problem(batch=2, seq_len=400, d_model=32, heads=4)
+
+
+def test_one_number_that_is_not_finite_fails_wherever_it_is():
+    unchecked = next(row for row in range(400) if row not in sample_of(LONG))
+
+    def spoil(output, gradients):
+        output[1, 2, unchecked, 3] = float("nan")
+        return output, gradients
+
+    assert result_of(LONG, spoil).complaint == "the output has NaN or infinity"
+
+    def spoil_gradient(output, gradients):
+        gradients[2][0, 1, 7, 5] = float("inf")
+        return output, gradients
+
+    training = replace(LONG, passes="forward+backward")
+    assert result_of(training, spoil_gradient).complaint == "a gradient has NaN or infinity"
+
+
+def sample_of(problem):
+    return CorrectnessCheck(problem, *make_tensors(problem, CPU, 0), 0).rows
+
+
+def test_rows_left_at_zero_fail_also_where_nothing_is_compared():
+    unchecked = [row for row in range(400) if row not in sample_of(LONG)]
+
+    def drop(output, gradients):
+        output[:, :, unchecked[:5]] = 0.0
+        return output, gradients
+
+    assert result_of(LONG, drop).complaint == "10 of 800 rows are all zeros: not computed"
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_one_wrong_tile_of_16_rows_fails_though_the_mean_hides_it(dtype):
+    problem = Problem(batch=1, seq_len=8192, d_model=16, heads=1, dtype=dtype)
+
+    def shift(output, gradients):
+        output[:, :, 4096:4112] = output[:, :, 4096:4112].flip(-2) + 0.02
+        return output, gradients
+
+    complaint = result_of(problem, shift).complaint
+    assert re.search(r"times as far|checked rows are wrong", complaint)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_wide_scores_fail_a_softmax_that_subtracts_no_maximum(scope, dtype):
+    problem = Problem(batch=2, seq_len=200, d_model=32, heads=4, dtype=dtype, scope=scope)
+    tensors = make_tensors(problem, CPU, 0)
+    widen(problem, tensors.inputs, 0)
+    check = CorrectnessCheck(problem, *tensors, 0, wide=True)
+
+    def attend(q, k, v, *, careless):
+        scores = q @ k.mT * problem.scale
+        assert scores.max() > 88.7
+        assert scores.min() < -88.7
+        weights = scores.exp() if careless else (scores - scores.amax(-1, keepdim=True)).exp()
+        return weights / weights.sum(-1, keepdim=True) @ v
+
+    for careless, complaint in ((False, ""), (True, "the output has NaN or infinity")):
+        output = as_call(problem, *tensors, partial(attend, careless=careless))()
+        assert check.check(output, []).complaint == complaint
+
+
+@pytest.mark.parametrize("name", ["b_q", "b_v", "b_o"])
+def test_a_layer_that_forgets_a_bias_fails(name):
+    problem = replace(SMALL, scope="layer")
+    tensors = make_tensors(problem, CPU, 0)
+    check = CorrectnessCheck(problem, *tensors, 0)
+    forgetful = replace(tensors.weights, **{name: torch.zeros_like(getattr(tensors.weights, name))})
+    backend = impls.load("fused")
+    output = backend.prepare(problem, tensors.inputs, forgetful)()
+    assert "times as far" in check.check(output, []).complaint
+
+
+def test_a_tile_of_queries_that_is_missing_from_the_gradients_of_keys_fails():
+    problem = Problem(batch=1, seq_len=4096, d_model=32, heads=1, passes="forward+backward")
+    tensors = make_tensors(problem, CPU, 0)
+    check = CorrectnessCheck(problem, *tensors, 0)
+    prepared = prepare_call(problem, impls.load("sdpa"), tensors, check.grad_output)
+    with prepared.in_force():
+        output, whole = prepared.result()
+        prepared.grad_output[:, :, 2048:2064] = 0.0
+        _, without = prepared.result()
+    assert check.check(output, whole).complaint == ""
+    assert "times as far" in check.check(output, [whole[0], *without[1:]]).complaint
 
 
 def test_leaves_names_shared_tensors_once():
