@@ -1,0 +1,106 @@
+"""Inputs change their values in place and come back, and whoever writes to them is noticed."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.harness.measure.correctness import CorrectnessCheck
+from attnbench.harness.measure.input_values import InputValues
+from attnbench.harness.measure.prepared_call import make_gradient, make_tensors
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+SMALL = Problem(batch=2, seq_len=40, d_model=32, heads=4)
+PROBLEMS = [
+    SMALL,
+    replace(SMALL, passes="forward+backward", dtype="bf16"),
+    replace(SMALL, scope="layer"),
+    replace(SMALL, scope="layer", kv_seq_len=24, dtype="fp16", passes="forward+backward"),
+]
+
+
+def copies(values):
+    tensors = [*values.tensors.inputs, *(values.tensors.weights or _none).tensors()]
+    gradient = [] if values.gradient is None else [values.gradient]
+    return [tensor.detach().clone() for tensor in [*tensors, *gradient]]
+
+
+class _none:  # noqa: N801 - stands for no weights
+    tensors = staticmethod(list)
+
+
+def same(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_signs_flip_in_place_without_a_trace_and_flip_back_exactly(problem):
+    values = InputValues(problem, CPU, 0)
+    before, places = copies(values), [t.data_ptr() for t in values.tensors.inputs]
+    values.flip(True)
+    assert not same(copies(values), before)
+    assert torch.equal(values.tensors.inputs.value, -before[2])
+    assert [tensor.data_ptr() for tensor in values.tensors.inputs] == places
+    assert (values.written(), values.changed()) == ("", "")  # version counters do not move
+    values.flip(False)
+    assert same(copies(values), before)
+    assert values.changed() == ""
+
+
+def test_of_a_backward_pass_only_the_outputs_gradient_flips():
+    values = InputValues(replace(SMALL, passes="backward"), CPU, 0)
+    inputs, gradient = [t.detach().clone() for t in values.tensors.inputs], values.gradient.clone()
+    values.flip(True)
+    assert same(values.tensors.inputs, inputs)
+    assert torch.equal(values.gradient, -gradient)
+    values.flip_inputs()
+    assert torch.equal(values.tensors.inputs.key, -inputs[1])
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_write_is_noticed_named_and_undone(problem, flipped):
+    values = InputValues(problem, CPU, 0)
+    before = copies(values)
+    values.flip(flipped)
+    name = "key" if values.tensors.inputs.key is not values.tensors.inputs.query else "query"
+    key = values.tensors.inputs.key
+    with torch.no_grad():
+        key[..., 5, 3] += 0.25
+    assert values.written() == name
+    assert values.written() == ""  # said once
+    key.data[..., 5, 3] -= 0.125  # which the version counter does not count
+    assert values.written() == ""
+    assert values.changed() == name
+    values.restore()
+    assert same(copies(values), before)
+    assert (values.flipped, values.written(), values.changed()) == (False, "", "")
+
+
+def test_rows_in_another_order_and_weights_are_noticed_too():
+    values = InputValues(replace(SMALL, scope="layer"), CPU, 0)
+    values.tensors.inputs.query.data.copy_(values.tensors.inputs.query.data.flip(-2))
+    values.tensors.weights.b_v.data.zero_()
+    assert values.changed() == "query, b_v"
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_wide_scores_and_the_checks_gradient_are_undone_by_restore(problem):
+    values = InputValues(problem, CPU, 0)
+    check = CorrectnessCheck(problem, *values.tensors, 0)
+    if values.gradient is not None:
+        values.use_gradient(check.write_gradient)
+        assert torch.equal(values.gradient, check.grad_output)
+    before = copies(values)
+    values.widen()
+    assert not torch.equal(values.tensors.inputs.query, before[0])
+    values.restore()
+    assert same(copies(values), before)
+    values.use_gradient(None)
+    assert values.gradient is None or torch.equal(values.gradient, make_gradient(problem, CPU, 0))
+
+
+def test_inputs_are_those_of_the_seed():
+    made = make_tensors(SMALL, CPU, 7)
+    assert same(InputValues(SMALL, CPU, 7).tensors.inputs, made.inputs)

@@ -1,0 +1,47 @@
+"""A backend's file that asks for the call stack is noticed; other code may ask."""
+
+import gc
+import inspect
+import logging
+import sys
+
+import pytest
+
+from attnbench.harness.measure.stack_watch import StackWatch
+
+
+@pytest.fixture(scope="module")
+def watch():
+    return StackWatch()
+
+
+@pytest.mark.parametrize(
+    ("ask", "event"),
+    [
+        (sys._getframe, "sys._getframe"),
+        (inspect.stack, "sys._getframe"),
+        (inspect.currentframe, "sys._getframe"),
+        (gc.get_objects, "gc.get_objects"),
+        (sys._current_frames, "sys._current_frames"),
+    ],
+)
+def test_a_file_that_asks_for_frames_or_objects_is_noticed(watch, ask, event):
+    with watch.watching(__file__):
+        ask()
+    assert f"reads the call stack ({event} in line" in watch.asked
+
+
+def test_other_files_may_ask(watch, caplog):
+    with watch.watching("/elsewhere/backend.py"):
+        sys._getframe()
+    assert watch.asked == ""
+    with watch.watching(__file__), caplog.at_level(logging.INFO):
+        logging.getLogger(__name__).info("logging looks for its caller")
+    assert watch.asked == ""
+
+
+def test_nothing_is_watched_afterwards(watch):
+    with watch.watching(__file__):
+        pass
+    sys._getframe()
+    assert watch.asked == ""
