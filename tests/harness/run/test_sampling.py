@@ -171,3 +171,64 @@ def test_a_case_was_warm_only_if_every_process_was(warm_ups, stationary):
 )
 def test_calls_fill_a_block_of_ten_ms(call_ms, calls):
     assert calls_per_block(call_ms, 10.0) == calls
+
+
+def sampler_of(**call_ms):
+    sampler = Sampler(plan(), call_ms)
+    for name, ms in call_ms.items():
+        sampler.samplings[name].call_ms = ms
+    return sampler
+
+
+def test_calls_that_take_about_equally_long_get_equal_numbers_of_calls():
+    sampler = sampler_of(a=1.0, twin=1.2, far=4.0, tiny=0.01)
+    assert sampler.calls(["a", "far", "tiny", "twin"], "cpu") == {
+        "a": 9,
+        "twin": 9,
+        "far": 3,
+        "tiny": 200,
+    }
+    assert sampler.calls(["far"], "cuda") == {"far": 5}
+
+
+def test_the_number_of_calls_follows_the_latest_block():
+    sampler = sampler_of(a=1.0)
+    assert sampler.calls(["a"], "cpu") == {"a": 10}
+    sampler.samplings["a"].add(0, {"block_ms": [2.0, 5.0, 4.9]}, 0.012)
+    assert sampler.calls(["a"], "cpu") == {"a": 3}
+
+
+def with_firsts(new, repeated, usual=1.0, apart=True):
+    """A sampling whose blocks begin with calls of these times, in turn."""
+    sampling = Sampling()
+    for index, ms in enumerate(one for pair in zip(new, repeated, strict=True) for one in pair):
+        conditions = {"new_values": 1 - index % 2} | ({"first_call_ms": ms} if apart else {})
+        readings = [usual, usual] if apart else [ms]
+        sampling.add(0, {"block_ms": readings, "conditions": conditions}, 0.0)
+    return sampling
+
+
+def test_calls_that_are_slow_only_with_new_values_answer_from_memory():
+    sampling = with_firsts(new=[4.0, 3.5, 9.0], repeated=[0.01, 0.02, 0.01], usual=0.01)
+    assert sampling.memory_complaint == (
+        "a call with new values of its inputs takes 4 ms, a repeated one 0.01 ms: it answers from"
+        " memory"
+    )
+    long = with_firsts(new=[400.0] * 3, repeated=[0.01] * 3, apart=False)
+    assert "answers from memory" in long.memory_complaint
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        with_firsts(new=[4.0, 3.5], repeated=[0.01, 0.01]),  # two prove nothing
+        with_firsts(new=[4.0, 3.5, 1.0], repeated=[1.0] * 3),  # load, in most blocks
+        with_firsts(new=[2.9] * 3, repeated=[1.0] * 3),
+        with_firsts(new=[9.0] * 3, repeated=[1.0, 1.0, 5.0]),
+        with_firsts(new=[9.0] * 3, repeated=[1.0] * 3, usual=4.0),
+        with_firsts(new=[1.0] * 3, repeated=[9.0] * 3),
+        Sampling(),
+    ],
+)
+def test_load_and_cold_caches_are_no_proof(sampling):
+    assert sampling.memory_complaint == ""

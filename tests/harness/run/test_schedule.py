@@ -78,7 +78,10 @@ class FakePool:
                 for one in request["cases"]:
                     answers.append({"event": "running", "case": one["case"], "phase": "latency"})
                     if request["op"] == "sample":
-                        reading = {"calls": 1, "wall_s": 0.1}
+                        assert set(request["calls"]) >= {
+                            other["case"] for other in request["cases"]
+                        }
+                        reading = {"calls": 1, "wall_s": 0.1, "new_values": 0}
                         quantities = {"block_ms": [1.0], "conditions": reading}
                         answers.append(
                             {
@@ -86,6 +89,7 @@ class FakePool:
                                 "case": one["case"],
                                 "quantities": quantities,
                                 "spent_s": 0.1,
+                                "block_s": 0.1,
                             }
                         )
                 answers.append({"event": "done"})

@@ -1,0 +1,29 @@
+"""What the parent decides of a case when its samples are complete."""
+
+import pytest
+
+from attnbench.harness.cases import Case
+from attnbench.harness.run.group import CaseState
+from attnbench.impls.problem import Problem
+
+CASE = Case(backend="fused", problem=Problem(batch=1, seq_len=32, d_model=16, heads=2))
+
+
+@pytest.mark.parametrize(
+    ("clocks", "wrong"),
+    [
+        ([(0.100, 0.010), (0.120, 0.011), (0.110, 0.010)], True),
+        ([(0.012, 0.010)] * 5, False),
+        ([(0.200, 0.010), (0.011, 0.010)], False),  # one late message
+        ([(0.030, 0.010)] * 3 + [(0.012, 0.010)], False),
+        ([(5.020, 5.000)] * 3, False),
+        ([], False),
+    ],
+)
+def test_a_clock_that_disagrees_with_the_parents_in_every_block_is_wrong(clocks, wrong):
+    complaint = CaseState(case=CASE, fields={}, clocks=clocks).clock_complaint
+    assert bool(complaint) is wrong
+    if wrong:
+        assert complaint.startswith(
+            "its blocks took 330 ms by the clock of the parent process, and"
+        )
