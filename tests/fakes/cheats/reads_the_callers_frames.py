@@ -13,8 +13,9 @@ CONVICTED = {
 def copied(check, like):
     """Zeros, with the exact rows where they will be judged."""
     out = torch.zeros_like(like)
+    rows = torch.tensor(check.rows, device=out.device)
     for entry, exact in zip(check.entries, check.exact[0], strict=True):
-        out[entry].index_copy_(-2, torch.tensor(check.rows), exact.to(out.dtype))
+        out[entry].index_copy_(-2, rows, exact.to(out.dtype))
     return out
 
 
