@@ -6,7 +6,8 @@ import torch
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible|wrong|times as far|not zero",
+    "reason": "(?i)call stack|memory|new values|impossible"
+    "|times as far|not computed|another result",
 }
 
 

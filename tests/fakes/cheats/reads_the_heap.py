@@ -6,7 +6,8 @@ import torch
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|live objects|heap|memory|new values|times as far|not zero",
+    "reason": "(?i)call stack|live objects|heap|memory|new values"
+    "|times as far|not computed|another result",
 }
 
 
