@@ -2,7 +2,10 @@
 
 from torch.nn.functional import scaled_dot_product_attention
 
-CONVICTED = {"statuses": ["incorrect", "error"], "reason": "(?i)memory|new values|impossible"}
+CONVICTED = {
+    "statuses": ["incorrect", "error"],
+    "reason": "(?i)memory|new values|impossible|times as far|not computed|another result",
+}
 
 
 def prepare(problem, inputs, weights):

@@ -7,7 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)now and then|memory|new values|impossible|wrong|times as far|not zero",
+    "reason": "(?i)now and then|memory|new values|times as far|not computed|another result",
 }
 
 

@@ -7,7 +7,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)complete|after the call|memory|new values|impossible|wrong|times as far|NaN",
+    "reason": "(?i)complete|after the call|memory|new values|impossible"
+    "|times as far|not computed|another result|NaN",
 }
 PROBLEM = {"seq_len": 1024}
 

@@ -7,7 +7,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)memory|new values|impossible|wrong|times as far|not zero",
+    "reason": "(?i)memory|new values|impossible|times as far|not computed|another result",
 }
 HONEST_S = 0.5
 started = []

@@ -7,7 +7,8 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)call stack|memory|new values|impossible|wrong|times as far|not zero",
+    "reason": "(?i)call stack|memory|new values|impossible"
+    "|times as far|not computed|another result",
 }
 
 

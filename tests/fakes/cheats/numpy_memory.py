@@ -1,9 +1,9 @@
-"""Computes in numpy, whose 64 MiB of scores and weights torch's allocator does not see."""
+"""Computes in numpy, whose scores and weights, 64 MiB and more, torch's allocator does not see."""
 
 import numpy
 import torch
 
-SHOWN = {"field": "resident_peak_bytes", "least": 60000000}
+SHOWN = {"field": "outside_bytes", "least": 50000000}
 PROBLEM = {"seq_len": 2048}
 
 

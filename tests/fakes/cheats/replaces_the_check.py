@@ -6,7 +6,7 @@ from attnbench.harness.measure import correctness
 
 CONVICTED = {
     "statuses": ["error", "incorrect"],
-    "reason": "(?i)replaced|patched|changed|times as far|not zero",
+    "reason": "(?i)replaced|patched|changed|times as far|not computed|another result",
 }
 
 passed = correctness.CheckResult(error_l2_ratio=1e-7, error_ratio=1.0)

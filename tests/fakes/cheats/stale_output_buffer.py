@@ -5,7 +5,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 CONVICTED = {
     "statuses": ["incorrect", "error"],
-    "reason": "(?i)of its own|same (tensor|buffer|storage|memory)|overw|after the call",
+    "reason": "(?i)of its own|same (tensor|buffer|storage|memory)|overw|after the call|earlier",
 }
 
 
