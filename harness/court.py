@@ -41,7 +41,7 @@ FOLDER = Path(__file__).parent.parent / "cheats"  # a link in a checkout, a fold
 SHIPPED = ("fused", "sdpa", "naive")
 PROBLEM: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 64, "heads": 2, "dtype": "fp32"}
 # A quick run, short: the blocks are there to be cheated in, not for their precision.
-PLAN = Plan(like="quick", processes=1, min_blocks=4, max_blocks=4, budget_s=1.0)
+PLAN = Plan(like="quick", processes=1, min_blocks=6, max_blocks=6, budget_s=1.0)
 NOT_RUN = (
     *(Status.UNAVAILABLE, Status.UNSUPPORTED, Status.OOM, Status.PREDICTED_OOM),
     Status.INTERRUPTED,

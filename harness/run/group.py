@@ -127,6 +127,7 @@ class GroupRun:
             runs = [(python, list(some)) for python, some in groupby(wanting, key=self._python)]
             for python, some in runs:
                 yield from self._ask(process, python, "sample", some, {"calls": calls})
+        yield from self._ask_each(process, "recheck", self.sampler.suspects(names))
         yield from self._release(process, pythons)
 
     def watch(self) -> Iterator[Record]:
@@ -177,11 +178,8 @@ class GroupRun:
         self.sampler.finish()
         for name in list(self.states):
             state = self.states.pop(name)
-            sampling = self.sampler.samplings.get(name)
             if complaint := state.clock_complaint:
                 yield self._record(state, Status.ERROR, complaint, "latency")
-            elif sampling and (complaint := sampling.memory_complaint):
-                yield self._record(state, Status.INCORRECT, complaint, "latency")
             else:
                 yield self._record(state, Status.OK)
 

@@ -23,7 +23,7 @@ FEWEST_UNITS = 3
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
 MAX_CALLS = 200  # per block
-FEWEST_FIRSTS, MEMORY_RATIO = 3, 3.0  # first calls with new values, over those with the same
+SUSPICIOUS_RATIO = 3.0  # of first calls with new values to those with the same
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
 Stop = Literal["ci", "budget", "blocks"]
@@ -79,31 +79,22 @@ class Sampling:
         return None if None in self.stationary or not self.stationary else True
 
     @property
-    def memory_complaint(self) -> str:
-        """A reason if calls with new values of the inputs take far longer than repeated ones.
+    def slower_with_new_values(self) -> bool:
+        """Whether calls with new values of the inputs seem to take far longer than repeated ones.
 
-        Compares the first call of each block, which is apart unless calls are long.
+        Compares the first call of each block, which is apart unless calls are long. Load can look
+        like this too, so it is only a reason to look closer.
         """
-        pairs = zip(
+        blocks = zip(
             itertools.chain(*self.quantities.get("conditions", ())),
             itertools.chain(*self.block_ms),
             strict=True,
         )
-        new: list[float] = []
-        repeated: list[float] = []
-        usual: list[float] = []
-        for conditions, readings in pairs:
+        new, repeated = [], []
+        for conditions, readings in blocks:
             first_ms = conditions.get("first_call_ms", readings[0])
             (new if conditions["new_values"] else repeated).append(first_ms)
-            usual += [median(readings)] if "first_call_ms" in conditions else []
-        if min(len(new), len(repeated)) < FEWEST_FIRSTS:
-            return ""
-        if min(new) < MEMORY_RATIO * max(*repeated, *usual):  # in every block: load is not enough
-            return ""
-        return (
-            f"a call with new values of its inputs takes {median(new):.3g} ms, a repeated one"
-            f" {median(repeated):.3g} ms: it answers from memory"
-        )
+        return bool(new and repeated) and median(new) >= SUSPICIOUS_RATIO * median(repeated)
 
     def fields(self) -> dict[str, Any]:
         """The fields of the case's row."""
@@ -168,6 +159,11 @@ class Sampler:
                 longest = call_ms
             found[name] = calls_per_block(longest, BLOCK_MS[device])
         return found
+
+    def suspects(self, names: Iterable[str]) -> list[str]:
+        """The cases that may answer from memory, among those still measured."""
+        known = (name for name in names if name in self.samplings)
+        return [name for name in known if self.samplings[name].slower_with_new_values]
 
     def finish(self) -> None:
         """Note for every case how precise the widest of its reported ratios is."""

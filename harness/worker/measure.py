@@ -48,6 +48,7 @@ WARM_UP_S = 0.3  # at least
 WARM_AGAIN_S = 0.1  # at least, if this process has warmed the case up before: its memory is new
 MAX_WARM_UP_S = 5.0  # or the plan's time per case, if that is less
 FIRST_APART_BELOW_MS = 100.0  # a longer call fills caches in a negligible part of its time
+RECHECKED_CALLS, RECHECKED_RATIO = 6, 2.0  # by chance all of 6 are slower once in 924
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
 
@@ -269,6 +270,38 @@ class Measurer:
         }
         event = {"event": "samples", "case": case.id, "quantities": quantities}
         self.say({**event, "spent_s": samples.spent_s, "block_s": now_s() - begun})
+
+    def recheck(self, cases: list[Case]) -> None:
+        """Time calls with new and with repeated values of cases that may answer from memory."""
+        for case in cases:
+            if case.id in self.warm:
+                self.phases.run(case, "latency", partial(self._recheck, case))
+
+    def _recheck(self, case: Case) -> None:
+        warm = self.warm[case.id]
+        calls: dict[bool, list[float]] = {True: [], False: []}  # ms, with new values and without
+        with warm.prepared.in_force():
+            for index in range(2 * RECHECKED_CALLS):
+                new = index % 2 == 0
+                for _ in range(1 if new else 2):  # twice is the same values, with equal traffic
+                    warm.values.flip(not warm.values.flipped)
+                self.clock.finish()
+                begun = now_s()
+                result = warm.run()
+                self.clock.finish()
+                calls[new].append((now_s() - begun) * 1e3)
+                warm.fingerprint.look(result, warm.values.flipped, must=True)
+                del result
+        complaint = warm.fingerprint.complaint
+        if min(calls[True]) > RECHECKED_RATIO * max(calls[False]):
+            complaint = (
+                f"a call with new values of its inputs takes {median(calls[True]):.3g} ms, a"
+                f" repeated one {median(calls[False]):.3g} ms: it answers from memory"
+            )
+        if complaint:
+            del self.warm[case.id]
+            warm.values.restore()
+            self.phases.end(case, Status.INCORRECT, complaint, "latency")
 
     def watch(
         self, case: Case, measure: tuple[str, ...], window_s: float, mode: LaunchMode

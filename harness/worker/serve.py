@@ -66,6 +66,8 @@ def main() -> None:
             measurer.warm_up(cases)
         elif op == "sample":
             measurer.sample(cases, request["calls"])
+        elif op == "recheck":
+            measurer.recheck(cases)
         elif op == "watch":
             measure, window_s = tuple(request["measure"]), request["window_s"]
             measurer.watch(cases[0], measure, window_s, request["mode"])
