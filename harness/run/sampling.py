@@ -90,7 +90,8 @@ class Sampling:
             itertools.chain(*self.block_ms),
             strict=True,
         )
-        new, repeated = [], []
+        new: list[float] = []
+        repeated: list[float] = []
         for conditions, readings in blocks:
             first_ms = conditions.get("first_call_ms", readings[0])
             (new if conditions["new_values"] else repeated).append(first_ms)
