@@ -1,7 +1,6 @@
 """Check each case before any is timed: can it run, is it correct, what memory does it need."""
 
 from contextlib import nullcontext
-from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from time import perf_counter
@@ -12,6 +11,7 @@ from ..cases import Case
 from ..errors import first_line
 from ..measure.clock import Clock
 from ..measure.correctness import CorrectnessCheck
+from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
 from ..measure.memory_budget import address_space_bytes
 from ..measure.peak_memory import freeze_gc, peak, release
 from ..measure.prepared_call import PreparedCall, Tensors, make_tensors, prepare_call
@@ -74,19 +74,21 @@ class Checker:
             assert view.backend is not None
             self.budget.enforce(correctness.held_bytes)
             phase = "compile" if view.backend.compiles else "prepare"
+            device = self.config.device
+            kept = kept_memory(problem, device, compiles=view.backend.compiles)
             prepare = partial(self._prepare, problem, view.backend, tensors, correctness)
-            prepared = self.phases.run(case, phase, prepare)
+            prepared = self.phases.run(case, phase, partial(kept.of, prepare))
             if prepared is not None:
-                self._check_call(case, prepared, correctness)
+                self._check_call(case, prepared, correctness, kept)
             del prepared  # nothing else holds its tensors
             release(self.config.device)
 
     def _check_call(
-        self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck
+        self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck, kept: KeptMemory
     ) -> None:
         passes = partial(self._passes, case, prepared, correctness)
         if self.phases.run(case, "gate", passes) and "memory" in self.config.measure:
-            self.phases.run(case, "memory", partial(self._measure_peak, case, prepared))
+            self.phases.run(case, "memory", partial(self._measure_peak, case, prepared, kept))
 
     def _prepare(
         self,
@@ -121,15 +123,17 @@ class Checker:
     def _passes(self, case: Case, prepared: PreparedCall, correctness: CorrectnessCheck) -> bool:
         with prepared.in_force():
             start = perf_counter()
-            (output, gradients), kernel = observed(prepared.result)
+            (output, gradients), (kernel, generation) = observed(prepared.result)
             self.clock.finish()
             first_call_ms = (perf_counter() - start) * 1e3
         self.budget.lift()
         result = correctness.check(output, gradients, prepared.backend.exactness)
         self.budget.enforce(correctness.held_bytes)
         errors = {"error_l2_ratio": result.error_l2_ratio, "error_ratio": result.error_ratio}
-        call = {"kernel": kernel, "first_call_ms": first_call_ms, **prepared.setup_facts}
-        self.say({"event": "facts", "case": case.id, "fields": errors | call})
+        call = {"kernel": kernel, "kernel_generation": generation, "first_call_ms": first_call_ms}
+        self.say(
+            {"event": "facts", "case": case.id, "fields": errors | call | prepared.setup_facts}
+        )
         pinned = prepared.backend.pinned_kernel
         if result.complaint:
             self.phases.end(case, Status.INCORRECT, result.complaint, "gate")
@@ -140,13 +144,17 @@ class Checker:
             return True
         return False
 
-    def _measure_peak(self, case: Case, prepared: PreparedCall) -> None:
+    def _measure_peak(self, case: Case, prepared: PreparedCall, kept: KeptMemory) -> None:
         """Exact peak bytes, without the budget.
 
         The correctness check has shown that the case fits, and the profiler needs memory too.
         """
         self.budget.lift()
+        between = kept.read()
         with prepared.in_force():
             found = peak(prepared.setup, prepared.run, self.config.device, resident=self.resident)
         self.budget.enforce()
-        self.say({"event": "facts", "case": case.id, "fields": asdict(found)})
+        fields = memory_fields(found, between, self.config.device)
+        self.say({"event": "facts", "case": case.id, "fields": fields})
+        if complaint := too_small(found):
+            self.phases.end(case, Status.ERROR, complaint, "memory")

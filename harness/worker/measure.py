@@ -8,8 +8,9 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         fields of the case's row
     ended {case, status, reason, phase, log_tail, poisoned}
         the case goes no further; poisoned: the process cannot be used any more
-    warm {case, stationary, graph_reason}
-        the warm-up is over; stationary: null if it had too few calls to tell
+    warm {case, stationary, graph_reason, launch_ms, shortest_call_ms}
+        the warm-up is over; stationary: null if it had too few calls to tell. What launching the
+        call costs the host (CUDA), and the shortest call that this process could make
     samples {case, quantities, spent_s}
         one block of one case: readings of each quantity, and the conditions
     watched {case, window, tables, missing}
@@ -30,6 +31,7 @@ from ...impls.problem import Problem
 from ..cases import Case
 from ..measure.clock import Clock, Timer, calls_per_block, clock_for
 from ..measure.conditions import conditions_for
+from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.memory_budget import available_bytes
 from ..measure.peak_memory import release
 from ..measure.prepared_call import (
@@ -73,6 +75,7 @@ class Measurer:
         self.warmed: set[str] = set()
         # before the budget, which excludes its buffers
         self.clock: Clock = clock_for(config.device)
+        self.shortest_call_ms = shortest_call_ms(self.clock, config.device)
         self.phases = PhaseRunner(config, say, forget=lambda case_id: self.warm.pop(case_id, None))
         self.heap = WarmHeap() if config.warm_heap and config.device.type == "cpu" else None
         if self.heap:
@@ -130,9 +133,13 @@ class Measurer:
             least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
             is_stationary, call_ms = self._call_until_stationary(run, least_s)
             timer = self.clock.timer(run, call_ms)
+            floor = {
+                "launch_ms": launch_ms(self.clock, self.config.device, run),
+                "shortest_call_ms": self.shortest_call_ms,
+            }
         self.warmed.add(case.id)
         event = {"event": "warm", "case": case.id, "stationary": is_stationary}
-        self.say({**event, "graph_reason": timer.graph_reason})
+        self.say({**event, "graph_reason": timer.graph_reason, **floor})
         calls = calls_per_block(call_ms, self.clock.BLOCK_MS)
         return WarmCase(prepared, run, timer, calls, call_ms)
 
