@@ -158,10 +158,13 @@ def too_small(found: Peak) -> str:
     """Why the peak cannot be that of a call with this result; "" if it can."""
     if found.peak_bytes is None or found.result_bytes is None:
         return ""
-    if found.peak_bytes + (found.outside_result_bytes or 0) >= found.result_bytes:
-        return ""
-    peak, result = (naturalsize(n, binary=True) for n in (found.peak_bytes, found.result_bytes))
-    return (
-        f"its peak of {peak} is below the {result} of its own result: the call returned memory that"
-        " it had not allocated, so an earlier call or `prepare` did"
-    )
+    outside = found.outside_result_bytes or 0
+    numbers = {"has a peak of": found.peak_bytes, "leaves": found.output_bytes or 0}
+    for what, size in numbers.items():
+        if size + outside < found.result_bytes:
+            got, wanted = (naturalsize(n, binary=True) for n in (size, found.result_bytes))
+            return (
+                f"the call {what} {got}, less than the {wanted} of its own result: it returned"
+                " memory that it had not allocated, so an earlier call or `prepare` did"
+            )
+    return ""

@@ -91,10 +91,10 @@ def refutation(
         if row.get("exactness") == "exact" and (why := _too_much(problem, fastest_ms, device)):
             return f"impossible{how}: {why}"
         if name == "block_ms" and shortest_call_ms is not None and fastest_ms < shortest_call_ms:
-            what = "an empty kernel" if device.kind == "cuda" else "an operation on one number"
+            least = "an empty kernel" if device.kind == "cuda" else "an operation on one number"
             return (
-                f"impossible: a call takes {_time(fastest_ms)}; on this device one that does"
-                f" anything takes {_time(shortest_call_ms)} or more ({what}); it did not do the work"
+                f"impossible: a call takes {_time(fastest_ms)}; {least} takes more than"
+                f" {_time(shortest_call_ms)} on this device; it did not do the work"
             )
     return ""
 

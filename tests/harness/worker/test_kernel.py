@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from attnbench.harness.worker.kernel import kernel_name, observed
+from attnbench.harness.worker.kernel import Kernel, kernel_name, observed
 from attnbench.impls import load
 from attnbench.impls.backend import make_inputs
 from attnbench.impls.problem import Problem
@@ -25,7 +25,7 @@ def test_kernels_are_told_apart(backend, kernel):
     call = loaded.prepare(PROBLEM, make_inputs(PROBLEM, torch.device("cpu"), 0), None)
     with torch.no_grad(), loaded.context(PROBLEM):
         output, seen = observed(call)
-    assert seen == kernel
+    assert seen == Kernel(kernel, None)
     assert output.shape == (1, 2, 32, 16)
 
 
