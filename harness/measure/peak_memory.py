@@ -157,7 +157,7 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
     torch.cuda.synchronize(device)
     spent_s = perf_counter() - begun
     after = torch.cuda.memory_stats(device)
-    size = result_bytes(result) if from_torch(result, device) else None
+    size = result_bytes(result) if from_torch(result) else None
     del result, ready
     reserved, used = _reserved(setup, call, device) if spent_s <= SLOW_S else (None, None)
     requested, allocated = "requested_bytes.all", "allocated_bytes.all"
@@ -175,7 +175,7 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
     )
 
 
-def from_torch(result: object, device: torch.device) -> bool:
+def from_torch(result: object) -> bool:
     """Whether all returned tensors lie in memory of torch's CUDA allocator, and none elsewhere."""
     tensors = result if isinstance(result, tuple | list) else (result,)
     spans = [(one["address"], one["total_size"]) for one in torch.cuda.memory_snapshot()]
