@@ -154,8 +154,8 @@ workspace_bytes: int?+
 outside_bytes: int?+
     memory outside torch's allocator (numpy, malloc, a library's own) that is kept between calls, or
     that a call takes in addition to `peak_bytes`. CPU: what malloc has in use and the kernel's
-    count of pages, so off by some MiB. CUDA: device memory at the end of a call, other processes
-    included
+    count of pages, so off by some MiB. CUDA: device memory between calls, other processes included.
+    `needed_bytes` when loaded is peak and workspace, and this if it is more than noise (method.md)
 memory_missing: object?+
     why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason
 resident_peak_bytes: int?

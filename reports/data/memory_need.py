@@ -3,9 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-# The kernel counts pages, and malloc's heap is not only the backend's: less is noise.
-OUTSIDE_SLACK_BYTES = 4 << 20
+OUTSIDE_SLACK_BYTES = {"cpu": 4 << 20, "cuda": 512 << 20}
+"""Less is noise. CPU: pages, and what libraries take when they are first used. CUDA: the code of
+libraries, which is loaded into the device's memory when it is first used.
+"""
 OUTSIDE_SLACK_RATIO = 0.01
+MOST_BYTES = 1 << 60  # of a size in a file, so that three of them can be added
 
 
 def clearly_outside_bytes(row: Mapping[str, Any]) -> int:
@@ -13,7 +16,8 @@ def clearly_outside_bytes(row: Mapping[str, Any]) -> int:
     outside, counted = row.get("outside_bytes"), _counted(row)
     if outside is None or counted is None:
         return 0
-    return outside if outside > OUTSIDE_SLACK_BYTES + OUTSIDE_SLACK_RATIO * counted else 0
+    slack = OUTSIDE_SLACK_BYTES.get(row.get("device") or "cpu", OUTSIDE_SLACK_BYTES["cuda"])
+    return min(outside, MOST_BYTES) if outside > slack + OUTSIDE_SLACK_RATIO * counted else 0
 
 
 def needed_bytes(row: Mapping[str, Any]) -> int | None:
@@ -27,4 +31,6 @@ def needed_bytes(row: Mapping[str, Any]) -> int | None:
 
 def _counted(row: Mapping[str, Any]) -> int | None:
     peak: int | None = row.get("peak_bytes")
-    return None if peak is None else peak + (row.get("workspace_bytes") or 0)
+    if peak is None:
+        return None
+    return min(peak, MOST_BYTES) + min(row.get("workspace_bytes") or 0, MOST_BYTES)

@@ -28,6 +28,8 @@ def of(peak: int | None, workspace: int | None, outside: int | None) -> dict[str
         (of(10 * MIB, 3, None), 10 * MIB + 3),
         (of(None, 3, 98 * MIB), None),
         ({"peak_bytes": 7}, 7),
+        ({"device": "cuda", **of(10 * MIB, 0, 400 * MIB)}, 10 * MIB),  # code of libraries
+        ({"device": "cuda", **of(10 * MIB, 0, 600 * MIB)}, 610 * MIB),
     ],
 )
 def test_a_case_needs_its_peak_what_it_keeps_and_what_is_clearly_outside(
@@ -39,6 +41,14 @@ def test_a_case_needs_its_peak_what_it_keeps_and_what_is_clearly_outside(
 def test_what_is_not_known_is_not_counted_as_outside() -> None:
     assert clearly_outside_bytes(of(0, 0, None)) == 0
     assert clearly_outside_bytes(of(None, 0, 98 * MIB)) == 0
+
+
+def test_no_size_in_a_file_is_too_large_to_be_added(tmp_path: Path) -> None:
+    (planned,) = [case("fused", problem(512))]
+    largest = (1 << 63) - 1
+    huge = dict.fromkeys(("peak_bytes", "workspace_bytes", "outside_bytes"), largest)
+    (found,) = rows_of(write_run(tmp_path, [planned], [row(planned, **huge)]))
+    assert found["needed_bytes"] <= largest
 
 
 def test_rows_of_earlier_versions_need_their_peak(tmp_path: Path) -> None:
