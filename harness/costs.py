@@ -108,5 +108,10 @@ def input_bytes(problem: Problem) -> int:
         q, kv = p.heads * p.seq_len * p.d_k, p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
         elements = p.batch * (q + kv)
         output = p.batch * p.heads * p.seq_len * p.d_v
-    mask_bytes = (p.seq_len - p.empty_rows) * p.kv_seq_len if p.mask == "random" else 0
-    return (elements + (output if p.backward else 0)) * p.item_bytes + mask_bytes
+    return (elements + (output if p.backward else 0)) * p.item_bytes + mask_bytes(p)
+
+
+def mask_bytes(problem: Problem) -> int:
+    """Bytes of a mask's matrix that a caller passes: only a mask without a rule has one."""
+    p = problem
+    return (p.seq_len - p.empty_rows) * p.kv_seq_len if p.mask == "random" else 0

@@ -100,6 +100,20 @@ graph_block_ms: list?
 graph_reason: str?
     CUDA: why there is no graph (a call of more than 10 ms, or one that cannot be captured); ""
     if there is one; null on a CPU and without a warm-up
+graph_failed: bool?+
+    CUDA: whether capturing the graph was tried and failed; null on a CPU and without a warm-up
+late_calls: int?+
+    CUDA: calls of `block_ms` and `hot_block_ms` that began on the GPU before the host had launched
+    all of them, so that launch gaps may be in their time; null on a CPU
+launch_ms: float?+
+    CUDA: how long the host is busy with launching the call, the shortest of some readings; null on
+    a CPU
+unseen_work: bool?+
+    CUDA: whether the wall clock saw much more than the events: `wall_block_ms` - `launch_ms` above
+    1.5 x `block_ms` + 0.2 ms, so that work may have run where no event saw it; null on a CPU
+shortest_call_ms: float?+
+    what a call takes at least here that does anything, measured before any backend was loaded. A
+    shorter latency is an `error`
 conditions: list?
     what the machine did during each block: objects, [process][block], in the order of
     `block_ms`; see Conditions of a block
@@ -134,6 +148,16 @@ output_bytes: int?
     the gradients. The rest are temporaries (`temporary_bytes` when loaded)
 peak_source: str?
     how `peak_bytes` and `output_bytes` were counted: `allocator events`, `cuda requested bytes`
+workspace_bytes: int?+
+    memory of torch's allocator that `prepare` and earlier calls keep between calls, beyond inputs,
+    weights and a mask that counts as an input. In addition to `peak_bytes`
+outside_bytes: int?+
+    memory outside torch's allocator (numpy, malloc, a library's own) that is kept between calls, or
+    that a call takes in addition to `peak_bytes`. CPU: what malloc has in use and the kernel's
+    count of pages, so off by some MiB. CUDA: device memory between calls, other processes included.
+    `needed_bytes` when loaded is peak and workspace, and this if it is more than noise (method.md)
+memory_missing: object?+
+    why `peak_bytes`, `workspace_bytes` or `outside_bytes` is null: name and reason
 resident_peak_bytes: int?
     CPU: `peak_bytes` as the kernel sees it, VmHWM above what was resident before; from a
     separate call. Null if a call takes more than 1 s, if the kernel cannot reset VmHWM, if the
@@ -176,6 +200,9 @@ kernel_requested: str?
 kernel: str?
     the kernel that ran, observed inside the call; null if no known part of attention was seen,
     as in compiled code that calls no operator for it
+kernel_generation: str?+
+    CUDA: which implementation answered to the name `flash`: `FA2` is torch's own, `FA3` and `FA4`
+    have been activated in its place; null for other kernels and on a CPU
 session: str?
     rows with equal sessions were measured in the same interleaved blocks, so that their ratios
     are paired

@@ -185,6 +185,8 @@ def line_of(record: Record) -> str:
         parts.append(f"[yellow]approximate, error {error:.1%}[/]")
     if record["peak_bytes"] is not None:
         parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
+    if record["workspace_bytes"]:
+        parts.append(f"keeps {naturalsize(record['workspace_bytes'], binary=True)}")
     if record["windows"] and record["utilization_tier"]:
         parts.append(headline(record["windows"], record["utilization_tier"]))
     if record["stop"] == "budget":

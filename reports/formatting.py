@@ -101,6 +101,30 @@ def percent_text(share: float) -> str:
     return f"{number_text(100 * share)} %"
 
 
+def share_text(share: float, of: str = "") -> str:
+    """A part of a whole, which cannot be more than 100 %: `81.0 %`, `130 % (impossible)`.
+
+    `of` says for what more is impossible, if something else explains it: `130 % (impossible for the
+    memory alone)`.
+    """
+    return percent_text(share) + beyond_text(share, of)
+
+
+def beyond_text(share: float, of: str = "") -> str:
+    """` (impossible)`, to append to a share that is written as more than 100 %; else ""."""
+    return f" (impossible{f' {of}' if of else ''})" if beyond_whole(share) else ""
+
+
+def beyond_whole(share: float) -> bool:
+    """Whether the share would be written as more than 100 %."""
+    return isfinite(share) and float(number_text(100 * share)) > 100
+
+
+def kernel_text(kernel: str | None, generation: str | None) -> str:
+    """`flash (FA4)`: several generations answer to one operator's name."""
+    return f"{kernel} ({generation})" if kernel and generation else kernel or ""
+
+
 def range_text(low: float | None, high: float | None) -> str:
     """` (2.05 to 2.16)`, to append to a value; "" without an interval."""
     if low is None or high is None or not (isfinite(low) and isfinite(high)):

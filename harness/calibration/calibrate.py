@@ -11,12 +11,13 @@ import torch
 
 from ..environment import cpu_name, fix_threads, pick_device
 from ..errors import EnvironmentUnmet
+from ..measure.data_sheets import specified
 from ..nvml import nvml_device
 from ..process.device_lock import device_lock
 from ..stats import latency_interval
 from .checks import Check, Expectation, check_counters
 from .file import SCHEMA, append, check_writable
-from .peaks import Peak, Sizes, measure, specified
+from .peaks import Peak, Sizes, measure
 
 STEADY_RATIO = 0.15
 """Half the width of a rate's interval: beyond it other work ran, and the best of the repeats may be

@@ -3,20 +3,23 @@
 import ctypes
 import gc
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from time import perf_counter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a class
 
 from ..nvml import nvml_device, open_gpu, used_bytes
 from .resident_memory import resident_peak_bytes
+from .warm_heap import WarmHeap
 
 T = TypeVar("T")
 
 MARK = "attnbench::measured"
+ALLOCATION = "[memory]"  # the profiler's name of an event of the allocator
 SLOW_S = 1.0  # a call that takes longer is not repeated for the less exact numbers
 
 
@@ -27,15 +30,25 @@ class Peak:
     `peak_bytes` and `output_bytes` are exact: what was asked for. The others include pages, blocks,
     segments, and on the device also other processes. None if the device has no such number or the
     call is too slow to be repeated. docs/format.md has the details.
+
+    `result_bytes`: of the tensors that the call returns; None if they are no plain tensors.
+    `outside_result_bytes`: what else the call left alive with them, outside torch's allocator.
     """
 
-    peak_bytes: int
-    output_bytes: int
-    peak_source: str
+    peak_bytes: int | None
+    output_bytes: int | None
+    peak_source: str | None
     resident_peak_bytes: int | None = None
     allocated_peak_bytes: int | None = None
     reserved_peak_bytes: int | None = None
     device_used_bytes: int | None = None
+    result_bytes: int | None = field(default=None, compare=False)
+    outside_result_bytes: int | None = field(default=None, compare=False)
+
+    def row_fields(self) -> dict[str, Any]:
+        """Without what only judges the peak itself."""
+        own = ("result_bytes", "outside_result_bytes")
+        return {name: value for name, value in asdict(self).items() if name not in own}
 
 
 def peak(
@@ -65,21 +78,21 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
     torch.profiler.profile: that wrapper imports torch's compiler when it starts, which takes more
     than a second and some 100 MiB beside what is measured.
     """
-    with warnings.catch_warnings():
-        # The profiler warns of what it cannot see on a machine without a GPU.
-        warnings.simplefilter("ignore")
-        with CpuProfile(use_cpu=True, use_kineto=True, profile_memory=True) as profile:
-            ready = setup()
-            begun = perf_counter()
-            with torch.profiler.record_function(MARK):
-                result = call(ready)
-            spent_s = perf_counter() - begun
-            del result, ready
-    assert profile.kineto_results is not None
-    events = profile.kineto_results.events()
+    heap = WarmHeap()
+    with allocations_followed() as profile:
+        ready = setup()
+        used = heap.used_bytes()
+        begun = perf_counter()
+        with torch.profiler.record_function(MARK):
+            result = call(ready)
+        spent_s = perf_counter() - begun
+        grown = None if used is None else (heap.used_bytes() or used) - used
+        size = result_bytes(result)
+        del result, ready
+    events = events_of(profile)
     mark = next(event for event in events if event.name() == MARK)
     start_ns, end_ns = mark.start_ns(), mark.start_ns() + mark.duration_ns()
-    allocations = [e for e in events if e.name() == "[memory]" and e.start_ns() <= end_ns]
+    allocations = [e for e in events if e.name() == ALLOCATION and e.start_ns() <= end_ns]
     before = alive = highest = 0
     for event in sorted(allocations, key=lambda e: e.start_ns()):
         alive += event.nbytes()
@@ -93,7 +106,42 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
         output_bytes=alive - before,
         peak_source="allocator events",
         resident_peak_bytes=resident_peak_bytes(setup, call) if repeat else None,
+        result_bytes=None if grown is None else size,
+        outside_result_bytes=None if grown is None else max(0, grown - (alive - before)),
     )
+
+
+@contextmanager
+def allocations_followed() -> Iterator[CpuProfile]:
+    """Record what torch's CPU allocator does meanwhile; `events_of` has it afterwards."""
+    with warnings.catch_warnings():
+        # The profiler warns of what it cannot see on a machine without a GPU.
+        warnings.simplefilter("ignore")
+        with CpuProfile(use_cpu=True, use_kineto=True, profile_memory=True) as profile:
+            yield profile
+
+
+def events_of(profile: CpuProfile) -> list[Any]:
+    assert profile.kineto_results is not None
+    return list(profile.kineto_results.events())
+
+
+def allocated_bytes(profile: CpuProfile) -> int:
+    """What was allocated and not freed while it was followed; below 0 if more was freed."""
+    return sum(event.nbytes() for event in events_of(profile) if event.name() == ALLOCATION)
+
+
+def result_bytes(result: object) -> int | None:
+    """Memory that the returned tensors need; None if one is not a plain tensor."""
+    tensors = result if isinstance(result, tuple | list) else (result,)
+    needed: dict[int, tuple[int, int]] = {}  # by storage: of the views on it, and its own size
+    for tensor in tensors:
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return None
+        storage = tensor.untyped_storage()
+        seen, _ = needed.get(storage.data_ptr(), (0, 0))
+        needed[storage.data_ptr()] = seen + tensor.nbytes, storage.nbytes()
+    return sum(min(views, size) for views, size in needed.values())
 
 
 def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.device) -> Peak:
@@ -109,17 +157,38 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
     torch.cuda.synchronize(device)
     spent_s = perf_counter() - begun
     after = torch.cuda.memory_stats(device)
+    size = result_bytes(result) if from_torch(result) else None
     del result, ready
     reserved, used = _reserved(setup, call, device) if spent_s <= SLOW_S else (None, None)
     requested, allocated = "requested_bytes.all", "allocated_bytes.all"
+    exact = counts_requests()
     return Peak(
-        peak_bytes=after[f"{requested}.peak"] - before[f"{requested}.current"],
-        output_bytes=after[f"{requested}.current"] - prepared[f"{requested}.current"],
-        peak_source="cuda requested bytes",
+        peak_bytes=after[f"{requested}.peak"] - before[f"{requested}.current"] if exact else None,
+        output_bytes=(
+            after[f"{requested}.current"] - prepared[f"{requested}.current"] if exact else None
+        ),
+        peak_source="cuda requested bytes" if exact else None,
         allocated_peak_bytes=after[f"{allocated}.peak"] - before[f"{allocated}.current"],
         reserved_peak_bytes=reserved,
         device_used_bytes=used,
+        result_bytes=size,
     )
+
+
+def from_torch(result: object) -> bool:
+    """Whether all returned tensors lie in memory of torch's CUDA allocator, and none elsewhere."""
+    tensors = result if isinstance(result, tuple | list) else (result,)
+    spans = [(one["address"], one["total_size"]) for one in torch.cuda.memory_snapshot()]
+    return all(
+        isinstance(tensor, torch.Tensor)
+        and any(start <= tensor.data_ptr() < start + size for start, size in spans)
+        for tensor in tensors
+    )
+
+
+def counts_requests() -> bool:
+    """Whether torch's CUDA allocator counts what was asked for; cudaMallocAsync says 0."""
+    return torch.cuda.get_allocator_backend() != "cudaMallocAsync"
 
 
 def _reserved(

@@ -34,12 +34,12 @@ def resident_peak_bytes(setup: Callable[[], T], call: Callable[[T], object]) -> 
     free = heap.free_bytes()
     if free is None or free > MAX_FREE_BYTES:
         return None
-    before = _status_bytes("VmRSS")
+    before = status_bytes("VmRSS")
     ready = setup()
     if before is None or not _reset():
         return None
     result = call(ready)
-    highest = _status_bytes("VmHWM")
+    highest = status_bytes("VmHWM")
     del result, ready
     return None if highest is None else max(0, highest - before)
 
@@ -49,11 +49,12 @@ def _reset() -> bool:
         Path("/proc/self/clear_refs").write_text(RESET_HIGH_WATER)
     except OSError:
         return False
-    highest, now = _status_bytes("VmHWM"), _status_bytes("VmRSS")
+    highest, now = status_bytes("VmHWM"), status_bytes("VmRSS")
     return highest is not None and now is not None and highest - now <= SLACK_BYTES
 
 
-def _status_bytes(name: str) -> int | None:
+def status_bytes(name: str) -> int | None:
+    """A line of /proc/self/status, proc(5); None if the kernel has no such line."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

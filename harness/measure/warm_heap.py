@@ -49,6 +49,14 @@ class WarmHeap:
         self._libc.mallinfo2.restype = Mallinfo2
         return int(self._libc.mallinfo2().fordblks)
 
+    def used_bytes(self) -> int | None:
+        """What malloc has given out, in heaps and in blocks of their own; None if unknown."""
+        if not hasattr(self._libc, "mallinfo2"):
+            return None
+        self._libc.mallinfo2.restype = Mallinfo2
+        found = self._libc.mallinfo2()
+        return int(found.uordblks + found.hblkhd)
+
     def _set(self, options: dict[int, int]) -> None:
         if self.works:
             for option, value in options.items():

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..cases import Case, reported_pairs
 from ..costs import known_costs
+from ..measure.launch_flags import add_floor, launch_flags
+from ..measure.physical_floor import refutation
 from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
 from ..process.worker_process import WorkerFailure
@@ -260,6 +262,7 @@ class GroupRun:
                     case "warm":
                         name = event["case"]
                         self.states[name].fields["graph_reason"] = event["graph_reason"]
+                        add_floor(self.states[name].fields, event)
                         if name in self.sampler.samplings:  # not if no latency was requested
                             self.sampler.samplings[name].stationary.append(event["stationary"])
                             self.sampler.samplings[name].call_ms = event["call_ms"]
@@ -347,9 +350,18 @@ class GroupRun:
             sampling = self.sampler.samplings.get(state.case.id)
             if sampling is not None and sampling.block_ms:
                 values |= {"session": self.session, **sampling.fields()}
+                if impossible := self._impossible(state, values):
+                    return self._record(state, Status.ERROR, impossible, "latency")
+                values |= launch_flags(state.fields | values)
             values |= {"windows": state.windows or None, "tables": state.tables or None}
             values |= {"missing": state.missing}
             if "utilization" in self.config.measure and state.windows:
                 tier = tier_of(state.windows, self.config.device, self.config.peaks)
                 values |= {"utilization_tier": tier}
         return self.context.record(state.case, status, reason, **state.fields, **values)
+
+    def _impossible(self, state: CaseState, samples: Mapping[str, Any]) -> str:
+        """Why the device cannot have done the work in this time; "" if it can."""
+        row = {**samples, "exactness": state.fields.get("exactness")}
+        shortest = state.fields.get("shortest_call_ms")
+        return refutation(state.case.problem, row, self.config.physical_device, shortest)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 from ...impls.problem import Problem
 from ..cases import id_in
+from ..measure.physical_floor import Device
 from ..probes import measures
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
@@ -22,7 +23,8 @@ class RunConfig:
 
     `watch`: which values of which axes the device's counters are read for. `gpu_uuid`: the GPU
     whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
-    measured on this machine. `pythons`: the interpreter of each named environment.
+    measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
+    interpreter of each named environment.
     """
 
     device: str
@@ -36,6 +38,7 @@ class RunConfig:
     watch: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     gpu_uuid: str | None = None
     peaks: Mapping[str, float] | None = None
+    device_name: str | None = None
     pythons: Mapping[str, Path] = field(default_factory=dict)
 
     @classmethod
@@ -54,8 +57,14 @@ class RunConfig:
             watch=scenario.get("watch", {}),
             gpu_uuid=gpu_uuid,
             peaks=(meta.get("calibration") or {}).get("peaks"),
+            device_name=(meta.get("environment") or {}).get("device_name"),
             pythons={one["name"]: Path(one["path"]) for one in meta.get("environments", ())},
         )
+
+    @property
+    def physical_device(self) -> Device:
+        """What limits every latency."""
+        return Device(self.device, self.device_name, self.peaks)
 
     def watches(self, problem: Problem) -> bool:
         """Whether the device's counters are read on this problem."""

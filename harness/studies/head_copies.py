@@ -35,5 +35,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             }
 
 
-def _merging_bytes(output: torch.Tensor, device: torch.device) -> int:
-    return peak(lambda: None, lambda _: merge_heads(output), device).peak_bytes
+def _merging_bytes(output: torch.Tensor, device: torch.device) -> int | None:
+    """As asked for; what the allocator made of it where it does not count that."""
+    found = peak(lambda: None, lambda _: merge_heads(output), device)
+    return found.allocated_peak_bytes if found.peak_bytes is None else found.peak_bytes

@@ -3,11 +3,10 @@
 import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
 from functools import partial
 from itertools import groupby
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch import Tensor
 
@@ -15,10 +14,11 @@ from ...impls.backend import Backend
 from ...impls.problem import Problem
 from ..cases import Case
 from ..measure.clock import Clock
-from ..measure.correctness import WIDE_SCORE, CorrectnessCheck
+from ..measure.correctness import WIDE_SCORE
 from ..measure.input_values import InputValues
+from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
 from ..measure.output_check import FROM_MEMORY, Fingerprint, improper
-from ..measure.peak_memory import freeze_gc, peak, release
+from ..measure.peak_memory import Peak, freeze_gc, peak, release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..preflight import Preflight, preflight
 from ..record import Status
@@ -81,57 +81,44 @@ class Checker:
             self.phases.files[case.backend] = source_file(view.backend)
             self.budget.enforce(exact.held_bytes)
             phase = "compile" if view.backend.compiles else "prepare"
-            prepare = partial(self._prepare, values, view.backend, exact)
-            prepared = self.phases.run(case, phase, prepare)
+            kept = kept_memory(problem, self.config.device, compiles=view.backend.compiles)
+            prepare = partial(self._prepare, values, view.backend, exact.held_bytes)
+            prepared = self.phases.run(case, phase, partial(kept.of, prepare))
             if prepared is not None:
-                self._check_call(case, prepared, values, exact)
+                fingerprint = Fingerprint(problem, secrets.randbits(32))
+                checked = CheckedCall(case, prepared, values, exact, kept, fingerprint)
+                self._check_call(checked)
+                del checked
             del prepared  # nothing else holds its tensors
             self.budget.lift()
             values.restore()
             self.budget.enforce()
             release(self.config.device)
 
-    def _check_call(
-        self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
-    ) -> None:
-        fingerprint = Fingerprint(case.problem, secrets.randbits(32))
-        first = partial(self._passes, case, prepared, values, exact, fingerprint)
-        if not self.phases.run(case, "gate", first):
+    def _check_call(self, checked: "CheckedCall") -> None:
+        if not self.phases.run(checked.case, "gate", partial(self._first_call, checked)):
             return
         measured = "memory" in self.config.measure
-        again = partial(self._again, case, prepared, values, exact, fingerprint, measured)
-        self.phases.run(case, "memory" if measured else "gate", again)
+        phase = "memory" if measured else "gate"
+        again = partial(self._second_call, checked, phase, measured=measured)
+        self.phases.run(checked.case, phase, again)
 
-    def _prepare(self, values: InputValues, backend: Backend, exact: ExactResults) -> PreparedCall:
-        held = exact.held_bytes
-        with self.budget.for_code(held) if backend.compiles else nullcontext():
+    def _prepare(self, values: InputValues, backend: Backend, held_bytes: int) -> PreparedCall:
+        with self.budget.for_code(held_bytes) if backend.compiles else nullcontext():
             return prepare_call(values.problem, backend, values.tensors, values.gradient)
 
-    def _passes(
-        self,
-        case: Case,
-        prepared: PreparedCall,
-        values: InputValues,
-        exact: ExactResults,
-        fingerprint: Fingerprint,
-    ) -> bool:
+    def _first_call(self, checked: "CheckedCall") -> bool:
+        case, prepared = checked.case, checked.prepared
         with prepared.in_force():
             start = perf_counter()
-            (output, gradients), kernel = observed(prepared.result)
+            (output, gradients), (kernel, generation) = observed(prepared.result)
             self.clock.finish()
             first_call_ms = (perf_counter() - start) * 1e3
         self.budget.lift()
-        complaint = returned_wrongly(prepared, output, gradients, values)
-        fields = {"kernel": kernel, "first_call_ms": first_call_ms, **prepared.setup_facts}
-        if not complaint:
-            result = exact.usual.check(output, gradients, prepared.backend.exactness)
-            complaint = result.complaint
-            if not complaint:
-                measured = gradients if prepared.problem.backward else output
-                fingerprint.expected[False] = fingerprint.take(measured)
-            fields["error_l2_ratio"] = result.error_l2_ratio
-            fields["error_ratio"] = result.error_ratio
-        self.budget.enforce(exact.held_bytes)
+        call = {"kernel": kernel, "kernel_generation": generation, "first_call_ms": first_call_ms}
+        errors, complaint = checked.compare(output, gradients)
+        self.budget.enforce(checked.exact.held_bytes)
+        fields = call | prepared.setup_facts | errors
         self.say({"event": "facts", "case": case.id, "fields": fields})
         pinned = prepared.backend.pinned_kernel
         if complaint:
@@ -143,21 +130,15 @@ class Checker:
             return True
         return False
 
-    def _again(
-        self,
-        case: Case,
-        prepared: PreparedCall,
-        values: InputValues,
-        exact: ExactResults,
-        fingerprint: Fingerprint,
-        measured: bool,
-    ) -> None:
+    def _second_call(self, checked: "CheckedCall", phase: str, *, measured: bool) -> None:
         """A call with other values of the inputs, whose exact peak bytes are `measured`.
 
         Without the budget: the first call has shown that the case fits, and the profiler needs
         memory too.
         """
         self.budget.lift()
+        case, prepared, device = checked.case, checked.prepared, self.config.device
+        between = checked.kept.read()
         results: list[object] = []
 
         def run(ready: Tensor | None) -> object:
@@ -166,59 +147,68 @@ class Checker:
                 results.append(result)
             return result
 
-        wide = self._wide(prepared, values, exact)
-        fields: dict[str, Any] = {}
+        wide = checked.widen()
+        found: Peak | None = None
         with prepared.in_force():
             if measured:
-                device = self.config.device
-                fields = asdict(peak(prepared.setup, run, device, resident=self.resident))
+                found = peak(prepared.setup, run, device, resident=self.resident)
             else:
                 run(prepared.setup())
                 self.clock.finish()
-        complaint = wide_complaint(prepared, results.pop(), values, wide, fingerprint)
+        complaint = checked.compare_wide(results.pop()) if wide else ""
         self.budget.enforce()
-        self.say({"event": "facts", "case": case.id, "fields": fields})
+        if found:
+            fields = memory_fields(found, between, device)
+            self.say({"event": "facts", "case": case.id, "fields": fields})
         if complaint:
-            self.phases.end(case, Status.INCORRECT, complaint, "memory" if measured else "gate")
-
-    def _wide(
-        self, prepared: PreparedCall, values: InputValues, exact: ExactResults
-    ) -> CorrectnessCheck | None:
-        """Give the inputs wide scores; None for a backend that need not be exact."""
-        if prepared.backend.exactness != "exact" or exact.wide is None:
-            return None
-        values.widen()
-        return exact.wide
+            self.phases.end(case, Status.INCORRECT, complaint, phase)
+        elif found and (complaint := too_small(found)):
+            self.phases.end(case, Status.ERROR, complaint, phase)
 
 
-def returned_wrongly(
-    prepared: PreparedCall, output: Tensor, gradients: Sequence[Tensor], values: InputValues
-) -> str:
-    """What is wrong besides the numbers: what was returned, and what was written to."""
-    if complaint := improper(prepared.problem, output, gradients, values.tensors):
-        return complaint
-    if changed := values.changed():
-        return f"writes into its inputs ({changed}), which it shares with other backends"
-    return ""
+class CheckedCall(NamedTuple):
+    """A prepared call and what it is compared with. `fingerprint`: of its first result."""
 
+    case: Case
+    prepared: PreparedCall
+    values: InputValues
+    exact: ExactResults
+    kept: KeptMemory
+    fingerprint: Fingerprint
 
-def wide_complaint(
-    prepared: PreparedCall,
-    result: Any,
-    values: InputValues,
-    wide: CorrectnessCheck | None,
-    fingerprint: Fingerprint,
-) -> str:
-    """`result`: what PreparedCall.run gave, an output or gradients."""
-    if wide is None:
-        return ""
-    output, gradients = (None, result) if prepared.problem.backward else (result, ())
-    if complaint := improper(prepared.problem, output, gradients, values.tensors):
-        return complaint
-    complaint = wide.check(output, gradients).complaint
-    if complaint and fingerprint.repeats(result, fingerprint.expected[False]):
-        return FROM_MEMORY
-    return f"with scores up to {WIDE_SCORE:g}: {complaint}" if complaint else ""
+    def compare(
+        self, output: Tensor, gradients: Sequence[Tensor]
+    ) -> tuple[dict[str, float | None], str]:
+        """The errors of the first result, and what is wrong with it."""
+        changed = self.values.changed()
+        if complaint := improper(self.prepared.problem, output, gradients, self.values.tensors):
+            return {}, complaint
+        if changed:
+            return {}, f"writes into its inputs ({changed}), which it shares with other backends"
+        found = self.exact.usual.check(output, gradients, self.prepared.backend.exactness)
+        if not found.complaint:
+            result = gradients if self.prepared.problem.backward else output
+            self.fingerprint.expected[False] = self.fingerprint.take(result)
+        errors = {"error_l2_ratio": found.error_l2_ratio, "error_ratio": found.error_ratio}
+        return errors, found.complaint
+
+    def widen(self) -> bool:
+        """Give the inputs wide scores, unless the backend need not be exact."""
+        exact = self.prepared.backend.exactness == "exact" and self.exact.wide is not None
+        if exact:
+            self.values.widen()
+        return exact
+
+    def compare_wide(self, result: Any) -> str:
+        """What is wrong with a result of wide scores, an output or gradients."""
+        assert self.exact.wide is not None
+        output, gradients = (None, result) if self.prepared.problem.backward else (result, ())
+        if complaint := improper(self.prepared.problem, output, gradients, self.values.tensors):
+            return complaint
+        complaint = self.exact.wide.check(output, gradients).complaint
+        if complaint and self.fingerprint.repeats(result, self.fingerprint.expected[False]):
+            return FROM_MEMORY
+        return f"with scores up to {WIDE_SCORE:g}: {complaint}" if complaint else ""
 
 
 def source_file(backend: Backend) -> str | None:

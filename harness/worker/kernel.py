@@ -3,9 +3,10 @@
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
+import torch.nn.attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 T = TypeVar("T")
@@ -21,6 +22,17 @@ SDPA_KERNELS = {
     # the fast path of nn.MultiheadAttention, projections and all
     "_native_multi_head_attention": "native_mha",
 }
+CUDA_FLASH = (
+    "_scaled_dot_product_flash_attention"  # also answered by what is activated in its place
+)
+TORCH_FLASH = "FA2"  # torch's own, since 2.2
+
+
+class Kernel(NamedTuple):
+    """What ran: `name` as in `kernel_name`; `generation`: which flash attention had that name."""
+
+    name: str | None
+    generation: str | None
 
 
 class Operators(TorchDispatchMode):
@@ -33,6 +45,7 @@ class Operators(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.seen: dict[str, None] = {}
+        self.generation: str | None = None
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -51,7 +64,10 @@ class Operators(TorchDispatchMode):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        self.seen.setdefault(func.name().split(".")[0])
+        name = func.name().split(".")[0]
+        self.seen.setdefault(name)
+        if name == f"aten::{CUDA_FLASH}":
+            self.generation = flash_generation()  # now: it may be activated for this call only
         return func(*args, **(kwargs or {}))
 
 
@@ -62,12 +78,22 @@ def shielded() -> type[Operators]:
     return type("Shielded", (Operators,), {"__torch_dispatch__": dispatch})
 
 
-def observed(call: Callable[[], T]) -> tuple[T, str | None]:
-    """The result of the call and its attention kernel; None if no known part of attention ran."""
+def observed(call: Callable[[], T]) -> tuple[T, Kernel]:
+    """The result and the attention kernel, without a name if no known part of attention ran."""
     mode = shielded() if "torch._dynamo" in sys.modules else Operators
     with mode() as operators:
         result = call()
-    return result, kernel_name(tuple(operators.seen))
+    return result, Kernel(kernel_name(tuple(operators.seen)), operators.generation)
+
+
+def flash_generation() -> str:
+    """Which flash attention torch calls on CUDA now: its own, or one that was activated instead.
+
+    torch.nn.attention.activate_flash_attention_impl puts FA3 or FA4 behind the same
+    operator; a torch without it has only its own.
+    """
+    current = getattr(torch.nn.attention, "current_flash_attention_impl", lambda: None)
+    return current() or TORCH_FLASH
 
 
 def kernel_name(operators: tuple[str, ...]) -> str | None:

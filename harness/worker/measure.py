@@ -8,8 +8,9 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
         fields of the case's row
     ended {case, status, reason, phase, log_tail, poisoned}
         the case goes no further; poisoned: the process cannot be used any more
-    warm {case, stationary, graph_reason, call_ms}
-        the warm-up is over; stationary: null if it had too few calls to tell
+    warm {case, stationary, graph_reason, call_ms, launch_ms, shortest_call_ms}
+        the warm-up is over; stationary: null if it had too few calls to tell. What launching the
+        call costs the host (CUDA), and the shortest call that this process could make
     samples {case, quantities, spent_s, block_s}
         one block of one case: readings of each quantity, and the conditions; spent_s is the sum of
         the readings, block_s the whole block by the worker's clock
@@ -31,6 +32,7 @@ from ..cases import Case
 from ..measure.clock import Clock, Look, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
+from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.memory_budget import available_bytes
 from ..measure.output_check import FROM_MEMORY, Fingerprint, improper, share_storage
 from ..measure.peak_memory import release
@@ -82,6 +84,7 @@ class Measurer:
         self.blocks = 0  # since the cases were warmed up
         # before the budget, which excludes its buffers
         self.clock: Clock = clock_for(config.device)
+        self.shortest_call_ms = shortest_call_ms(self.clock, config.device)
         self.phases = PhaseRunner(config, say, forget=lambda case_id: self.warm.pop(case_id, None))
         self.heap = WarmHeap() if config.warm_heap and config.device.type == "cpu" else None
         if self.heap:
@@ -158,12 +161,16 @@ class Measurer:
                 is_stationary, call_ms = self._call_until_stationary(run, least_s, look)
                 timer = self.clock.timer(run, call_ms)
                 complaint = fingerprint.complaint or written(values)
+                floor = {
+                    "launch_ms": launch_ms(self.clock, self.config.device, run),
+                    "shortest_call_ms": self.shortest_call_ms,
+                }
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
             return None
         self.warmed.add(case.id)
-        event = {"event": "warm", "case": case.id, "stationary": is_stationary}
-        self.say({**event, "graph_reason": timer.graph_reason, "call_ms": call_ms})
+        event = {"event": "warm", "case": case.id, "stationary": is_stationary, "call_ms": call_ms}
+        self.say({**event, "graph_reason": timer.graph_reason, **floor})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
 
     def _two_calls(

@@ -52,12 +52,18 @@ def _costs(group: Group) -> list[HeadCost]:
                 row=row,
                 one=one,
                 flops=_quotient(row.get("work_flops"), one.get("work_flops")),
-                peak_bytes=_quotient(row.get("peak_bytes"), one.get("peak_bytes")),
+                peak_bytes=_quotient(_bytes(row), _bytes(one)),
                 time=time_ratio(row, one) if heads != 1 else None,
             )
             for heads, row in sorted(by_heads.items())
         ]
     return costs
+
+
+def _bytes(row: Row) -> float | None:
+    """With what is kept between calls, where that is known."""
+    needed: float | None = row.get("needed_bytes")
+    return row.get("peak_bytes") if needed is None else needed
 
 
 def _quotient(numerator: float | None, denominator: float | None) -> float:

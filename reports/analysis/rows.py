@@ -4,7 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..data.row_groups import AXES, Row, axis_text, axis_title, problem, value_text
-from ..formatting import bytes_text, flops_text, number_text, rate_text, time_text
+from ..formatting import (
+    bytes_text,
+    flops_text,
+    kernel_text,
+    number_text,
+    rate_text,
+    time_text,
+)
 
 # Columns with a number: their title, and how the number is written (with its unit).
 _NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
@@ -15,6 +22,8 @@ _NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "hot_latency_ms": ("hot latency", time_text),
     "graph_latency_ms": ("graph latency", time_text),
     "peak_bytes": ("peak", bytes_text),
+    "workspace_bytes": ("kept between calls", bytes_text),
+    "outside_bytes": ("outside torch", bytes_text),
     "predicted_peak_bytes": ("predicted peak", bytes_text),
     "input_bytes": ("inputs", bytes_text),
     "output_bytes": ("output", bytes_text),
@@ -25,7 +34,7 @@ _NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "error_ratio": ("error ratio", number_text),
 }
 _RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
-_PEAKS = ("peak_bytes", "predicted_peak_bytes", "input_bytes")
+_PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
 _ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
 _SPLIT = ("output_bytes", "temporary_bytes", "minimal_bytes")
 _COST = ("work_flops", "achieved_flops_per_s", "error_ratio", "kernel")
@@ -36,7 +45,7 @@ _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")
 
 def readable(rows: list[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[str, ...]]]:
     """What is equal in all rows, the titles of the other columns, and their cells."""
-    rows = [row | problem(row) for row in rows]
+    rows = [row | problem(row) | {"kernel": _kernel(row)} for row in rows]
     constant = [
         key
         for key in _KEYS
@@ -46,6 +55,10 @@ def readable(rows: list[Row]) -> tuple[list[str], tuple[str, ...], list[tuple[st
     same = [text for key in constant if rows and (text := _equal_text(key, rows[0].get(key)))]
     cells = [tuple(_cell(key, row.get(key)) for key in columns) for row in rows]
     return same, tuple(map(_title, columns)), cells
+
+
+def _kernel(row: Row) -> str | None:
+    return kernel_text(row.get("kernel"), row.get("kernel_generation")) or None
 
 
 def _equal_text(key: str, value: Any) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..data.run_meta import Meta, plan_of
-from ..formatting import list_text, number_text, plural
+from ..formatting import beyond_whole, list_text, number_text, plural
+from .roofline import places
 
 MOST_NAMED = 4
 DISTURBANCES = {  # column: what happened
@@ -31,6 +32,10 @@ def cautions(rows: list[Row], meta: Meta) -> list[str]:
         _not_stationary(timed),
         _wide(timed, meta),
         _launch_bound(timed),
+        _unseen_work(timed),
+        _late(timed),
+        _not_captured(timed),
+        _faster_than_limits(timed, meta),
     )
     return [sentence for sentence in sentences if sentence]
 
@@ -121,6 +126,59 @@ def _launch_bound(timed: list[Row]) -> str:
         f"In {of_timed(len(found), timed)} launching costs more than a tenth of the time:"
         f" {_named(found, timed)}. There a call and its wait take more than 1.1 times as long as"
         " the same work in a CUDA graph."
+    )
+
+
+def _unseen_work(timed: list[Row]) -> str:
+    found = [row for row in timed if row.get("unseen_work")]
+    if not found:
+        return ""
+    return (
+        f"In {of_timed(len(found), timed)} the wall clock saw much more than launching and the"
+        f" time between the events: {_named(found, timed)}. Work may have run on another stream or"
+        " after the last event; the latency is then too short."
+    )
+
+
+def _late(timed: list[Row]) -> str:
+    """Calls that the GPU began too early, of those that had the chance."""
+    found = [row for row in timed if row.get("late_calls")]
+    if not found:
+        return ""
+    calls = sum(row["late_calls"] for row in found)
+    return (
+        f"In {of_timed(len(found), timed)} the GPU began {plural(calls, 'call')} before the host"
+        f" had launched all of it: {_named(found, timed)}. Launch gaps may be in their time."
+    )
+
+
+def _not_captured(timed: list[Row]) -> str:
+    found = [row for row in timed if row.get("graph_failed")]
+    if not found:
+        return ""
+    reasons = dict.fromkeys(row["graph_reason"] for row in found if row.get("graph_reason"))
+    return (
+        f"{of_timed(len(found), timed).capitalize()} could not be captured as a CUDA graph, so"
+        f" their launch costs are not known: {_named(found, timed)} ({next(iter(reasons), '')})."
+    )
+
+
+def _faster_than_limits(timed: list[Row], meta: Meta) -> str:
+    """More FLOP/s than calibration measured: rows of earlier versions, or peaks that were too low.
+
+    A run refutes what is beyond the device's limits itself, but those are generous.
+    """
+    found = [
+        place.row
+        for place in places(timed, meta)
+        if place.peaks and beyond_whole(place.achieved_flops_per_s.value / place.peaks.flops_per_s)
+    ]
+    if not found:
+        return ""
+    return (
+        f"In {of_timed(len(found), timed)} more FLOP/s were achieved than calibration measured as"
+        f" the peak, which is impossible: {_named(found, timed)}. Either the work was not done, or"
+        " the peak was measured on a busy or slower device; calibrate again."
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from ...harness.stats import Interval, mean_interval
 from ..data.row_groups import Row, backends
-from ..formatting import bytes_text, number_text, time_text, whole_text
+from ..formatting import beyond_text, bytes_text, number_text, time_text, whole_text
 
 Window = Mapping[str, Any]
 BOOKKEEPING = ("process", "way", "window_s", "calls")  # columns of a window that no probe measured
@@ -39,6 +39,7 @@ HEADLINES = {  # utilization tier: its headline quantity, as part of a sentence;
     "busy": ("busy", "some kernel running for"),
     "host": ("host", "the host's threads busy for"),
 }
+OF = {"host": "for torch's threads alone"}  # what has 100 % of a headline quantity, if not all
 STATED_RATIO = 1.2  # a larger ratio of the highest to the lowest value is worth a sentence
 
 
@@ -102,7 +103,10 @@ def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
     if len(shares) < 2:
         return []
     high, low = _highest_and_lowest(shares)
-    most, least = f"{shares[high]:.0%}", f"{shares[low]:.0%}"
+    most, least = (
+        f"{share:.0%}{beyond_text(share, OF.get(name, ''))}"
+        for share in (shares[high], shares[low])
+    )
     if shares[high] < STATED_RATIO * shares[low]:
         return [f"all keep {title} {' to '.join(dict.fromkeys((least, most)))} of the time"]
     return [f"{high} keeps {title} {most} of the time, {low} {least}"]
@@ -192,7 +196,8 @@ def _reading(name: str, values: list[float]) -> Reading:
     ending = ENDINGS.get(key, Ending(""))
 
     def text(value: float) -> str:
-        return f"{ending.text(value * ending.scale)}{ending.unit}"
+        beyond = beyond_text(value) if ending.unit == " %" else ""
+        return f"{ending.text(value * ending.scale)}{ending.unit}{beyond}"
 
     if key == "_mask":
         return Reading(

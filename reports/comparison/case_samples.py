@@ -34,6 +34,7 @@ class CaseSamples:
     block_ms: Samples
     energy_j: Samples
     peak_bytes: int | None
+    workspace_bytes: int | None
     blocks: int
     contended_blocks: int
     throttled_blocks: int
@@ -66,6 +67,7 @@ def case_samples(row: Mapping[str, Any]) -> CaseSamples:
         block_ms=block_ms if ok else (),
         energy_j=_energies(row) if ok else (),
         peak_bytes=row.get("peak_bytes") if ok else None,
+        workspace_bytes=row.get("workspace_bytes") if ok else None,
         blocks=len(medians),
         contended_blocks=row.get("contended_blocks") or 0,
         throttled_blocks=row.get("throttled_blocks") or 0,

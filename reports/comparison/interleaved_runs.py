@@ -36,12 +36,14 @@ def _merged(cases: Sequence[CaseSamples]) -> CaseSamples:
         return failed[0]
     clocks = [case.clock_mhz for case in cases if case.clock_mhz is not None]
     peaks = [case.peak_bytes for case in cases if case.peak_bytes is not None]
+    kept = [case.workspace_bytes for case in cases if case.workspace_bytes is not None]
     return replace(
         cases[0],
         session=SESSION,
         block_ms=_values([case.block_ms for case in cases]),
         energy_j=_values([case.energy_j for case in cases]),
         peak_bytes=median_low(peaks) if peaks else None,
+        workspace_bytes=median_low(kept) if len(kept) == len(cases) else None,
         blocks=sum(case.blocks for case in cases),
         contended_blocks=sum(case.contended_blocks for case in cases),
         throttled_blocks=sum(case.throttled_blocks for case in cases),
@@ -58,6 +60,7 @@ def _incomplete(case: CaseSamples) -> CaseSamples:
         block_ms=(),
         energy_j=(),
         peak_bytes=None,
+        workspace_bytes=None,
     )
 
 

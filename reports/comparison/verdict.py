@@ -217,10 +217,12 @@ def _energy(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
 
 
 def _peak(base: CaseSamples, new: CaseSamples, before: int, rules: Rules) -> CaseVerdict:
-    """Bytes are exact, so the ratio has no interval."""
+    """Bytes are exact, so the ratio has no interval. What both keep between calls counts."""
     now = new.peak_bytes
     if now is None:
         return _missing("peak_bytes", base, new)
+    if base.workspace_bytes is not None and new.workspace_bytes is not None:
+        before, now = before + base.workspace_bytes, now + new.workspace_bytes
     ratio = 1.0 if before == now else now / before if before > 0 else inf if now > before else 0.0
     margin_ratio = rules.margin_ratio("peak_bytes", paired=True)
     better, worse = BETTER_WORSE["peak_bytes"]

@@ -12,6 +12,7 @@ from ...harness.row_schema import FIELDS
 from ...harness.stats import latency_interval
 from ..formatting import visible
 from .exactness import is_exact
+from .memory_need import needed_bytes
 from .read import Run, read_run
 from .run_meta import not_reached, run_names
 
@@ -36,6 +37,7 @@ _COMPUTED = {
     "processes": {"blocks": _COUNT, "samples": _COUNT},
     "warmup_stationary": {"minor_faults_per_call": _NUMBER},
     "output_bytes": {"temporary_bytes": _COUNT},
+    "outside_bytes": {"needed_bytes": _COUNT},
     "minimal_bytes": {"achieved_flops_per_s": _NUMBER},
     "utilization_tier": {"energy_per_call_j": _NUMBER, "energy_per_token_j": _NUMBER},
 }
@@ -158,9 +160,10 @@ def _minor_faults_per_call(row: dict[str, Any]) -> float:
 
 
 def _temporary(row: dict[str, Any]) -> dict[str, Any]:
-    """Bytes alive at the peak that are not output, including those kept from before the call."""
+    """Bytes alive at the peak that are not output, and what the case needs in all."""
     peak, output = row.get("peak_bytes"), row.get("output_bytes")
-    return {} if peak is None or output is None else {"temporary_bytes": peak - output}
+    known = {} if peak is None or output is None else {"temporary_bytes": peak - output}
+    return known | {"needed_bytes": needed_bytes(row)}
 
 
 def _windows(row: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from ..elements import Figure, Panel, Series
-from ..formatting import bytes_text, count_text, number_text, rate_text, time_text, visible
+from ..formatting import (
+    beyond_text,
+    bytes_text,
+    count_text,
+    number_text,
+    rate_text,
+    time_text,
+    visible,
+)
 
 HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
 RADIUS = 7  # in points: large enough for a finger
@@ -98,7 +106,7 @@ def value_text(value: float, unit: str) -> str:
     if unit in ("ms", "flops_per_s"):
         return time_text(value) if unit == "ms" else rate_text(value)
     return (
-        f"{100 * value:.3g} %"
+        f"{100 * value:.3g} %{beyond_text(value)}"
         if unit == "share"
         else f"{number_text(value)} times"
         if unit == "ratio"

@@ -13,7 +13,7 @@ from ..data.exactness import is_exact
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Badge
-from ..formatting import plural
+from ..formatting import list_text, plural
 
 # Of the median clock: latency follows the clock, and 5 % is the resolution of a quick run.
 CLOCK_SPREAD_RATIO = 0.05
@@ -35,6 +35,8 @@ def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
         "repeats": _processes(timed),
         "correctness": _correctness(rows, timed),
     }
+    if any(row.get("device") == "cuda" for row in timed):
+        states["GPU timing"] = _gpu_timing([row for row in timed if row["device"] == "cuda"])
     return tuple(
         Badge(label=label, state=state, text=text) for label, (state, text) in states.items()
     )
@@ -129,6 +131,22 @@ def _correctness(rows: list[Row], timed: list[Row]) -> State:
         return "good", text.format("", "")
     exempt = f"; {of_timed(len(timed) - len(exact), timed)} claim no exact result"
     return "good", text.format("exact ", exempt)
+
+
+def _gpu_timing(timed: list[Row]) -> State:
+    """Whether events, the wall clock and CUDA graphs tell the same story."""
+    flags = {
+        "work that no event saw": "unseen_work",
+        "calls begun before they were launched": "late_calls",
+        "no CUDA graph": "graph_failed",
+    }
+    counts = {what: sum(bool(row.get(flag)) for row in timed) for what, flag in flags.items()}
+    if any(counts.values()):
+        found = (f"{what} in {count}" for what, count in counts.items() if count)
+        return "caution", f"Of {plural(len(timed), 'timed case')}: {list_text(list(found))}."
+    if any(row.get(flag) is None for row in timed for flag in flags.values()):
+        return "unknown", "Not every case says whether events and wall clock agree."
+    return "good", "Events and wall clock agree, and no CUDA graph failed."
 
 
 def _all_on_cpu(timed: list[Row]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 from ..analysis.audited_kernels import configuration, limit_text, spills
 from ..data.row_groups import Row
-from ..formatting import percent_text, plural
+from ..formatting import plural, share_text
 from ._kernel_cells import amount_text, copies_text, matrix_instruction, resources, spill_text
 
 NONE = "not known"
@@ -51,7 +51,7 @@ def _room(name: str) -> Callable[[Row], str]:
 
 def _occupancy(row: Row) -> str:
     warps = f"{row['sm_warp_count']} of {row['sm_most_warp_count']} warps"
-    return f"{warps}: {percent_text(row['occupancy_ratio'])}"
+    return f"{warps}: {share_text(row['occupancy_ratio'])}"
 
 
 def _spilled(row: Row) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..analysis.audited_kernels import configuration, limit_text, spills
 from ..data.row_groups import Row
-from ..formatting import STATUS_WORDS, bytes_text, percent_text
+from ..formatting import STATUS_WORDS, bytes_text, share_text
 
 MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 
@@ -105,7 +105,7 @@ def cells(row: Row) -> tuple[str, ...]:
         "" if spills(row) is None else spill_text(row) if spills(row) else "0",
         _count(row.get("sm_block_count")),
         _count(row.get("sm_warp_count")),
-        "" if occupancy is None else percent_text(occupancy),
+        "" if occupancy is None else share_text(occupancy),
         limit_text(row),
         f"{mix[matrix]} {matrix}" if matrix else "",
         copies_text(mix),

@@ -13,7 +13,7 @@ from ..analysis.kernel_table import (
 from ..analysis.utilization import column_title
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..elements import Block, Table, note
-from ..formatting import bytes_text, percent_text, plural, time_text, whole_text
+from ..formatting import bytes_text, plural, share_text, time_text, whole_text
 
 MOST_KERNELS = 10
 MOST_ENTRIES = 40
@@ -49,7 +49,7 @@ def _kernels(found: KernelTable, name: str) -> Table:
     if found.launches_per_call is not None:
         title += f": {whole_text(found.launches_per_call)} launches per call"
     if found.kernels and (share := found.kernels[0].time_share):
-        title += f"; {percent_text(share)} of the time in {_short(found.kernels[0].name)}"
+        title += f"; {share_text(share)} of the time in {_short(found.kernels[0].name)}"
     shapes = [
         shape for shape in SHAPES if any(one.entry.get(shape) is not None for one in found.kernels)
     ]
@@ -70,7 +70,7 @@ def _line(one: Kernel, shapes: Sequence[str]) -> tuple[str, ...]:
         _short(one.name),
         whole_text(one.launches_per_call),
         time_text(one.time_per_call_ms),
-        "" if one.time_share is None else percent_text(one.time_share),
+        "" if one.time_share is None else share_text(one.time_share),
         *(_cell(shape, one.entry.get(shape)) for shape in shapes),
     )
 
@@ -104,7 +104,7 @@ def _cell(name: str, value: Any) -> str:
     if name.endswith("_ms"):
         return time_text(value)
     if name.endswith("_ratio"):
-        return percent_text(value)
+        return share_text(value)
     return whole_text(value)
 
 

@@ -11,7 +11,7 @@ from ..data.row_groups import Row
 from ..data.run_meta import Meta, run_caption
 from ..data.telemetry import TELEMETRY, telemetry
 from ..elements import Block, Figure, Panel, Series, Table, note
-from ..formatting import number_text, plural
+from ..formatting import beyond_text, number_text, plural
 
 FEWEST_SAMPLES = 2
 
@@ -96,4 +96,6 @@ def _title(samples: pd.DataFrame, quantities: list[timeline.Quantity]) -> str:
 
 
 def _cell(value: float, quantity: timeline.Quantity) -> str:
-    return f"{100 * value:.3g} %" if quantity.unit == "share" else number_text(value)
+    if quantity.unit != "share":
+        return number_text(value)
+    return f"{100 * value:.3g} %{beyond_text(value)}"

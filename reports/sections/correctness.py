@@ -25,7 +25,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
-from ..formatting import STATUS_WORDS, list_text, number_text, plural
+from ..formatting import STATUS_WORDS, kernel_text, list_text, number_text, plural
 
 TITLE = "Correctness"
 ORDER = 55
@@ -100,7 +100,7 @@ def _line(row: Row) -> tuple[str, ...]:
         row["case"],
         number_text(error_ratio(row)),
         number_text(row.get("error_l2_ratio")),
-        row.get("kernel") or "",
+        kernel_text(row.get("kernel"), row.get("kernel_generation")),
         status,
     )
 

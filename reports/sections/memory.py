@@ -4,16 +4,29 @@ from collections.abc import Callable, Iterator
 
 import pandas as pd
 
-from ..analysis.memory import disagreement, other_peaks
-from ..data.row_groups import Row, axis_title, distinguishing_axes, groups, records, value_text
+from ..analysis.memory import disagreement, kept_finding, kept_text, other_peaks
+from ..data.row_groups import (
+    Row,
+    axis_title,
+    backends,
+    distinguishing_axes,
+    groups,
+    records,
+    value_text,
+)
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
-from ..formatting import bytes_text, plural
+from ..formatting import bytes_text, list_text, plural
 
 TITLE = "Memory of a call"
 ORDER = 25
 NEEDS = ("peak_bytes", "output_bytes", "predicted_peak_bytes")
 MOST_ROWS = 200
+MISSING = {
+    "peak_bytes": "the peak",
+    "workspace_bytes": "what is kept between calls",
+    "outside_bytes": "what torch does not count",
+}
 MEANING = {
     "formula": "the backend's closed formula",
     "meta": "the backend's own code run on the meta device",
@@ -27,12 +40,18 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     ]
     if not rows:
         yield note("No case has measured peak bytes.")
+        yield from _kept([row for row in records(frame) if row["status"] == "ok"])
         return
     yield from _agreement(rows)
+    yield from _kept(rows)
     split = [row for row in rows if row.get("output_bytes") is not None]
     if split:
         title = "Inputs exist before the call; output and temporaries make up its peak"
-        yield _table(title, split[:MOST_ROWS], _SPLIT, folded=True)
+        cells = _SPLIT
+        if any(row.get("workspace_bytes") is not None for row in split):
+            title += "; what is kept between calls and what torch does not count come on top"
+            cells = _SPLIT_KEPT
+        yield _table(title, split[:MOST_ROWS], cells, folded=True)
     if len(split) > MOST_ROWS:
         yield note(f"The first {MOST_ROWS} of {len(split)} cases; attnbench export has them all.")
 
@@ -56,11 +75,33 @@ def _agreement(rows: list[Row]) -> Iterator[Block]:
         yield _table(title, differing[:MOST_ROWS], _COMPARED, folded=False)
 
 
+def _kept(rows: list[Row]) -> Iterator[Block]:
+    """What does not show in the peak of a call."""
+    if found := kept_finding(rows):
+        yield Text(text=found)
+    reasons: dict[str, list[Row]] = {}
+    for row in rows:
+        for name, reason in (row.get("memory_missing") or {}).items():
+            reasons.setdefault(f"{MISSING.get(name, name)}: {reason}", []).append(row)
+    for reason, found_rows in reasons.items():
+        yield note(f"Not known for {list_text(backends(found_rows))}, {reason}.")
+
+
 _SPLIT: dict[str, Callable[[Row], str]] = {
     "inputs": lambda row: bytes_text(row.get("input_bytes")),
     "output": lambda row: bytes_text(row.get("output_bytes")),
     "temporaries": lambda row: bytes_text(row.get("temporary_bytes")),
     "peak": lambda row: bytes_text(row["peak_bytes"]),
+    "minimal traffic": lambda row: bytes_text(row.get("minimal_bytes")),
+}
+_SPLIT_KEPT: dict[str, Callable[[Row], str]] = {
+    **{name: cell for name, cell in _SPLIT.items() if name != "minimal traffic"},
+    "inputs": lambda row: (
+        bytes_text(row.get("input_bytes")) + (", with the mask" if row["mask"] == "random" else "")
+    ),
+    "kept between calls": kept_text,
+    "outside torch": lambda row: bytes_text(row.get("outside_bytes")) or "not known",
+    "peak, kept and outside": lambda row: bytes_text(row.get("needed_bytes")),
     "minimal traffic": lambda row: bytes_text(row.get("minimal_bytes")),
 }
 _COMPARED: dict[str, Callable[[Row], str]] = {

@@ -19,7 +19,14 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Figure, Panel, Series, Table, note
-from ..formatting import bytes_text, number_text, percent_text, rate_text
+from ..formatting import (
+    beyond_whole,
+    bytes_text,
+    number_text,
+    percent_text,
+    rate_text,
+    share_text,
+)
 from ._over_n import not_drawn
 
 TITLE = "Roofline"
@@ -28,10 +35,12 @@ NEEDS = ("achieved_flops_per_s", "minimal_bytes", "work_flops")
 MOST_FIGURES = 4
 MOST_ROWS = 200
 ROOF = "attainable"
-BEYOND = 1.05
+FROM_MEMORY = "from memory alone"
 WHY_BEYOND = (
-    "More than 100 % means that the data came from a cache, which is faster than the copy that"
-    " measures bandwidth, or that the clock was higher than when the peaks were measured."
+    "More than 100 % of the measured peaks is impossible from memory alone where memory is the"
+    " limit: the data then came from a cache, which is faster than the copy that measures"
+    " bandwidth. Where compute is the limit it is impossible: the work was not done, or the clock"
+    " was higher than when the peaks were measured."
 )
 NO_PEAKS = (
     "No peaks were measured on this device for this dtype, so there is no share of a peak."
@@ -52,7 +61,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield from _peaks(found, meta)
     if any(place.peaks is None for place in found):
         yield note(NO_PEAKS)
-    if any(place.share is not None and place.share.value > BEYOND for place in found):
+    if any(place.share is not None and _is_beyond(place.share) for place in found):
         yield note(WHY_BEYOND)
     by_case = {(place.row["run"], place.row["case"]): place for place in found}
     drawn = []
@@ -141,9 +150,18 @@ def _finding(points: list[Place]) -> str:
         reverse=True,
     )
     (high, best), (low, worst) = shares[0], shares[-1]
-    where = f"at {axis_text('seq_len', n)} (limit at best: {by_n[n][0].bound})"
-    rest = f", {worst} {percent_text(low)}" if len(shares) > 1 else ""
-    return f"{best} reaches {percent_text(high)} of what is attainable {where}{rest}"
+    bound = by_n[n][0].bound
+    where = f"at {axis_text('seq_len', n)} (limit at best: {bound})"
+    rest = f", {worst} {share_text(low, _of(bound))}" if len(shares) > 1 else ""
+    return f"{best} reaches {share_text(high, _of(bound))} of what is attainable {where}{rest}"
+
+
+def _of(bound: str) -> str:
+    return FROM_MEMORY if bound == "memory" else ""
+
+
+def _is_beyond(share: Interval) -> bool:
+    return any(beyond_whole(value) for value in (share.value, share.low, share.high))
 
 
 def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = False) -> Table:
@@ -167,10 +185,18 @@ def _table(points: list[Place], axes: list[str], title: str, *, folded: bool = F
 def _roof_cells(place: Place) -> tuple[str, str, str]:
     if place.peaks is None or place.share is None:
         return "not known", "", ""
-    return place.bound, rate_text(place.peaks.attainable(place.intensity)), _share_text(place.share)
+    return place.bound, rate_text(place.peaks.attainable(place.intensity)), _share_text(place)
 
 
-def _share_text(share: Interval) -> str:
-    known = isfinite(share.low)
-    between = f" ({percent_text(share.low)} to {percent_text(share.high)})" if known else ""
-    return f"{percent_text(share.value)}{between}"
+def _share_text(place: Place) -> str:
+    """`98.0 % (95.0 % to 103 %; above 100 % is impossible)`."""
+    share = place.share
+    assert share is not None
+    of = _of(place.bound)
+    impossible = f"impossible{f' {of}' if of else ''}"
+    between = ""
+    if isfinite(share.low):
+        between = f"{percent_text(share.low)} to {percent_text(share.high)}"
+    if _is_beyond(share):
+        between += f"{'; ' if between else ''}above 100 % is {impossible}"
+    return percent_text(share.value) + (f" ({between})" if between else "")

@@ -9,7 +9,7 @@ from ..analysis import utilization
 from ..data.row_groups import Group, Row, groups, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note
-from ..formatting import list_text, number_text
+from ..formatting import beyond_text, list_text, number_text
 from . import _probe_tables, _timeline
 
 TITLE = "Utilization"
@@ -136,7 +136,11 @@ def _missing(rows: list[Row]) -> Iterator[Block]:
 
 def _cell(row: Row, name: str, way: str) -> str:
     found = utilization.observed(row, name, way)
-    return "" if found is None else value_text(found, utilization.QUANTITIES[name].unit)
+    if found is None:
+        return ""
+    text = value_text(found, utilization.QUANTITIES[name].unit)
+    is_share = utilization.QUANTITIES[name].unit == "share"
+    return text + beyond_text(found.value, utilization.OF.get(name, "")) if is_share else text
 
 
 def value_text(found: Interval, unit: str) -> str:

@@ -38,7 +38,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         return
     yield note(
         "Peak bytes are what a call needs in addition to its inputs and weights, output included."
-        " Inputs count against the budget too, so a case can fail a little below the line."
+        " Lines include what a backend keeps between calls or clearly takes outside torch's"
+        " allocator. Inputs count against the budget too, so a case can fail a little below the"
+        " line."
     )
     for group in drawn[:MOST_FIGURES]:
         yield _figure(group, meta)
@@ -79,7 +81,7 @@ def _found_cells(group: Group, row: Row) -> tuple[str, ...]:
 def _height(row: Row, budget: float | None) -> float | None:
     """A row's bytes in the figure: measured, else predicted, else the budget."""
     if row["status"] == "ok":
-        return row.get("peak_bytes") or None
+        return row.get("needed_bytes") or None
     return (row.get("predicted_peak_bytes") or budget) if row["status"] in OUT_OF_MEMORY else None
 
 
@@ -152,4 +154,6 @@ def _cell(row: Row) -> str:
     predicted = f" ({bytes_text(row['predicted_peak_bytes'])})" if known else ""
     if row["status"] != "ok":
         return STATUS_WORDS[row["status"]] + predicted
-    return (bytes_text(row.get("peak_bytes")) or "not measured") + predicted
+    measured = bytes_text(row.get("peak_bytes")) or "not measured"
+    beside = (row.get("needed_bytes") or 0) - (row.get("peak_bytes") or 0)
+    return measured + (f" and {bytes_text(beside)} beside it" if beside else "") + predicted

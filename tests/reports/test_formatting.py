@@ -3,11 +3,14 @@
 import pytest
 
 from attnbench.reports.formatting import (
+    beyond_whole,
     bytes_text,
     count_text,
     flops_text,
+    kernel_text,
     list_text,
     number_text,
+    share_text,
     time_text,
     times_text,
     visible,
@@ -81,3 +84,19 @@ def test_control_characters_are_spelled_out(text: str, shown: str) -> None:
 
 def test_lines_may_stay_lines() -> None:
     assert visible("a\tb\nc\r\x00", lines=True) == "a\tb\nc\\x0d\\x00"
+
+
+def test_a_share_above_the_whole_is_called_impossible() -> None:
+    assert share_text(0.81) == "81.0 %"
+    assert share_text(1.0) == "100 %"
+    assert share_text(1.004) == "100 %"  # nothing above 100 % is shown
+    assert share_text(1.3) == "130 % (impossible)"
+    assert share_text(1.3, "from memory alone") == "130 % (impossible from memory alone)"
+    assert not beyond_whole(float("nan"))
+    assert not beyond_whole(float("inf"))
+
+
+def test_a_generation_stands_beside_its_kernel() -> None:
+    assert kernel_text("flash", "FA4") == "flash (FA4)"
+    assert kernel_text("math", None) == "math"
+    assert kernel_text(None, None) == ""

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from ...data.run_meta import finite_number
-from ...formatting import bytes_text, number_text
+from ...formatting import beyond_text, bytes_text, number_text
 from ..heads import MARGIN_RATIO
 from .claim_verdict import ClaimVerdict, Part, by_interval, jointly, over_problems
 
@@ -134,7 +134,7 @@ def output_share(findings: Sequence[Any]) -> list[Part]:
         Part(
             of=of,
             verdict=by_interval(low, high, (HALF, 1.0)),
-            numbers=f"{share:.0%} of the layer's time at N = {n:.0f}",
+            numbers=f"{share:.0%}{beyond_text(share)} of the layer's time at N = {n:.0f}",
         )
         for of, (n, share, low, high) in longest.items()
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....harness.stats import Interval
 from ...data.row_groups import Row, backends, family, groups, problem
-from ...formatting import count_text, number_text
+from ...formatting import beyond_text, count_text, number_text
 from ..errors import ALLOWED_RATIO
 from ..growth import Growth, growths_of, interval_text
 from ..heads import comparable, same_time
@@ -288,4 +288,5 @@ def _less(ours: Interval, theirs: Interval) -> ClaimVerdict:
 
 
 def _active_text(ours: Interval, theirs: Interval) -> str:
-    return f"SMs active {ours.value:.0%} against {theirs.value:.0%}"
+    one, other = (f"{found.value:.0%}{beyond_text(found.value)}" for found in (ours, theirs))
+    return f"SMs active {one} against {other}"

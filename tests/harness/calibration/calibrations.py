@@ -2,7 +2,8 @@
 
 from attnbench.harness.calibration.calibrate import Calibration
 from attnbench.harness.calibration.checks import Check
-from attnbench.harness.calibration.peaks import Peak, specified
+from attnbench.harness.calibration.peaks import Peak
+from attnbench.harness.measure.data_sheets import specified
 from tests.fakes.nvml.driver import UUID
 
 GPU = "NVIDIA H100 PCIe"

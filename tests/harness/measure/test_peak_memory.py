@@ -149,6 +149,70 @@ def test_a_slow_call_is_not_run_again(monkeypatch):
     assert len(calls) == 1
 
 
+@pytest.fixture
+def gpu(monkeypatch):
+    """torch's CUDA statistics, as the allocator named `kind` would give them; no GPU is used."""
+
+    def of(kind: str, *statistics: dict[str, int]):
+        cuda, device = torch.cuda, torch.device("cuda", 0)
+        readings = iter(statistics)
+        monkeypatch.setattr(cuda, "memory_stats", lambda device: next(readings))
+        monkeypatch.setattr(cuda, "get_allocator_backend", lambda: kind)
+        nothing = ("synchronize", "reset_peak_memory_stats", "empty_cache")
+        for name in nothing:
+            monkeypatch.setattr(cuda, name, lambda *device: None)
+        monkeypatch.setattr(cuda, "memory_reserved", lambda device: 0)
+        monkeypatch.setattr(cuda, "max_memory_reserved", lambda device: 4096)
+        monkeypatch.setattr(cuda, "memory_snapshot", list)
+        monkeypatch.setattr(memory, "device_used_bytes", lambda device: None)
+        return device
+
+    return of
+
+
+def statistics(requested: int, highest: int, allocated: int) -> dict[str, int]:
+    return {
+        "requested_bytes.all.current": requested,
+        "requested_bytes.all.peak": highest,
+        "allocated_bytes.all.current": allocated,
+        "allocated_bytes.all.peak": allocated,
+    }
+
+
+def test_on_cuda_the_peak_is_what_was_asked_for(gpu):
+    calls = [statistics(100, 100, 512), statistics(100, 100, 512), statistics(130, 190, 1024)]
+    found = peak(nothing, nothing_of, gpu("native", *calls))
+    assert (found.peak_bytes, found.output_bytes) == (90, 30)
+    assert (found.peak_source, found.allocated_peak_bytes) == ("cuda requested bytes", 512)
+
+
+def test_an_allocator_that_does_not_count_requests_has_no_peak_rather_than_0(gpu):
+    calls = [statistics(0, 0, 512), statistics(0, 0, 512), statistics(0, 0, 1024)]
+    found = peak(nothing, nothing_of, gpu("cudaMallocAsync", *calls))
+    assert (found.peak_bytes, found.output_bytes, found.peak_source) == (None, None, None)
+    assert found.allocated_peak_bytes == 512
+
+
+def test_a_result_elsewhere_than_in_torchs_segments_is_not_torchs(monkeypatch):
+    inside, elsewhere = torch.ones(8), torch.ones(8)
+    segments = [{"address": inside.data_ptr(), "total_size": inside.nbytes}]
+    monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: segments)
+    assert memory.from_torch(inside)
+    assert not memory.from_torch((inside, elsewhere))
+    assert not memory.from_torch("no tensor")
+
+
+def test_a_results_bytes_are_those_of_its_storages():
+    x = torch.ones(10, 10)
+    assert memory.result_bytes(x) == 400
+    assert memory.result_bytes(x[:2]) == 80
+    assert memory.result_bytes((x[:2], x[2:])) == 400
+    assert memory.result_bytes((x, x.T)) == 400
+    assert memory.result_bytes(torch.ones(1).expand(100)) == 4
+    assert memory.result_bytes([x, torch.ones(3)]) == 412
+    assert memory.result_bytes((x, None)) is None
+
+
 @pytest.mark.gpu
 def test_on_cuda_the_allocator_has_at_least_what_was_asked_for():
     device = torch.device("cuda")

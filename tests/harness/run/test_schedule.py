@@ -51,14 +51,18 @@ def test_groups_share_a_part_up_to_its_limit_and_a_large_group_is_whole():
 
 class FakePool:
     """Workers that do whatever they are asked, and note it; those that must break do so once, when
-    asked for the `op` in `breaks`.
+    asked for the `op` in `breaks`. `call_ms` is what every call takes.
     """
 
     def __init__(
-        self, notes: list[tuple[Any, ...]], breaks: tuple[str, str | None] | None = None
+        self,
+        notes: list[tuple[Any, ...]],
+        breaks: tuple[str, str | None] | None = None,
+        call_ms: float = 1.0,
     ) -> None:
         self.notes = notes
         self.breaks = breaks
+        self.call_ms = call_ms
 
     def worker(self, number: int, python: str | None = None) -> Any:
         pool, answers = self, []
@@ -77,12 +81,17 @@ class FakePool:
                     raise WorkerFailure(Status.CRASHED, "SIGSEGV")
                 for one in request["cases"]:
                     answers.append({"event": "running", "case": one["case"], "phase": "latency"})
+                    if request["op"] == "check":
+                        known = {"event": "facts", "case": one["case"]}
+                        answers.append(known | {"fields": {"exactness": "exact"}})
+                    if request["op"] == "warm_up":
+                        warm = {"stationary": True, "graph_reason": None, "launch_ms": None}
+                        floor = {"shortest_call_ms": 0.002}
+                        answers.append({"event": "warm", "case": one["case"]} | warm | floor)
                     if request["op"] == "sample":
-                        assert set(request["calls"]) >= {
-                            other["case"] for other in request["cases"]
-                        }
+                        assert one["case"] in request["calls"]
                         reading = {"calls": 1, "wall_s": 0.1, "new_values": 0}
-                        quantities = {"block_ms": [1.0], "conditions": reading}
+                        quantities = {"block_ms": [pool.call_ms], "conditions": reading}
                         answers.append(
                             {
                                 "event": "samples",
@@ -117,7 +126,11 @@ def measured():
     """What the workers were asked, and the records."""
 
     def run(
-        groups: list[list[Case]], processes: int = 3, breaks: Any = None, **more: Any
+        groups: list[list[Case]],
+        processes: int = 3,
+        breaks: Any = None,
+        call_ms: float = 1.0,
+        **more: Any,
     ) -> tuple[list[tuple[Any, ...]], list[Any]]:
         from attnbench.harness.run.worker_pool import RunConfig, RunContext
 
@@ -130,7 +143,7 @@ def measured():
             **more,
         }
         config = RunConfig(device="cpu", **{"plan": plan(processes), **given})
-        pool: Any = FakePool(notes, breaks)
+        pool: Any = FakePool(notes, breaks, call_ms)
         context = RunContext(
             config=config, pool=pool, attempts={}, running=lambda what, phase: None
         )
@@ -157,6 +170,22 @@ def test_rows_of_one_group_share_a_session_and_those_of_others_do_not(measured):
     assert (
         len({record["session"] for record in records if record.planned.problem.seq_len == 8}) == 1
     )
+
+
+@pytest.mark.parametrize(
+    ("seq_len", "reason"),
+    [(4096, "this device's limit is"), (8, "an operation on one number takes more than")],
+)
+def test_a_time_that_the_device_cannot_reach_is_an_error_and_no_sample_of_it_is_kept(
+    measured, seq_len, reason
+):
+    _, (record,) = measured([[case(seq_len)]], call_ms=0.001)
+    assert record.status is Status.ERROR
+    assert record["phase"] == "latency"
+    assert record.reason.startswith("impossible: ")
+    assert reason in record.reason
+    assert record["block_ms"] is None
+    assert record["shortest_call_ms"] == 0.002
 
 
 def test_windows_are_spread_over_the_processes_after_the_latencies(measured):

@@ -86,3 +86,11 @@ def test_each_backend_is_answered_in_one_sentence(tmp_path: Path) -> None:
     assert "a time that may or may not be the same: " in heads.answer(
         cost(tmp_path / "d", 1.0, noise=0.2)
     )
+
+
+def test_scores_that_are_kept_between_calls_count_as_bytes_of_more_heads(tmp_path: Path) -> None:
+    same = {"peak_bytes": 1000, "outside_bytes": 0}
+    cases = [case("keeps", problem(256, h)) for h in (1, 8)]
+    rows = [row(one, **same, workspace_bytes=1000 * one["heads"]) for one in cases]
+    ((_, costs),) = heads.comparable(rows_of(write_run(tmp_path, cases, rows)))
+    assert costs[-1].peak_bytes == 4.5

@@ -127,3 +127,37 @@ def test_of_many_cases_the_first_few_are_named() -> None:
     assert (
         "fused at N = 128, fused at N = 256, fused at N = 512, fused at N = 1k and 6 more" in text
     )
+
+
+@pytest.mark.parametrize(
+    ("flags", "text"),
+    [
+        ({"unseen_work": True}, "the wall clock saw much more than launching"),
+        ({"late_calls": 3}, "the GPU began 3 calls before the host had launched all of it"),
+        (
+            {"graph_failed": True, "graph_reason": "cannot be captured: it synchronizes"},
+            "1 of 2 timed cases could not be captured as a CUDA graph, so their launch costs are"
+            " not known: fused at N = 128 (cannot be captured: it synchronizes).",
+        ),
+    ],
+)
+def test_gpu_timings_that_do_not_agree_are_a_caution(flags: dict[str, Any], text: str) -> None:
+    fine = {"unseen_work": False, "late_calls": 0, "graph_failed": False}
+    found = only(timed(**flags), timed(256, **fine))
+    assert text in found
+    assert "fused at N = 128" in found
+    assert "256" not in found
+
+
+def test_more_flops_than_calibration_measured_is_called_impossible() -> None:
+    def rows(ratio: float) -> list[Row]:
+        work = {"work_flops": 10**9, "minimal_bytes": 10**6, "dtype": "fp32"}
+        return [timed(**work, achieved_flops_per_s=ratio * 1e12)]
+
+    peaks = {"gemm_fp32_flops_per_s": 1e12, "copy_bytes_per_s": 1e11}
+    meta = {"r": {**META["r"], "calibration": {"peaks": peaks}}}
+    assert trust.cautions(rows(0.99), meta) == []
+    assert trust.cautions(rows(2.0), META) == []
+    (found,) = trust.cautions(rows(2.0), meta)
+    assert "which is impossible: fused" in found
+    assert "calibrate again" in found

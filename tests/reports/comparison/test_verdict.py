@@ -310,3 +310,24 @@ def test_paired_draws_are_covered_too():
     ]
     assert all(one.paired for one in found)
     assert sum(one.low <= 1.1 <= one.high for one in found) / 500 >= 0.93
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "verdict"),
+    [
+        ((100, 0), (20, 80), "same"),  # moved to `prepare`, not saved
+        ((100, 0), (100, 50), "more"),
+        ((100, 50), (100, 0), "less"),
+        ((100, None), (20, 80), "less"),  # rows of earlier versions have the peak alone
+    ],
+)
+def test_what_is_kept_between_calls_counts_if_both_sides_know_it(before, now, verdict):
+    def of(seed, sizes):
+        return measured(seed, peak_bytes=sizes[0], workspace_bytes=sizes[1])
+
+    (found,) = (
+        one
+        for one in case_verdicts([(of(1, before), of(2, now))], Rules())
+        if one.metric == "peak_bytes"
+    )
+    assert found.verdict == verdict

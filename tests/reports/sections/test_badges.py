@@ -96,3 +96,26 @@ def test_a_wrong_result_is_a_caution_and_a_run_without_times_is_unknown(tmp_path
     found = made(tmp_path, {}, status="incorrect")
     assert found["correctness"].state == "caution"
     assert {badge.state for label, badge in found.items() if label != "correctness"} == {"unknown"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "state", "text"),
+    [
+        ({"unseen_work": False, "late_calls": 0, "graph_failed": False}, "good", "agree"),
+        ({"unseen_work": True, "late_calls": 0}, "caution", "work that no event saw in 1"),
+        ({"late_calls": 7}, "caution", "calls begun before they were launched in 1"),
+        ({"graph_failed": True}, "caution", "no CUDA graph in 1"),
+        ({"unseen_work": None}, "unknown", "Not every case"),
+        ({}, "unknown", "Not every case"),
+    ],
+)
+def test_gpu_timing_is_good_only_if_every_flag_says_so(
+    tmp_path: Path, flags: dict[str, Any], state: str, text: str
+) -> None:
+    badge = made(tmp_path, {"device": "cuda", **flags})["GPU timing"]
+    assert badge.state == state
+    assert text in badge.text
+
+
+def test_a_cpu_has_no_gpu_timing_to_judge(tmp_path: Path) -> None:
+    assert "GPU timing" not in made(tmp_path, {}, {})

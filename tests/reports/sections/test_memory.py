@@ -92,3 +92,63 @@ def test_runs_older_than_these_columns_are_still_read(tmp_path: Path) -> None:
         " backend's closed formula."
     )
     assert rest == []
+
+
+# ---- memory beside the peak of a call ------------------------------------------------------------
+
+
+def test_who_keeps_memory_between_calls_or_works_outside_torch_is_named(tmp_path: Path) -> None:
+    kept = {"workspace_bytes": 32 * MIB, "outside_bytes": 0}
+    cases = [case(backend, problem(1024)) for backend in ("fused", "keeps", "numpy")]
+    quiet = {"workspace_bytes": 1000, "outside_bytes": 2 * MIB}
+    rows = [
+        row(cases[0], **quiet),
+        row(cases[1], **kept, peak_bytes=2 * MIB),
+        row(cases[2], workspace_bytes=0, outside_bytes=98 * MIB, peak_bytes=0, output_bytes=0),
+    ]
+    found = blocks_of(memory, write_run(tmp_path, cases, rows))
+    assert (
+        "Beside the peak of a call, keeps keeps 32 MiB (16.0 times its peak) between calls at"
+        " N = 1k and numpy takes 98 MiB outside torch's allocator at N = 1k. Comparisons of memory count"
+        " it."
+    ) in [block.text.replace("\u00a0", " ") for block in found if isinstance(block, Text)]
+    (table,) = [one for one in tables_of(found) if "kept between calls" in one.columns]
+    assert table.columns[-4:] == (
+        "kept between calls",
+        "outside torch",
+        "peak, kept and outside",
+        "minimal traffic",
+    )
+    cells = {line[table.columns.index("backend")]: line[-4:-1] for line in table.rows}
+    assert cells["keeps"] == ("32 MiB", "0 B", "34 MiB")
+    assert cells["numpy"] == ("0 B", "98 MiB", "98 MiB")
+    assert cells["fused"][:2] == ("1000 B", "2 MiB")
+
+
+def test_a_mask_that_is_kept_is_shown_as_such_and_is_no_finding(tmp_path: Path) -> None:
+    mask = 1024 * 1024
+    planned = case("fused", problem(1024, causal=True, causal_align="top_left"))
+    changed = row(planned, workspace_bytes=mask, outside_bytes=0, peak_bytes=2 * mask)
+    found = blocks_of(memory, write_run(tmp_path / "a", [planned], [changed]))
+    table = tables_of(found)[-1]
+    assert "1 MiB (no more than a mask)" in table.rows[0]
+    assert not any("Beside the peak" in str(block) for block in found)
+    larger = changed | {"workspace_bytes": mask + 1}
+    found = blocks_of(memory, write_run(tmp_path / "b", [planned], [larger]))
+    assert any("Beside the peak" in str(block) for block in found)
+
+
+def test_what_is_not_known_is_not_zero_and_has_its_reason(tmp_path: Path) -> None:
+    planned = case("compiled", problem(1024))
+    missing = {"outside_bytes": "it compiles"}
+    changed = row(planned, workspace_bytes=0, outside_bytes=None, memory_missing=missing)
+    found = blocks_of(memory, write_run(tmp_path / "a", [planned], [changed]))
+    (table,) = tables_of(found)
+    assert "not known" in table.rows[0]
+    text = "Not known for compiled, what torch does not count: it compiles."
+    assert any(text in str(block) for block in found)
+    nothing = {"peak_bytes": None, "output_bytes": None, "workspace_bytes": None}
+    missing = {"peak_bytes": "cudaMallocAsync does not count"}
+    changed = row(planned, **nothing, memory_missing=missing)
+    found = blocks_of(memory, write_run(tmp_path / "b", [planned], [changed]))
+    assert any("the peak: cudaMallocAsync does not count" in str(block) for block in found)

@@ -1,5 +1,6 @@
 """reports/sections/roofline.py: the roof with its lines, and notes without peaks."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +48,30 @@ def test_the_figure_has_the_roof_with_its_ridge_and_a_line_per_backend(tmp_path:
     assert any("highest possible" in text for text in sentences(found))
 
 
-def test_a_share_above_1_is_explained(tmp_path: Path) -> None:
-    slow = {"peaks": {"gemm_fp32_flops_per_s": 5e11, "copy_bytes_per_s": 4e10}}
-    texts = sentences(rendered(tmp_path, calibration=slow))
+SHARE = re.compile(r"([\d.]+)\s%")
+
+
+@pytest.mark.parametrize(
+    ("flops_per_s", "bytes_per_s", "says"),
+    [(5e11, 4e10, "above 100 % is impossible"), (4e13, 1e9, "impossible from memory alone")],
+)
+def test_no_share_above_1_stands_without_being_called_impossible(
+    tmp_path: Path, flops_per_s: float, bytes_per_s: float, says: str
+) -> None:
+    slow = {"gemm_fp32_flops_per_s": flops_per_s, "copy_bytes_per_s": bytes_per_s}
+    found = rendered(tmp_path, calibration={"peaks": slow})
+    texts = [text.replace("\u00a0", " ") for text in sentences(found)]
     assert any("came from a cache" in text for text in texts)
+    titles = [figure.title for figure in figures_of(found)]
+    cells = [cell for table in tables_of(found) for line in table.rows for cell in line]
+    beyond = [
+        text
+        for text in (*titles, *cells)
+        if any(float(share) > 100 for share in SHARE.findall(text))
+    ]
+    assert beyond
+    assert all("impossible" in text for text in beyond)
+    assert any(says in text.replace("\u00a0", " ") for text in beyond)
 
 
 def test_no_timed_case_is_one_note(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """reports/sections/utilization.py: headlines, all other readings, kernels, missing values."""
 
+import re
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,16 @@ READINGS = "All other readings"
 def table(blocks: list[Block], start: str) -> Table:
     (found,) = (one for one in tables_of(blocks) if one.title.startswith(start))
     return found
+
+
+def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(
+    tmp_path: Path,
+) -> None:
+    beyond = {"sm_active_ratio": 1.3, "hmma_ratio": 1.2, "host_cpu_ratio": 1.5}
+    page = text_of(page_of(with_utilization(tmp_path, of_windows=beyond))).replace("\u00a0", " ")
+    found = re.findall(r"\b(1[2-9]\d)\s?%([^%]{0,60})", page)
+    assert found
+    assert all("impossible" in after for _, after in found), found
 
 
 def test_the_section_says_who_keeps_the_gpu_at_work_and_what_a_call_costs(tmp_path: Path) -> None:

@@ -206,3 +206,17 @@ def test_cases_out_of_memory_are_marked_at_the_predicted_height_or_at_the_budget
     (failed,) = (series for series in figure.panels[0].series if series.kind == "failed")
     assert failed.x == (8192, 16384)
     assert failed.y == (rows[1]["predicted_peak_bytes"], 2 << 30)
+
+
+def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -> None:
+    mib = 1 << 20
+    cases = [case("keeps", problem(n)) for n in (512, 1024)]
+    rows = [
+        row(
+            one, peak_bytes=mib, workspace_bytes=8 * mib, outside_bytes=0, predicted_peak_bytes=None
+        )
+        for one in cases
+    ]
+    (figure,) = figures_of(blocks_of(section, write_run(tmp_path, cases, rows)))
+    assert {y for series in figure.panels[0].series for y in series.y} == {9 * mib}
+    assert figure.table.rows[0][-1] == "1 MiB and 8 MiB beside it"

@@ -1,0 +1,170 @@
+"""What a case keeps between its calls, and what it takes outside torch's allocator.
+
+The baseline is taken before `prepare`. What `prepare` and earlier calls keep is not in the peak of
+a call, and what numpy or a library allocates is in no count of torch: without both, a backend that
+keeps its scores would look small.
+"""
+
+import gc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import torch
+from humanize import naturalsize
+
+from ...impls.problem import Problem
+from ..costs import mask_bytes
+from .peak_memory import Peak, allocated_bytes, allocations_followed, counts_requests
+from .resident_memory import status_bytes
+from .warm_heap import WarmHeap
+
+T = TypeVar("T")
+
+WORTH_COLLECTING_BYTES = 1 << 20  # more than this may be garbage in cycles
+ASYNC = "cudaMallocAsync does not count the bytes that were asked for"
+COMPILES = "what compiling and importing keep cannot be told from what the backend keeps"
+NOT_COUNTED = "this system does not say how much memory is in use"
+NO_PAGES = (
+    "the kernel's count of pages could not be taken for a call: it takes more than a second, or the"
+    " heap does not allow it"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Bytes that are kept between calls; `missing` says why one is None."""
+
+    workspace_bytes: int | None
+    outside_bytes: int | None
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+class KeptMemory(Protocol):
+    """Made before `prepare`, which `of` calls; `read` later, between two calls."""
+
+    def of(self, prepare: Callable[[], T]) -> T: ...
+
+    def read(self) -> Kept: ...
+
+
+def kept_memory(problem: Problem, device: torch.device, *, compiles: bool) -> KeptMemory:
+    """From here on, what is kept counts. `compiles`: as the backend's."""
+    known = mask_bytes(problem)
+    return CudaKept(device, known) if device.type == "cuda" else HostKept(known, compiles=compiles)
+
+
+class HostKept:
+    """Torch's part are its allocator's events during `prepare`; all else that malloc has given out
+    since, or that is resident, is outside: also what torch's allocator got in the first call.
+    """
+
+    def __init__(self, known_bytes: int, *, compiles: bool) -> None:
+        """`known_bytes` count as inputs."""
+        self.known_bytes, self.compiles = known_bytes, compiles
+        self.torch_bytes = 0
+        self.before = self._in_use()
+
+    def of(self, prepare: Callable[[], T]) -> T:
+        with allocations_followed() as profile:
+            result = prepare()
+        self.torch_bytes = allocated_bytes(profile)
+        return result
+
+    def read(self) -> Kept:
+        torch_bytes, missing = max(0, self.torch_bytes), {}
+        grown = None if self.compiles else self._grown()
+        if grown is None:
+            missing["outside_bytes"] = COMPILES if self.compiles else NOT_COUNTED
+        return Kept(
+            workspace_bytes=max(0, torch_bytes - self.known_bytes),
+            outside_bytes=None if grown is None else max(0, grown - torch_bytes),
+            missing=missing,
+        )
+
+    def _grown(self) -> int | None:
+        """By the larger of two counts: malloc's is exact, pages see what is mapped without it."""
+        grown = self._difference()
+        if grown is not None and grown - self.torch_bytes > WORTH_COLLECTING_BYTES:
+            gc.collect()
+            grown = self._difference()
+        return grown
+
+    def _difference(self) -> int | None:
+        pairs = zip(self._in_use(), self.before, strict=True)
+        known = [now - then for now, then in pairs if now is not None and then is not None]
+        return max(known, default=None)
+
+    def _in_use(self) -> tuple[int | None, int | None]:
+        return WarmHeap().used_bytes(), status_bytes("RssAnon")
+
+
+class CudaKept:
+    """Torch's part by its own statistics; outside is what else is taken from the device."""
+
+    def __init__(self, device: torch.device, known_bytes: int) -> None:
+        self.device, self.known_bytes = device, known_bytes
+        self.before = self._reading()
+
+    def of(self, prepare: Callable[[], T]) -> T:
+        return prepare()
+
+    def read(self) -> Kept:
+        if self._grown("requested") > WORTH_COLLECTING_BYTES:
+            gc.collect()
+        outside = max(0, self._grown("used") - self._grown("reserved"))
+        if not counts_requests():
+            missing = {"workspace_bytes": ASYNC}
+            return Kept(workspace_bytes=None, outside_bytes=outside, missing=missing)
+        workspace = max(0, self._grown("requested") - self.known_bytes)
+        return Kept(workspace_bytes=workspace, outside_bytes=outside)
+
+    def _grown(self, name: str) -> int:
+        return self._reading()[name] - self.before[name]
+
+    def _reading(self) -> dict[str, int]:
+        torch.cuda.synchronize(self.device)
+        statistics = torch.cuda.memory_stats(self.device)
+        free_bytes, total_bytes = torch.cuda.mem_get_info(self.device)
+        return {
+            "requested": statistics["requested_bytes.all.current"],
+            "reserved": torch.cuda.memory_reserved(self.device),
+            "used": total_bytes - free_bytes,
+        }
+
+
+# ---- with the peak of a call ---------------------------------------------------------------------
+
+
+def memory_fields(found: Peak, kept: Kept, device: torch.device) -> dict[str, Any]:
+    """The fields of the case's row."""
+    missing, outside = dict(kept.missing), kept.outside_bytes
+    if found.peak_bytes is None:
+        missing["peak_bytes"] = ASYNC
+    if outside is not None and device.type != "cuda":
+        if found.resident_peak_bytes is None or found.peak_bytes is None:
+            outside, missing["outside_bytes"] = None, NO_PAGES
+        else:
+            outside += max(0, found.resident_peak_bytes - found.peak_bytes)
+    return {
+        **found.row_fields(),
+        "workspace_bytes": kept.workspace_bytes,
+        "outside_bytes": outside,
+        "memory_missing": missing or None,
+    }
+
+
+def too_small(found: Peak) -> str:
+    """Why the peak cannot be that of a call with this result; "" if it can."""
+    if found.peak_bytes is None or found.result_bytes is None:
+        return ""
+    outside = found.outside_result_bytes or 0
+    numbers = {"has a peak of": found.peak_bytes, "leaves": found.output_bytes or 0}
+    for what, size in numbers.items():
+        if size + outside < found.result_bytes:
+            got, wanted = (naturalsize(n, binary=True) for n in (size, found.result_bytes))
+            return (
+                f"the call {what} {got}, less than the {wanted} of its own result: it returned"
+                " memory that it had not allocated, so an earlier call or `prepare` did"
+            )
+    return ""

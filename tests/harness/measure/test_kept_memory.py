@@ -1,0 +1,210 @@
+"""What is kept between calls counts, whoever allocated it; what is not known is null."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from attnbench.harness.measure import kept_memory as module
+from attnbench.harness.measure.kept_memory import (
+    ASYNC,
+    COMPILES,
+    NO_PAGES,
+    NOT_COUNTED,
+    Kept,
+    kept_memory,
+    memory_fields,
+    too_small,
+)
+from attnbench.harness.measure.peak_memory import Peak, peak
+from attnbench.harness.measure.warm_heap import WarmHeap
+from attnbench.impls.problem import Problem
+
+CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
+MIB = 1 << 20
+NOISE = MIB // 2  # of pages, in a process that has run other tests
+PROBLEM = Problem(batch=1, seq_len=512, d_model=32, heads=2)
+counts_malloc = pytest.mark.skipif(
+    WarmHeap().used_bytes() is None, reason="this C library has no mallinfo2"
+)
+
+
+def kept_by(prepare, problem=PROBLEM, *, compiles=False):
+    memory = kept_memory(problem, CPU, compiles=compiles)
+    held = memory.of(prepare)
+    found = memory.read()
+    del held
+    return found
+
+
+def test_torch_memory_that_prepare_keeps_is_workspace():
+    found = kept_by(lambda: torch.ones(8 * MIB, dtype=torch.uint8))
+    assert found.workspace_bytes == 8 * MIB
+    assert found.outside_bytes <= NOISE
+
+
+def test_what_prepare_frees_is_not_kept():
+    def prepare():
+        torch.ones(8 * MIB, dtype=torch.uint8)
+        return torch.ones(1000, dtype=torch.uint8)
+
+    assert kept_by(prepare).workspace_bytes == 1000
+
+
+@counts_malloc
+def test_memory_that_torch_does_not_count_is_outside_also_if_it_is_never_touched():
+    numpy = pytest.importorskip("numpy")
+    found = kept_by(lambda: numpy.empty(32 * MIB, numpy.uint8))
+    assert found.workspace_bytes == 0
+    assert found.outside_bytes == pytest.approx(32 * MIB, abs=NOISE)
+
+
+@counts_malloc
+def test_what_an_earlier_call_keeps_counts_too():
+    memory = kept_memory(PROBLEM, CPU, compiles=False)
+    cache = []
+    memory.of(lambda: None)
+    cache.append(torch.ones(16 * MIB, dtype=torch.uint8))
+    found = memory.read()
+    assert found.workspace_bytes + found.outside_bytes == pytest.approx(16 * MIB, abs=NOISE)
+
+
+def test_a_mask_that_counts_as_an_input_is_not_counted_again():
+    masked = Problem(batch=1, seq_len=512, d_model=32, heads=2, mask="random")
+    mask = 512 * 512
+    assert kept_by(lambda: torch.ones(mask, dtype=torch.uint8), masked).workspace_bytes == 0
+    assert kept_by(lambda: torch.ones(mask + 7, dtype=torch.uint8), masked).workspace_bytes == 7
+    assert kept_by(lambda: torch.ones(mask, dtype=torch.uint8)).workspace_bytes == mask
+
+
+def test_a_compiler_hides_what_is_outside_but_not_torchs_own():
+    found = kept_by(lambda: torch.ones(1000, dtype=torch.uint8), compiles=True)
+    assert found == Kept(
+        workspace_bytes=1000, outside_bytes=None, missing={"outside_bytes": COMPILES}
+    )
+
+
+def test_a_system_that_counts_nothing_gives_null_with_a_reason(monkeypatch):
+    monkeypatch.setattr(WarmHeap, "used_bytes", lambda self: None)
+    monkeypatch.setattr(module, "status_bytes", lambda name: None)
+    found = kept_by(lambda: torch.ones(1000, dtype=torch.uint8))
+    assert found.workspace_bytes == 1000
+    assert (found.outside_bytes, found.missing) == (None, {"outside_bytes": NOT_COUNTED})
+
+
+def test_a_prepare_that_fails_fails_as_it_would():
+    memory = kept_memory(PROBLEM, CPU, compiles=False)
+    with pytest.raises(KeyError):
+        memory.of(lambda: {}["a bug of the backend"])
+
+
+# ---- CUDA, without a GPU -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """torch's statistics as a test sets them; the device has 1000 MiB."""
+    state = SimpleNamespace(requested=100 * MIB, reserved=200 * MIB, used=300 * MIB, kind="native")
+    cuda = torch.cuda
+    monkeypatch.setattr(cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(
+        cuda, "memory_stats", lambda device: {"requested_bytes.all.current": state.requested}
+    )
+    monkeypatch.setattr(cuda, "memory_reserved", lambda device: state.reserved)
+    monkeypatch.setattr(cuda, "mem_get_info", lambda device: (1000 * MIB - state.used, 1000 * MIB))
+    monkeypatch.setattr(cuda, "get_allocator_backend", lambda: state.kind)
+    return state
+
+
+def test_on_cuda_workspace_is_what_torch_was_asked_for_and_the_rest_of_the_device_is_outside(gpu):
+    memory = kept_memory(PROBLEM, CUDA, compiles=True)
+
+    def prepare():
+        gpu.requested += 5 * MIB
+        gpu.reserved += 20 * MIB
+        gpu.used += 20 * MIB + 7 * MIB  # a library's own cudaMalloc
+
+    memory.of(prepare)
+    assert memory.read() == Kept(workspace_bytes=5 * MIB, outside_bytes=7 * MIB)
+
+
+def test_on_cuda_freed_segments_are_not_negative_memory(gpu):
+    memory = kept_memory(PROBLEM, CUDA, compiles=False)
+    gpu.requested -= MIB
+    gpu.used -= 20 * MIB
+    assert memory.read() == Kept(workspace_bytes=0, outside_bytes=0)
+
+
+def test_an_allocator_that_does_not_count_gives_null_with_a_reason(gpu):
+    gpu.kind, gpu.requested = "cudaMallocAsync", 0
+    found = kept_memory(PROBLEM, CUDA, compiles=False).read()
+    assert (found.workspace_bytes, found.missing) == (None, {"workspace_bytes": ASYNC})
+
+
+# ---- with the peak of a call ---------------------------------------------------------------------
+
+
+def test_what_a_call_takes_beside_torchs_peak_is_outside_too():
+    kept = Kept(workspace_bytes=3, outside_bytes=10)
+    found = Peak(peak_bytes=100, output_bytes=50, peak_source="x", resident_peak_bytes=140)
+    fields = memory_fields(found, kept, CPU)
+    assert (fields["workspace_bytes"], fields["outside_bytes"]) == (3, 50)
+    assert fields["memory_missing"] is None
+    assert "result_bytes" not in fields
+    untouched = Peak(peak_bytes=100, output_bytes=50, peak_source="x", resident_peak_bytes=20)
+    assert memory_fields(untouched, kept, CPU)["outside_bytes"] == 10
+
+
+def test_without_the_count_of_pages_what_is_outside_is_null_and_not_zero():
+    kept = Kept(workspace_bytes=3, outside_bytes=10)
+    fields = memory_fields(Peak(peak_bytes=1, output_bytes=1, peak_source="x"), kept, CPU)
+    assert fields["outside_bytes"] is None
+    assert fields["memory_missing"] == {"outside_bytes": NO_PAGES}
+
+
+def test_a_peak_that_is_not_counted_has_a_reason():
+    unknown = Peak(peak_bytes=None, output_bytes=None, peak_source=None, allocated_peak_bytes=512)
+    kept = Kept(workspace_bytes=None, outside_bytes=0, missing={"workspace_bytes": ASYNC})
+    fields = memory_fields(unknown, kept, CUDA)
+    assert (fields["peak_bytes"], fields["allocated_peak_bytes"]) == (None, 512)
+    assert fields["outside_bytes"] == 0
+    assert fields["memory_missing"] == {"workspace_bytes": ASYNC, "peak_bytes": ASYNC}
+    assert too_small(unknown) == ""
+
+
+def of_call(call):
+    return too_small(peak(lambda: None, lambda _: call(), CPU))
+
+
+@counts_malloc
+def test_a_result_that_the_call_did_not_allocate_is_refused():
+    kept = torch.ones(2 * MIB, dtype=torch.uint8)
+    text = of_call(lambda: kept)
+    assert text.startswith(
+        "the call has a peak of 0 Bytes, less than the 2.0 MiB of its own result"
+    )
+
+
+@counts_malloc
+def test_a_buffer_that_every_call_writes_into_is_refused_whatever_else_the_call_takes():
+    kept = torch.ones(2 * MIB, dtype=torch.uint8)
+
+    def call():
+        return torch.add(torch.ones(4 * MIB, dtype=torch.uint8)[: 2 * MIB], 1, out=kept)
+
+    assert of_call(call).startswith("the call leaves 0 Bytes, less than the 2.0 MiB of its own")
+
+
+@counts_malloc
+@pytest.mark.parametrize("size", [8 << 10, 2 * MIB])
+def test_a_result_in_memory_of_numpy_is_not_refused(size):
+    numpy = pytest.importorskip("numpy")
+    assert of_call(lambda: torch.from_numpy(numpy.ones(size, numpy.uint8))) == ""
+
+
+def test_results_that_torch_allocated_are_not_refused():
+    x = torch.randn(2, 64, 32, requires_grad=True)
+    assert of_call(lambda: x.detach() + 1) == ""
+    assert of_call(lambda: torch.autograd.grad((x * x).sum(), [x])) == ""
+    assert of_call(lambda: (x.detach() @ x.detach().mT).chunk(2, -1)) == ""
+    assert of_call(lambda: torch.ones(1).expand(1000)) == ""

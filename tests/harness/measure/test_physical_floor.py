@@ -1,0 +1,177 @@
+"""What a device cannot do is refuted with numbers; what it might do is not."""
+
+from typing import Any
+
+import pytest
+
+from attnbench.harness.costs import work_flops
+from attnbench.harness.measure import physical_floor
+from attnbench.harness.measure.physical_floor import (
+    Device,
+    bytes_limit,
+    cpu_flops,
+    flops_limit,
+    least_flops,
+    refutation,
+)
+from attnbench.impls.problem import Problem
+
+CPU = Device("cpu", None, None)
+H100 = Device("cuda", "NVIDIA H100 80GB HBM3", None)
+PROBLEM = Problem(batch=1, seq_len=1024, d_model=512, heads=8)
+
+
+@pytest.fixture
+def two_cores(monkeypatch):
+    """With AVX2 and a fused multiply-add: 2 x 6.2 GHz x 32 FLOP = 397 GFLOP/s."""
+
+    def of(flags: str = "avx fma avx2", cores: int = 2) -> None:
+        monkeypatch.setattr(physical_floor, "cpu_flags", lambda: frozenset(flags.split()))
+        monkeypatch.setattr(physical_floor, "usable_cores", lambda: cores)
+
+    of()
+    return of
+
+
+def row(*block_ms: float, exactness: str = "exact", **more: Any) -> dict[str, Any]:
+    return {"block_ms": [[[value] for value in block_ms]], "exactness": exactness, **more}
+
+
+def test_more_flops_than_the_cores_can_do_are_impossible_and_the_reason_has_the_numbers(two_cores):
+    text = refutation(PROBLEM, row(0.0013), CPU, None)
+    assert text == (
+        "impossible: 1.65 PFLOP/s; this device's limit is 397 GFLOP/s (2 cores x 6.2 GHz x 32 FLOP"
+        " per cycle, fma); it did not do the work"
+    )
+
+
+def test_what_takes_just_as_long_as_the_limit_allows_is_possible(two_cores):
+    least_ms = work_flops(PROBLEM) / (2 * 6.2e9 * 32) * 1e3
+    assert refutation(PROBLEM, row(1.01 * least_ms), CPU, None) == ""
+    assert "impossible" in refutation(PROBLEM, row(0.99 * least_ms), CPU, None)
+
+
+def test_the_fastest_blocks_median_decides_not_one_reading(two_cores):
+    slow, lucky = [[100.0, 100.0, 0.001]], [[100.0, 0.001, 0.001]]
+    assert refutation(PROBLEM, {"block_ms": [slow], "exactness": "exact"}, CPU, None) == ""
+    assert refutation(PROBLEM, {"block_ms": [slow, lucky], "exactness": "exact"}, CPU, None)
+
+
+def test_an_approximation_may_do_less_work_but_not_nothing(two_cores):
+    fast = row(0.001, exactness="approximate")
+    assert refutation(PROBLEM, fast, CPU, None) == ""
+    assert refutation(PROBLEM, fast, CPU, 0.0005) == ""
+    text = refutation(PROBLEM, fast, CPU, 0.002)
+    assert text.replace("\u03bc", "u") == (
+        "impossible: a call takes 1.00 us; an operation on one number takes more than 2.00 us on"
+        " this device; it did not do the work"
+    )
+    assert "an empty kernel takes more" in refutation(PROBLEM, fast, H100, 0.002)
+
+
+def test_only_pairs_that_the_mask_keeps_are_work(two_cores):
+    causal = Problem(batch=1, seq_len=1024, d_model=512, heads=8, causal=True)
+    window = Problem(batch=1, seq_len=1024, d_model=512, heads=8, mask="local", window=8)
+    between_ms = 0.8 * least_flops(PROBLEM) / flops_limit("fp32", CPU).per_s * 1e3
+    assert "FLOP/s" in refutation(PROBLEM, row(between_ms), CPU, None)
+    assert refutation(causal, row(between_ms), CPU, None) == ""
+    assert refutation(window, row(between_ms / 20), CPU, None) == ""
+
+
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+@pytest.mark.parametrize("scope", ["core", "layer"])
+def test_without_a_mask_the_least_work_is_all_work(passes, scope):
+    problem = Problem(batch=2, seq_len=64, d_model=64, heads=4, passes=passes, scope=scope)
+    assert least_flops(problem) == work_flops(problem)
+
+
+def test_a_layer_may_skip_the_projections_of_padded_tokens():
+    padded = Problem(batch=4, seq_len=64, d_model=64, heads=4, scope="layer", mask="padding")
+    assert least_flops(padded) < work_flops(padded)
+
+
+def test_bytes_beyond_every_cache_are_impossible_even_if_hardly_any_flops_are_needed(two_cores):
+    narrow = Problem(batch=64, seq_len=1, kv_seq_len=4096, d_model=64, heads=1, dtype="bf16")
+    two_cores("avx512f amx_bf16")
+    text = refutation(narrow, row(0.02), CPU, None)
+    assert "TB/s to move inputs and results once; this device's limit is 2.38 TB/s" in text
+    assert "2 cores x 6.2 GHz x 192 B per cycle from L1" in text
+
+
+def test_every_way_of_timing_is_judged_and_named(two_cores):
+    fast = row(100.0, hot_block_ms=[[[0.001]]])
+    assert refutation(PROBLEM, fast, H100, None).startswith("impossible with L2 hot: ")
+    graph = row(100.0, hot_block_ms=None, graph_block_ms=[[[0.001]]])
+    assert refutation(PROBLEM, graph, H100, None).startswith("impossible as a CUDA graph: ")
+
+
+def test_a_time_of_zero_and_no_samples_are_no_crash(two_cores):
+    assert "impossible: 0 s" in refutation(PROBLEM, row(0.0), CPU, None)
+    assert refutation(PROBLEM, {"block_ms": [], "exactness": "exact"}, CPU, 1.0) == ""
+
+
+# ---- limits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flags", "fp32", "bf16"),
+    [
+        ("sse2", 8, 8),
+        ("sse2 avx", 16, 16),
+        ("sse2 avx fma avx2", 32, 32),
+        ("sse2 avx fma avx512f", 64, 64),
+        ("sse2 avx fma avx512f avx512_bf16", 64, 128),
+        ("sse2 avx fma avx512f avx512_bf16 amx_bf16", 64, 2048),
+        ("fp asimd", 32, 32),
+        ("fp asimd sve bf16", 64, 256),
+    ],
+)
+def test_a_cores_flop_per_cycle_follow_its_flags(two_cores, flags, fp32, bf16):
+    two_cores(flags, cores=1)
+    assert cpu_flops("fp32").per_s == fp32 * 6.2e9
+    assert cpu_flops("bf16").per_s == bf16 * 6.2e9
+
+
+@pytest.mark.parametrize("flags", ["", "asimd sve sme"])
+def test_an_unknown_processor_has_no_limit_of_flops(two_cores, flags):
+    two_cores(flags)
+    assert flops_limit("fp32", CPU) is None
+    measured = Device("cpu", None, {"gemm_fp32_flops_per_s": 1e11})
+    assert flops_limit("fp32", measured).per_s == 2e11
+
+
+def test_a_cpus_calibration_does_not_lower_its_limit(two_cores):
+    """It may have been measured with one thread."""
+    measured = Device("cpu", None, {"gemm_fp32_flops_per_s": 1e9})
+    assert flops_limit("fp32", measured) == flops_limit("fp32", CPU)
+
+
+def test_a_gpus_limit_is_the_lower_of_its_calibration_and_its_data_sheet():
+    sheet = flops_limit("bf16", H100)
+    assert sheet.per_s == pytest.approx(1.1 * 989.4e12)
+    slow = Device("cuda", H100.name, {"gemm_bf16_flops_per_s": 4e14})
+    fast = Device("cuda", H100.name, {"gemm_bf16_flops_per_s": 7e14})
+    assert flops_limit("bf16", slow).per_s == 8e14
+    assert flops_limit("bf16", fast) == sheet
+    unknown = Device("cuda", "NVIDIA X1", {"gemm_bf16_flops_per_s": 4e14})
+    assert flops_limit("bf16", unknown).per_s == 8e14
+
+
+def test_a_gpu_may_multiply_fp32_as_tf32():
+    assert flops_limit("fp32", H100).per_s == pytest.approx(1.1 * 494.7e12)
+
+
+def test_what_was_never_measured_nor_specified_refutes_nothing():
+    unknown = Device("cuda", "NVIDIA X1", {"gemm_bf16_flops_per_s": None})
+    assert flops_limit("bf16", unknown) is None
+    assert bytes_limit(unknown) is None
+    assert refutation(PROBLEM, row(1e-6), unknown, None) == ""
+
+
+def test_a_gpus_bytes_may_come_from_its_l2():
+    assert bytes_limit(H100).per_s == 16 * 3350e9
+
+
+def test_the_flags_of_this_machine_can_be_read():
+    assert isinstance(physical_floor.cpu_flags(), frozenset)
+    assert physical_floor.usable_cores() >= 1

@@ -1,0 +1,43 @@
+"""From the command line to the rows: what is kept counts, and what cannot be is no record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+MIB = 1 << 20
+SCORES = 8 * 512 * 512 * 4
+RESULT = 512 * 512 * 4
+SMALL = ("--batch", "1", "--d-model", "512", "--heads", "8", "--seq-len", "512", "--device", "cpu")
+QUICK = ("--set", "plan={like: quick, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+
+
+def test_memory_and_time_that_a_backend_hides_are_in_its_row(attnbench):
+    honest = ("fused", "keeps_scores", "works_in_numpy")
+    names = ",".join((*honest, "reuses_its_output", "copies_its_first_result"))
+    done = attnbench("run", *SMALL, *QUICK, "--backends", names)
+    lines = (Path(done.stdout.strip()) / "rows.jsonl").read_text().splitlines()
+    rows = {row["backend"]: row for row in map(json.loads, lines)}
+    assert {rows[name]["status"] for name in honest} == {"ok"}, done.stderr
+    assert {rows[name]["shortest_call_ms"] is not None for name in honest} == {True}
+    for name in ("launch_ms", "late_calls", "graph_failed", "unseen_work", "kernel_generation"):
+        assert {rows[backend][name] for backend in honest} == {None}, "a CPU has none"
+
+    fused, kept, numpy = (rows[name] for name in honest)
+    assert fused["workspace_bytes"] == 0
+    assert kept["peak_bytes"] < 2 * RESULT
+    assert kept["workspace_bytes"] == SCORES
+    assert numpy["peak_bytes"] == numpy["workspace_bytes"] == 0
+    for row in (fused, kept):  # null with a reason where the kernel's count cannot be had
+        unknown = row["outside_bytes"] is None
+        assert unknown == bool((row["memory_missing"] or {}).get("outside_bytes"))
+        assert unknown or row["outside_bytes"] < 4 * MIB
+    assert numpy["outside_bytes"] is None or numpy["outside_bytes"] > 2 * SCORES
+
+    buffer, copies = rows["reuses_its_output"], rows["copies_its_first_result"]
+    assert buffer["status"] != "ok"
+    assert buffer["block_ms"] is None
+    assert copies["status"] != "ok"
+    assert copies["block_ms"] is None
