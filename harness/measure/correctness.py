@@ -26,6 +26,7 @@ ROW_LIMIT_RATIO = 8.0
 """The same for the worst row: a maximum scatters more than a mean over all rows."""
 ALL_ROWS = 128  # up to this many queries every row is checked
 TILE_ROWS = 16  # of more queries, one in each such tile; kernels' tiles have 16 rows or more
+FEW_ROWS = 64
 MOST_BYTES = 1 << 30  # float64 copies of the checked batch entries; beyond, entries are drawn
 MOST_HEADS = 2048  # of all checked entries together: the reference takes them one by one
 FEWEST_ENTRIES = 2
@@ -54,7 +55,11 @@ class CheckResult:
 
 
 class CorrectnessCheck:
-    """The exact result of one problem and its tolerances; checks backends on the same inputs."""
+    """The exact result of one problem and its tolerances; checks backends on the same inputs.
+
+    `few_rows`: FEW_ROWS instead of one in every tile, for a check after a first one. `wide`: the
+    inputs have wide scores.
+    """
 
     def __init__(
         self,
@@ -63,11 +68,12 @@ class CorrectnessCheck:
         weights: Weights | None,
         seed: int,
         *,
+        few_rows: bool = False,
         wide: bool = False,
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.problem, self.seed = problem, seed
-        self.entries, self.rows = sample(problem, generator)
+        self.entries, self.rows = sample(problem, generator, few_rows=few_rows)
         rows = torch.tensor(self.rows, device=inputs.query.device)
         part = replace(problem, batch=len(self.entries))
         exact_tensors = self._copies(inputs, weights, torch.float64 if problem.backward else None)
@@ -242,16 +248,20 @@ def _not_finite(output: Tensor | None, gradients: Sequence[Tensor]) -> str:
     return ""
 
 
-def sample(problem: Problem, generator: torch.Generator) -> tuple[list[int], list[int]]:
+def sample(
+    problem: Problem, generator: torch.Generator, *, few_rows: bool = False
+) -> tuple[list[int], list[int]]:
     """Batch entries and query rows to check: all if that is cheap, else drawn at random.
 
-    Of more than ALL_ROWS queries the first, the last and one in every tile of TILE_ROWS.
+    Of more than ALL_ROWS queries the first, the last and one in every tile of TILE_ROWS, or in
+    every one of FEW_ROWS equal parts.
     """
     p, n = problem, problem.seq_len
     rows = list(range(n))
     if n > ALL_ROWS:
-        firsts = torch.arange(0, n, TILE_ROWS)
-        sizes = (n - firsts).clamp(max=TILE_ROWS)
+        size = max(TILE_ROWS, -(-n // FEW_ROWS)) if few_rows else TILE_ROWS
+        firsts = torch.arange(0, n, size)
+        sizes = (n - firsts).clamp(max=size)
         drawn = firsts + (torch.rand(len(firsts), generator=generator) * sizes).long()
         rows = sorted({0, *drawn.tolist(), n - 1})
     widths = p.heads * n * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)

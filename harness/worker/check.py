@@ -78,6 +78,7 @@ class Checker:
             return
         for case, view in admitted:
             assert view.backend is not None
+            values.use_gradient(exact.usual.write_gradient)
             self.phases.files[case.backend] = source_file(view.backend)
             self.budget.enforce(exact.held_bytes)
             phase = "compile" if view.backend.compiles else "prepare"
@@ -194,10 +195,12 @@ class CheckedCall(NamedTuple):
 
     def widen(self) -> bool:
         """Give the inputs wide scores, unless the backend need not be exact."""
-        exact = self.prepared.backend.exactness == "exact" and self.exact.wide is not None
-        if exact:
-            self.values.widen()
-        return exact
+        wide = self.exact.wide
+        if self.prepared.backend.exactness != "exact" or wide is None:
+            return False
+        self.values.use_gradient(wide.write_gradient)
+        self.values.widen()
+        return True
 
     def compare_wide(self, result: Any) -> str:
         """What is wrong with a result of wide scores, an output or gradients."""

@@ -23,14 +23,18 @@ class ExactResults:
 
 
 def exact_results(
-    phases: PhaseRunner, values: InputValues, cases: list[Case], *, wide: bool = True
+    phases: PhaseRunner, values: InputValues, cases: list[Case], *, again: bool = False
 ) -> ExactResults | None:
-    """Compute them; None if our own work fails here, and with it every case."""
+    """Compute them; None if our own work fails here, and with it every case.
+
+    `again`: for cases that were checked before; fewer rows, and no wide scores.
+    """
     phases.say({"event": "running", "case": None, "phase": "gate"})
     phases.budget.lift()
     before_bytes = address_space_bytes()
     try:
-        found = ExactResults(usual=_exact(values), wide=_exact_wide(values) if wide else None)
+        wide = None if again else _exact_wide(values)
+        found = ExactResults(usual=_exact(values, few_rows=again), wide=wide)
         phases.budget.exclude_fragmentation(before_bytes, found.held_bytes)
         return found
     except (RuntimeError, MemoryError) as error:
@@ -42,17 +46,16 @@ def exact_results(
         phases.budget.enforce(phases.room_bytes)
 
 
-def _exact(values: InputValues, *, wide: bool = False) -> CorrectnessCheck:
-    """The exact result of the present values; the output's gradient becomes the check's."""
-    check = CorrectnessCheck(values.problem, *values.tensors, values.seed, wide=wide)
-    if values.gradient is not None:
-        values.use_gradient(check.write_gradient)
-    return check
+def _exact(values: InputValues, *, few_rows: bool = False, wide: bool = False) -> CorrectnessCheck:
+    """The exact result of the present values."""
+    return CorrectnessCheck(
+        values.problem, *values.tensors, values.seed, few_rows=few_rows, wide=wide
+    )
 
 
 def _exact_wide(values: InputValues) -> CorrectnessCheck:
     values.widen()
     try:
-        return _exact(values, wide=True)  # the same rows and gradient
+        return _exact(values, few_rows=True, wide=True)
     finally:
         values.restore()

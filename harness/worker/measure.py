@@ -119,7 +119,7 @@ class Measurer:
         if values is None:
             return
         values.flip_inputs()  # the correctness check saw the other signs
-        exact = exact_results(self.phases, values, cases, wide=False)
+        exact = exact_results(self.phases, values, cases, again=True)
         values.flip_inputs()
         if exact is None:
             return
