@@ -26,6 +26,8 @@ from statistics import median
 from time import time
 from typing import NamedTuple
 
+from torch import Tensor
+
 from ...impls import load
 from ...impls.problem import Problem
 from ..cases import Case
@@ -149,16 +151,19 @@ class Measurer:
         self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
     ) -> WarmCase | None:
         """Check a call with flipped inputs, note what later calls must give, and warm up."""
+        fingerprint = Fingerprint(case.problem, secrets.randbits(32))
         with prepared.in_force():
-            fingerprint = Fingerprint(case.problem, secrets.randbits(32))
-            complaint = self._checked_call(prepared, values, exact)
+            complaint, output = self._checked_call(prepared, values, exact)
             values.use_gradient(None)
             run = partial(prepared.run, prepared.setup())
-            complaint = complaint or self._two_calls(run, values, fingerprint)
+            if not complaint:
+                complaint, first_ms = self._two_results(run, output, values, fingerprint)
+            del output
             if not complaint:
                 least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
                 look = partial(fingerprint.look, flipped=values.flipped)
-                is_stationary, call_ms = self._call_until_stationary(run, least_s, look)
+                found = self._call_until_stationary(run, first_ms, least_s, look)
+                is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms)
                 complaint = fingerprint.complaint or written(values)
                 floor = {
@@ -173,23 +178,9 @@ class Measurer:
         self.say({**event, "graph_reason": timer.graph_reason, **floor})
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
 
-    def _two_calls(
-        self, run: Callable[[], object], values: InputValues, fingerprint: Fingerprint
-    ) -> str:
-        """Note what later calls must give, with either sign of the inputs."""
-        results = []
-        for flipped in (True, False):
-            values.flip(flipped)
-            results.append(run())
-            self.clock.finish()
-            fingerprint.expected[flipped] = fingerprint.take(results[-1])
-        if share_storage(*results):
-            return "returns the same memory in every call; wanted storage of its own for each"
-        return "" if fingerprint.follows_inputs() else FROM_MEMORY
-
     def _checked_call(
         self, prepared: PreparedCall, values: InputValues, exact: ExactResults
-    ) -> str:
+    ) -> tuple[str, Tensor]:
         """The first call of this process, not watched by anything, against the exact result."""
         if values.gradient is not None:
             values.use_gradient(exact.usual.write_gradient)
@@ -198,23 +189,55 @@ class Measurer:
             output, gradients = prepared.result()
             self.clock.finish()
             complaint = improper(prepared.problem, output, gradients, values.tensors)
-            return (
-                complaint
-                or exact.usual.check(output, gradients, prepared.backend.exactness).complaint
-            )
+            if not complaint:
+                exactness = prepared.backend.exactness
+                complaint = exact.usual.check(output, gradients, exactness).complaint
+            return complaint, output.detach()
         finally:
             values.flip_inputs()
 
+    def _two_results(
+        self,
+        run: Callable[[], object],
+        output: Tensor,
+        values: InputValues,
+        fingerprint: Fingerprint,
+    ) -> tuple[str, float]:
+        """Note what later calls must give, with either sign of the inputs.
+
+        `output`: of flipped inputs. Returns a complaint, and how long a call takes, in ms.
+        """
+        flipped: object = output
+        if values.problem.passes == "forward+backward":
+            values.flip(True)
+            flipped = run()
+            values.flip(False)
+        begun = now_s()
+        result = run()
+        self.clock.finish()
+        call_ms = (now_s() - begun) * 1e3
+        expected = fingerprint.take(result)
+        # If only the backward pass runs the output's gradient flips, in which gradients are linear.
+        backward = values.problem.passes == "backward"
+        fingerprint.expected = {
+            False: expected,
+            True: -expected if backward else fingerprint.take(flipped),
+        }
+        if not backward and share_storage(result, flipped):
+            return "returns the same memory in every call; wanted storage of its own", call_ms
+        return ("" if fingerprint.follows_inputs() else FROM_MEMORY), call_ms
+
     def _call_until_stationary(
-        self, run: Callable[[], object], least_s: float, look: Look
+        self, run: Callable[[], object], first_ms: float, least_s: float, look: Look
     ) -> tuple[bool | None, float]:
         """Call until the times are stationary or the warm-up's time is over.
 
-        Returns whether they are stationary, and how long a call takes now, in ms.
+        `first_ms`: of a call before. Returns whether times are stationary, and how long a call
+        takes now, in ms.
         """
         most_s = min(MAX_WARM_UP_S, max(least_s, self.config.max_warm_up_s))
-        readings: list[float] = []
-        start = now_s()
+        readings = [first_ms]
+        start = now_s() - first_ms / 1e3
         look_s = least_s
         while True:
             begun = now_s()
