@@ -5,7 +5,7 @@ import torch
 
 def prepare(problem, inputs, weights):
     p = problem
-    scores = torch.empty(p.batch, p.heads, p.seq_len, p.kv_seq_len)
+    scores = inputs.query.new_empty(p.batch, p.heads, p.seq_len, p.kv_seq_len)
 
     def call():
         q, k, v = inputs

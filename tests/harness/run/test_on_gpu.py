@@ -55,6 +55,29 @@ def test_peak_bytes_of_plain_backends_are_the_formula(attnbench, dtype):
         assert abs(row["peak_bytes"] - row["predicted_peak_bytes"]) <= 64, row["case"]
 
 
+def test_limits_and_flags_of_honest_backends_are_known_and_quiet(attnbench):
+    problem = shape(2, "64,4k", 512, 8)
+    rows = rows_of(attnbench("run", "--backends", "fused,sdpa:flash", *problem, *QUICK))
+    assert set(statuses(rows).values()) == {"ok"}
+    for row in rows.values():
+        assert 0 < row["shortest_call_ms"] < min(min(block) for block in row["block_ms"][0])
+        assert row["launch_ms"] > 0
+        assert row["unseen_work"] is False, (row["wall_block_ms"], row["launch_ms"])
+        assert row["graph_failed"] is False, row["graph_reason"]
+        assert row["late_calls"] is not None
+        assert row["workspace_bytes"] is not None
+        assert row["outside_bytes"] is not None
+    flash = [row for row in rows.values() if row["backend"] == "sdpa:flash"]
+    assert {row["kernel_generation"] for row in flash} == {"FA2"}
+
+
+def test_a_buffer_of_scores_from_prepare_is_workspace_on_a_gpu_too(attnbench):
+    problem = shape(1, "1k", 512, 8, "fp32")
+    (row,) = rows_of(attnbench("run", "--backends", "keeps_scores", *problem, *QUICK)).values()
+    assert row["status"] == "ok", row["reason"]
+    assert row["workspace_bytes"] == 8 * 1024 * 1024 * 4
+
+
 def test_the_budget_ends_fused_and_sdpa_goes_on(attnbench):
     problem = shape(1, "8k", 512, 8)
     limit = ("--set", "limits.memory_gib=1")

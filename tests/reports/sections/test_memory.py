@@ -107,11 +107,12 @@ def test_who_keeps_memory_between_calls_or_works_outside_torch_is_named(tmp_path
         row(cases[2], workspace_bytes=0, outside_bytes=98 * MIB, peak_bytes=0, output_bytes=0),
     ]
     found = blocks_of(memory, write_run(tmp_path, cases, rows))
+    texts = [block.text.replace("\u00a0", " ") for block in found if isinstance(block, Text)]
     assert (
         "Beside the peak of a call, keeps keeps 32 MiB (16.0 times its peak) between calls at"
-        " N = 1k and numpy takes 98 MiB outside torch's allocator at N = 1k. Comparisons of memory count"
-        " it."
-    ) in [block.text.replace("\u00a0", " ") for block in found if isinstance(block, Text)]
+        " N = 1k and numpy takes 98 MiB outside torch's allocator at N = 1k. Comparisons of memory"
+        " count it."
+    ) in texts
     (table,) = [one for one in tables_of(found) if "kept between calls" in one.columns]
     assert table.columns[-4:] == (
         "kept between calls",
