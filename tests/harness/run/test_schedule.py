@@ -85,7 +85,12 @@ class FakePool:
                         known = {"event": "facts", "case": one["case"]}
                         answers.append(known | {"fields": {"exactness": "exact"}})
                     if request["op"] == "warm_up":
-                        warm = {"stationary": True, "graph_reason": None, "launch_ms": None}
+                        warm = {
+                            "stationary": True,
+                            "graph_reason": None,
+                            "launch_ms": None,
+                            "call_ms": 1.0,
+                        }
                         floor = {"shortest_call_ms": 0.002}
                         answers.append({"event": "warm", "case": one["case"]} | warm | floor)
                     if request["op"] == "sample":
