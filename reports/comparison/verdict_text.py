@@ -23,7 +23,11 @@ TITLES = {
     "status": "status",
 }
 HINTS = {
-    "one_process": "a standard run (--plan standard) would decide",
+    "one_process": "a standard run (--plan standard) has several processes",
+    "between_runs": (
+        "compare versions in one run (--python), in turns (--turns), or run attnbench selfcheck"
+        " here in three or more separate starts"
+    ),
     "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
     "contended": "measure again on an idle machine",
 }
