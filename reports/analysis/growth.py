@@ -15,7 +15,7 @@ from math import exp, inf, isfinite, log, nan
 import numpy as np
 from numpy.typing import NDArray
 
-from ...harness.stats import CONFIDENCE, Interval
+from ...harness.stats import CONFIDENCE, WIDENED_LEVEL, Interval
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import number_text
 from .ratio import log_bounds, time_ratio
@@ -260,7 +260,7 @@ def _moves(degrees: tuple[int, ...]) -> Numbers:
     from scipy.special import stdtrit
 
     t = np.random.default_rng(SEED).standard_t(degrees, (DRAWS, len(degrees)))
-    return np.asarray(t / stdtrit(np.array(degrees), (1 + CONFIDENCE) / 2))
+    return np.asarray(t / stdtrit(np.array(degrees), (1 + WIDENED_LEVEL) / 2))
 
 
 def _units(row: Row) -> int:

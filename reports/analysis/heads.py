@@ -7,7 +7,7 @@ from typing import Literal
 from ...harness.stats import equivalence
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import list_text, number_text, times_text
-from .ratio import Ratio, noise_text, time_ratio
+from .ratio import Ratio, time_ratio
 
 MARGIN_RATIO = 0.05  # costs within this margin count as equal
 Answer = Literal["yes", "no", "undecided"]
@@ -89,9 +89,8 @@ class SameTime:
         text = times_text(self.value, self.low, self.high) + (
             "" if self.ratio.paired else ", unpaired"
         )
-        share = noise_text(self.ratio.noise_ratio)
-        noise = self.answer == "undecided" and self.ratio.noise_ratio
-        return f"{text}, which allows for the {share} {self.ratio.noise}" if noise else text
+        noise = self.answer == "undecided" and self.ratio.noise
+        return f"{text}, which allows for {noise}" if noise else text
 
 
 def same_time(cost: HeadCost) -> SameTime | None:

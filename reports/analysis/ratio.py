@@ -9,13 +9,9 @@ from dataclasses import dataclass
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
 from ...harness.stats import ratio_interval
-from ..data.noise_floor import ASSUMED, ASSUMED_RATIO
+from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, percent_text, share_text
 from ..data.row_groups import Row, problem
 from ..formatting import number_text, times_text
-
-ASSUMED_TEXT = "that processes may differ (attnbench selfcheck measures it)"
-KNOWN_TEXT = "that processes differ on this machine"
-RUNS_TEXT = "that runs differ on this machine"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +19,8 @@ class Ratio:
     """A ratio with its 95 % interval (NaN without one).
 
     `paired`: measured in the same blocks, so drift cancels. `noise_ratio`: what the interval allows
-    for because the rows do not show it, 0 if nothing; `noise`: what that is, in words.
+    for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
+    `the 12 % that processes differ on this machine`.
     """
 
     value: float
@@ -58,19 +55,13 @@ class Ratio:
         """
         if not self.noise_ratio or not isfinite(self.low):
             return f"ratio {self.bounds}" if isfinite(self.low) else self.bounds
-        share = f"the {noise_text(self.noise_ratio)} {self.noise}"
         if abs(log(self.value)) <= log1p(self.noise_ratio):
-            return f"ratio {number_text(self.value)}, within {share}"
-        return f"ratio {self.bounds}, which allows for {share}"
+            return f"ratio {number_text(self.value)}, within {self.noise}"
+        return f"ratio {self.bounds}, which allows for {self.noise}"
 
     @property
     def _unpaired(self) -> str:
         return "" if self.paired else ", unpaired"
-
-
-def noise_text(ratio: float) -> str:
-    """`12 %`."""
-    return f"{float(f'{100 * ratio:.2g}'):g} %"
 
 
 def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
@@ -123,9 +114,11 @@ def _unpaired(numerator: Row, denominator: Row) -> Ratio:
     if any(map(of_one_process, (numerator, denominator))):
         noise_ratio, noise = _noise(numerator, denominator)
     if problem(numerator) == problem(denominator):  # of one group, measured at different times
-        starts = numerator.get("between_runs_ratio") or ASSUMED_RATIO
+        known = numerator.get("between_runs_ratio")
+        starts = ASSUMED_RATIO if known is None else known
         noise_ratio = expm1(hypot(log1p(noise_ratio), log1p(starts)))
-        noise = RUNS_TEXT if numerator.get("between_runs_ratio") else ASSUMED_TEXT
+        differ = "may differ" if known is None else "differ on this machine"
+        noise = f"the {percent_text(noise_ratio)} that separate measurements {differ}"
     down, up = hypot(above_down, below_up), hypot(above_up, below_down)
     low, high = _widened(value, value / exp(down), value * exp(up), starts)
     return Ratio(
@@ -156,11 +149,13 @@ def _noise(one: Row, other: Row) -> tuple[float, str]:
     What was learnt on a quiet machine does not hold if other work disturbed most blocks of a row.
     """
     ratio = one.get("process_noise_ratio")
-    assumed = ratio is None or one.get("process_noise_source") == ASSUMED.source
-    ratio = ASSUMED_RATIO if ratio is None else ratio
+    source = str(one.get("process_noise_source"))
+    if ratio is None:
+        ratio, source = ASSUMED_RATIO, ASSUMED.source
     if ratio < ASSUMED_RATIO and any(map(_contended, (one, other))):
-        return ASSUMED_RATIO, "that processes may differ under other work"
-    return ratio, ASSUMED_TEXT if assumed else KNOWN_TEXT
+        text = share_text(ASSUMED_RATIO, ASSUMED.source)
+        return ASSUMED_RATIO, f"{text} while other work disturbs them"
+    return ratio, share_text(ratio, source)
 
 
 def _contended(row: Row) -> bool:

@@ -22,7 +22,6 @@ from ..data.run_meta import Meta, device_identity
 from ..formatting import plural, times_text
 from .case_samples import CaseSamples, case_samples
 from .verdict import (
-    REASONS,
     UNDECIDED,
     CaseVerdict,
     GeometricMean,
@@ -30,7 +29,15 @@ from .verdict import (
     case_verdicts,
     geometric_mean,
 )
-from .verdict_text import HINTS, TITLES, counts_text, mean_text, severity, value_text
+from .verdict_text import (
+    HINTS,
+    TITLES,
+    counts_text,
+    mean_text,
+    reason_text,
+    severity,
+    value_text,
+)
 
 AXIS = "python"
 MOST_NAMED = 3
@@ -45,6 +52,7 @@ class EnvironmentComparison:
     new: str
     verdicts: Sequence[CaseVerdict]
     noise_floor: NoiseFloor | None
+    rules: Rules
 
     @property
     def mean(self) -> GeometricMean | None:
@@ -96,7 +104,7 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
             verdicts = case_verdicts(pairs, rules)
             found.append(
                 EnvironmentComparison(
-                    run=name, base=base, new=new, verdicts=verdicts, noise_floor=floor
+                    run=name, base=base, new=new, verdicts=verdicts, noise_floor=floor, rules=rules
                 )
             )
     return found
@@ -184,7 +192,7 @@ def exceptions(found: EnvironmentComparison) -> list[str]:
     undecided = (one for one in found.of_latency if one.verdict == UNDECIDED)
     counts = Counter(reason for one in undecided for reason in one.reasons)
     sentences += [
-        f"undecided in {count}: {REASONS[reason]}{hint(reason)}"
+        f"undecided in {count}: {reason_text(reason, found.rules)}{hint(reason)}"
         for reason, count in counts.most_common(1)
     ]
     return sentences

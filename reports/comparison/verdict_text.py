@@ -14,7 +14,7 @@ from ..formatting import (
     time_text,
     times_text,
 )
-from .verdict import BETTER_WORSE, SAME, UNDECIDED, CaseVerdict, GeometricMean
+from .verdict import BETTER_WORSE, REASONS, SAME, UNDECIDED, CaseVerdict, GeometricMean, Rules
 
 TITLES = {
     "latency": "latency",
@@ -31,6 +31,13 @@ HINTS = {
     "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
     "contended": "measure again on an idle machine",
 }
+
+
+def reason_text(code: str, rules: Rules) -> str:
+    """What a code means; `one_process` with the number that verdicts allow for."""
+    if code == "one_process":
+        return f"one process: the interval allows for {rules.process.text}"
+    return REASONS[code]
 
 
 def worth_a_line(found: CaseVerdict) -> bool:

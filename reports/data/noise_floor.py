@@ -23,8 +23,8 @@ MOST_RATIO = 10.0  # a larger ratio is not noise
 ASSUMED_RATIO = 0.3
 """By how much processes are taken to differ where nothing was measured.
 
-On a virtual machine with neighbours the medians of 26 fresh processes had a standard deviation of 8
-to 9 %, so that two of them differ by up to 29 % in 95 % of cases (docs/method.md).
+On a virtual machine with neighbours the medians of 26 fresh processes had a standard deviation of
+about 8 %, so that two of them differ by up to 30 % (docs/method.md).
 """
 FEWEST_STARTS = 3
 """Separate self-checks from which the spread between runs is known; t of two is useless."""
@@ -61,6 +61,11 @@ class ProcessNoise:
     spread: Spread
     source: NoiseSource
 
+    @property
+    def text(self) -> str:
+        """`the 12 % that processes differ on this machine`."""
+        return share_text(self.spread.ratio, self.source)
+
 
 def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> NoiseFloor | None:
     """The newest check of this device in these folders; skips unreadable lines. Raises BadRun."""
@@ -81,10 +86,21 @@ def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> 
         paired_noise_ratio=newest.paired_noise_ratio,
         run_noise_ratio=newest.run_noise_ratio,
         process=newest.process,
-        between_runs=_between_runs(alike),
+        between_runs=spread_between([check.centres for check in alike if check.centres]),
         starts=len(alike),
         span_s=max(times) - min(times) if times else 0.0,
     )
+
+
+def share_text(ratio: float, source: str) -> str:
+    """`the 12 % that processes differ on this machine`; `may differ` if it was not measured."""
+    differ = "may differ" if source == "assumed" else "differ on this machine"
+    return f"the {percent_text(ratio)} that processes {differ}"
+
+
+def percent_text(ratio: float) -> str:
+    """`12 %`, to two digits."""
+    return f"{float(f'{100 * ratio:.2g}'):g} %"
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
@@ -116,6 +132,25 @@ def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
     several = (one for one in samples if len(one) >= FEWEST_PROCESSES)
     found = map(_process_logs, several)
     return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
+
+
+def spread_between(starts: Sequence[Mapping[str, float]]) -> Spread | None:
+    """Of the logarithms of typical times, by case, from start to start; None with too few starts.
+
+    The mean of the cases' variances: a run that is slow is slow in all cases, so that further cases
+    give no further degrees of freedom.
+    """
+    shared = set.intersection(*map(set, starts)) if starts else set()
+    if len(starts) < FEWEST_STARTS or not shared:
+        return None
+    learnt = [spread([[centres[case] for centres in starts]]) for case in sorted(shared)]
+    variance = fmean(one.sd**2 for one in learnt if one is not None)
+    return Spread(sd=sqrt(variance), degrees=len(starts) - 1)
+
+
+def process_centre(block_ms: Samples) -> float:
+    """The logarithm of a case's typical time."""
+    return median(_process_logs(block_ms))
 
 
 def _process_logs(block_ms: Samples) -> list[float]:
@@ -155,21 +190,6 @@ class _Check:
             return datetime.fromisoformat(self.started_utc).timestamp()
         except ValueError:
             return None
-
-
-def _between_runs(checks: Sequence[_Check]) -> Spread | None:
-    """What the times of a case differ by from start to start, the mean of the cases' variances.
-
-    A run that is slow is slow in all cases, so that further cases give no further degrees of
-    freedom.
-    """
-    checks = [check for check in checks if check.centres]
-    shared = set.intersection(*(set(check.centres) for check in checks)) if checks else set()
-    if len(checks) < FEWEST_STARTS or not shared:
-        return None
-    learnt = [spread([[check.centres[case] for check in checks]]) for case in sorted(shared)]
-    variance = fmean(one.sd**2 for one in learnt if one is not None)
-    return Spread(sd=sqrt(variance), degrees=len(checks) - 1)
 
 
 def _lines(path: Path) -> Iterable[Any]:

@@ -99,7 +99,7 @@ def test_a_straight_line_through_logarithms_would_give_0_6() -> None:
 
 def test_three_lengths_have_no_fit_and_a_reason() -> None:
     found = growth.growth([timed(n, [1.0 * n] * 6) for n in LENGTHS[:3]], "x")
-    assert found.reason == "4 timed lengths are needed, and there are 3"
+    assert found.reason == "5 timed lengths are needed, and there are 3"
     assert isnan(growth.predict(found, 256).value)
 
 
