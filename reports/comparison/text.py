@@ -108,6 +108,7 @@ def markdown(comparison: Comparison) -> str:
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
     matched, floor, result = comparison.matched, comparison.noise_floor, comparison.gate_result
+    process = comparison.rules.process
     head = {
         "schema": SCHEMA,
         **{
@@ -132,8 +133,11 @@ def as_json(comparison: Comparison) -> str:
                 "started_utc": floor.started_utc,
                 "paired_noise_ratio": floor.paired_noise_ratio,
                 "run_noise_ratio": floor.run_noise_ratio,
+                "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
+                "starts": floor.starts,
             }
         ),
+        "process_noise": {"ratio": process.spread.ratio, "source": process.source},
         "environment_differences": [
             {"fact": one.fact, "base": one.base, "new": one.new} for one in matched.differences
         ],

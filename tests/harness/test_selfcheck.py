@@ -55,7 +55,7 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
     assert floor.run_noise_ratio > 0.03
     assert (floor.blocks, floor.contended_blocks) == (90, 6)
-    assert any("contended" in sentence for sentence in sentences(floor, Path("x")))
+    assert any("contended" in sentence for sentence in sentences(floor, Path("x"), {}))
 
 
 def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm():
