@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
 from ...harness.stats import ratio_interval
-from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, percent_text, share_text
+from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, DISTURBED_RATIO, percent_text, share_text
 from ..data.row_groups import Row, problem
 from ..formatting import number_text, times_text
 
@@ -144,17 +144,14 @@ def _widened(value: float, low: float, high: float, ratio: float) -> tuple[float
 
 
 def _noise(one: Row, other: Row) -> tuple[float, str]:
-    """By how much processes differ, and what that is in words.
-
-    What was learnt on a quiet machine does not hold if other work disturbed most blocks of a row.
-    """
+    """By how much processes differ, and what that is in words."""
     ratio = one.get("process_noise_ratio")
     source = str(one.get("process_noise_source"))
     if ratio is None:
         ratio, source = ASSUMED_RATIO, ASSUMED.source
-    if ratio < ASSUMED_RATIO and any(map(_contended, (one, other))):
-        text = share_text(ASSUMED_RATIO, ASSUMED.source)
-        return ASSUMED_RATIO, f"{text} while other work disturbs them"
+    if ratio < DISTURBED_RATIO and any(map(_contended, (one, other))):
+        text = share_text(DISTURBED_RATIO, ASSUMED.source)
+        return DISTURBED_RATIO, f"{text} while other work disturbs them"
     return ratio, share_text(ratio, source)
 
 

@@ -18,7 +18,7 @@ from ...harness.stats import (
     pooled,
     unpaired_contrast,
 )
-from ..data.noise_floor import ASSUMED, ProcessNoise
+from ..data.noise_floor import ASSUMED, DISTURBED, ProcessNoise
 from .case_samples import UNFINISHED, CaseSamples
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
@@ -324,10 +324,9 @@ def _same_session(base: CaseSamples, new: CaseSamples) -> bool:
 
 
 def _process_spread(base: CaseSamples, new: CaseSamples, rules: Rules) -> Spread:
-    """What was learnt of a quiet machine does not hold where other work disturbed most blocks."""
-    learnt, assumed = rules.process.spread, ASSUMED.spread
+    learnt = rules.process.spread
     contended = any(2 * case.contended_blocks > case.blocks for case in (base, new))
-    return assumed if contended and learnt.ratio < assumed.ratio else learnt
+    return DISTURBED if contended and learnt.ratio < DISTURBED.ratio else learnt
 
 
 def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool) -> list[str]:

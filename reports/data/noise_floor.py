@@ -26,6 +26,12 @@ ASSUMED_RATIO = 0.3
 On a virtual machine with neighbours the medians of 26 fresh processes had a standard deviation of
 about 8 %, so that two of them differ by up to 30 % (docs/method.md).
 """
+DISTURBED_RATIO = 1.0
+"""The same where other work disturbed most blocks: what a quiet machine showed does not hold then.
+
+Of 144 pairs of equal backends, quick, on two cores with a load average of 3 to 5, one had an
+interval of 0.47 to 0.94 without this.
+"""
 FEWEST_STARTS = 3
 """Separate self-checks from which the spread between runs is known; t of two is useless."""
 FEWEST_PROCESSES = 3  # of a row that is used to learn how processes differ
@@ -119,6 +125,7 @@ def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloo
     return ASSUMED, None
 
 
+DISTURBED = assumed_spread(DISTURBED_RATIO)
 ASSUMED = ProcessNoise(spread=assumed_spread(ASSUMED_RATIO), source="assumed")
 
 
