@@ -5,8 +5,8 @@ selfcheck.jsonl with all samples.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from math import exp, log, sqrt
 from pathlib import Path
@@ -68,6 +68,7 @@ class NoiseFloor:
     blocks: int
     contended_blocks: int
     throttled_blocks: int
+    environment: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def false_alarms(self) -> int:
@@ -115,8 +116,9 @@ def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseF
                 listener.finished(record)
         finally:
             pool.close(at_once=True)
-        floor = noise_floor(found, started, records)
-        append(root, floor, records, worker.ready["environment"])
+        facts = {name: worker.ready["environment"].get(name) for name in COMPARED_FACTS}
+        floor = replace(noise_floor(found, started, records), environment=facts)
+        append(root, floor, records)
         return floor
 
 
@@ -177,16 +179,13 @@ def clock_overhead_ms() -> float:
     return median(HostClock().timer(lambda: None, 0.0).sample(2000).block_ms)
 
 
-def append(
-    root: Path, floor: NoiseFloor, records: Sequence[Record], environment: dict[str, Any]
-) -> None:
+def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
     """Add one line; earlier ones stay. Raises BadInput if the folder cannot be written."""
     line = {
         "schema": SCHEMA,
         **{name: value for name, value in asdict(floor).items() if name != "pairs"},
         "false_alarms": floor.false_alarms,
         "pairs": [{**asdict(pair), "told_apart": pair.told_apart} for pair in floor.pairs],
-        "environment": {name: environment.get(name) for name in COMPARED_FACTS},
         "samples": {record.id: record["block_ms"] for record in records},
     }
     try:

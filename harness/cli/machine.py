@@ -121,7 +121,7 @@ def selfcheck(
         typer.echo(json.dumps(asdict(floor) | {"false_alarms": floor.false_alarms}))
     else:
         echo(pairs_table(floor))
-        for sentence in sentences(floor, out):
+        for sentence in sentences(floor, out, floor.environment):
             typer.echo(sentence)
     raise typer.Exit(floor.exit_code)
 

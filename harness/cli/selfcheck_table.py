@@ -1,7 +1,8 @@
 """The result of `attnbench selfcheck` as a table and sentences."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -25,7 +26,7 @@ def pairs_table(floor: NoiseFloor) -> Table:
     return table("", COLUMNS, rows)
 
 
-def sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
+def sentences(floor: NoiseFloor, root: Path, environment: Mapping[str, Any]) -> Iterator[str]:
     """What the numbers mean for the next measurement here, and where they were written."""
     yield (
         f"Noise floor on {floor.device}: equal backends differ by up to"
@@ -52,4 +53,26 @@ def sentences(floor: NoiseFloor, root: Path) -> Iterator[str]:
         )
     else:
         yield "No equals were told apart."
+    yield from _between_runs(floor, root, environment)
     yield f"Appended to {root / FILE}."
+
+
+def _between_runs(floor: NoiseFloor, root: Path, environment: Mapping[str, Any]) -> Iterator[str]:
+    """What separate starts of the check have shown so far."""
+    from ...reports.data.noise_floor import FEWEST_STARTS, newest_noise_floor, percent_text
+    from ...reports.data.run_meta import device_identity
+
+    identity = device_identity({"device": floor.device, "environment": environment})
+    newest = newest_noise_floor([root], identity)
+    if newest is None:
+        return
+    if newest.between_runs is None:
+        yield (
+            f"Start {newest.starts} of {FEWEST_STARTS} that tell how much runs differ, which"
+            " attnbench compare of two runs must know: repeat it, as far apart as such runs are."
+        )
+    else:
+        yield (
+            f"Over {newest.starts} starts of this check, runs differ by up to"
+            f" {percent_text(newest.between_runs.ratio)} (95 % of pairs)."
+        )

@@ -91,7 +91,7 @@ def finding(group: Group) -> str:
     }
     if not faster:
         longest = axis_text("seq_len", max(one.lengths[1] for one in found))
-        return f"no approximate backend is faster than {exact} up to {longest}"
+        return f"no approximate backend is clearly faster than {exact} up to {longest}"
     best: dict[str, str] = {}
     for name in sorted(faster, key=lambda name: _last_error(group, name)[1]):
         best.setdefault(family(name), name)

@@ -79,24 +79,51 @@ def most_heads(costs: list[HeadCost]) -> list[HeadCost]:
     return list(best.values())
 
 
-def same_time(cost: HeadCost) -> Answer | None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameTime:
+    """Whether two times are equal within 5 %, and the interval of their ratio that decides it."""
+
+    answer: Answer
+    value: float
+    low: float
+    high: float
+    ratio: Ratio
+
+    @property
+    def text(self) -> str:
+        """`1.02 times (0.99 to 1.04)`; why not, if it is undecided because of noise."""
+        text = times_text(self.value, self.low, self.high) + (
+            "" if self.ratio.paired else ", unpaired"
+        )
+        noise = self.answer == "undecided" and self.ratio.noise
+        return f"{text}, which allows for {noise}" if noise else text
+
+
+def same_time(cost: HeadCost) -> SameTime | None:
     """Whether h heads take the time of one head within 5 %, by an equivalence test.
 
     None without a ratio; "no" if the interval of the test lies beyond the margin. If the two were
-    not measured in the same blocks, the interval of their ratio is used, which is a little
-    stricter.
+    not measured in the same blocks of several processes, the interval of their ratio is used, which
+    is stricter.
     """
-    if cost.time is None:
+    ratio = cost.time
+    if ratio is None:
         return None
-    low, high, edge = cost.time.low, cost.time.high, 1 + MARGIN_RATIO
+    low, high, edge = ratio.low, ratio.high, 1 + MARGIN_RATIO
     straddles = low < edge < high or low < 1 / edge < high
     # The test's interval lies within the ratio's; it is slow, and only needed if that is undecided.
-    if cost.time.paired and straddles:
+    if ratio.paired and not ratio.noise_ratio and straddles:
         found = equivalence(cost.row["block_ms"], cost.one["block_ms"], MARGIN_RATIO)
         low, high = found.low, found.high
-    if 1 / edge < low and high < edge:
-        return "yes"
-    return "no" if low > edge or high < 1 / edge else "undecided"
+    is_same = 1 / edge < low and high < edge
+    differs = low > edge or high < 1 / edge
+    return SameTime(
+        answer="yes" if is_same else "no" if differs else "undecided",
+        value=ratio.value,
+        low=low,
+        high=high,
+        ratio=ratio,
+    )
 
 
 def answer(cost: HeadCost) -> str:
@@ -114,13 +141,13 @@ def answer(cost: HeadCost) -> str:
         parts.append("the same peak bytes")
     elif isfinite(cost.peak_bytes):
         parts.append(f"{number_text(cost.peak_bytes)} times the peak bytes")
-    if cost.time is not None:
+    if found := same_time(cost):
         texts = {
             "yes": "the same time within 5 %",
-            "no": f"{'more' if cost.time.value > 1 else 'less'} time",
+            "no": f"{'more' if found.value > 1 else 'less'} time",
             "undecided": "a time that may or may not be the same",
         }
-        parts.append(f"{texts[same_time(cost) or 'undecided']}: {cost.time.text}")
+        parts.append(f"{texts[found.answer]}: {found.text}")
     return f"{cost.backend}: {cost.heads} heads cost {list_text(parts)}"
 
 
@@ -139,8 +166,10 @@ def finding(cost: HeadCost) -> str:
     if cost.time is None:
         return f"{name} needs {list_text(rest)} as with one head"
     unpaired = "" if cost.time.paired else " (unpaired)"
-    times = times_text(cost.time.value, cost.time.low, cost.time.high)
     more = f", with {list_text(rest)}" if rest else ""
+    if isfinite(cost.time.low) and not cost.time.clear:
+        return f"{name} and one head cannot be told apart in time ({cost.time.doubt}){more}"
+    times = times_text(cost.time.value, cost.time.low, cost.time.high)
     return f"{name} takes {times} the time of one head{unpaired}{more}"
 
 

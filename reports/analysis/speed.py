@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from math import isfinite
 
 from ..data.exactness import exactness_note, is_exact
 from ..data.row_groups import Group, Row, axis_text
@@ -66,10 +65,9 @@ def finding(group: Group) -> str:
     rival = fastest.tie or 0
     margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
     if not fastest.clear:
-        why = f"{'ratio ' if isfinite(margin.low) else ''}{margin.bounds}"
         return (
             f"no clear winner {where}: {first['backend']} and {other} cannot be told apart"
-            f" ({why}){inexact}"
+            f" ({margin.doubt}){inexact}"
         )
     times = f"{number_text(margin.value)} times as long ({margin.bounds})"
     return f"{first['backend']} is fastest {where}: {time}; {other} takes {times}{inexact}"

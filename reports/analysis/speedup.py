@@ -64,5 +64,5 @@ def _text(row: Row, ratio: Ratio) -> str:
     note = exactness_note(row)
     name = f"{row['backend']} ({note})" if note else row["backend"]
     if isfinite(ratio.low) and not ratio.clear:
-        return f"{name} cannot be told apart ({ratio.bounds})"
+        return f"{name} cannot be told apart ({ratio.doubt})"
     return f"{name} is {number_text(ratio.value)} times as fast ({ratio.bounds})"

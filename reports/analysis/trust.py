@@ -4,9 +4,11 @@ from collections.abc import Iterable
 from math import expm1
 from typing import Any, Literal
 
+from ..data.noise_floor import share_text
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..data.run_meta import Meta, plan_of
 from ..formatting import beyond_whole, list_text, number_text, plural
+from .ratio import of_one_process
 from .roofline import places
 
 MOST_NAMED = 4
@@ -38,6 +40,26 @@ def cautions(rows: list[Row], meta: Meta) -> list[str]:
         _faster_than_limits(timed, meta),
     )
     return [sentence for sentence in sentences if sentence]
+
+
+def process_notes(rows: list[Row]) -> list[str]:
+    """What verdicts on cases of one process allow for, which their rows cannot show."""
+    single = [row for row in timed_rows(rows) if of_one_process(row)]
+    known = {
+        (ratio, str(row.get("process_noise_source")))
+        for row in single
+        if (ratio := row.get("process_noise_ratio")) is not None
+    }
+    how = {
+        "selfcheck": "as attnbench selfcheck found",
+        "rows": "as the rows of several processes show",
+        "assumed": "which is assumed: attnbench selfcheck measures it",
+    }
+    return [
+        f"One process cannot show how much processes differ: verdicts on ratios of such cases allow"
+        f" for {share_text(ratio, source)}, {how.get(source, source)}."
+        for ratio, source in sorted(known)
+    ]
 
 
 def warnings(rows: list[Row]) -> list[str]:

@@ -6,7 +6,13 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from ..data.noise_floor import NoiseFloor, newest_noise_floor
+from ..data.noise_floor import (
+    ASSUMED,
+    NoiseFloor,
+    ProcessNoise,
+    newest_noise_floor,
+    spread_of_medians,
+)
 from ..data.read import BadRun, Document, Run, read_run
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
@@ -233,6 +239,8 @@ def _compared(matched: Matched, gate: Gate | None) -> Comparison:
         interleaved=matched.turns is not None,
         environment_differs=not matched.same_run
         and any(one.fact not in COMPARED for one in matched.differences),
+        process=_process_noise(floor, matched),
+        between_runs=floor.between_runs if floor else None,
     )
     verdicts = case_verdicts(matched.pairs, rules)
     by_backend: dict[str, list[CaseVerdict]] = {}
@@ -252,6 +260,15 @@ def _compared(matched: Matched, gate: Gate | None) -> Comparison:
         noise_floor=floor,
         gate_result=gate_result,
     )
+
+
+def _process_noise(floor: NoiseFloor | None, matched: Matched) -> ProcessNoise:
+    if floor is not None:
+        return ProcessNoise(spread=floor.process, source="selfcheck")
+    sides = [side for pair in matched.pairs for side in pair if side is not None]
+    # In turns, a process stands for a run.
+    learnt = None if matched.turns else spread_of_medians(side.block_ms for side in sides)
+    return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
 
 
 def _side(path: Folder, python: str | None = None) -> Side:

@@ -9,14 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..data.noise_floor import NoiseFloor, newest_noise_floor
+from ..data.noise_floor import (
+    ASSUMED,
+    NoiseFloor,
+    ProcessNoise,
+    newest_noise_floor,
+    spread_of_rows,
+)
 from ..data.read import BadRun
 from ..data.row_groups import Row, label, problem, varying_axes
 from ..data.run_meta import Meta, device_identity
 from ..formatting import plural, times_text
 from .case_samples import CaseSamples, case_samples
 from .verdict import (
-    REASONS,
     UNDECIDED,
     CaseVerdict,
     GeometricMean,
@@ -24,7 +29,15 @@ from .verdict import (
     case_verdicts,
     geometric_mean,
 )
-from .verdict_text import HINTS, TITLES, counts_text, mean_text, severity, value_text
+from .verdict_text import (
+    HINTS,
+    TITLES,
+    counts_text,
+    mean_text,
+    reason_text,
+    severity,
+    value_text,
+)
 
 AXIS = "python"
 MOST_NAMED = 3
@@ -39,6 +52,7 @@ class EnvironmentComparison:
     new: str
     verdicts: Sequence[CaseVerdict]
     noise_floor: NoiseFloor | None
+    rules: Rules
 
     @property
     def mean(self) -> GeometricMean | None:
@@ -74,13 +88,15 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
     for name, run in meta.items():
         base, *others = list(environments(run)) or [""]
         floor = _noise_floor(run) if others else None
+        mine = [row for row in rows if row["run"] == name]
         rules = Rules(
             paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
             unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
             same_run=True,
             own_processes=True,
+            process=_process_noise(floor, mine) if others else ASSUMED,
+            between_runs=floor.between_runs if floor else None,
         )
-        mine = [row for row in rows if row["run"] == name]
         before = _by_case(mine, base)
         for new in others:
             now = _by_case(mine, new)
@@ -88,7 +104,7 @@ def compare_environments(rows: Sequence[Row], meta: Meta) -> list[EnvironmentCom
             verdicts = case_verdicts(pairs, rules)
             found.append(
                 EnvironmentComparison(
-                    run=name, base=base, new=new, verdicts=verdicts, noise_floor=floor
+                    run=name, base=base, new=new, verdicts=verdicts, noise_floor=floor, rules=rules
                 )
             )
     return found
@@ -102,6 +118,13 @@ def _noise_floor(run: Mapping[str, Any]) -> NoiseFloor | None:
         return newest_noise_floor([Path(run["path"]).parent], device_identity(run))
     except BadRun:  # a file beside the run must not break its report
         return None
+
+
+def _process_noise(floor: NoiseFloor | None, rows: Sequence[Row]) -> ProcessNoise:
+    if floor is not None:
+        return ProcessNoise(spread=floor.process, source="selfcheck")
+    learnt = spread_of_rows(rows)
+    return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
 
 
 def _by_case(rows: Sequence[Row], python: str) -> dict[tuple[Any, ...], CaseSamples]:
@@ -169,7 +192,7 @@ def exceptions(found: EnvironmentComparison) -> list[str]:
     undecided = (one for one in found.of_latency if one.verdict == UNDECIDED)
     counts = Counter(reason for one in undecided for reason in one.reasons)
     sentences += [
-        f"undecided in {count}: {REASONS[reason]}{hint(reason)}"
+        f"undecided in {count}: {reason_text(reason, found.rules)}{hint(reason)}"
         for reason, count in counts.most_common(1)
     ]
     return sentences

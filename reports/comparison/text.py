@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..formatting import list_text, markdown_cell, markdown_grid, plural, visible
@@ -15,11 +16,11 @@ from .gate import GateResult
 from .verdict import (
     DEFAULT_MARGIN,
     MOST_RAISED_RATIO,
-    REASONS,
     SAME,
     UNDECIDED,
     CaseVerdict,
     GeometricMean,
+    Rules,
 )
 from .verdict_text import (
     HINTS,
@@ -27,6 +28,7 @@ from .verdict_text import (
     counts_text,
     mean_text,
     ratio_text,
+    reason_text,
     severity,
     value_text,
     verdict_text,
@@ -87,7 +89,8 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
         yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
     yield from _statuses(verdicts, comparison.matched.baseline)
-    yield from _doubts(verdicts)
+    yield from _doubts(verdicts, comparison.rules)
+    yield from _between_runs(comparison)
     yield from _margins(comparison)
     yield from map(clipped_line, comparison.matched.notes)
     if comparison.gate_result:
@@ -105,6 +108,7 @@ def markdown(comparison: Comparison) -> str:
 def as_json(comparison: Comparison) -> str:
     """One object, a line per case and metric."""
     matched, floor, result = comparison.matched, comparison.noise_floor, comparison.gate_result
+    process = comparison.rules.process
     head = {
         "schema": SCHEMA,
         **{
@@ -129,8 +133,11 @@ def as_json(comparison: Comparison) -> str:
                 "started_utc": floor.started_utc,
                 "paired_noise_ratio": floor.paired_noise_ratio,
                 "run_noise_ratio": floor.run_noise_ratio,
+                "between_runs_ratio": floor.between_runs.ratio if floor.between_runs else None,
+                "starts": floor.starts,
             }
         ),
+        "process_noise": {"ratio": process.spread.ratio, "source": process.source},
         "environment_differences": [
             {"fact": one.fact, "base": one.base, "new": one.new} for one in matched.differences
         ],
@@ -218,7 +225,7 @@ def _statuses(verdicts: Sequence[CaseVerdict], baseline: str | None) -> Iterator
         yield f"Without a ratio: {list_text(texts)}."
 
 
-def _doubts(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
+def _doubts(verdicts: Sequence[CaseVerdict], rules: Rules) -> Iterator[str]:
     """Reasons for undecided verdicts with what would help, and reasons that limit the others."""
     numbers = [one for one in verdicts if one.metric != "status"]
     for what, some in (
@@ -230,7 +237,24 @@ def _doubts(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
             if reason == "environment_differs":
                 continue
             hint = f"; {HINTS[reason]}" if reason in HINTS and what == "Undecided" else ""
-            yield f"{what} in {count}, {reason}: {REASONS[reason]}{hint}."
+            yield f"{what} in {count}, {reason}: {reason_text(reason, rules)}{hint}."
+
+
+def _between_runs(comparison: Comparison) -> Iterator[str]:
+    """What the intervals of two stored runs allow for."""
+    floor, unpaired = comparison.noise_floor, [one for one in comparison.verdicts if not one.paired]
+    if floor is None or floor.between_runs is None or comparison.matched.same_run or not unpaired:
+        return
+    over = (
+        f"{floor.span_s / 3600:.1f} hours"
+        if floor.span_s >= 3600
+        else f"{floor.span_s / 60:.0f} minutes"
+    )
+    yield (
+        f"Intervals of values that were not measured together allow for the"
+        f" {percent_text(floor.between_runs.ratio)} that runs differ here, by {floor.starts}"
+        f" self-checks within {over}; slower changes are not in them."
+    )
 
 
 def _margins(comparison: Comparison) -> Iterator[str]:

@@ -9,7 +9,16 @@ from math import exp, inf, isfinite, log, nan
 from statistics import fmean
 from typing import Literal
 
-from ...harness.stats import CONFIDENCE, Contrast, holm, paired_contrast, pooled, unpaired_contrast
+from ...harness.stats import (
+    CONFIDENCE,
+    Contrast,
+    Spread,
+    holm,
+    paired_contrast,
+    pooled,
+    unpaired_contrast,
+)
+from ..data.noise_floor import ASSUMED, DISTURBED, ProcessNoise
 from .case_samples import UNFINISHED, CaseSamples
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
@@ -22,11 +31,15 @@ BETTER_WORSE: dict[str, tuple[str, str]] = {
 SAME, UNDECIDED = "same", "undecided"
 REASONS = {
     "interval_wide": "the interval is too wide for the margin",
-    "one_process": "one process: run-to-run variation is not included",
+    "one_process": "one process: the interval allows for what processes differ by",
+    "between_runs": "two runs at different times, and how much runs differ here is not known",
     "clocks_differ": "the slower side ran at a lower clock",
     "environment_differs": "machine, versions or settings differ",
-    "throttled": "the slower side was throttled in most blocks",
-    "contended": "other work competed for the cores in most blocks of the slower side",
+    "throttled": "the slower side was throttled in most blocks (if paired, the other was not)",
+    "contended": (
+        "other work competed for the cores in most blocks of the slower side (if paired, not of the"
+        " other)"
+    ),
     "unpaired": "not measured in the same blocks",
     "status_differs": "the two ended with a different status",
     "missing": "one of the two has no such value",
@@ -47,7 +60,8 @@ class Rules:
     margin. `same_run`: both sides are of one run, where rows of one session share their blocks.
     `backends`: two backends of one run, where another status is no change. `own_processes`: two
     environments of one run: drift cancels, but variation between processes does not. `interleaved`:
-    one value per run (interleaved_runs.py).
+    one value per run (interleaved_runs.py). `process`: how much processes differ, for sides of one.
+    `between_runs`: how much runs do, None if that is not known.
     """
 
     given: Mapping[str, float] = field(default_factory=dict)
@@ -58,6 +72,8 @@ class Rules:
     own_processes: bool = False
     interleaved: bool = False
     environment_differs: bool = False
+    process: ProcessNoise = ASSUMED
+    between_runs: Spread | None = None
 
     def margin_ratio(self, metric: Metric, *, paired: bool) -> float:
         if metric in self.given:
@@ -132,11 +148,12 @@ def case_verdicts(
 
 def geometric_mean(verdicts: Iterable[CaseVerdict]) -> GeometricMean | None:
     """None if no case has a ratio."""
-    latencies = (one for one in verdicts if one.metric == "latency")
+    latencies = [one for one in verdicts if one.metric == "latency" and one.contrast is not None]
     contrasts = [one.contrast for one in latencies if one.contrast is not None]
     if not contrasts:
         return None
-    shared = pooled(contrasts)
+    known = not any("between_runs" in one.reasons for one in latencies)
+    shared = pooled(contrasts) if known else None
     interval = shared.interval() if shared else None
     ratio = exp(fmean(one.log_ratio for one in contrasts))
     return GeometricMean(
@@ -196,9 +213,9 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     found = _estimated("latency", base, new, apart, together, rules)
     reasons = list(found.reasons)
     verdict = found.verdict
-    if together is None and (found.worse or found.better):
+    if found.worse or found.better:
         slow, fast = (new, base) if found.worse else (base, new)
-        if disturbed := _disturbances(slow, fast):
+        if disturbed := _disturbances(slow, fast, paired=together is not None):
             verdict, reasons = UNDECIDED, [*reasons, *disturbed]
     if together is None and rules.same_run:
         reasons.append("unpaired")
@@ -252,15 +269,21 @@ def _estimated(
 ) -> CaseVerdict:
     """`apart` gives each side's value, and the ratio unless the two were measured `together`."""
     contrast, paired = together or apart, together is not None
+    copied = base.block_ms == new.block_ms and base.energy_j == new.energy_j
+    one_process = bool(apart.reason) and not copied
+    if one_process:
+        contrast = contrast.with_effect(_process_spread(base, new, rules))
+    other_run = not paired and not (rules.same_run and _same_session(base, new))
+    unknown = other_run and rules.between_runs is None
+    if other_run and rules.between_runs is not None:
+        contrast = contrast.with_effect(rules.between_runs)
     interval, margin_ratio = contrast.interval(), rules.margin_ratio(metric, paired=paired)
     verdict, reasons = verdict_of(interval.low, interval.high, margin_ratio, metric), []
-    # With one process on a side, the interval does not include variation between processes.
-    certain = (paired and not rules.own_processes) or not apart.reason
-    if not certain:
-        verdict = UNDECIDED
-    if certain and verdict == UNDECIDED:
+    if unknown:
+        verdict, reasons = UNDECIDED, ["between_runs"]
+    elif verdict == UNDECIDED and not one_process:
         reasons.append("interval_wide")
-    if apart.reason and contrast.log_ratio != 0:
+    if one_process:
         reasons.append("one_process")
     if rules.environment_differs and not paired and verdict != SAME:
         reasons.append("environment_differs")
@@ -270,14 +293,14 @@ def _estimated(
         new=new,
         verdict=verdict,
         reasons=tuple(reasons),
-        base_value=exp(fmean(apart.denominator)),
-        new_value=exp(fmean(apart.numerator)),
+        base_value=exp(apart.centre(apart.denominator)),
+        new_value=exp(apart.centre(apart.numerator)),
         ratio=interval.value,
         low=interval.low,
         high=interval.high,
         margin_ratio=margin_ratio,
         paired=paired,
-        p_value=contrast.p_beyond(margin_ratio) if certain else nan,
+        p_value=nan if unknown else contrast.p_beyond(margin_ratio),
         contrast=contrast,
     )
 
@@ -288,9 +311,8 @@ def _together(base: CaseSamples, new: CaseSamples, *, same_run: bool) -> Contras
     Equal sessions, and in two folders equal numbers of blocks.
     """
     shapes = [[len(process) for process in case.block_ms] for case in (base, new)]
-    same_session = base.session is not None and base.session == new.session
     if base.block_ms != new.block_ms and not (
-        same_session and (same_run or shapes[0] == shapes[1])
+        _same_session(base, new) and (same_run or shapes[0] == shapes[1])
     ):
         return None
     try:
@@ -299,12 +321,32 @@ def _together(base: CaseSamples, new: CaseSamples, *, same_run: bool) -> Contras
         return None  # one of the two was measured again later
 
 
-def _disturbances(slow: CaseSamples, fast: CaseSamples) -> list[str]:
-    """Reasons that alone could explain why the slow side is slow."""
-    codes = ["contended"] if 2 * slow.contended_blocks > slow.blocks else []
-    codes += ["throttled"] if 2 * slow.throttled_blocks > slow.blocks else []
+def _same_session(base: CaseSamples, new: CaseSamples) -> bool:
+    return base.session is not None and base.session == new.session
+
+
+def _process_spread(base: CaseSamples, new: CaseSamples, rules: Rules) -> Spread:
+    learnt = rules.process.spread
+    contended = any(2 * case.contended_blocks > case.blocks for case in (base, new))
+    return DISTURBED if contended and learnt.ratio < DISTURBED.ratio else learnt
+
+
+def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool) -> list[str]:
+    """Reasons that alone could explain why the slow side is slow.
+
+    Blocks that were measured alternately are disturbed alike: there, only what disturbed one side
+    and not the other is a reason. A lower clock is not: a backend may cause it itself.
+    """
+
+    def disturbed(blocks: str) -> bool:
+        is_slow, is_fast = (2 * getattr(case, blocks) > case.blocks for case in (slow, fast))
+        return is_slow and not (paired and is_fast)
+
+    codes = ["contended"] if disturbed("contended_blocks") else []
+    codes += ["throttled"] if disturbed("throttled_blocks") else []
     if (
-        slow.clock_mhz
+        not paired
+        and slow.clock_mhz
         and fast.clock_mhz
         and log(fast.clock_mhz / slow.clock_mhz) > CLOCK_STEP_RATIO
     ):

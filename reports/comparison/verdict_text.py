@@ -14,7 +14,7 @@ from ..formatting import (
     time_text,
     times_text,
 )
-from .verdict import BETTER_WORSE, SAME, UNDECIDED, CaseVerdict, GeometricMean
+from .verdict import BETTER_WORSE, REASONS, SAME, UNDECIDED, CaseVerdict, GeometricMean, Rules
 
 TITLES = {
     "latency": "latency",
@@ -23,10 +23,21 @@ TITLES = {
     "status": "status",
 }
 HINTS = {
-    "one_process": "a standard run (--plan standard) would decide",
+    "one_process": "a standard run (--plan standard) has several processes",
+    "between_runs": (
+        "compare versions in one run (--python), in turns (--turns), or run attnbench selfcheck"
+        " here in three or more separate starts"
+    ),
     "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
     "contended": "measure again on an idle machine",
 }
+
+
+def reason_text(code: str, rules: Rules) -> str:
+    """What a code means; `one_process` with the number that verdicts allow for."""
+    if code == "one_process":
+        return f"one process: the interval allows for {rules.process.text}"
+    return REASONS[code]
 
 
 def worth_a_line(found: CaseVerdict) -> bool:

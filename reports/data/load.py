@@ -13,6 +13,7 @@ from ...harness.stats import latency_interval
 from ..formatting import visible
 from .exactness import is_exact
 from .memory_need import needed_bytes
+from .noise_floor import process_noise
 from .read import Run, read_run
 from .run_meta import not_reached, run_names
 
@@ -31,6 +32,8 @@ _COMPUTED = {
     "phase": {
         **dict.fromkeys(("latency_ms", "latency_low_ms", "latency_high_ms"), _NUMBER),
         "latency_note": _TEXT,
+        **dict.fromkeys(("process_noise_ratio", "between_runs_ratio"), _NUMBER),
+        "process_noise_source": _TEXT,
         **dict.fromkeys(("wall_latency_ms", "hot_latency_ms", "graph_latency_ms"), _NUMBER),
         "launch_bound": _YES_NO,
     },
@@ -60,9 +63,11 @@ _NOT_AVERAGED = {"process", "way", "window_s", "calls", "energy_j"}  # columns o
 def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     """One row per planned case of a run's folder; several folders get a column `run`.
 
-    `latency_ms` is the typical latency (geometric mean of the medians of the independent units),
-    `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a remark on the
-    interval; `block_ms` keeps the raw samples. On CUDA a case also has `wall_latency_ms`,
+    `latency_ms` is the typical latency (of several processes the median, of one the geometric mean
+    of its blocks), `latency_low_ms` and `latency_high_ms` its 95 % interval, `latency_note` a
+    remark on the interval; `block_ms` keeps the raw samples. `process_noise_ratio` is by how much
+    processes differ on the device (`process_noise_source`: how that is known), and
+    `between_runs_ratio` by how much runs do. On CUDA a case also has `wall_latency_ms`,
     `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall / graph > 1.1. A case
     that was planned and never started has the status "not reached". Raises BadRun.
     """
@@ -74,8 +79,9 @@ def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
 def frame(runs: Sequence[Run]) -> pd.DataFrame:
     """The table of runs that were read, with a column `run`."""
     records = [
-        {"run": name, **record}
+        {"run": name, **record, **noise}
         for name, run in zip(run_names(runs), runs, strict=True)
+        for noise in [_noise(runs, run)]
         for record in _records(run)
     ]
     columns = {"run": _TEXT, **COLUMNS}
@@ -95,6 +101,17 @@ def frame(runs: Sequence[Run]) -> pd.DataFrame:
     # A column's name must be text that can be encoded, whatever the file holds.
     more = {visible(key): [_plain(record.get(key)) for record in records] for key in extra}
     return table.assign(**more)
+
+
+def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
+    """How much processes and runs differ on a run's device: what verdicts have to allow for."""
+    noise, floor = process_noise(runs, run)
+    between_runs = floor.between_runs if floor is not None else None
+    return {
+        "process_noise_ratio": noise.spread.ratio,
+        "process_noise_source": noise.source,
+        "between_runs_ratio": nan if between_runs is None else between_runs.ratio,
+    }
 
 
 def _records(run: Run) -> list[dict[str, Any]]:

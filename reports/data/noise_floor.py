@@ -1,39 +1,202 @@
-"""The noise floor of a device, as `attnbench selfcheck` wrote it to selfcheck.jsonl."""
+"""How much equal cases differ on a device: within a process, between processes, between runs.
+
+`attnbench selfcheck` measures it and keeps every check in selfcheck.jsonl. Without a check the rows
+of several processes say how much processes differ; without those it is assumed.
+"""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from math import log, log1p, sqrt
 from pathlib import Path
-from typing import Any
+from statistics import fmean, median
+from typing import Any, Literal
 
-from .read import LINE_CAP_BYTES, SCHEMA, open_plain
+from ...harness.stats import NORMAL_95, Samples, Spread, assumed_spread, spread
+from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_plain
+from .run_meta import device_identity
 
 FILE = "selfcheck.jsonl"
 MOST_RATIO = 10.0  # a larger ratio is not noise
+ASSUMED_RATIO = 0.3
+"""By how much processes are taken to differ where nothing was measured.
+
+On a virtual machine with neighbours the medians of 26 fresh processes had a standard deviation of
+about 8 %, so that two of them differ by up to 30 % (docs/method.md).
+"""
+DISTURBED_RATIO = 1.0
+"""The same where other work disturbed most blocks: what a quiet machine showed does not hold then.
+
+Of 144 pairs of equal backends, quick, on two cores with a load average of 3 to 5, one had an
+interval of 0.47 to 0.94 without this.
+"""
+FEWEST_STARTS = 3
+"""Separate self-checks from which the spread between runs is known; t of two is useless."""
+FEWEST_PROCESSES = 3  # of a row that is used to learn how processes differ
+COMMITS = ("git", "attnbench")  # facts of a check that may differ between starts
+CHECK_DEGREES = 24  # of a check without samples: 3 backends, twice, in 5 processes
+
+NoiseSource = Literal["selfcheck", "rows", "assumed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloor:
-    """A/A noise: 95 % of the ratios of equal code lie within 1 + these ratios.
+    """The newest check: 95 % of the ratios of equal code lie within 1 + these ratios.
 
-    `paired`: measured in the same blocks; `run`: in different processes.
+    `paired`: measured in the same blocks; `run`: in different processes. `process`: the same as a
+    spread. `between_runs`: what starts of the check differ by, None with fewer than FEWEST_STARTS;
+    `starts` and `span_s`: how many there are under equal conditions, and over what time.
     """
 
     path: Path
     started_utc: str
     paired_noise_ratio: float
     run_noise_ratio: float
+    process: Spread
+    between_runs: Spread | None
+    starts: int
+    span_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessNoise:
+    """How much processes differ, and how that is known."""
+
+    spread: Spread
+    source: NoiseSource
+
+    @property
+    def text(self) -> str:
+        """`the 12 % that processes differ on this machine`."""
+        return share_text(self.spread.ratio, self.source)
 
 
 def newest_noise_floor(folders: Iterable[Path], identity: Mapping[str, Any]) -> NoiseFloor | None:
     """The newest check of this device in these folders; skips unreadable lines. Raises BadRun."""
     found = [
-        floor
+        check
         for folder in dict.fromkeys(folders)
         for line in _lines(folder / FILE)
-        if (floor := _floor(folder, line, identity))
+        if (check := _check(folder / FILE, line, identity))
     ]
-    return max(found, key=lambda floor: floor.started_utc, default=None)
+    if not found:
+        return None
+    newest = max(found, key=lambda check: check.started_utc)
+    alike = [check for check in found if check.conditions == newest.conditions]
+    times = [check.started_s for check in alike if check.started_s is not None]
+    return NoiseFloor(
+        path=newest.path,
+        started_utc=newest.started_utc,
+        paired_noise_ratio=newest.paired_noise_ratio,
+        run_noise_ratio=newest.run_noise_ratio,
+        process=newest.process,
+        between_runs=spread_between([check.centres for check in alike if check.centres]),
+        starts=len(alike),
+        span_s=max(times) - min(times) if times else 0.0,
+    )
+
+
+def share_text(ratio: float, source: str) -> str:
+    """`the 12 % that processes differ on this machine`; `may differ` if it was not measured."""
+    differ = "may differ" if source == "assumed" else "differ on this machine"
+    return f"the {percent_text(ratio)} that processes {differ}"
+
+
+def percent_text(ratio: float) -> str:
+    """`12 %`, to two digits."""
+    return f"{float(f'{100 * ratio:.2g}'):g} %"
+
+
+def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
+    """Of a run's device: by a check in its folder, else by the rows of `runs`, else assumed."""
+    identity = device_identity(of.meta)
+    try:
+        floor = newest_noise_floor([of.path.parent], identity)
+    except BadRun:  # a file beside the run must not break its report
+        floor = None
+    if floor is not None:
+        return ProcessNoise(spread=floor.process, source="selfcheck"), floor
+    rows = [row for run in runs if device_identity(run.meta) == identity for row in run.rows]
+    learnt = spread_of_rows(rows)
+    if learnt is not None:
+        return ProcessNoise(spread=learnt, source="rows"), None
+    return ASSUMED, None
+
+
+DISTURBED = assumed_spread(DISTURBED_RATIO)
+ASSUMED = ProcessNoise(spread=assumed_spread(ASSUMED_RATIO), source="assumed")
+
+
+def spread_of_rows(rows: Iterable[Mapping[str, Any]]) -> Spread | None:
+    """How much the processes of rows differ; None if no row has at least three."""
+    return spread_of_medians(row.get("block_ms") or () for row in rows if row["status"] == "ok")
+
+
+def spread_of_medians(samples: Iterable[Samples]) -> Spread | None:
+    """As spread_of_rows, of samples nested [process][block][call]."""
+    several = (one for one in samples if len(one) >= FEWEST_PROCESSES)
+    found = map(_process_logs, several)
+    return spread([logs for logs in found if len(logs) >= FEWEST_PROCESSES])
+
+
+def spread_between(starts: Sequence[Mapping[str, float]]) -> Spread | None:
+    """Of the logarithms of typical times, by case, from start to start; None with too few starts.
+
+    The mean of the cases' variances: a run that is slow is slow in all cases, so that further cases
+    give no further degrees of freedom.
+    """
+    shared = set.intersection(*map(set, starts)) if starts else set()
+    if len(starts) < FEWEST_STARTS or not shared:
+        return None
+    learnt = [spread([[centres[case] for centres in starts]]) for case in sorted(shared)]
+    variance = fmean(one.sd**2 for one in learnt if one is not None)
+    return Spread(sd=sqrt(variance), degrees=len(starts) - 1)
+
+
+def process_centre(block_ms: Samples) -> float:
+    """The logarithm of a case's typical time."""
+    return median(_process_logs(block_ms))
+
+
+def _process_logs(block_ms: Samples) -> list[float]:
+    medians = [[median(block) for block in process if block] for process in block_ms]
+    return [log(median(blocks)) for blocks in medians if blocks and min(blocks) > 0]
+
+
+# ---- selfcheck.jsonl -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Check:
+    """A line. `centres`: the logarithm of each case's typical time in ms."""
+
+    path: Path
+    started_utc: str
+    paired_noise_ratio: float
+    run_noise_ratio: float
+    conditions: Mapping[str, Any]
+    processes: Mapping[str, Sequence[float]]
+
+    @property
+    def process(self) -> Spread:
+        learnt = spread(list(self.processes.values()))
+        if learnt is not None:
+            return learnt
+        sd = log1p(self.run_noise_ratio) / NORMAL_95 / sqrt(2)
+        return Spread(sd=sd, degrees=CHECK_DEGREES)
+
+    @cached_property
+    def centres(self) -> Mapping[str, float]:
+        return {case: median(logs) for case, logs in self.processes.items() if logs}
+
+    @property
+    def started_s(self) -> float | None:
+        try:
+            return datetime.fromisoformat(self.started_utc).timestamp()
+        except ValueError:
+            return None
 
 
 def _lines(path: Path) -> Iterable[Any]:
@@ -50,7 +213,7 @@ def _lines(path: Path) -> Iterable[Any]:
                 continue  # a torn line
 
 
-def _floor(folder: Path, line: Any, identity: Mapping[str, Any]) -> NoiseFloor | None:
+def _check(path: Path, line: Any, identity: Mapping[str, Any]) -> _Check | None:
     if not isinstance(line, dict) or line.get("schema") not in range(1, SCHEMA + 1):
         return None
     known = line.get("environment")
@@ -63,9 +226,19 @@ def _floor(folder: Path, line: Any, identity: Mapping[str, Any]) -> NoiseFloor |
         return None
     if not all(type(ratio) in (int, float) and 0 <= ratio < MOST_RATIO for ratio in ratios):
         return None
-    return NoiseFloor(
-        path=folder / FILE,
+    return _Check(
+        path=path,
         started_utc=line["started_utc"],
         paired_noise_ratio=ratios[0],
         run_noise_ratio=ratios[1],
+        conditions={name: known[name] for name in sorted(known) if name not in COMMITS},
+        processes=_processes(line.get("samples")),
     )
+
+
+def _processes(samples: Any) -> dict[str, list[float]]:
+    """The logarithms of the processes' times, by case; empty if they make no sense."""
+    try:
+        return {str(case): _process_logs(block_ms) for case, block_ms in samples.items()}
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return {}

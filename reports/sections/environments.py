@@ -8,10 +8,11 @@ import pandas as pd
 
 from ..comparison import environments
 from ..comparison.environments import EnvironmentComparison, hint, place
-from ..comparison.verdict import REASONS, UNDECIDED, CaseVerdict
+from ..comparison.verdict import UNDECIDED, CaseVerdict
 from ..comparison.verdict_text import (
     TITLES,
     ratio_text,
+    reason_text,
     severity,
     value_text,
     verdict_text,
@@ -99,7 +100,7 @@ def _doubts(between: EnvironmentComparison) -> Iterator[Block]:
     """What the reasons for undecided verdicts mean, and how much change counts as the same."""
     undecided = (one for one in between.verdicts if one.verdict == UNDECIDED)
     for reason in dict.fromkeys(reason for one in undecided for reason in one.reasons):
-        yield note(f"Undecided, {reason}: {REASONS[reason]}{hint(reason)}.")
+        yield note(f"Undecided, {reason}: {reason_text(reason, between.rules)}{hint(reason)}.")
     margins = {one.margin_ratio for one in between.of_latency}
     known = sorted(margin for margin in margins if margin == margin)
     if known:

@@ -119,7 +119,7 @@ def _table(compared: list[tuple[Group, list[HeadCost]]], *, folded: bool = False
             str(cost.heads),
             time_text(cost.row.get("latency_ms")) or STATUS_WORDS[cost.row["status"]],
             _time_ratio(cost),
-            same_time(cost) or "",
+            found.answer if (found := same_time(cost)) else "",
             bytes_text(cost.row.get("peak_bytes")),
             number_text(cost.peak_bytes),
             flops_text(cost.row.get("work_flops")),

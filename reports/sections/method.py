@@ -19,17 +19,20 @@ NUMBERS = (
         "latency",
         "Each call is timed individually after a warm-up, all backends of a problem alternately in"
         " random order. A block counts once, by its median; with several processes, a process"
-        " counts once. The latency is the geometric mean of these.",
+        " counts once. The latency is the median of the processes, of one process the geometric"
+        " mean of its blocks.",
     ),
     (
         "its interval",
-        "Student t on logarithms, computed at 96.5 %: measuring stops once it is precise enough, so"
-        " it covers the truth in 95 % of runs. Outliers are kept.",
+        "It covers the truth in 95 % of runs, although measuring stops once it is precise enough."
+        " By the ranks of processes, so that it holds if they are of two kinds (five processes or"
+        " more); of one process by Student t on logarithms. Outliers are kept.",
     ),
     (
         "ratios",
         "Of medians on the same problem, paired block by block if both cases were measured in the"
-        " same blocks, so drift cancels.",
+        " same blocks, so drift cancels. The interval of a ratio of one process allows for how much"
+        " processes differ on the machine, as far as that is known.",
     ),
     (
         "peak bytes",

@@ -90,6 +90,7 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
     yield Badges(badges=badges(rows, meta))
     yield from _map(rows)
     yield note(_tally(rows))
+    yield from map(note, trust.process_notes(rows))
 
 
 def _between_environments(rows: list[Row], meta: Meta) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from attnbench.harness.cases import Case
 from attnbench.harness.cli.selfcheck_table import sentences
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.record import Record, Status
-from attnbench.harness.selfcheck import BACKENDS, noise_floor, twins
+from attnbench.harness.selfcheck import BACKENDS, append, noise_floor, twins
 
 
 def records(shift):
@@ -55,7 +56,22 @@ def test_noise_that_favours_no_twin_is_a_floor_and_no_alarm():
     assert floor.paired_noise_ratio == pytest.approx(math.exp(1.96 * 0.02) - 1, rel=1e-3)
     assert floor.run_noise_ratio > 0.03
     assert (floor.blocks, floor.contended_blocks) == (90, 6)
-    assert any("contended" in sentence for sentence in sentences(floor, Path("x")))
+    assert any("contended" in sentence for sentence in sentences(floor, Path("x"), {}))
+
+
+def test_starts_of_the_check_are_counted_until_they_tell_how_much_runs_differ(tmp_path):
+    said = []
+    for start in range(3):
+        made = records(lambda backend, process, start=start: 0.01 * start * (-1) ** process)
+        floor = replace(
+            noise_floor("cpu", f"2026-11-2{start}T10:00:00+00:00", made),
+            environment={"cpu": "Imaginary CPU 9000"},
+        )
+        append(tmp_path, floor, made)
+        said.append(" ".join(sentences(floor, tmp_path, floor.environment)))
+    assert "Start 1 of 3 that tell how much runs differ" in said[0]
+    assert "Start 2 of 3" in said[1]
+    assert "Over 3 starts of this check, runs differ by up to" in said[2]
 
 
 def test_one_pair_told_apart_may_be_chance_and_two_are_an_alarm():

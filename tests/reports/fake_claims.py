@@ -29,17 +29,17 @@ def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict
 def timed(
     backend: str, time_ms: float, of: dict[str, Any], *, noise: float = 0.01, **changes: Any
 ) -> Made:
-    """A case with eight blocks; their drift depends on the problem except its heads.
+    """A case with a block in each of eight processes, which share the drift of their problem.
 
-    So ratios over heads and backends are paired.
+    The drift does not depend on heads, so ratios over heads and backends are paired.
     """
     planned = case(backend, of)
     drift = Random(ascii((of["seq_len"], of["scope"])))
     own = Random(ascii(planned["case"]))
     blocks = [
-        [time_ms * drift.lognormvariate(0, 0.03) * own.lognormvariate(0, noise)] for _ in range(8)
+        [[time_ms * drift.lognormvariate(0, 0.03) * own.lognormvariate(0, noise)]] for _ in range(8)
     ]
-    return planned, row(planned, block_ms=[blocks], **changes)
+    return planned, row(planned, **{"block_ms": blocks, "processes": 8, **changes})
 
 
 def layer(n: int, heads: int = 8) -> dict[str, Any]:

@@ -21,24 +21,18 @@ class Part:
 
 
 def agreed(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
-    """The verdict of independent tests, such as backends; "depends" if they contradict each other.
+    """The verdict of tests of a general statement: problems of a backend, backends, rules, runs.
 
-    Tests that were not run do not count. One inconclusive test makes the whole inconclusive, unless
-    the others contradict each other.
+    "depends" if they contradict each other, else "refuted" if one refutes it, else "inconclusive"
+    if one is. Tests that were not run do not count.
     """
     found = {verdict for verdict in verdicts if verdict != "not run"}
-    if len(found) <= 1:
-        return next(iter(found), "not run")
-    return "depends" if "depends" in found or {"supported", "refuted"} <= found else "inconclusive"
-
-
-def over_problems(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
-    """The verdict of one backend on several problems.
-
-    One problem refutes a general statement, unless another supports it.
-    """
-    found = {verdict for verdict in verdicts if verdict != "not run"}
-    return "refuted" if found == {"refuted", "inconclusive"} else agreed(found)
+    if "depends" in found or {"supported", "refuted"} <= found:
+        return "depends"
+    for verdict in ("refuted", "inconclusive", "supported"):
+        if verdict in found:
+            return verdict
+    return "not run"
 
 
 def jointly(verdicts: Iterable[ClaimVerdict]) -> ClaimVerdict:
@@ -73,5 +67,5 @@ def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> l
     """
     if not evidence:
         return []
-    verdict = over_problems(verdict for verdict, _ in evidence)
+    verdict = agreed(verdict for verdict, _ in evidence)
     return [Part(of=of, verdict=verdict, numbers=evidence[0][1] if numbers is None else numbers)]

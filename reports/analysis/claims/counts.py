@@ -7,7 +7,7 @@ from ...data.row_groups import Group, Row, backends, groups
 from ...formatting import bytes_text, number_text, plural
 from ..heads import MARGIN_RATIO, HeadCost, comparable
 from ..polynomial import bytes_over_n, coefficient_text
-from .claim_verdict import ClaimVerdict, Evidence, Part, over_problems, part
+from .claim_verdict import ClaimVerdict, Evidence, Part, agreed, part
 
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 MATERIALISING = "fused"
@@ -22,7 +22,10 @@ def score_matrix(rows: Sequence[Row]) -> list[Part]:
     plain = [
         row
         for row in rows
-        if row["backend"] == MATERIALISING and row["passes"] == "forward" and row["causal"] is False
+        if row["backend"] == MATERIALISING
+        and row["passes"] == "forward"
+        and row["causal"] is False
+        and row["mask"] == "none"
     ]
     evidence: list[Evidence] = []
     for group in groups(plain, "seq_len"):
@@ -58,7 +61,7 @@ def flops_of_heads(rows: Sequence[Row]) -> list[Part]:
             same = len(set(by_heads.values())) == 1
             evidence.append(("supported" if same else "refuted", ""))
             most = max(most, *by_heads)
-    supported = over_problems(verdict for verdict, _ in evidence) == "supported"
+    supported = agreed(verdict for verdict, _ in evidence) == "supported"
     text = f"the same count for h = 1 to {most}" if supported else "the count changes with h"
     return part("every backend", evidence, f"{text}, on {plural(len(evidence), 'problem')}")
 

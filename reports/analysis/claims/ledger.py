@@ -40,7 +40,7 @@ class _Statement:
 
 
 OF_INEXACT = ("C11", "C12")  # the others are about exact attention
-_LAYERS = "scope: [layer], four lengths or more"
+_LAYERS = "scope: [layer], five lengths or more"
 _HEADS = "heads: [1, 2, 8, ...] with contrast: [heads]"
 _BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
 
@@ -57,10 +57,13 @@ STATEMENTS: dict[str, _Statement] = {
         test=lambda rows, _: counts.score_matrix(rows),
     ),
     "C2": _Statement(
-        statement="A layer's time is O(N² d) for long sequences and O(N d²) below.",
+        statement=(
+            "A layer's time is O(N² d) for long sequences and O(N d²) below, and changes where its"
+            " FLOPs do."
+        ),
         tested=(
             "a + b N + c N² fitted to the layer's time: intervals of b and c above 0; crossover"
-            " b/c beside that of the FLOPs"
+            " b/c within 2 times that of the FLOPs"
         ),
         to_run=_LAYERS,
         test=lambda rows, _: times.two_regimes(rows),
@@ -151,7 +154,7 @@ STATEMENTS: dict[str, _Statement] = {
         ),
         tested="exponent of time at the longest N within 0.1; no N² in the exact bytes",
         to_run=(
-            "backends sparse_local, sparse_random, sparse_strided, linformer or performer, four"
+            "backends sparse_local, sparse_random, sparse_strided, linformer or performer, five"
             " lengths or more"
         ),
         test=lambda rows, _: times.linear_growth(rows),
@@ -162,7 +165,7 @@ STATEMENTS: dict[str, _Statement] = {
             "exponent of time at the longest N within 0.1 of 1; fewer active SMs than attention"
         ),
         to_run=(
-            "backend rnn, four lengths or more, measure: [latency, utilization], on a GPU with"
+            "backend rnn, five lengths or more, measure: [latency, utilization], on a GPU with"
             " performance counters"
         ),
         test=lambda rows, _: times.recurrent(rows),

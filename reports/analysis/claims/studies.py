@@ -16,10 +16,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from ...data.noise_floor import ASSUMED_RATIO
 from ...data.run_meta import finite_number
 from ...formatting import beyond_text, bytes_text, number_text
 from ..heads import MARGIN_RATIO
-from .claim_verdict import ClaimVerdict, Part, by_interval, jointly, over_problems
+from .claim_verdict import ClaimVerdict, Part, agreed, by_interval, jointly
 
 Finding = dict[str, Any]
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
@@ -49,7 +50,7 @@ def score_scale(findings: Sequence[Any]) -> list[Part]:
                 d_k, *variances = known
                 ratios.append((d_k, [value / (1 if scaled else d_k) for value in variances]))
         if ratios:
-            verdict = over_problems(by_interval(low, high, EQUAL) for _, (_, low, high) in ratios)
+            verdict = agreed(by_interval(low, high, EQUAL) for _, (_, low, high) in ratios)
             widths = sorted(d_k for d_k, _ in ratios)
             values = [value for _, (value, _, _) in ratios]
             ends = dict.fromkeys((number_text(min(values)), number_text(max(values))))
@@ -123,7 +124,10 @@ def parameter_count(findings: Sequence[Any]) -> list[Part]:
 
 
 def output_share(findings: Sequence[Any]) -> list[Part]:
-    """C16: the share of joining and W_O at the longest N."""
+    """C16: the share of joining and W_O at the longest N.
+
+    A study measures in one process, so its interval is extended by what processes may differ.
+    """
     names = ("seq_len", "share_ratio", "share_low_ratio", "share_high_ratio")
     longest: dict[str, list[float]] = {}
     for one in of_study(findings, "output_share"):
@@ -133,7 +137,9 @@ def output_share(findings: Sequence[Any]) -> list[Part]:
     return [
         Part(
             of=of,
-            verdict=by_interval(low, high, (HALF, 1.0)),
+            verdict=by_interval(
+                low / (1 + ASSUMED_RATIO), min(1.0, high * (1 + ASSUMED_RATIO)), (HALF, 1.0)
+            ),
             numbers=f"{share:.0%}{beyond_text(share)} of the layer's time at N = {n:.0f}",
         )
         for of, (n, share, low, high) in longest.items()

@@ -17,18 +17,19 @@ from ..polynomial import bytes_over_n, through
 from ..ratio import Ratio, time_ratio
 from ..recurrence import RECURRENT
 from ..utilization import observed
-from .claim_verdict import ClaimVerdict, Evidence, Part, by_interval, jointly, over_problems, part
+from .claim_verdict import ClaimVerdict, Evidence, Part, agreed, by_interval, jointly, part
 from .studies import HALF, of_study
 
 EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
 STRIDED, STRIDED_EXPONENT = "sparse_strided", 1.5
 LOOP, FUSED = "naive", "fused"
+SAME_CROSSING = 2  # at twice or half the N of a crossing the smaller part is still a third
 PAST_CROSSING = 4  # times the N at which FLOPs cross: there their exponent is 1.8
 
 
 def two_regimes(rows: Sequence[Row]) -> list[Part]:
-    """C2: both N and N^2 are in the layer's time, beyond doubt."""
+    """C2: both N and N^2 are in the layer's time, and N^2 takes over where the FLOPs say."""
     layers = [row for row in full_attention(rows) if row["scope"] == "layer"]
     parts = []
     for backend in backends(layers):
@@ -41,11 +42,17 @@ def two_regimes(rows: Sequence[Row]) -> list[Part]:
 
 
 def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
-    if found.describes and found.per_token_ms.low > 0 and found.per_pair_ms.low > 0:
-        return "supported"
+    """Refuted also if N^2 does not show although it should."""
+    if not found.describes:
+        return "inconclusive"
     is_long = found.lengths[-1] >= PAST_CROSSING * crossing
-    flat = found.describes and is_long and found.exponents[-1].high < 1.5
-    return "refuted" if flat else "inconclusive"
+    if is_long and found.exponents[-1].high < 1.5:
+        return "refuted"
+    both = found.per_token_ms.low > 0 and found.per_pair_ms.low > 0
+    if not both or found.crossover is None:
+        return "inconclusive"
+    where = (crossing / SAME_CROSSING, crossing * SAME_CROSSING)
+    return by_interval(found.crossover.low, found.crossover.high, where)
 
 
 def _regimes_text(found: Growth, crossing: float) -> str:
@@ -75,22 +82,22 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
     by_backend: dict[str, list[Evidence]] = {}
     for group, costs in comparable(list(rows)):
         for cost in costs:
-            if cost.time is not None and group.problem["d_k"] == "d_model/h":
-                verdict = answers[same_time(cost) or "undecided"]
+            found = same_time(cost)
+            if found is not None and group.problem["d_k"] == "d_model/h":
                 n = count_text(group.problem["seq_len"])
-                text = f"h = {cost.heads} at N = {n}: {cost.time.text}"
-                by_backend.setdefault(cost.backend, []).append((verdict, text))
+                text = f"h = {cost.heads} at N = {n}: {found.text}"
+                by_backend.setdefault(cost.backend, []).append((answers[found.answer], text))
     parts = []
     for backend, evidence in by_backend.items():
-        found = [verdict for verdict, _ in evidence]
+        verdicts = [verdict for verdict, _ in evidence]
         counts = ", ".join(
-            f"{answer} in {found.count(verdict)}"
+            f"{answer} in {verdicts.count(verdict)}"
             for answer, verdict in answers.items()
-            if verdict in found
+            if verdict in verdicts
         )
         # the first that refutes, else the first
-        shown = evidence[found.index("refuted") if "refuted" in found else 0][1]
-        parts += part(backend, evidence, f"same time: {counts} of {len(found)}; {shown}")
+        shown = evidence[verdicts.index("refuted") if "refuted" in verdicts else 0][1]
+        parts += part(backend, evidence, f"same time: {counts} of {len(verdicts)}; {shown}")
     return parts
 
 
@@ -214,12 +221,12 @@ def recurrent(rows: Sequence[Row]) -> list[Part]:
         pairs = [
             pair for attention in (FUSED, "sdpa") for pair in _both_active(rows, backend, attention)
         ]
-        growth = over_problems(_exponent_verdict(exponent, 1.0) for exponent in exponents)
-        active = over_problems(_less(ours, theirs) for ours, theirs in pairs)
+        growth = agreed(_exponent_verdict(exponent, 1.0) for exponent in exponents)
+        active = agreed(_less(ours, theirs) for ours, theirs in pairs)
         if growth == active == "not run":
             continue
         texts = [
-            f"N^{interval_text(exponents[-1])} in time" if exponents else "fewer than four lengths",
+            f"N^{interval_text(exponents[-1])} in time" if exponents else "fewer than five lengths",
             _active_text(*pairs[-1]) if pairs else "no counters of a GPU",
         ]
         parts.append(Part(of=backend, verdict=jointly([growth, active]), numbers=", ".join(texts)))

@@ -106,4 +106,4 @@ def test_the_scenarios_of_claims_hold_what_the_claims_need():
             load(name, [f"device={device}"])  # as `attnbench claims --device` asks for it
             groups, _ = scenario.problem_groups(device)
             lengths = {problem.seq_len for group in groups for problem in group}
-            assert len(lengths) >= 4 or scenario.name == "claims_pruning"
+            assert len(lengths) >= 5 or scenario.name == "claims_pruning"

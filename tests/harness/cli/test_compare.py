@@ -3,9 +3,11 @@ which exit code.
 """
 
 import json
+import math
 import os
 import re
 import shutil
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,18 @@ def floor_file(folder, **changes):
     line |= {"paired_noise_ratio": 0.02, "run_noise_ratio": 0.06, **changes}
     with (folder / "selfcheck.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
+
+
+def starts(folder, run_sd, count=4, first=1):
+    """Self-checks whose runs alternate around 2 ms, with processes that differ by 2 %."""
+    for start in range(first, first + count):
+        level = 2 * math.exp(run_sd * (-1) ** start)
+        processes = [[[level * math.exp(0.02 * k)]] for k in (-1, 0, 1, -1, 1)]
+        floor_file(
+            folder,
+            started_utc=f"2026-11-21T{start:02}:00:00+00:00",
+            samples={f"{case}-{twin}": processes for case in ("naive", "fused") for twin in (0, 1)},
+        )
 
 
 # ---- through the command line --------------------------------------------------------------------
@@ -468,14 +482,49 @@ def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
     assert "300 more lines are left out" in text
 
 
-def test_one_process_says_that_a_standard_run_would_decide(run):
+def test_one_process_names_what_processes_differ_by_and_what_would_decide(run):
+    starts(run.parent, 0.01)
     found = compare_runs(
-        fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 2.0, processes=1), None
+        fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 1.15, processes=1), None
     )
     assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
-    assert "a standard run (--plan standard) would decide" in " ".join(
+    said = " ".join(compare_text.sentences(found))
+    assert "one process: the interval allows for the 7.6 % that processes differ on this" in said
+    assert "a standard run (--plan standard) has several processes" in said
+
+
+def test_two_runs_say_what_would_tell_how_much_runs_differ(run):
+    found = compare_runs(run, fake_run(run.parent, 2, 3.0), None)
+    assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
+    assert isnan(found.mean.low)
+    assert "selfcheck here in three or more separate starts" in " ".join(
         compare_text.sentences(found)
     )
+
+
+def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
+    slow = fake_run(run.parent, 2, 1.9)
+    starts(run.parent, 0.05, count=2)
+    assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
+    starts(run.parent, 0.05, count=3, first=3)
+    found = compare_runs(run, slow, None)
+    assert found.noise_floor.starts == 5
+    assert all(one.worse for one in found.verdicts if one.metric == "latency")
+    said = " ".join(compare_text.sentences(found))
+    assert "that runs differ here, by 5 self-checks within 4.0 hours" in said
+    starts(run.parent, 0.5, count=4, first=10)
+    assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
+
+
+def test_starts_under_other_conditions_do_not_count(run):
+    starts(run.parent, 0.02)
+    floor_file(
+        run.parent,
+        environment={"cpu": "Imaginary CPU 9000", "torch": "3.0"},
+        started_utc="2026-11-22T10:00:00+00:00",
+    )
+    floor = newest_noise_floor([run.parent], CPU)
+    assert (floor.starts, floor.between_runs) == (1, None)
 
 
 # ---- margins -------------------------------------------------------------------------------------

@@ -99,8 +99,28 @@ def test_a_straight_line_through_logarithms_would_give_0_6() -> None:
 
 def test_three_lengths_have_no_fit_and_a_reason() -> None:
     found = growth.growth([timed(n, [1.0 * n] * 6) for n in LENGTHS[:3]], "x")
-    assert found.reason == "4 timed lengths are needed, and there are 3"
+    assert found.reason == "5 timed lengths are needed, and there are 3"
     assert isnan(growth.predict(found, 256).value)
+
+
+def test_the_variance_of_the_errors_counts_as_a_parameter() -> None:
+    """AICc (Hurvich and Tsai 1989) for p terms and the variance, over five lengths."""
+    lengths = np.array([100.0, 200.0, 400.0, 800.0, 1600.0])
+    times = 1e-3 * lengths * np.array([1.04, 0.97, 1.02, 0.98, 1.01])
+    found = growth.fit([int(n) for n in lengths], times[None], choose=True)[0]
+    assert (found > 0).tolist() == [False, True, False]
+
+    def aicc(columns: list[int]) -> float:
+        weighted = np.stack([lengths**power for power in columns], axis=1) / times[:, None]
+        left = 1 - weighted @ np.linalg.lstsq(weighted, np.ones(5), rcond=None)[0]
+        k = len(columns) + 1
+        return float(5 * log(np.mean(left**2)) + 2 * k + 2 * k * (k + 1) / (5 - k - 1))
+
+    assert aicc([1]) < min(aicc([0, 1]), aicc([1, 2]))
+    # With three terms nothing is left to estimate the variance by.
+    all_terms = 0.05 + 1e-4 * lengths + 1e-7 * lengths**2
+    chosen = growth.fit([int(n) for n in lengths], all_terms[None], choose=True)[0]
+    assert (chosen > 0).sum() < 3
 
 
 def test_nothing_is_predicted_beyond_4_times_the_longest_length() -> None:

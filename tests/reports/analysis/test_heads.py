@@ -10,6 +10,7 @@ from attnbench.reports.analysis import heads
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records
+from attnbench.reports.formatting import number_text
 from tests.reports.fake_runs import case, head_sweep, problem, row, write_run
 from tests.reports.rendering import rows_of
 
@@ -20,12 +21,15 @@ def one(rows: list[Row], **wanted: Any) -> Row:
 
 
 def cost(
-    parent: Path, ratio: float, *, noise: float = 0.01, blocks: int = 8, **changes: Any
+    parent: Path, ratio: float, *, noise: float = 0.01, processes: int = 6, **changes: Any
 ) -> heads.HeadCost:
-    """8 heads against one, `ratio` times the time, in blocks that drift together."""
+    """8 heads against one, `ratio` times the time, in processes whose blocks drift together."""
     random, cases = Random(3), [case("fused", problem(256, h)) for h in (1, 8)]
-    drift = [random.lognormvariate(0, 0.1) for _ in range(blocks)]
-    times = [[[[d * random.lognormvariate(0, noise) * r] for d in drift]] for r in (1.0, ratio)]
+    drift = [[random.lognormvariate(0, 0.1) for _ in range(6)] for _ in range(processes)]
+    times = [
+        [[[d * random.lognormvariate(0, noise) * r] for d in process] for process in drift]
+        for r in (1.0, ratio)
+    ]
     rows = [row(one, block_ms=block_ms) for one, block_ms in zip(cases, times, strict=True)]
     rows[1] |= changes
     ((_, costs),) = heads.comparable(records(frame([read_run(write_run(parent, cases, rows))])))
@@ -63,17 +67,29 @@ def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) ->
 def test_equal_times_need_evidence_of_equivalence(
     tmp_path: Path, ratio: float, noise: float, answer: str
 ) -> None:
-    assert heads.same_time(cost(tmp_path, ratio, noise=noise)) == answer
+    assert answered(cost(tmp_path, ratio, noise=noise)) == answer
 
 
-def test_one_block_shows_nothing(tmp_path: Path) -> None:
-    assert heads.same_time(cost(tmp_path, 1.0, blocks=1)) == "undecided"
+def answered(of: heads.HeadCost) -> str:
+    found = heads.same_time(of)
+    assert found is not None
+    assert found.low <= found.value <= found.high
+    assert f"({number_text(found.low)} to {number_text(found.high)})" in heads.answer(of)
+    return found.answer
+
+
+def test_one_process_shows_only_what_processes_cannot_explain(tmp_path: Path) -> None:
+    found = cost(tmp_path / "a", 1.0, processes=1)
+    assert answered(found) == "undecided"
+    assert "which allows for the 30 % that processes may differ" in heads.answer(found)
+    assert answered(cost(tmp_path / "b", 1.2, processes=1)) == "undecided"
+    assert answered(cost(tmp_path / "c", 1.5, processes=1)) == "no"
 
 
 def test_times_of_different_blocks_need_a_narrower_interval(tmp_path: Path) -> None:
     # their drift no longer cancels
-    assert heads.same_time(cost(tmp_path / "a", 1.0, session="another")) == "undecided"
-    assert heads.same_time(cost(tmp_path / "b", 3.0, session="another")) == "no"
+    assert answered(cost(tmp_path / "a", 1.0, session="another")) == "undecided"
+    assert answered(cost(tmp_path / "b", 3.0, session="another")) == "no"
 
 
 def test_each_backend_is_answered_in_one_sentence(tmp_path: Path) -> None:

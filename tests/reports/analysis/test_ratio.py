@@ -23,6 +23,7 @@ def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path:
     fused, sdpa = (
         one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")
     )
+    fused, sdpa = (one | {"block_ms": 5 * one["block_ms"]} for one in (fused, sdpa))
     paired, expected = time_ratio(fused, sdpa), ratio_interval(fused["block_ms"], sdpa["block_ms"])
     assert paired is not None
     assert (paired.value, paired.low, paired.high, paired.paired) == (
@@ -31,7 +32,7 @@ def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path:
         expected.high,
         True,
     )
-    unpaired = time_ratio(fused, sdpa | {"session": "another"})
+    unpaired = time_ratio(fused, sdpa | {"session": "another", "seq_len": 2048})
     assert unpaired is not None
     reach = hypot(
         *(log(row["latency_high_ms"] / row["latency_low_ms"]) / 2 for row in (fused, sdpa))
@@ -39,6 +40,50 @@ def test_a_ratio_is_paired_within_a_session_and_marked_where_it_is_not(tmp_path:
     assert unpaired.high == pytest.approx(unpaired.value * exp(reach))
     assert unpaired.high / unpaired.low > paired.high / paired.low
     assert unpaired.text.endswith("unpaired")
+
+
+def test_the_ratio_of_one_process_allows_for_what_processes_differ_by(tmp_path: Path) -> None:
+    rows = rows_of(quickstart(tmp_path))
+    fused = one(rows, backend="fused", seq_len=1024, heads=8)
+    assert (fused["process_noise_ratio"], fused["process_noise_source"]) == (
+        pytest.approx(0.3),
+        "assumed",
+    )
+
+    def against(times: float, **changes: Any) -> Ratio:
+        slower = [[[call * times for call in block] for block in fused["block_ms"][0]]]
+        other = fused | {"backend": "other", "block_ms": slower} | changes
+        found = time_ratio(other, fused | changes)
+        assert found is not None
+        return found
+
+    assert (against(1.25).clear, against(1.4).clear) == (False, True)
+    assert against(1.25).high / 1.25 == pytest.approx(1.3)
+    assert against(1.25).doubt == "ratio 1.25, within the 30 % that processes may differ"
+    learnt = {"process_noise_ratio": 0.118, "process_noise_source": "selfcheck"}
+    assert (against(1.1, **learnt).clear, against(1.25, **learnt).clear) == (False, True)
+    known = "ratio 1.10, within the 12 % that processes differ on this machine"
+    assert against(1.1, **learnt).doubt == known
+    loud = against(1.8, **learnt, contended_blocks=8)
+    assert not loud.clear
+    assert against(2.5, **learnt, contended_blocks=8).clear
+    assert loud.doubt.endswith("the 100 % that processes may differ while other work disturbs them")
+
+
+def test_a_case_measured_again_later_allows_for_what_runs_differ_by(tmp_path: Path) -> None:
+    rows = rows_of(quickstart(tmp_path))
+    fused, sdpa = (
+        one(rows, backend=backend, seq_len=1024, heads=8) for backend in ("fused", "sdpa")
+    )
+    fused, sdpa = (one | {"block_ms": 5 * one["block_ms"]} for one in (fused, sdpa))
+    later = sdpa | {"session": "another"}
+    assumed, known = (
+        time_ratio(fused | {"between_runs_ratio": ratio}, later) for ratio in (None, 0.05)
+    )
+    assert assumed is not None
+    assert known is not None
+    assert assumed.high / assumed.value > 1.3 > known.high / known.value > 1.05
+    assert known.noise == "the 5 % that separate measurements differ on this machine"
 
 
 def test_rows_without_a_session_are_not_paired(tmp_path: Path) -> None:

@@ -161,3 +161,15 @@ def test_more_flops_than_calibration_measured_is_called_impossible() -> None:
     (found,) = trust.cautions(rows(2.0), meta)
     assert "which is impossible: fused" in found
     assert "calibrate again" in found
+
+
+def test_cases_of_one_process_say_what_their_verdicts_allow_for() -> None:
+    def note(source: str) -> str:
+        noise = {"process_noise_ratio": 0.118, "process_noise_source": source}
+        (text,) = trust.process_notes([timed(**noise, block_ms=[[[1.0]]]), timed(256, **noise)])
+        return text
+
+    assert "allow for the 12 % that processes differ on this machine" in note("selfcheck")
+    assert "the 12 % that processes may differ, which is assumed" in note("assumed")
+    several = timed(process_noise_ratio=0.1, block_ms=[[[1.0]], [[1.1]]])
+    assert trust.process_notes([several]) == []

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from attnbench.harness.stats import Spread
 from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.verdict import (
     REASONS,
@@ -14,10 +15,13 @@ from attnbench.reports.comparison.verdict import (
     geometric_mean,
     verdict_of,
 )
+from attnbench.reports.data.noise_floor import ProcessNoise
 from tests.reports.fake_pairs import PLANNED, timed
 from tests.reports.fake_runs import row
 
 EVERY_BLOCK = 20  # of 5 processes x 4 blocks
+QUIET = Spread(sd=0.001, degrees=20)  # runs hardly differ on this machine
+KNOWN = {"between_runs": QUIET}
 
 
 def measured(seed, ratio=1.0, planned=PLANNED[0], **changes):
@@ -35,7 +39,9 @@ def scaled(case, ratio):
 
 def latency(base, new, **rules):
     (found,) = [
-        one for one in case_verdicts([(base, new)], Rules(**rules)) if one.metric == "latency"
+        one
+        for one in case_verdicts([(base, new)], Rules(**{**KNOWN, **rules}))
+        if one.metric == "latency"
     ]
     return found
 
@@ -100,11 +106,35 @@ def test_runs_are_compared_over_their_process_medians():
     assert found.verdict == "slower"
 
 
-def test_between_single_processes_nothing_is_decided():
-    for ratio in (1.0, 1.5):
+def test_single_processes_decide_only_what_processes_cannot_explain():
+    for ratio, verdict in ((1.0, "undecided"), (1.25, "undecided"), (1.6, "slower")):
         found = latency(measured(1, processes=1), measured(2, ratio, processes=1))
-        assert (found.verdict, found.reasons) == ("undecided", ("one_process",))
-    assert latency(measured(1, processes=1), measured(2, 1.5)).verdict == "undecided"
+        assert (found.verdict, found.reasons) == (verdict, ("one_process",))
+    assert latency(measured(1, processes=1), measured(2, 1.25)).verdict == "undecided"
+    learnt = ProcessNoise(spread=Spread(sd=0.01, degrees=24), source="selfcheck")
+    quiet, slow = measured(1, processes=1), measured(2, 1.25, processes=1)
+    assert latency(quiet, slow, process=learnt).verdict == "slower"
+    loud = measured(2, 1.25, processes=1, contended_blocks=EVERY_BLOCK)
+    paired = replace(loud, session=quiet.session, contended_blocks=0)
+    assert latency(quiet, paired, process=learnt, same_run=True).verdict == "slower"
+    both = [replace(one, contended_blocks=EVERY_BLOCK) for one in (quiet, paired)]
+    assert latency(*both, process=learnt, same_run=True).verdict == "undecided"
+
+
+def test_two_runs_decide_nothing_if_it_is_not_known_how_much_runs_differ():
+    for ratio in (1.0, 5.0):
+        found = latency(measured(1), measured(2, ratio), between_runs=None)
+        assert (found.verdict, found.reasons) == ("undecided", ("between_runs",))
+        assert isnan(found.p_value)
+    noisy = Spread(sd=0.1, degrees=4)
+    assert latency(measured(1), measured(2, 1.3), between_runs=noisy).verdict == "undecided"
+    assert latency(measured(1), measured(2, 3.0), between_runs=noisy).verdict == "slower"
+
+
+def test_parts_of_one_session_need_no_noise_between_runs():
+    one = measured(1)
+    found = latency(one, scaled(one, 1.2), between_runs=None)
+    assert (found.verdict, found.reasons) == ("slower", ())
 
 
 def test_one_process_is_the_same_as_itself():
@@ -133,6 +163,20 @@ def test_a_disturbed_side_that_is_slow_proves_nothing(field, code):
     assert latency(loud, quiet).verdict == "undecided"
     fast_though_loud = measured(2, 1 / 1.5, **{field: EVERY_BLOCK})
     assert latency(quiet, fast_though_loud).verdict == "faster"
+
+
+@pytest.mark.parametrize(
+    ("field", "code"), [("contended_blocks", "contended"), ("throttled_blocks", "throttled")]
+)
+def test_of_a_pair_only_what_disturbed_the_slow_side_alone_is_a_doubt(field, code):
+    quiet = measured(1)
+    loud = replace(scaled(quiet, 1.2), **{field: EVERY_BLOCK})
+    assert latency(quiet, loud).paired
+    assert (latency(quiet, loud).verdict, latency(quiet, loud).reasons) == ("undecided", (code,))
+    both = replace(quiet, **{field: EVERY_BLOCK})
+    assert latency(both, loud).verdict == "slower"
+    fast = replace(scaled(quiet, 1 / 1.2), **{field: EVERY_BLOCK})
+    assert latency(quiet, fast).verdict == "faster"
 
 
 def test_a_lower_clock_explains_a_slow_side_and_not_a_fast_one():
@@ -169,13 +213,14 @@ def test_a_lone_claim_that_is_barely_clear_does_not_survive_among_many():
         if latency(base, slow := scaled(new, ratio / 1000)).verdict == "slower"
     )
     others = [(measured(seed), measured(seed + 1000)) for seed in range(3, 53)]
-    first = case_verdicts([(base, barely), *others], Rules())[0]
+    first = case_verdicts([(base, barely), *others], Rules(**KNOWN))[0]
     assert (first.metric, first.verdict, first.reasons) == (
         "latency",
         "undecided",
         ("many_claims",),
     )
-    assert case_verdicts([(base, scaled(new, 2.0)), *others], Rules())[0].verdict == "slower"
+    far = case_verdicts([(base, scaled(new, 2.0)), *others], Rules(**KNOWN))[0]
+    assert far.verdict == "slower"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +287,9 @@ def test_energy_is_compared_over_processes():
         return measured(seed, windows=windows)
 
     pairs = [(with_energy(1, 100.0), with_energy(2, 200.0))]
-    (found,) = [one for one in case_verdicts(pairs, Rules()) if one.metric == "energy_per_call"]
+    (found,) = [
+        one for one in case_verdicts(pairs, Rules(**KNOWN)) if one.metric == "energy_per_call"
+    ]
     assert (found.verdict, found.paired) == ("more", False)
     assert found.new_value == pytest.approx(20.2, rel=0.01)
 
@@ -258,9 +305,12 @@ def test_a_value_that_only_the_base_run_has_is_missing():
 
 def test_the_geometric_mean_has_an_interval_over_processes():
     pairs = [(measured(seed), measured(seed + 50, 1.1)) for seed in range(8)]
-    mean = geometric_mean(case_verdicts(pairs, Rules()))
+    mean = geometric_mean(case_verdicts(pairs, Rules(**KNOWN)))
     assert mean is not None
     assert mean.cases == 8
+    unknown = geometric_mean(case_verdicts(pairs, Rules()))
+    assert unknown is not None
+    assert isnan(unknown.low)
     assert mean.low < 1.1 < mean.high
     assert mean.high / mean.low < 1.1
 

@@ -139,7 +139,7 @@ def test_baselines_and_heads_are_compared_within_an_environment(run: Path) -> No
     }
     assert all(cost.row["python"] == cost.one["python"] for cost in costs)
     text = " ".join(summary_of(run)).replace("\u00a0", " ")
-    heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads takes", text)
+    heads = re.findall(r"For python (old|new), N = 2k: (naive|fused|sdpa) with 8 heads", text)
     assert sorted(heads) == sorted(
         (python, backend) for python in ("old", "new") for backend in BACKENDS
     )

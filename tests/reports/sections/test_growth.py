@@ -55,4 +55,4 @@ def test_too_few_lengths_have_a_note(tmp_path: Path, lengths: tuple[int, ...]) -
     cases = [case("fused", problem(n)) for n in lengths]
     run = write_run(tmp_path, cases, [row(one) for one in cases])
     texts = sentences(blocks_of(section, run))
-    assert any("needs one problem timed at 4 lengths or more" in text for text in texts)
+    assert any("needs one problem timed at 5 lengths or more" in text for text in texts)

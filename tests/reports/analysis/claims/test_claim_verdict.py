@@ -7,7 +7,6 @@ from attnbench.reports.analysis.claims.claim_verdict import (
     agreed,
     by_interval,
     jointly,
-    over_problems,
 )
 
 OUTCOMES: list[tuple[list[ClaimVerdict], ClaimVerdict, ClaimVerdict]] = [
@@ -16,22 +15,18 @@ OUTCOMES: list[tuple[list[ClaimVerdict], ClaimVerdict, ClaimVerdict]] = [
     (["supported", "refuted"], "depends", "refuted"),
     (["supported", "inconclusive"], "inconclusive", "inconclusive"),
     (["supported", "not run"], "supported", "inconclusive"),
-    (["refuted", "inconclusive"], "inconclusive", "refuted"),
+    (["refuted", "inconclusive"], "refuted", "refuted"),
     (["supported", "refuted", "inconclusive"], "depends", "refuted"),
     (["not run", "not run"], "not run", "not run"),
 ]
 
 
 @pytest.mark.parametrize(("verdicts", "side_by_side", "together"), OUTCOMES)
-def test_verdicts_side_by_side_and_halves_of_one_claim(
+def test_tests_of_a_general_statement_and_halves_of_one_claim(
     verdicts: list[ClaimVerdict], side_by_side: ClaimVerdict, together: ClaimVerdict
 ) -> None:
     assert agreed(verdicts) == side_by_side
     assert jointly(verdicts) == together
-    # One backend: a problem that refutes a statement does so although others are open.
-    assert over_problems(verdicts) == (
-        "refuted" if set(verdicts) == {"refuted", "inconclusive"} else side_by_side
-    )
 
 
 def test_an_interval_that_does_not_exist_decides_nothing() -> None:

@@ -26,6 +26,14 @@ def test_one_byte_more_per_pair_refutes_it_and_three_lengths_decide_nothing(tmp_
     assert ledger_of(tmp_path / "b", *made(LENGTHS[:3], 0))["C1"].verdict == "inconclusive"
 
 
+def test_masked_rows_are_no_evidence_on_the_score_matrix(tmp_path: Path) -> None:
+    shape = {"batch": 2, "mask": "local", "window": 64}
+    masked = [timed("fused", 1.0, problem(n, 8, **shape), peak_bytes=65 * n * n) for n in LENGTHS]
+    assert ledger_of(tmp_path / "a", *masked)["C1"].verdict == "not run"
+    plain = [timed("fused", 1.0, problem(n, 8)) for n in LENGTHS]
+    assert ledger_of(tmp_path / "b", *plain, *masked)["C1"].verdict == "supported"
+
+
 def test_memory_of_heads_depends_on_the_backend(tmp_path: Path) -> None:
     found = ledger_of(
         tmp_path,

@@ -77,8 +77,13 @@ STUDIES: list[tuple[str, list[Any], str]] = [
     ("C16", [SHARE], "refuted"),
     (
         "C16",
-        [SHARE | {"share_ratio": 0.7, "share_low_ratio": 0.6, "share_high_ratio": 0.8}],
+        [SHARE | {"share_ratio": 0.75, "share_low_ratio": 0.7, "share_high_ratio": 0.8}],
         "supported",
+    ),
+    (  # a study has one process: another one may be 30 % off
+        "C16",
+        [SHARE | {"share_ratio": 0.6, "share_low_ratio": 0.58, "share_high_ratio": 0.62}],
+        "inconclusive",
     ),
 ]
 

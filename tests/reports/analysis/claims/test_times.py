@@ -48,6 +48,9 @@ def test_the_time_of_heads_is_decided_by_equivalence(tmp_path: Path) -> None:
         "sdpa": "inconclusive",
     }
     assert claim.verdict == "depends"
+    equal = next(part for part in claim.parts if part.of == "fused").numbers
+    low, high = map(float, equal.rpartition("(")[2].rstrip(")").split(" to "))
+    assert 1 / 1.05 < low < high < 1.05  # the interval that the verdict comes from
 
 
 def test_two_regimes_need_both_terms_beyond_doubt(tmp_path: Path) -> None:
@@ -67,6 +70,24 @@ def test_two_regimes_need_both_terms_beyond_doubt(tmp_path: Path) -> None:
         "naive": "inconclusive",
     }
     assert "by FLOPs at N = 1024" in claim.parts[0].numbers  # 2 d
+
+
+def test_two_regimes_must_change_where_the_flops_do(tmp_path: Path) -> None:
+    def verdict(crossing: float) -> str:
+        """The FLOPs cross at 1024, the times elsewhere."""
+        made = [
+            timed("fused", 2e-6 * n * (crossing + n), layer(n), work_flops=work(layer(n)))
+            for n in LENGTHS
+        ]
+        return ledger_of(tmp_path / f"{crossing}", *made)["C2"].verdict
+
+    assert [verdict(at) for at in (200, 512, 1024, 1600, 6000)] == [
+        "refuted",
+        "inconclusive",
+        "supported",
+        "supported",
+        "refuted",
+    ]
 
 
 def test_one_projection_must_be_as_right_and_faster(tmp_path: Path) -> None:
@@ -92,7 +113,7 @@ def test_core_and_layer_split_the_time(tmp_path: Path) -> None:
 
     long = ledger_of(tmp_path / "a", *made((4096, 8192), 2e-3))
     assert (long["C10"].verdict, long["C16"].verdict) == ("supported", "refuted")
-    assert "11% of the layer is outside its core at N = 8k" in long["C10"].parts[0].numbers
+    assert "10% of the layer is outside its core at N = 8k" in long["C10"].parts[0].numbers
     short = ledger_of(tmp_path / "b", *made((128, 512), 2e-3))
     assert (short["C10"].verdict, short["C16"].verdict) == ("inconclusive", "inconclusive")
     slow = ledger_of(tmp_path / "c", *made((4096, 8192), 8e-2))

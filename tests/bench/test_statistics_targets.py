@@ -1,0 +1,255 @@
+"""What intervals and verdicts promise, on simulated machines whose truth is known. `make bench`
+runs these.
+
+Streams of block medians go through the Sampler that decides when a real run stops, and through the
+code that makes the intervals and verdicts of a report and of `attnbench compare`.
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from attnbench.harness.run.sampling import Sampler
+from attnbench.harness.scenario import Plan
+from attnbench.harness.stats import equivalence, latency_interval, ratio_interval
+from attnbench.reports.analysis.ratio import time_ratio
+from attnbench.reports.analysis.speed import race
+from attnbench.reports.comparison.case_samples import case_samples
+from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from attnbench.reports.data.noise_floor import (
+    ProcessNoise,
+    process_centre,
+    spread_between,
+    spread_of_medians,
+)
+from tests.reports.fake_runs import case, problem, row
+
+SEEDS = 1000
+COVERED = (0.93, 0.98)
+MOST_FALSE = 0.05
+PROCESS_SD = 0.04
+SLOW_SHARE, SLOW_BY, KIND_SD = 0.3, 0.1, 0.01  # 8 of 26 real processes were slower by 10 %
+
+Effects = Callable[[np.random.Generator, int], np.ndarray]
+
+
+def _two_kinds(random: np.random.Generator, count: int) -> np.ndarray:
+    slow = random.random(count) < SLOW_SHARE
+    return SLOW_BY * slow + random.normal(0, KIND_SD, count)
+
+
+# How processes differ, on the log scale, and the effect of the median process.
+EFFECTS: dict[str, tuple[Effects, float]] = {
+    "normal": (lambda random, count: random.normal(0, PROCESS_SD, count), 0.0),
+    "t3": (lambda random, count: PROCESS_SD / 3**0.5 * random.standard_t(3, count), 0.0),
+    "exponential": (
+        lambda random, count: random.exponential(PROCESS_SD, count),
+        PROCESS_SD * math.log(2),
+    ),
+    "two kinds": (_two_kinds, KIND_SD * ndtri(0.5 / (1 - SLOW_SHARE))),
+    "none": (lambda random, count: np.zeros(count), 0.0),
+}
+
+
+class Machine:
+    """Draws block medians: a level per case and process, and blocks with AR(1) noise."""
+
+    def __init__(self, seed: int, truths: dict[str, float], effects: str, **noise: float) -> None:
+        self.random = np.random.default_rng(seed)
+        self.truths = truths
+        self.draw = EFFECTS[effects][0]
+        self.block_sd, self.rho = noise.get("block_sd", 0.01), noise.get("rho", 0.0)
+        self.run_sd = noise.get("run_sd", 0.0)
+
+    def run(self, plan: Plan, pairs: tuple[tuple[str, str], ...] = ()) -> dict[str, list]:
+        """The samples of a run, which stops when a real one would."""
+        run_effect = self.random.normal(0, self.run_sd) if self.run_sd else 0.0
+        streams = {}
+        for name, truth in self.truths.items():
+            level = math.log(truth) + run_effect + self.draw(self.random, plan.processes)
+            steps = self.random.normal(size=(plan.processes, plan.max_blocks))
+            for block in range(1, plan.max_blocks):
+                fresh = math.sqrt(1 - self.rho**2) * steps[:, block]
+                steps[:, block] = self.rho * steps[:, block - 1] + fresh
+            streams[name] = np.exp(level[:, None] + self.block_sd * steps).tolist()
+        sampler = Sampler(plan, streams, pairs)
+        progress = True
+        while progress:
+            progress = False
+            for process in range(plan.processes):
+                while wanting := sampler.wanting(process):
+                    progress = True
+                    for name in wanting:
+                        sampling = sampler.samplings[name]
+                        block = [streams[name][process][sampling.blocks(process)]]
+                        sampling.add(process, {"block_ms": block}, 0.02)
+        return {name: sampling.block_ms for name, sampling in sampler.samplings.items()}
+
+
+@cache
+def coverage(plan_name: str, effects: str, quantity: str, **noise: float) -> float:
+    plan, hits = Plan.model_validate(plan_name), 0
+    for seed in range(SEEDS):
+        samples = Machine(seed, {"a": 3.0, "b": 2.0}, effects, **noise).run(plan, (("a", "b"),))
+        if quantity == "latency":
+            interval, truth = latency_interval(samples["a"]), 3.0 * math.exp(EFFECTS[effects][1])
+        else:
+            interval, truth = ratio_interval(samples["a"], samples["b"]), 1.5
+        hits += interval.low <= truth <= interval.high
+    return hits / SEEDS
+
+
+@pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
+@pytest.mark.parametrize(
+    ("plan", "quantity"), [("standard", "latency"), ("standard", "ratio"), ("rigorous", "latency")]
+)
+def test_intervals_cover_the_truth_however_processes_differ(benchmark, plan, effects, quantity):
+    found = benchmark.pedantic(coverage, args=(plan, effects, quantity), rounds=1)
+    benchmark.extra_info.update(coverage=found)
+    assert COVERED[0] <= found <= COVERED[1]
+
+
+@pytest.mark.parametrize("quantity", ["latency", "ratio"])
+@pytest.mark.parametrize("effects", ["normal", "two kinds", "none"])
+def test_intervals_cover_the_truth_if_blocks_of_a_process_correlate(benchmark, effects, quantity):
+    noise = {"rho": 0.8, "block_sd": 0.03}
+    found = benchmark.pedantic(
+        coverage, args=("standard", effects, quantity), kwargs=noise, rounds=1
+    )
+    benchmark.extra_info.update(coverage=found)
+    assert COVERED[0] <= found <= COVERED[1]
+
+
+@pytest.mark.parametrize("quantity", ["latency", "ratio"])
+@pytest.mark.parametrize(("rho", "least"), [(0.0, 0.93), (0.5, 0.87), (0.8, 0.75)])
+def test_an_interval_of_one_process_covers_that_process_less_often_if_blocks_correlate(
+    benchmark, quantity, rho, least
+):
+    """Six to eleven blocks cannot show how far they correlate. docs/method.md has these numbers."""
+    noise = {"rho": rho, "block_sd": 0.03}
+    found = benchmark.pedantic(coverage, args=("quick", "none", quantity), kwargs=noise, rounds=1)
+    benchmark.extra_info.update(coverage=found)
+    assert least <= found <= COVERED[1]
+
+
+# ---- claims about equals -------------------------------------------------------------------------
+
+CASES = 4  # of a comparison's table
+STARTS = 5  # of the self-check
+
+
+def compared(seed: int, plan: Plan, effects: str, run_sd: float) -> list:
+    """The verdicts on two stored runs of the same code, on a machine that checked itself before."""
+    names = [f"{case}" for case in range(CASES)]
+    truths = {name: 2.0 + number for number, name in enumerate(names)}
+    machine = Machine(seed, truths, effects, run_sd=run_sd)
+    check = Plan(processes=5, min_blocks=4, max_blocks=4, precision_ratio=1e-9, budget_s=10.0)
+    checks = Machine(seed + SEEDS, {"a": 1.0, "b": 1.0}, effects, run_sd=run_sd)
+    learnt = [checks.run(check) for _ in range(STARTS)]
+    sides = [machine.run(plan) for _ in range(2)]
+    planned = {name: case("fused", problem(128 * (1 + place))) for place, name in enumerate(names)}
+    pairs = [
+        tuple(
+            case_samples(
+                row(planned[name], block_ms=side[name], session=f"{place}", conditions=None)
+            )
+            for place, side in enumerate(sides)
+        )
+        for name in names
+    ]
+    rules = Rules(
+        given={"latency": 0.0, "peak_bytes": 0.0},
+        process=ProcessNoise(
+            spread=spread_of_medians([block_ms for one in learnt for block_ms in one.values()]),
+            source="selfcheck",
+        ),
+        between_runs=spread_between(
+            [{name: process_centre(block_ms) for name, block_ms in one.items()} for one in learnt]
+        ),
+    )
+    return [one for one in case_verdicts(pairs, rules) if one.metric == "latency"]
+
+
+@pytest.mark.parametrize("run_sd", [0.0, 0.04, 0.1])
+@pytest.mark.parametrize("effects", ["normal", "two kinds"])
+@pytest.mark.parametrize("plan", ["quick", "standard"])
+def test_equal_runs_are_told_apart_in_at_most_5_percent(benchmark, plan, effects, run_sd):
+    """Of comparisons before Holm's correction, and of tables after it; with a margin of 0."""
+
+    def counts() -> tuple[float, float]:
+        apart = tables = 0
+        for seed in range(SEEDS):
+            found = compared(seed, Plan.model_validate(plan), effects, run_sd)
+            apart += sum(not one.low <= 1 <= one.high for one in found)
+            tables += any(one.better or one.worse for one in found)
+        return apart / SEEDS / CASES, tables / SEEDS
+
+    apart, tables = benchmark.pedantic(counts, rounds=1)
+    benchmark.extra_info.update(apart=apart, tables=tables)
+    assert apart <= MOST_FALSE
+    assert tables <= MOST_FALSE
+
+
+@pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
+@pytest.mark.parametrize("plan", ["quick", "standard"])
+def test_none_of_four_equal_backends_is_called_the_fastest(benchmark, plan, effects):
+    """Of one run, quick with what a self-check has learnt: pairs, and tables with a winner."""
+    names = ("naive", "fused", "sdpa", "triton")
+    planned = {name: case(name, problem(512)) for name in names}
+    pairs = tuple(("naive", name) for name in names[1:])
+    resolved = Plan.model_validate(plan)
+
+    def counts() -> tuple[float, float]:
+        apart = winners = 0
+        for seed in range(SEEDS):
+            machine = Machine(seed, dict.fromkeys(names, 2.0), effects)
+            check = np.exp([machine.draw(machine.random, 5) for _ in range(6)])
+            noise = spread_of_medians(check[:, :, None, None].tolist())
+            samples = machine.run(resolved, pairs)
+            rows = [as_row(planned[name], samples[name], noise.ratio) for name in names]
+            apart += sum(time_ratio(one, rows[0]).clear for one in rows[1:])
+            winners += race(rows).clear
+        return apart / SEEDS / 3, winners / SEEDS
+
+    apart, winners = benchmark.pedantic(counts, rounds=1)
+    benchmark.extra_info.update(apart=apart, winners=winners)
+    assert apart <= MOST_FALSE
+    assert winners <= MOST_FALSE
+
+
+def as_row(planned: dict, block_ms: list, noise_ratio: float) -> dict:
+    """A row as a report reads it."""
+    interval = latency_interval(block_ms)
+    return row(planned, block_ms=block_ms, session="one") | {
+        "latency_ms": interval.value,
+        "latency_low_ms": interval.low,
+        "latency_high_ms": interval.high,
+        "exactness": "exact",
+        "process_noise_ratio": noise_ratio,
+        "process_noise_source": "selfcheck",
+        "blocks": sum(map(len, block_ms)),
+    }
+
+
+@pytest.mark.parametrize("effects", [name for name in EFFECTS if name != "none"])
+def test_times_that_differ_by_the_margin_are_called_equal_in_at_most_5_percent(benchmark, effects):
+    plan = Plan.model_validate("standard")
+
+    def wrong() -> float:
+        found = 0
+        for seed in range(SEEDS):
+            truths = {"a": 2.0 * 1.05, "b": 2.0}
+            machine = Machine(seed, truths, effects, block_sd=0.005)
+            draw = machine.draw
+            machine.draw = lambda random, count, draw=draw: draw(random, count) / 4
+            samples = machine.run(plan, (("a", "b"),))
+            found += equivalence(samples["a"], samples["b"], 0.05).equivalent
+        return found / SEEDS
+
+    found = benchmark.pedantic(wrong, rounds=1)
+    benchmark.extra_info.update(wrong=found)
+    assert found <= MOST_FALSE
