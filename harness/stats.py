@@ -8,9 +8,9 @@ and hold whatever the distribution of processes is; those of a single process ar
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from math import comb, copysign, exp, expm1, inf, isnan, log, log1p, nan, sqrt
+from math import comb, copysign, exp, isnan, log, nan, sqrt
 from statistics import fmean, median  # mean and stdev use fractions: 3 times slower
 
 import numpy as np
@@ -31,12 +31,6 @@ WIDENED_LEVEL = 0.95
 
 Both together cover the truth of normal draws in 96 % of runs.
 """
-SINGLE_LEVEL = 0.98
-"""Where a single draw of an effect counts, such as one process of each side.
-
-Draws may be far from normal, and no mean makes them more so: equal exponential ones are further
-apart than 96.5 % of normal ones in 5.7 % of cases.
-"""
 FEWEST_CORRELATED = 6  # blocks of a process from which their correlation is looked at
 MOST_CORRELATION = 0.9
 DOUBTED_CORRELATION = 0.1  # added: too little would be worse than too much
@@ -46,8 +40,6 @@ WINDOW_CALLS = 20
 FEWEST_WINDOW_CALLS = 5
 STEADY_RATIO = 0.01
 NORMAL_95 = 1.96
-MANY = 1e6  # degrees of freedom of what is taken to be known
-MOST_LOG = 700.0  # its exponential is still finite
 MAD_TO_SD = 1.4826  # median absolute deviation to standard deviation, for normal noise
 MEDIAN_TO_MEAN = 1.2533  # standard error of a median over that of a mean: sqrt(pi / 2)
 
@@ -108,7 +100,7 @@ def latency_interval(block_ms: Samples) -> Interval:
     Of a single process, the geometric mean of the medians of its blocks.
     """
     return _interval(
-        *_units([[log(median(block)) for block in process if block] for process in block_ms])
+        *units_of([[log(median(block)) for block in process if block] for process in block_ms])
     )
 
 
@@ -117,7 +109,7 @@ def ratio_interval(numerator: Samples, denominator: Samples) -> Interval:
 
     Raises ValueError if they have no block in common.
     """
-    return _interval(*_units(_log_ratios(numerator, denominator)))
+    return _interval(*units_of(log_ratios(numerator, denominator)))
 
 
 def mean_interval(values: Sequence[float], unit: str = "reading") -> Interval:
@@ -128,13 +120,13 @@ def mean_interval(values: Sequence[float], unit: str = "reading") -> Interval:
         return Interval(
             value=fmean(values) if values else nan, low=nan, high=nan, units=count, reason=reason
         )
-    reach = _t_quantile(count - 1, (1 + CONFIDENCE) / 2) * sqrt(_variance(values)) / sqrt(count)
+    reach = t_quantile(count - 1, (1 + CONFIDENCE) / 2) * sqrt(variance(values)) / sqrt(count)
     return Interval(
         value=fmean(values), low=fmean(values) - reach, high=fmean(values) + reach, units=count
     )
 
 
-def _log_ratios(numerator: Samples, denominator: Samples) -> list[list[float]]:
+def log_ratios(numerator: Samples, denominator: Samples) -> list[list[float]]:
     pairs = [
         [log(median(a) / median(b)) for a, b in zip(p, q, strict=False) if a and b]
         for p, q in zip(numerator, denominator, strict=False)
@@ -144,18 +136,18 @@ def _log_ratios(numerator: Samples, denominator: Samples) -> list[list[float]]:
     return pairs
 
 
-def _units(processes: list[list[float]]) -> tuple[list[float], str]:
+def units_of(processes: list[list[float]]) -> tuple[list[float], str]:
     """The units, and a caveat: one per process, or the blocks of a single process."""
     filled = [blocks for blocks in processes if blocks]
     if len(filled) > 1:
         return [median(blocks) for blocks in filled], ""
     blocks, reason = (filled[0] if filled else []), "one process: run-to-run variation not included"
-    if _dependence(blocks) > NOTED_DEPENDENCE:
+    if dependence(blocks) > NOTED_DEPENDENCE:
         reason += "; neighbouring blocks correlate, so the interval is wider"
     return blocks, reason
 
 
-def _dependence(blocks: Sequence[float]) -> float:
+def dependence(blocks: Sequence[float]) -> float:
     """By how much the variance of a mean of blocks exceeds what independent blocks would give it.
 
     By an AR(1) process with the lag-1 correlation of the blocks, which is too small by
@@ -175,22 +167,22 @@ def _dependence(blocks: Sequence[float]) -> float:
 def _interval(logs: list[float], reason: str) -> Interval:
     if not logs:
         return Interval(value=nan, low=nan, high=nan, units=0, reason="no samples")
-    value = exp(_centre(logs, of_processes=not reason))
+    value = exp(centre_of(logs, of_processes=not reason))
     if len(logs) == 1:
         return Interval(
             value=value, low=nan, high=nan, units=1, reason="one block only: no interval"
         )
-    low, high = _bounds(logs, CONFIDENCE, of_processes=not reason)
+    low, high = bounds_of(logs, CONFIDENCE, of_processes=not reason)
     if not reason and len(logs) < TWO_KINDS_FROM:
         reason = f"{len(logs)} processes: the interval assumes that they are of one kind"
     return Interval(value=value, low=exp(low), high=exp(high), units=len(logs), reason=reason)
 
 
-def _centre(logs: Sequence[float], *, of_processes: bool) -> float:
+def centre_of(logs: Sequence[float], *, of_processes: bool) -> float:
     return median(logs) if of_processes else fmean(logs)
 
 
-def _bounds(logs: Sequence[float], level: float, *, of_processes: bool) -> tuple[float, float]:
+def bounds_of(logs: Sequence[float], level: float, *, of_processes: bool) -> tuple[float, float]:
     """The interval of the mean of blocks by Student t, or of the median process by ranks.
 
     The ranks are interpolated (Hettmansperger and Sheather 1986). Processes may be of two kinds,
@@ -199,12 +191,12 @@ def _bounds(logs: Sequence[float], level: float, *, of_processes: bool) -> tuple
     """
     if of_processes and 1 - 2 * _tail(len(logs), 0) >= level:
         return _rank_bounds(logs, level)
-    centre, variance = fmean(logs), _variance(logs) / len(logs)
+    centre, variance = fmean(logs), variance(logs) / len(logs)
     if not of_processes:
-        variance *= _dependence(logs)
+        variance *= dependence(logs)
     if len(logs) >= (TWO_KINDS_FROM if of_processes else FEWEST_CORRELATED):
         level = min(level, WIDENED_LEVEL)
-    reach = _t_quantile(len(logs) - 1, (1 + level) / 2) * sqrt(variance)
+    reach = t_quantile(len(logs) - 1, (1 + level) / 2) * sqrt(variance)
     if not of_processes:
         return centre - reach, centre + reach
     return min(centre - reach, *logs), max(centre + reach, *logs)
@@ -229,188 +221,16 @@ def _tail(count: int, most: int) -> float:
     return sum(comb(count, heads) for heads in range(most + 1)) / 2.0**count
 
 
-def _t_quantile(degrees: float, probability: float) -> float:
-    # Imported here: scipy costs 0.2 s, and most commands draw no interval.
-    from scipy.special import stdtrit
-
-    return float(stdtrit(degrees, probability))
-
-
-# ---- contrasts -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """How much equal cases differ from process to process, or from run to run.
-
-    `sd`: standard deviation of the logarithms; `degrees`: of freedom, with which it was estimated.
-    """
-
-    sd: float
-    degrees: float
-
-    @property
-    def ratio(self) -> float:
-        """Two equal cases differ by less in 95 % of draws: 0.12 means by a factor of up to 1.12."""
-        reach = _t_quantile(self.degrees, (1 + SINGLE_LEVEL) / 2) * sqrt(2) * self.sd
-        return expm1(min(reach, MOST_LOG))
-
-
-def spread(groups: Sequence[Sequence[float]]) -> Spread | None:
-    """Pooled over groups of logarithms of what should be equal; None without two in a group."""
-    several = [group for group in groups if len(group) > 1]
-    degrees = sum(len(group) - 1 for group in several)
-    if not degrees:
-        return None
-    squares = sum(_variance(group) * (len(group) - 1) for group in several)
-    return Spread(sd=sqrt(squares / degrees), degrees=degrees)
-
-
-def assumed_spread(ratio: float) -> Spread:
-    """A spread that is taken to be known, by its `ratio`."""
-    sd = log1p(ratio) / sqrt(2) / _t_quantile(MANY, (1 + SINGLE_LEVEL) / 2)
-    return Spread(sd=sd, degrees=MANY)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
-    """A quantity of two cases, compared on the log scale: logarithms of the independent units.
-
-    Paired: `numerator` has the log-ratios and `denominator` is empty. Unpaired: the units of each
-    side. `reason` as in Interval, of one process only. `effects`: what the units do not include,
-    each with the number of times that it counts.
-    """
-
-    numerator: tuple[float, ...]
-    denominator: tuple[float, ...] = ()
-    reason: str = ""
-    effects: tuple[tuple[Spread, int], ...] = ()
-
-    @property
-    def log_ratio(self) -> float:
-        return self.centre(self.numerator) - self.centre(self.denominator)
-
-    def with_effect(self, effect: Spread, sides: int = 2) -> "Contrast":
-        """Intervals and p-values include an effect that `sides` of the two draw on their own."""
-        return replace(self, effects=(*self.effects, (effect, sides)))
-
-    def interval(self) -> Interval:
-        """As ratio_interval if paired; else Welch's t (1947).
-
-        Its sides may differ in spread and number; their distributions are taken to have one shape.
-        """
-        units = len(self.numerator) + len(self.denominator)
-        centre = self.log_ratio
-        error, degrees = self._error()
-        if not (self.denominator or self.effects or self.reason) and degrees > 0:
-            low, high = _bounds(self.numerator, CONFIDENCE, of_processes=True)
-        else:
-            level = SINGLE_LEVEL if self.effects else CONFIDENCE
-            reach = _t_quantile(degrees, (1 + level) / 2) * error if degrees > 0 else nan
-            low, high = min(centre, self._mean - reach), max(centre, self._mean + reach)
-            low, high = (nan, nan) if isnan(reach) else (low, high)
-        return Interval(
-            value=exp(centre),
-            low=exp(low),
-            high=exp(high) if not high > MOST_LOG else inf,
-            units=units,
-            reason=self.reason,
-        )
-
-    def p_beyond(self, margin_ratio: float) -> float:
-        """The p-value of a ratio beyond the margin 1 / (1 + margin) .. 1 + margin; may be NaN.
-
-        The probability of a ratio this far outside, or farther, if the truth is at the margin's
-        edge: twice the one-sided t test, for corrections that no rank of a few processes survives.
-        """
-        from scipy.special import stdtr
-
-        error, degrees = self._error()
-        beyond = abs(self._mean) - log1p(margin_ratio)
-        if not degrees > 0:
-            return nan
-        return (
-            min(1.0, 2 * float(stdtr(degrees, -beyond / error)))
-            if error > 0
-            else float(beyond <= 0)
-        )
-
-    def centre(self, side: Sequence[float]) -> float:
-        """The value of a side, as in latency_interval; 0 without units."""
-        return _centre(side, of_processes=not self.reason) if side else 0.0
-
-    @property
-    def _mean(self) -> float:
-        return fmean(self.numerator) - (fmean(self.denominator) if self.denominator else 0.0)
-
-    def _error(self) -> tuple[float, float]:
-        """Standard error and degrees of freedom; 0 degrees if a side has a single unit."""
-        sides = [side for side in (self.numerator, self.denominator) if side]
-        if min(map(len, sides)) < 2:
-            return nan, 0.0
-        widen = _dependence if self.reason else lambda side: 1.0
-        shares = [(_variance(side) / len(side) * widen(side), len(side) - 1.0) for side in sides]
-        shares += [(count * effect.sd**2, effect.degrees) for effect, count in self.effects]
-        total = sum(share for share, _ in shares)
-        doubt = sum(share**2 / degrees for share, degrees in shares)
-        return sqrt(total), total**2 / doubt if doubt > 0 else sum(map(len, sides)) - len(sides)
-
-
-def _variance(values: Sequence[float]) -> float:
+def variance(values: Sequence[float]) -> float:
     centre = fmean(values)
     return sum((value - centre) ** 2 for value in values) / (len(values) - 1)
 
 
-def paired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
-    """Two cases measured in the same blocks, as in ratio_interval.
+def t_quantile(degrees: float, probability: float) -> float:
+    # Imported here: scipy costs 0.2 s, and most commands draw no interval.
+    from scipy.special import stdtrit
 
-    Raises ValueError if they have no block in common.
-    """
-    logs, reason = _units(_log_ratios(numerator, denominator))
-    return Contrast(numerator=tuple(logs), reason=reason)
-
-
-def unpaired_contrast(numerator: Samples, denominator: Samples) -> Contrast:
-    """Two cases measured at different times, by the medians of their processes.
-
-    Raises ValueError if one has no sample.
-    """
-    sides = [
-        _units([[log(median(block)) for block in process if block] for process in side])
-        for side in (numerator, denominator)
-    ]
-    (above, above_reason), (below, below_reason) = sides
-    if not above or not below:
-        raise ValueError("no samples; compare cases that were measured")
-    return Contrast(
-        numerator=tuple(above), denominator=tuple(below), reason=above_reason or below_reason
-    )
-
-
-def pooled(contrasts: Sequence[Contrast]) -> Contrast | None:
-    """The geometric mean, unit by unit: what the cases of a process share counts once.
-
-    None if the contrasts differ in their numbers of units, or the units are blocks of one process.
-    """
-    shapes = {(len(one.numerator), len(one.denominator)) for one in contrasts}
-    if len(shapes) != 1 or any(one.reason for one in contrasts):
-        return None
-    sides = [[one.numerator for one in contrasts], [one.denominator for one in contrasts]]
-    above, below = (tuple(map(fmean, zip(*side, strict=True))) for side in sides)
-    return Contrast(numerator=above, denominator=below, effects=contrasts[0].effects)
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values adjusted for several claims (Holm 1979).
-
-    At level x, the probability that any of the claims is wrong is at most x.
-    """
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    adjusted, highest = [nan] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        highest = max(highest, min(1.0, (len(order) - rank) * p_values[place]))
-        adjusted[place] = highest
-    return adjusted
+    return float(stdtrit(degrees, probability))
 
 
 # ---- tests ---------------------------------------------------------------------------------------
@@ -428,20 +248,20 @@ def equivalence(
     """
     if not margin_ratio > 0:
         raise ValueError(f"margin_ratio is {margin_ratio}; must be above 0, e.g. 0.05 for 5 %")
-    logs, reason = _units(_log_ratios(numerator, denominator))
+    logs, reason = units_of(log_ratios(numerator, denominator))
     if len(logs) < 2:
         return Equivalence(equivalent=False, p_value=nan, low=nan, high=nan, units=len(logs))
     from scipy.special import stdtr
 
     centre = fmean(logs)
-    error = sqrt(_variance(logs) / len(logs) * (_dependence(logs) if reason else 1))
+    error = sqrt(variance(logs) / len(logs) * (dependence(logs) if reason else 1))
     degrees, margin = len(logs) - 1, log(1 + margin_ratio)
     # Without spread the statistic is infinite, with the sign of the distance.
     scores = [
         distance / error if error > 0 else copysign(float("inf"), distance)
         for distance in (centre + margin, margin - centre)
     ]
-    low, high = _bounds(logs, 1 - 2 * EQUIVALENCE_LEVEL, of_processes=not reason)
+    low, high = bounds_of(logs, 1 - 2 * EQUIVALENCE_LEVEL, of_processes=not reason)
     return Equivalence(
         equivalent=-margin < low and high < margin,
         p_value=max(float(stdtr(degrees, -score)) for score in scores),

@@ -9,8 +9,7 @@ from math import exp, inf, isfinite, log, nan
 from statistics import fmean
 from typing import Literal
 
-from ...harness.stats import (
-    CONFIDENCE,
+from ...harness.contrasts import (
     Contrast,
     Spread,
     holm,
@@ -18,6 +17,7 @@ from ...harness.stats import (
     pooled,
     unpaired_contrast,
 )
+from ...harness.stats import CONFIDENCE
 from ..data.noise_floor import ASSUMED, DISTURBED, ProcessNoise
 from .case_samples import UNFINISHED, CaseSamples
 
