@@ -191,12 +191,12 @@ def bounds_of(logs: Sequence[float], level: float, *, of_processes: bool) -> tup
     """
     if of_processes and 1 - 2 * _tail(len(logs), 0) >= level:
         return _rank_bounds(logs, level)
-    centre, variance = fmean(logs), variance(logs) / len(logs)
+    centre, square = fmean(logs), variance(logs) / len(logs)
     if not of_processes:
-        variance *= dependence(logs)
+        square *= dependence(logs)
     if len(logs) >= (TWO_KINDS_FROM if of_processes else FEWEST_CORRELATED):
         level = min(level, WIDENED_LEVEL)
-    reach = t_quantile(len(logs) - 1, (1 + level) / 2) * sqrt(variance)
+    reach = t_quantile(len(logs) - 1, (1 + level) / 2) * sqrt(square)
     if not of_processes:
         return centre - reach, centre + reach
     return min(centre - reach, *logs), max(centre + reach, *logs)
