@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...harness.stats import CONFIDENCE, WIDENED_LEVEL, Interval
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import number_text
-from .ratio import log_bounds, time_ratio
+from .ratio import disturbed, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms
@@ -40,7 +40,9 @@ class Growth:
     of the formula, and `slopes` measured between the lengths before and after it (None at both
     ends). `worst`: the length at which formula and measurement differ most, and the ratio.
     `describes` is false if they differ by more than 1.15 and more than the latency's interval:
-    caches, kernels and clocks change with N, and the formula has no term for that.
+    caches, kernels and clocks change with N, and the formula has no term for that. `disturbed`:
+    other work competed for the cores in most blocks of some length; it slows long calls down more
+    than those that end within a scheduler's slice, so time seems to grow faster than it does.
     """
 
     backend: str
@@ -54,6 +56,7 @@ class Growth:
     crossover: Interval | None
     worst: tuple[int, float]
     describes: bool = False
+    disturbed: bool = False
     reason: str = ""
     draws: Numbers = field(repr=False, compare=False)  # [draw, coefficient]
 
@@ -136,6 +139,7 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
             off[row["seq_len"]] <= OFF_RATIO or _within(formula[row["seq_len"]], row)
             for row in mine
         ),
+        disturbed=disturbed(*mine),
         draws=draws,
     )
 

@@ -20,7 +20,7 @@ class Ratio:
 
     `paired`: measured in the same blocks, so drift cancels. `noise_ratio`: what the interval allows
     for because the rows do not show it, 0 if nothing; `noise`: the same in words, such as
-    `the 12 % that processes differ on this machine`.
+    `the 12 % that processes differ on this machine`. `disturbed`: as below, of either row.
     """
 
     value: float
@@ -30,6 +30,7 @@ class Ratio:
     note: str
     noise_ratio: float = 0.0
     noise: str = ""
+    disturbed: bool = False
 
     @property
     def clear(self) -> bool:
@@ -86,6 +87,7 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
                 note=paired.reason,
                 noise_ratio=noise_ratio,
                 noise=noise,
+                disturbed=disturbed(*rows),
             )
     return _unpaired(numerator, denominator)
 
@@ -100,6 +102,11 @@ def log_bounds(row: Row) -> tuple[float, float]:
         return nan, nan
     own = log1p(_noise(row, row)[0]) / 2**0.5 if of_one_process(row) else 0.0
     return hypot(log(value / low), own), hypot(log(high / value), own)
+
+
+def disturbed(*rows: Row) -> bool:
+    """Whether other work competed for the cores in most blocks of one of these rows."""
+    return any(2 * (row.get("contended_blocks") or 0) > (row.get("blocks") or 0) for row in rows)
 
 
 def of_one_process(row: Row) -> bool:
@@ -129,6 +136,7 @@ def _unpaired(numerator: Row, denominator: Row) -> Ratio:
         note="not measured in the same blocks",
         noise_ratio=noise_ratio,
         noise=noise,
+        disturbed=disturbed(numerator, denominator),
     )
 
 
@@ -149,11 +157,7 @@ def _noise(one: Row, other: Row) -> tuple[float, str]:
     source = str(one.get("process_noise_source"))
     if ratio is None:
         ratio, source = ASSUMED_RATIO, ASSUMED.source
-    if ratio < DISTURBED_RATIO and any(map(_contended, (one, other))):
+    if ratio < DISTURBED_RATIO and disturbed(one, other):
         text = share_text(DISTURBED_RATIO, ASSUMED.source)
         return DISTURBED_RATIO, f"{text} while other work disturbs them"
     return ratio, share_text(ratio, source)
-
-
-def _contended(row: Row) -> bool:
-    return 2 * (row.get("contended_blocks") or 0) > (row.get("blocks") or 0)

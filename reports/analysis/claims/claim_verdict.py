@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+DISTURBED = ", while other work disturbed most blocks"  # after numbers that decide nothing
 Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
 
 

@@ -6,7 +6,7 @@ from ...data.row_groups import AXES, Row, backends
 from ...formatting import count_text, number_text
 from ..heads import MARGIN_RATIO
 from ..ratio import time_ratio
-from .claim_verdict import Evidence, Part, by_interval, part
+from .claim_verdict import DISTURBED, Evidence, Part, by_interval, part
 
 DIFFERING = ("heads", "kv_heads")  # between a layer and the same layer with fewer heads
 EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)
@@ -25,7 +25,9 @@ def head_pruning(rows: Sequence[Row]) -> list[Part]:
             )
             if ratio := time_ratio(pruned, whole):
                 verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
-                times.append((verdict, f"{left}: {ratio.text} the time"))
+                verdict = "inconclusive" if ratio.disturbed else verdict
+                noise = DISTURBED if ratio.disturbed else ""
+                times.append((verdict, f"{left}: {ratio.text} the time{noise}"))
             if pruned.get("peak_bytes") and whole.get("peak_bytes"):
                 size = pruned["peak_bytes"] / whole["peak_bytes"]
                 verdict = by_interval(size / share, size / share, EQUAL)

@@ -14,10 +14,19 @@ from ..errors import ALLOWED_RATIO
 from ..growth import Growth, growths_of, interval_text
 from ..heads import comparable, same_time
 from ..polynomial import bytes_over_n, through
-from ..ratio import Ratio, time_ratio
+from ..ratio import Ratio, disturbed, time_ratio
 from ..recurrence import RECURRENT
 from ..utilization import observed
-from .claim_verdict import ClaimVerdict, Evidence, Part, agreed, by_interval, jointly, part
+from .claim_verdict import (
+    DISTURBED,
+    ClaimVerdict,
+    Evidence,
+    Part,
+    agreed,
+    by_interval,
+    jointly,
+    part,
+)
 from .studies import HALF, of_study
 
 EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
@@ -43,7 +52,7 @@ def two_regimes(rows: Sequence[Row]) -> list[Part]:
 
 def _regimes(found: Growth, crossing: float) -> ClaimVerdict:
     """Refuted also if N^2 does not show although it should."""
-    if not found.describes:
+    if not found.describes or found.disturbed:
         return "inconclusive"
     is_long = found.lengths[-1] >= PAST_CROSSING * crossing
     if is_long and found.exponents[-1].high < 1.5:
@@ -63,7 +72,7 @@ def _regimes_text(found: Growth, crossing: float) -> str:
     if not found.describes:
         n, times = found.worst
         text += f"; the formula is off by {number_text(times)} times at N = {count_text(n)}"
-    return text
+    return text + (DISTURBED if found.disturbed else "")
 
 
 def _flop_crossing(rows: Sequence[Row]) -> float:
@@ -86,7 +95,10 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
             if found is not None and group.problem["d_k"] == "d_model/h":
                 n = count_text(group.problem["seq_len"])
                 text = f"h = {cost.heads} at N = {n}: {found.text}"
-                by_backend.setdefault(cost.backend, []).append((answers[found.answer], text))
+                verdict = answers[found.answer]
+                if disturbed(cost.row, cost.one):
+                    verdict, text = "inconclusive", text + DISTURBED
+                by_backend.setdefault(cost.backend, []).append((verdict, text))
     parts = []
     for backend, evidence in by_backend.items():
         verdicts = [verdict for verdict, _ in evidence]
@@ -173,14 +185,16 @@ def _key(row: Row) -> tuple[Any, ...]:
 def _core_part(backend: str, found: tuple[Row, Ratio, bool], *, bottleneck: bool) -> Part:
     row, ratio, past = found
     verdict: ClaimVerdict = "inconclusive"
-    if past and bottleneck:
+    decides = past and not ratio.disturbed
+    if decides and bottleneck:
         verdict = "refuted" if ratio.low > HALF else "inconclusive"
-    elif past:
+    elif decides:
         verdict = by_interval(ratio.low, ratio.high, (HALF, inf))
     outside, low, high = (max(0.0, 1 - share) for share in (ratio.value, ratio.high, ratio.low))
     text = f"{outside:.0%} of the layer is outside its core at N = {count_text(row['seq_len'])}"
     text += f" ({low:.0%} to {high:.0%})" if isfinite(ratio.low) else ""
     text += "" if past else ", which is not past the crossover"
+    text += DISTURBED if ratio.disturbed else ""
     return Part(of=backend, verdict=verdict, numbers=text)
 
 
@@ -198,8 +212,9 @@ def linear_growth(rows: Sequence[Row]) -> list[Part]:
         evidence = []
         for group, found in growths_of(rows, backend):
             exponent = _last_exponent(found, by_slope=base == STRIDED)
-            verdicts = [_exponent_verdict(exponent, claimed)]
+            verdicts = [_growth_verdict(found, exponent, claimed)]
             text = f"N^{interval_text(exponent)} in time at N = {count_text(found.lengths[-1])}"
+            text += DISTURBED if found.disturbed else ""
             memory = bytes_over_n(group.rows, backend) if base != STRIDED else None
             if memory is not None and memory.exact:
                 verdicts.append("supported" if memory.quadratic == 0 else "refuted")
@@ -215,13 +230,15 @@ def recurrent(rows: Sequence[Row]) -> list[Part]:
     for backend in backends(rows):
         if family(backend) not in RECURRENT:
             continue
-        exponents = [
-            _last_exponent(found, by_slope=False) for _, found in growths_of(rows, backend)
-        ]
+        fits = [found for _, found in growths_of(rows, backend)]
+        exponents = [_last_exponent(found, by_slope=False) for found in fits]
         pairs = [
             pair for attention in (FUSED, "sdpa") for pair in _both_active(rows, backend, attention)
         ]
-        growth = agreed(_exponent_verdict(exponent, 1.0) for exponent in exponents)
+        growth = agreed(
+            _growth_verdict(found, exponent, 1.0)
+            for found, exponent in zip(fits, exponents, strict=True)
+        )
         active = agreed(_less(ours, theirs) for ours, theirs in pairs)
         if growth == active == "not run":
             continue
@@ -262,9 +279,9 @@ def _last_exponent(found: Growth, *, by_slope: bool) -> Interval:
     return measured if measured and use_slope else found.exponents[-1]
 
 
-def _exponent_verdict(found: Interval, claimed: float) -> ClaimVerdict:
+def _growth_verdict(fit: Growth, found: Interval, claimed: float) -> ClaimVerdict:
     """Inconclusive below the claim: constant cost hides the growth that a longer N may show."""
-    if found.high < claimed:
+    if fit.disturbed or found.high < claimed:
         return "inconclusive"
     return by_interval(
         found.low, found.high, (claimed - EXPONENT_MARGIN, claimed + EXPONENT_MARGIN)

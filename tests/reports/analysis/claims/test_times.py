@@ -137,6 +137,15 @@ def test_sparse_and_linear_backends_are_decided_by_exponent_and_bytes(tmp_path: 
     assert claim.verdict == "depends"
 
 
+def test_times_that_other_work_disturbed_decide_no_growth(tmp_path: Path) -> None:
+    loud = {"contended_blocks": 8}
+    made = [timed("linformer", 1e-6 * n * n, problem(n), **loud) for n in LENGTHS]
+    made += [timed("fused", 1.0 * h, problem(512, h), **loud) for h in (1, 8)]
+    found = ledger_of(tmp_path, *made)
+    assert [found[claim].verdict for claim in ("C11", "C3c")] == ["inconclusive"] * 2
+    assert "while other work disturbed most blocks" in found["C11"].parts[0].numbers
+
+
 def test_use_of_the_gpu_is_decided_by_counters_only(tmp_path: Path) -> None:
     def verdict(name: str, loop: float, fused: float, tier: str = "gpm") -> str:
         made = [
