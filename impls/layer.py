@@ -43,14 +43,16 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
     p = problem
     q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
     k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
+    w_q, w_k = matrix(q_width, p.d_model), matrix(k_width, p.d_model)
+    w_v, w_o = matrix(v_width, p.d_model), matrix(p.d_model, o_width)
     return Weights(
-        w_q=matrix(q_width, p.d_model),
+        w_q=w_q,
         b_q=bias(q_width),
-        w_k=matrix(k_width, p.d_model),
+        w_k=w_k,
         b_k=bias(k_width),
-        w_v=matrix(v_width, p.d_model),
+        w_v=w_v,
         b_v=bias(v_width),
-        w_o=matrix(p.d_model, o_width),
+        w_o=w_o,
         b_o=bias(p.d_model),
     )
 

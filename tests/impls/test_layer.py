@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from attnbench.impls import Problem, load, make_inputs, make_weights
+from attnbench.impls.layer import BIAS_SD
 from attnbench.impls.masks.counts import unmasked_pairs
 
 CPU = torch.device("cpu")
@@ -18,7 +19,8 @@ def test_weights_are_equal_for_equal_seeds_and_within_xaviers_bound() -> None:
     assert one.w_o.shape == (24, 30)
     bound = (6 / (24 + 18)) ** 0.5
     assert 0.9 * bound < float(one.w_q.abs().max()) <= bound
-    assert not one.b_q.any()
+    biases = torch.cat([one.b_q, one.b_k, one.b_v, one.b_o])
+    assert 0.8 * BIAS_SD < float(biases.std()) < 1.2 * BIAS_SD
 
 
 @pytest.mark.parametrize("name", ["naive", "sdpa", "sdpa:math"])
@@ -33,6 +35,7 @@ def test_one_projection_for_all_heads_gives_what_one_per_head_gives(
 def test_head_i_owns_its_contiguous_block_of_columns() -> None:
     """If only head 1's rows of W_V are nonzero, only its columns of W_O matter."""
     weights, inputs = make_weights(SHAPE, CPU, 0), make_inputs(SHAPE, CPU, 0)
+    weights = replace(weights, b_v=torch.zeros_like(weights.b_v))
     head = slice(SHAPE.d_v, 2 * SHAPE.d_v)
     w_v, w_o = torch.zeros_like(weights.w_v), torch.zeros_like(weights.w_o)
     w_v[head], w_o[:, head] = weights.w_v[head], weights.w_o[:, head]

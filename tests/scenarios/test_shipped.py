@@ -3,7 +3,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -122,9 +122,9 @@ def test_ten_thousand_cases_expand_within_a_second() -> None:
         "grid": {"batch": sizes, "seq_len": sizes, "d_model": 512, "heads": 8},
     }
     scenario = from_mapping(data, "here")
-    start = perf_counter()
+    start = process_time()
     groups, _ = scenario.problem_groups("cpu")
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
     assert len(groups) == scenario.count("cpu") == 10_000
 
 
