@@ -38,8 +38,8 @@ def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
         " fits at N = 16k" in page
     )
     assert (
-        "For h = 8: sdpa is fastest at N = 8k: 58.7 ms; naive takes 3.60 times as long (2.77 to"
-        " 4.68)" in page
+        "For h = 8: sdpa is fastest at N = 8k: 58.7 ms; naive takes 3.60 times as long (2.76 to"
+        " 4.69)" in page
     )
     assert (
         "fused with 8 heads and one head cannot be told apart in time (ratio 1.12, within the 30 %"
