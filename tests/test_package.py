@@ -101,7 +101,10 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
     done = subprocess.run(
         command,
         cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path / "site"), "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"]},
+        env={
+            "PYTHONPATH": str(tmp_path / "site"),
+            "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"],
+        },
         capture_output=True,
         text=True,
         check=False,
