@@ -51,7 +51,7 @@ from .window import Watched, profile_kernels, watch_window
 WARM_UP_S = 0.3  # at least
 WARM_AGAIN_S = 0.1  # at least, if this process has warmed the case up before: its memory is new
 MAX_WARM_UP_S = 5.0  # or the plan's time per case, if that is less
-FIRST_APART_BELOW_MS = 100.0  # a longer call fills caches in a negligible part of its time
+FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
 RECHECKED_CALLS, RECHECKED_RATIO = 6, 2.0  # by chance all of 6 are slower once in 924
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
