@@ -69,9 +69,9 @@ class WarmCase(NamedTuple):
     call_ms: float
 
 
-def written(values: InputValues) -> str:
-    """A reason if a backend wrote to the inputs, by torch's count of writes."""
-    names = values.written()
+def written(values: InputValues, *, thorough: bool = False) -> str:
+    """A reason if a backend wrote to the inputs, by torch's count of writes or by all values."""
+    names = values.written() or (values.changed() if thorough else "")
     return f"writes into its inputs ({names}), which it shares with other backends" if names else ""
 
 
@@ -165,7 +165,7 @@ class Measurer:
                 found = self._call_until_stationary(run, first_ms, least_s, look)
                 is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms)
-                complaint = fingerprint.complaint or written(values)
+                complaint = written(values, thorough=True) or fingerprint.complaint
                 floor = {
                     "launch_ms": launch_ms(self.clock, self.config.device, run),
                     "shortest_call_ms": self.shortest_call_ms,
@@ -262,7 +262,7 @@ class Measurer:
         """
         self.blocks += 1
         if self.blocks % 2:
-            for values in {id(warm.values): warm.values for warm in self.warm.values()}.values():
+            for values in self._values():
                 values.flip(not values.flipped)
         for case in cases:
             if case.id in self.warm:
@@ -279,7 +279,9 @@ class Measurer:
             apart = warm.call_ms < FIRST_APART_BELOW_MS
             samples = warm.timer.sample(calls, look, first=apart)
             readings = self.conditions.after()
-        complaint = warm.fingerprint.complaint or written(warm.values)
+        complaint = written(warm.values) or warm.fingerprint.complaint
+        if warm.fingerprint.complaint and self._inputs_changed(warm.values):
+            return
         if not complaint and 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):
             complaint = "works on another stream than the current one, after the call's last event"
         if complaint:
@@ -328,7 +330,7 @@ class Measurer:
                 f"a call with new values of its inputs takes {median(calls[True]):.3g} ms, a"
                 f" repeated one {median(calls[False]):.3g} ms: it answers from memory"
             )
-        if complaint:
+        if complaint and not self._inputs_changed(warm.values):
             del self.warm[case.id]
             warm.values.restore()
             self.phases.end(case, Status.INCORRECT, complaint, "latency")
@@ -359,16 +361,30 @@ class Measurer:
         if found:
             self.say({"event": "watched", "case": case.id, **found._asdict()})
 
+    def _inputs_changed(self, values: InputValues) -> bool:
+        """End every case that shares inputs which somebody changed and torch did not count."""
+        changed = values.changed()
+        if not changed:
+            return False
+        cases = [warm.case for warm in self.warm.values() if warm.values is values]
+        names = ", ".join(case.backend for case in cases)
+        reason = f"inputs ({changed}) were changed while {names} were timed, by one of them"
+        for case in cases:
+            del self.warm[case.id]
+            self.phases.end(case, Status.ERROR, reason, "latency")
+        return True
+
+    def _values(self) -> list[InputValues]:
+        """The inputs of the warm cases, once per problem."""
+        return [*{id(warm.values): warm.values for warm in self.warm.values()}.values()]
+
     def release(self) -> None:
         """Hold no tensors between steps, and return their memory.
 
         Inputs that are not what they were, unnoticed until now, end every case that had them.
         """
-        for warm in self.warm.values():
-            if changed := warm.values.changed():
-                names = [other for other, w in self.warm.items() if w.values is warm.values]
-                reason = f"inputs ({changed}) were changed while {', '.join(names)} were timed"
-                self.phases.end(warm.case, Status.ERROR, reason, "latency")
+        for values in self._values():
+            self._inputs_changed(values)
         self.warm.clear()
         self.blocks = 0
         if self.heap:
