@@ -279,9 +279,10 @@ class Measurer:
             apart = warm.call_ms < FIRST_APART_BELOW_MS
             samples = warm.timer.sample(calls, look, first=apart)
             readings = self.conditions.after()
-        complaint = written(warm.values) or warm.fingerprint.complaint
-        if warm.fingerprint.complaint and self._inputs_changed(warm.values):
+        complaint, wrong = written(warm.values), warm.fingerprint.complaint
+        if wrong and not complaint and self._inputs_changed(warm.values):
             return
+        complaint = complaint or wrong
         if not complaint and 2 * (samples.unjoined_calls or 0) > len(samples.block_ms):
             complaint = "works on another stream than the current one, after the call's last event"
         if complaint:
