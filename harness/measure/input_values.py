@@ -30,6 +30,7 @@ class InputValues:
         self.flipped = False
         self._write_gradient: Callable[[Tensor], None] = self._dense_gradient
         self._differ = False
+        self._narrow: Tensor | None = None  # the queries that `widen` scaled
         self._digests = {name: _digest(tensor) for name, tensor in self._named()}
         self._versions = self._count_writes()
 
@@ -53,8 +54,9 @@ class InputValues:
 
     def widen(self) -> None:
         """Scale the queries until scores reach WIDE_SCORE; `restore` ends it."""
+        query = self.tensors.inputs.query
+        self._narrow = query.detach().to("cpu", copy=True)  # a device may be full
         widen(self.problem, self.tensors.inputs, self.seed)
-        self._differ = True
 
     def use_gradient(self, write: Callable[[Tensor], None] | None) -> None:
         """Overwrite the output's gradient, by None with the dense one."""
@@ -87,6 +89,9 @@ class InputValues:
     def restore(self) -> None:
         """Give every tensor its first values again, if `widen` or a backend changed one."""
         self.flip(False)
+        if self._narrow is not None:
+            self.tensors.inputs.query.data.copy_(self._narrow)
+            self._narrow = None
         if not (self._differ or self.changed()):
             return
         fresh = make_tensors(self.problem, self.device, self.seed)

@@ -83,7 +83,7 @@ class Followed(TorchDispatchMode):
             raise ValueError(f"more than {MAX_OPERATIONS} operations")
         reused = _reused(args) if func is torch.ops.aten.add.Tensor else None
         given = _tensors((args, kwargs))
-        run = _stack if func is torch.ops.aten.stack.default else func
+        run = WITHOUT_COMPILER.get(func, func)
         result = run(*args, **(kwargs or {}))
         if reused is not None:
             self._take_over(reused, result)
@@ -113,10 +113,43 @@ class Followed(TorchDispatchMode):
 
 
 def _stack(tensors: list[Tensor], dim: int = 0) -> Tensor:
-    """As torch.stack, which imports torch's compiler on this device."""
     shape = list(tensors[0].shape)
     shape.insert(dim % (len(shape) + 1), len(tensors))
     return torch.empty(shape, dtype=tensors[0].dtype, device=META)
+
+
+def _cat(tensors: list[Tensor], dim: int = 0) -> Tensor:
+    shape = list(tensors[0].shape)
+    shape[dim] = sum(tensor.shape[dim] for tensor in tensors)
+    return torch.empty(shape, dtype=tensors[0].dtype, device=META)
+
+
+def _bmm(one: Tensor, other: Tensor) -> Tensor:
+    if one.shape[::2] != (other.shape[0], other.shape[1]):
+        raise ValueError(f"no product of {list(one.shape)} and {list(other.shape)}")
+    shape = (*one.shape[:2], other.shape[2])
+    return torch.empty(shape, dtype=one.dtype, device=META)
+
+
+def _softmax(scores: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    dtype = torch.float32 if half_to_float else scores.dtype
+    return torch.empty(scores.shape, dtype=dtype, device=META)
+
+
+def _addmm(bias: Tensor, one: Tensor, other: Tensor) -> Tensor:
+    if one.shape[1] != other.shape[0]:
+        raise ValueError(f"no product of {list(one.shape)} and {list(other.shape)}")
+    return torch.empty((one.shape[0], other.shape[1]), dtype=bias.dtype, device=META)
+
+
+WITHOUT_COMPILER = {
+    torch.ops.aten.stack.default: _stack,
+    torch.ops.aten.cat.default: _cat,
+    torch.ops.aten.bmm.default: _bmm,
+    torch.ops.aten._softmax.default: _softmax,
+    torch.ops.aten.addmm.default: _addmm,
+}
+"""On this device torch's own import its compiler: up to a second of each worker. Masks do too."""
 
 
 def _tensors(value: Any) -> list[Tensor]:

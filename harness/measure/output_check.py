@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -132,9 +133,8 @@ class Fingerprint:
 
     def _drawn(self, tensor: Tensor) -> tuple[Tensor, ...]:
         places = torch.randint(max(1, tensor.numel()), (POSITIONS,), generator=self._generator)
-        return tuple(
-            axis.to(tensor.device) for axis in torch.unravel_index(places, tuple(tensor.shape))
-        )
+        axes = np.unravel_index(places.numpy(), tuple(tensor.shape))  # torch's imports its compiler
+        return tuple(torch.from_numpy(axis).to(tensor.device) for axis in axes)
 
 
 def _near(found: Tensor, expected: Tensor, most_ratio: float) -> bool:

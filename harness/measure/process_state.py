@@ -9,6 +9,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
+from operator import attrgetter, is_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -109,46 +110,62 @@ class ProcessState:
 
     def _undo_patches(self, *, foreign: bool) -> str:
         patched = []
-        for owner, names, functions in self._own + (self._foreign if foreign else []):
-            now = vars(owner)
-            for place, (name, (function, code)) in enumerate(zip(names, functions, strict=True)):
-                if (found := now.get(name)) is not function:
-                    if code is None and _of_torch(found):  # its compiler wraps some when imported
-                        functions[place] = (found, None)
-                        continue
-                    setattr(owner, name, function)
-                elif code is not None and function.__code__ is not code:
-                    function.__code__ = code
-                else:
-                    continue
-                patched.append(f"{owner.__name__}.{name}")
+        for known in self._own + (self._foreign if foreign else []):
+            if not known.unchanged():
+                patched += known.put_back()
         return f"replaced {', '.join(patched[:3])}: it changes what others run" if patched else ""
 
 
-class Functions(NamedTuple):
-    """Functions of a module or class: each with its code, None if it is not Python of ours."""
+class Functions:
+    """Functions of a module or class, and their code where it is Python of ours."""
 
-    owner: Any
-    names: list[str]
-    functions: list[tuple[Any, Any]]
+    def __init__(self, owner: Any, functions: dict[str, Any], *, ours: bool) -> None:
+        self.owner = owner
+        self.names, self.functions = [*functions], [*functions.values()]
+        self.coded = [f for f in self.functions if ours and hasattr(f, "__code__")]
+        self.codes = [function.__code__ for function in self.coded]
+        self.ours = ours
+
+    def unchanged(self) -> bool:
+        """In C throughout: it looks at thousands of functions after every step."""
+        found = map(vars(self.owner).get, self.names)
+        return all(map(is_, found, self.functions)) and all(
+            map(is_, map(attrgetter("__code__"), self.coded), self.codes)
+        )
+
+    def put_back(self) -> list[str]:
+        """The names of what was replaced."""
+        patched = []
+        for function, code in zip(self.coded, self.codes, strict=True):
+            if function.__code__ is not code:
+                function.__code__ = code
+                patched.append(f"{self.owner.__name__}.{function.__name__}")
+        for place, (name, function) in enumerate(zip(self.names, self.functions, strict=True)):
+            found = vars(self.owner).get(name)
+            if found is function:
+                continue
+            if not self.ours and _of_torch(found):  # its compiler wraps some when imported
+                self.functions[place] = found
+                continue
+            setattr(self.owner, name, function)
+            patched.append(f"{self.owner.__name__}.{name}")
+        return patched
 
 
 def _foreign_functions() -> Iterator[Functions]:
     for owner in FOREIGN:
         found = {name: value for name, value in vars(owner).items() if callable(value)}
-        yield Functions(owner, [*found], [(value, None) for value in found.values()])
+        yield Functions(owner, found, ours=False)
 
 
 def _own_functions() -> Iterator[Functions]:
     for module in [m for name, m in sys.modules.items() if name.startswith(GUARDED)]:
         found = {n: v for n, v in vars(module).items() if isinstance(v, CODE)}
-        codes = [(value, getattr(value, "__code__", None)) for value in found.values()]
-        yield Functions(module, [*found], codes)
+        yield Functions(module, found, ours=True)
         for owner in [v for v in found.values() if isinstance(v, type)]:
             if owner.__module__ == module.__name__:
                 methods = {n: v for n, v in vars(owner).items() if isinstance(v, FunctionType)}
-                codes = [(method, method.__code__) for method in methods.values()]
-                yield Functions(owner, [*methods], codes)
+                yield Functions(owner, methods, ours=True)
 
 
 def _of_torch(function: object) -> bool:

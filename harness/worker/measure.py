@@ -151,18 +151,25 @@ class Measurer:
         self, case: Case, prepared: PreparedCall, values: InputValues, exact: ExactResults
     ) -> WarmCase | None:
         """Check a call with flipped inputs, note what later calls must give, and warm up."""
-        fingerprint = Fingerprint(case.problem, secrets.randbits(32))
         with prepared.in_force():
-            complaint, output = self._checked_call(prepared, values, exact)
+            readings: list[float] = []
+            complaint, output = self._checked_call(prepared, values, exact, readings)
             values.use_gradient(None)
             run = partial(prepared.run, prepared.setup())
+            fingerprint = Fingerprint(case.problem, secrets.randbits(32))
             if not complaint:
-                complaint, first_ms = self._two_results(run, output, values, fingerprint)
+                known = self._known_results(case, output, readings)
+                if known:
+                    fingerprint = known
+                else:
+                    complaint = self._two_results(run, output, values, fingerprint, readings)
             del output
+            if not complaint and not fingerprint.follows_inputs():
+                complaint = FROM_MEMORY
             if not complaint:
                 least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
                 look = partial(fingerprint.look, flipped=values.flipped)
-                found = self._call_until_stationary(run, first_ms, least_s, look)
+                found = self._call_until_stationary(run, readings, least_s, look)
                 is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms)
                 complaint = written(values, thorough=True) or fingerprint.complaint
@@ -179,15 +186,25 @@ class Measurer:
         return WarmCase(case, prepared, run, timer, values, fingerprint, call_ms)
 
     def _checked_call(
-        self, prepared: PreparedCall, values: InputValues, exact: ExactResults
+        self,
+        prepared: PreparedCall,
+        values: InputValues,
+        exact: ExactResults,
+        readings: list[float],
     ) -> tuple[str, Tensor]:
-        """The first call of this process, not watched by anything, against the exact result."""
+        """The first call of this process, not watched by anything, against the exact result.
+
+        Adds how long it took to `readings`, in ms, if later calls do the same work.
+        """
         if values.gradient is not None:
             values.use_gradient(exact.usual.write_gradient)
         values.flip_inputs()
         try:
+            begun = now_s()
             output, gradients = prepared.result()
             self.clock.finish()
+            if values.problem.passes != "backward":
+                readings.append((now_s() - begun) * 1e3)
             complaint = improper(prepared.problem, output, gradients, values.tensors)
             if not complaint:
                 exactness = prepared.backend.exactness
@@ -202,10 +219,11 @@ class Measurer:
         output: Tensor,
         values: InputValues,
         fingerprint: Fingerprint,
-    ) -> tuple[str, float]:
-        """Note what later calls must give, with either sign of the inputs.
+        readings: list[float],
+    ) -> str:
+        """Note what later calls must give, with either sign of the inputs; a complaint or "".
 
-        `output`: of flipped inputs. Returns a complaint, and how long a call takes, in ms.
+        `output`: of flipped inputs. Adds how long a call takes to `readings`, in ms.
         """
         flipped: object = output
         if values.problem.passes == "forward+backward":
@@ -215,7 +233,7 @@ class Measurer:
         begun = now_s()
         result = run()
         self.clock.finish()
-        call_ms = (now_s() - begun) * 1e3
+        readings.append((now_s() - begun) * 1e3)
         expected = fingerprint.take(result)
         # If only the backward pass runs the output's gradient flips, in which gradients are linear.
         backward = values.problem.passes == "backward"
@@ -224,36 +242,49 @@ class Measurer:
             True: -expected if backward else fingerprint.take(flipped),
         }
         if not backward and share_storage(result, flipped):
-            return "returns the same memory in every call; wanted storage of its own", call_ms
-        return ("" if fingerprint.follows_inputs() else FROM_MEMORY), call_ms
+            return "returns the same memory in every call; wanted storage of its own"
+        return ""
+
+    def _known_results(
+        self, case: Case, output: Tensor, readings: list[float]
+    ) -> Fingerprint | None:
+        """What later calls must give, if that is known without a second call.
+
+        `output`: of flipped inputs. A long call needs no more warm-up; its other result was judged
+        when the case was checked, in this process, and its memory with the peak.
+        """
+        known = self._checker.fingerprints.pop(case.id, None)
+        judged = not case.problem.backward and "memory" in self.config.measure
+        if known is None or not judged or sum(readings) < WARM_UP_S * 1e3:
+            return None
+        known.expected[True] = known.take(output)
+        return known
 
     def _call_until_stationary(
-        self, run: Callable[[], object], first_ms: float, least_s: float, look: Look
+        self, run: Callable[[], object], readings: list[float], least_s: float, look: Look
     ) -> tuple[bool | None, float]:
         """Call until the times are stationary or the warm-up's time is over.
 
-        `first_ms`: of a call before. Returns whether times are stationary, and how long a call
-        takes now, in ms.
+        `readings`: of the calls so far, in ms. Returns whether times are stationary, and how long a
+        call takes now, in ms.
         """
         most_s = min(MAX_WARM_UP_S, max(least_s, self.config.max_warm_up_s))
-        readings = [first_ms]
-        start = now_s() - first_ms / 1e3
+        start = now_s() - sum(readings) / 1e3
         look_s = least_s
         while True:
-            begun = now_s()
-            result = run()
-            self.clock.finish()
-            latest = now_s()
-            look(result, must=False)
-            del result
-            readings.append((latest - begun) * 1e3)
-            spent_s = latest - start
             # Looks at growing times: a search for a trend after each of many short calls is slow.
+            spent_s = now_s() - start
             if spent_s >= look_s:
                 found = stationary(readings)
                 if found or spent_s >= most_s:
                     return found, median(readings[-5:])
                 look_s = 1.25 * spent_s
+            begun = now_s()
+            result = run()
+            self.clock.finish()
+            readings.append((now_s() - begun) * 1e3)
+            look(result, must=False)
+            del result
 
     def sample(self, cases: list[Case], calls: dict[str, int]) -> None:
         """One block: the given cases in the given order, each with its number of calls.

@@ -3,6 +3,8 @@ where it would be wrong.
 """
 
 import resource
+import subprocess
+import sys
 from dataclasses import replace
 from time import process_time
 
@@ -14,6 +16,7 @@ from attnbench.harness.measure import meta_memory as meta
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.harness.preflight import preflight
 from attnbench.impls import Problem, load
+from tests.conftest import environment
 from tests.harness.measure.test_peak_memory import weighed
 
 CPU = torch.device("cpu")
@@ -52,6 +55,29 @@ SHAPES = [
         batch=2, seq_len=64, d_model=64, heads=4, kv_heads=1, mask="local", window=8, causal=True
     ),
 ]
+
+
+FOLLOWED = """
+import sys, torch
+from attnbench.harness.measure.meta_memory import meta_peak_bytes
+from attnbench.harness.measure.output_check import Fingerprint
+from attnbench.impls import Problem, load
+
+for name in ("naive", "fused"):
+    for more in ({}, {"scope": "layer"}, {"kv_heads": 1}):
+        problem = Problem(batch=2, seq_len=64, d_model=64, heads=4, **more)
+        found = meta_peak_bytes(problem, load(name), torch.device("cpu"))
+        assert found[0] and not found[1], found
+        Fingerprint(problem, 0).take(torch.randn(2, 4, 64, 16))
+print(sorted({"sympy", "torch._dynamo"}.intersection(sys.modules)))
+"""
+
+
+def test_following_a_forward_pass_does_not_import_the_compiler():
+    # half a second of each worker, and 30 MiB that count as the next backend's
+    command = [sys.executable, "-c", FOLLOWED]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert done.stdout == "[]\n", done.stderr
 
 
 @pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
