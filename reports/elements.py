@@ -151,4 +151,87 @@ class Bars:
     table: Table
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A ratio with its interval (none if it is counted), and what the interval lets one say."""
+
+    ratio: float
+    low: float | None = None
+    high: float | None = None
+    word: Literal["same", "more", "less", "undecided"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotRow:
+    """`group`: the rows' common heading, a backend as a rule. `dot`: None if there is no pair."""
+
+    group: str
+    label: str
+    dot: Dot | None
+    missing: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DotPlot:
+    """Ratios on one log axis, with the line of 1 and the band that counts as the same.
+
+    `description` is for screen readers. `table`: the numbers.
+    """
+
+    rows: tuple[DotRow, ...]
+    x_label: str
+    band_ratio: float
+    description: str
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallPoint:
+    """Memory that a case needs: inputs and peak. `end`: how the case ended."""
+
+    seq_len: int
+    need_bytes: int
+    end: Literal["ok", "oom", "predicted_oom", "formula"]
+    case: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallLine:
+    """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond."""
+
+    backend: str
+    points: tuple[WallPoint, ...]
+    stop_n: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallChart:
+    """Memory needed over N: a panel per number of heads, all with the same scales."""
+
+    panels: tuple[tuple[str, tuple[WallLine, ...]], ...]
+    budget_bytes: int | None
+    description: str
+    table: Table
+
+
+Picture = WallChart | DotPlot | Figure | Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """One answer of a page's first screen: a sentence and the picture that shows it.
+
+    `name`: its anchor, and the word for it in the navigation. `subtitle`: what the picture shows.
+    `note`: how to read the picture. `wide`: over the whole width of the page.
+    """
+
+    name: str
+    title: str
+    sentence: str
+    picture: Picture | None
+    subtitle: str = ""
+    note: str = ""
+    wide: bool = False
+
+
 Block = Text | Table | Badges | Figure | Maps | Bars

@@ -1,0 +1,34 @@
+"""The answers of a page's first screen, one file each, found by file name: a sentence, a picture.
+
+A card that has nothing to say about these runs is left out. Sections below have the details.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Protocol, cast
+
+import pandas as pd
+
+from ..data.run_meta import Meta
+from ..elements import Card
+
+
+class CardMaker(Protocol):
+    """A module of this package. `ORDER`: its place on the page."""
+
+    __name__: str
+    ORDER: int
+
+    def card(self, frame: pd.DataFrame, meta: Meta) -> Card | None: ...
+
+
+def makers() -> list[CardMaker]:
+    names = [module.name for module in iter_modules(__path__) if not module.name.startswith("_")]
+    found = [cast(CardMaker, import_module(f"{__name__}.{name}")) for name in names]
+    return sorted(found, key=lambda maker: (maker.ORDER, maker.__name__))
+
+
+def cards(frame: pd.DataFrame, meta: Meta) -> list[Card]:
+    """The answers that these runs have, in the page's order."""
+    found = (maker.card(frame, meta) for maker in makers())
+    return [card for card in found if card is not None]
