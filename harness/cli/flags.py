@@ -26,7 +26,8 @@ Root = Annotated[
 RunName = Annotated[
     str,
     typer.Argument(
-        metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest."
+        metavar="RUN",
+        help="Folder of a run or a suite, or its name under --out; 'latest' finished last.",
     ),
 ]
 Imported = Annotated[
