@@ -121,15 +121,24 @@ def run(
     from ..suites import is_suite
     from .suite import measure_suite, planned_entries, suite_name
 
-    shows = {"quiet": quiet, "as_json": as_json}
-    measure = partial(measure_all, allow_import=allow_import, wait=wait, **shows)
+    progress, options = listening(
+        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
+    measure = partial(measure_all, progress=progress, options=options, quiet=quiet, as_json=as_json)
+    complete = partial(
+        measure_suite,
+        options=options,
+        progress=progress,
+        quiet=quiet,
+        as_json=as_json,
+        retry_failed=retry_failed,
+        force=force,
+    )
     if resume is not None:
         path = find(resume, out, unfinished=True)
-        again = {"retry_failed": retry_failed, "force": force}
         if is_suite(path):
-            progress, options = listening(allow_import=allow_import, wait=wait, **shows)
-            return measure_suite(Suite(path), options, progress, **shows, **again)
-        return measure([partial(resume_run, path, **again)])
+            return complete(Suite(path))
+        return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
     entries, several = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
     selection = Selection(
         only=tuple(only or ()),
@@ -143,9 +152,8 @@ def run(
     for entry in planned:
         refuse_imports(entry.scenario.backends, allowed=allow_import)
     if several:
-        progress, options = listening(allow_import=allow_import, wait=wait, **shows)
-        suite = Suite.create(out, suite_name(scenarios or []), planned, seed, options.command)
-        return measure_suite(suite, options, progress, **shows)
+        name = suite_name(scenarios or [])
+        return complete(Suite.create(out, name, planned, seed, options.command))
     (one,) = planned
     return measure([partial(start_run, one.scenario, out, seed, one.selection)])
 
@@ -191,7 +199,10 @@ def wall(
     if dry_run:
         return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())])
     jobs = [partial(start_run, scenario, out, seed, Selection())]
-    return measure_all(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
+    progress, options = listening(
+        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
+    return measure_all(jobs, progress, options, quiet=quiet, as_json=as_json)
 
 
 def given(options: Mapping[str, str | None]) -> dict[str, str]:
@@ -260,16 +271,13 @@ def listening(*, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> 
 
 def measure_all(
     jobs: Sequence[Callable[[Any], Any]],
+    progress: Any,
+    options: Any,
     *,
-    allow_import: bool,
-    wait: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Do one run after the other; exit with the worst exit code."""
-    progress, options = listening(
-        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
-    )
     worst = 0
     for job in jobs:
         try:

@@ -1,8 +1,8 @@
-"""`attnbench run` of several scenarios: a suite, one run after the other, one summary at the end."""
+"""`attnbench run` of several scenarios: one run after the other, and a summary at the end."""
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ NAME = "suite"  # of several names on the command line
 
 
 def read_entries(
-    names: Sequence[str], changes: Sequence[str], more_backends: dict[str, str]
+    names: Sequence[str], changes: Sequence[str], more_backends: Mapping[str, str]
 ) -> "tuple[list[Entry], bool]":
     """The entries of all files and names, and whether they are a suite.
 

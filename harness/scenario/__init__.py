@@ -61,7 +61,8 @@ def load_entries(
         scenario = validated(document, changes, more_backends)
         return SuiteFile(is_list=False, entries=(Entry(scenario=scenario),))
     more = tuple(changes)
-    entries, problems = [], []
+    entries: list[Entry] = []
+    problems: list[str] = []
     for entry in listed_entries(document):
         try:
             scenario = validated(entry.document, (*entry.changes, *more), more_backends)

@@ -27,7 +27,7 @@ class SuiteEntry(Strict):
     scenario: str = Field(
         min_length=1, description="a scenario's name, or its file, relative to this one."
     )
-    set: dict[str, Any] = Field(  # noqa: A003 - the option's name
+    set: dict[str, Any] = Field(  # the option's name
         default={}, description="Fields to change by their path, as --set does."
     )
     only: Patterns = Field(default=(), description="As --only: one pattern or several.")

@@ -111,7 +111,7 @@ def percent_text(ratio: float) -> str:
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
-    """Of a run's device: by a check beside it or its suite, else by the rows of `runs`, else assumed."""
+    """By a check beside the run or its suite, else by the rows of `runs`, else assumed."""
     identity = device_identity(of.meta)
     try:
         floor = newest_noise_floor(results_folders(of.path), identity)

@@ -49,7 +49,7 @@ class Report:
 
 
 def per_question(report: Report) -> list[Report]:
-    """One report per question, in the order of the runs; a backend keeps its look in all of them."""
+    """One report per question, in the order of the runs; backends look alike in all of them."""
     runs = dict(zip(report.meta, report.runs, strict=True))
     return [
         replace(

@@ -1,4 +1,4 @@
-"""What is stored: how far runs and suites are, what `latest` is, and how the runs of one are named."""
+"""How far runs and suites are, what `latest` is, and how the runs of a suite are named."""
 
 import json
 from pathlib import Path
@@ -173,7 +173,7 @@ def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
         assert find_run(f"{name}/{runs[1].name}", tmp_path) == runs[1]
         with pytest.raises(BadInput, match=f"a suite of 3 runs; wanted one of them: {name}/2026"):
             find_run(name, tmp_path)
-        with pytest.raises(BadInput, match="several runs of this scenario; there are: .*-two-"):
+        with pytest.raises(BadInput, match=r"several runs of this scenario; there are: .*-two-"):
             find_run(f"{name}/two", tmp_path)
         with pytest.raises(BadInput, match="no such run in this suite; there are: one, two, two"):
             find_run(f"{name}/absent", tmp_path)
@@ -183,7 +183,7 @@ def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
 
 def test_an_empty_suite_is_refused_with_what_to_do(tmp_path: Path) -> None:
     path = suite(tmp_path, 1, entry("one"))
-    with pytest.raises(BadInput, match="nothing has run yet; start it with .*--resume"):
+    with pytest.raises(BadInput, match=r"nothing has run yet; start it with .*--resume"):
         find_runs(path.name, tmp_path)
 
 

@@ -56,7 +56,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
 
     listed = attnbench("list", "runs").stdout
     assert re.search(rf"{path.name} +suite of 3: 3 finished", listed)
-    assert re.search(rf"^  {first.name} +cpu +2 ok$", listed, re.MULTILINE)
+    assert re.search(rf"^  {first.name} +cpu +2 ok *$", listed, re.MULTILINE)
 
     shown = attnbench("show").stdout
     assert shown.index("What is one?") < shown.index("What is two?")
@@ -111,7 +111,7 @@ def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
         done = attnbench(verb, suite)
         assert done.returncode == 2
         assert done.stderr == (
-            "evening.yaml:2:23: [1].pln: not a field of a suite's entry; did you mean [1].plan?\n"
+            "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?\n"
         )
     assert not (tmp_path / "results").exists()
 

@@ -114,7 +114,7 @@ REFUSALS = {
     "- scenario: mine.yaml\n  set: {grid.head: 4}\n": (
         "s.yaml:2:20: grid.head: not a field of a scenario; did you mean grid.heads?"
     ),
-    "- scenario: mine.yaml\n  set: {grid.heads: [2, 3]}\n": "s.yaml:2:24: grid.heads[1]: ",
+    "- scenario: mine.yaml\n  set: {grid.heads: [2, 3]}\n": "s.yaml:2:25: grid.heads[1]: ",
     "- scenario: mine.yaml\n  set: {backends: [fused, nave]}\n": (
         "s.yaml:2:27: backends[1]: no backend 'nave'; did you mean naive?"
     ),
@@ -142,7 +142,7 @@ def test_the_mistakes_of_all_entries_are_named_at_once() -> None:
     found = refusal("- quickstrat\n- {scenario: mine.yaml, olny: x}\n- mine\n")
     assert [problem.split(": ")[0] for problem in found] == [
         "s.yaml:1:3",
-        "s.yaml:2:26",
+        "s.yaml:2:25",
         "s.yaml:3:3",
     ]
     Path("mine.yaml").write_text(GOOD.replace("heads: 2", "head: 2"), encoding="utf-8")
