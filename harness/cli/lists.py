@@ -91,7 +91,13 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
             if entry.state is not None:
                 rows.append(_run_row(entry.state, indent="  "))
             else:
-                rows.append((f"  {entry.scenario}", "", f"{entry.ended} {entry.refused}".strip()))
+                rows.append(
+                    (
+                        f"  {entry.scenario}",
+                        "",
+                        ": ".join(filter(None, (entry.ended, entry.refused))),
+                    )
+                )
     title = "" if rows else f"no runs in {out}"
     print_table(("run", "device", "cases"), rows, title)
 

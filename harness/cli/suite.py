@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,8 @@ def measure_suite(
             finally:
                 progress.end()
             ends.append(end)
+            if end.result is not None:  # what took the device meanwhile must not skip the rest
+                options = replace(options, wait=True)
             if end.refusal is not None and not as_json:
                 typer.echo(f"{scenario.name}: {end.refusal}", err=True)
             elif end.result is not None and not as_json and not quiet:
@@ -93,7 +96,7 @@ def _say_which(number: int, count: int, scenario: Any, *, quiet: bool, as_json: 
         entry = {"reason": "entry", "number": number, "of": count, "scenario": scenario.name}
         typer.echo(json.dumps(entry))
     elif not quiet:
-        what = f"[bold]{number + 1} of {count}: {escape(scenario.name)}[/]"
+        what = f"[bold]{number + 1} of {count}: {escape(scenario.name)}:[/]"
         console().print(f"\n{what} {escape(scenario.question)}")
 
 
@@ -145,5 +148,5 @@ def _print_summary(path: Path) -> None:
         ended = counts(entry.state.statuses) if entry.is_finished and entry.state else entry.ended
         reason = f": {entry.refused}" if entry.ended == "refused" else ""
         out.print(escape(f"{entry.scenario}: {ended}{reason}"))
-    done = all(entry.is_finished for entry in state.entries)
-    out.print(f"next: attnbench {'report' if done else 'run --resume'} {escape(str(path))}")
+    verb = "report" if state.has_ended else "run --resume"
+    out.print(f"next: attnbench {verb} {escape(str(path))}")

@@ -49,7 +49,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
     assert [len(some) for some in cases] == [2, 1, 1]
     assert cases[1][0].startswith("fused-")
     assert "-n64-" in cases[2][0]
-    assert "2 of 3: two What is two?" in done.stderr
+    assert "2 of 3: two: What is two?" in done.stderr
     said = done.stderr[done.stderr.rindex("one: What is one?") :]
     assert said.index("one: What is one?") < said.index("two: What is two?")
     assert said.rstrip().endswith(f"next: attnbench report {line}")
