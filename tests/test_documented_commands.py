@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -36,7 +35,7 @@ STANDS_FOR = {
 }
 """What placeholders of the documentation are here."""
 MEASURE = {"claims", "selfcheck", "doctor", "kernels"}  # or look at this machine
-UNKNOWN_HERE = ("--python", "@old", "--resume", "--device cuda", "latest/", "my_backends")
+UNKNOWN_HERE = ("--python", "@old", "--resume", "--device cuda", "latest/", "mine,sdpa")
 
 
 def documented() -> list[str]:
@@ -49,21 +48,23 @@ def documented() -> list[str]:
                 r"^(?: {4}| *- run: |)(?:\w+=\S+ )?(attnbench [a-z].*)$", text, re.M
             )
             shown = [line for line in blocks if f"\n{line}" not in text]  # no line of prose
-            shown += re.findall(r"`(attnbench [a-z]+[^`]*)`", text)
-            found |= dict.fromkeys(" ".join(words(one)) for one in shown if is_whole(one))
+            shown += filter(is_whole, re.findall(r"`(attnbench [a-z]+[^`]*)`", text))
+            found |= dict.fromkeys(" ".join(words(one)) for one in shown)
     return list(found)
 
 
 def words(command: str) -> list[str]:
     """Without the comment, the redirection and optional parts."""
-    plain = re.sub(r" > .*| \[.*\]$", "", command)
+    plain = re.sub(r" {2,}.*| > .*| \[.*\]$", "", command)
     given = shlex.split(plain, comments=True) if plain.count("'") % 2 == 0 else plain.split()
     return [shlex.quote(STANDS_FOR.get(word, word)) for word in given]
 
 
 def is_whole(command: str) -> bool:
-    """Not only the name of a command in a sentence, and not a line that ends in prose."""
-    return len(command.split()) > 1 and not command.endswith((".", ","))
+    """Not only the name of a command or of an option in a sentence."""
+    words = command.split()
+    needs_more = words[1] in ("run", "wall", "compare", "report", "export", "validate")
+    return "FILE" not in words and (not needs_more or (len(words) > 2 and words[2][0] != "-"))
 
 
 COMMANDS = documented()
@@ -106,12 +107,21 @@ def test_the_documentation_shows_commands_of_every_kind() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_documented_command_is_taken(command: str) -> None:
-    arguments = shlex.split(command)[1:]
-    parser = typer.main.get_command(app)
+    parse(command)
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    for command in ("attnbench rnu", "attnbench run --nope", "attnbench list nothing"):
+        with pytest.raises(Exception, match="No such"):
+            parse(command)
+
+
+def parse(command: str) -> None:
+    """Raises if a verb or an option does not exist, or an argument is missing."""
+    parser, arguments = typer.main.get_command(app), shlex.split(command)[1:]
     context = parser.make_context("attnbench", list(arguments))
-    while isinstance(parser, click.Group):
+    while hasattr(parser, "resolve_command"):
         name, parser, arguments = parser.resolve_command(context, arguments)
-        assert parser is not None
         context = parser.make_context(name, list(arguments), parent=context)
 
 
