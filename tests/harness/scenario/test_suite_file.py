@@ -147,7 +147,7 @@ def test_the_mistakes_of_all_entries_are_named_at_once() -> None:
     ]
     Path("mine.yaml").write_text(GOOD.replace("heads: 2", "head: 2"), encoding="utf-8")
     found = refusal("- mine.yaml\n- {scenario: quickstart, set: {plan.budget_s: x}}\n")
-    assert [problem.split(": ")[0] for problem in found] == ["mine.yaml:4:33", "s.yaml:2:48"]
+    assert [problem.split(": ")[0] for problem in found] == ["mine.yaml:4:34", "s.yaml:2:47"]
 
 
 def test_a_mistake_on_the_command_line_is_named_once() -> None:
