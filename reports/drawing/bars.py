@@ -7,8 +7,7 @@ from matplotlib.figure import Figure as Canvas
 
 from ..elements import Bar, Bars
 from ..formatting import visible
-from .canvas import GREY, TITLE_IN, inline, save, styled, svg_text
-from .plots import COLOURS
+from .canvas import COLOURS, GREY, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 
 WIDTH_IN, LINE_IN = 4.8, 0.27
