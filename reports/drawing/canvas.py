@@ -20,18 +20,18 @@ TITLE_IN = 0.5  # room for the title of a figure in a file of its own
 LETTER_IN = 0.075
 GREY = "#717581"  # of what belongs to no backend
 # By a backend's place. Contrast of 3:1 or better on white, the first three safe for colour-blind
-# readers (Okabe-Ito); pages take the tones of the reader's scheme from their style sheet, as --m0
-# to --m8.
+# readers (Okabe-Ito); pages take the tones of the reader's scheme from their style sheet, as --b0
+# to --b8.
 COLOURS = (
     "#0072b2",
     "#d55e00",
     "#009e73",
     "#a8487f",
     "#7a6000",
-    "#6a51a3",
-    "#4e7a27",
-    "#b2182b",
-    "#5f6670",
+    "#4477aa",
+    "#c2405a",
+    "#228833",
+    "#6b6f7b",
 )
 STYLE: dict[Any, Any] = {
     "font.size": FONT_SIZE,
@@ -76,7 +76,7 @@ def save(canvas: Canvas, title: str, path: Path, dpi: int) -> None:
 def with_schemes(text: str) -> str:
     """The SVG with colours of the page's style sheet, which has a light and a dark scheme."""
     for place, colour in enumerate(COLOURS):
-        text = text.replace(f": {colour}", f": var(--m{place})")
+        text = text.replace(f": {colour}", f": var(--b{place})")
     return text
 
 

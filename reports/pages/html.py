@@ -35,12 +35,8 @@ def render(report: Report) -> str:
     """The page as text; the same runs give the same bytes."""
     known = report.frame.head(MOST_ROWS)
     numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
-    css, *scripts = (
-        (HERE / name).read_text(encoding="utf-8")
-        for name in ("report.css", "samples.js", "report.js")
-    )
-    css += "".join(_right_aligned())
-    js = "".join(scripts)
+    css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
+    js = _text_of(HERE / "samples.js", HERE / "report.js")
     title = page_title(report.meta)
     notes = (
         f"{report.titles[name]}: {note}"
@@ -56,7 +52,7 @@ def render(report: Report) -> str:
         trust=report.trust,
         badges=report.badges,
         links=list(_links(report)),
-        cards=[_card(card, report, numbers) for card in report.cards],
+        cards=[_card(card, report) for card in report.cards],
         sections=[_section(part, report, numbers) for part in report.answered],
         lacking=report.lacking,
         policy=policy(css, js),
@@ -80,6 +76,10 @@ def policy(css: str, js: str) -> str:
         f" style-src-elem 'sha256-{style}'; style-src-attr 'unsafe-inline'; img-src data:; base-uri"
         " 'none'; form-action 'none'"
     )
+
+
+def _text_of(*files: Path) -> str:
+    return "".join(file.read_text(encoding="utf-8") for file in files)
 
 
 def _right_aligned() -> Iterator[str]:
@@ -154,10 +154,10 @@ def _links(report: Report) -> Iterator[tuple[str, str]]:
     yield from answers + others
 
 
-def _card(card: Card, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+def _card(card: Card, report: Report) -> dict[str, Any]:
     """A card with its drawings. Without any, its table stands for the picture."""
     found: dict[str, Any] = {"is": card, "id": f"card-{card.name}"}
-    found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None, "legend": []}
+    found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None}
     picture = card.picture
     if isinstance(picture, Table):
         turned = len(picture.rows) + 1 < len(picture.columns)
@@ -168,8 +168,6 @@ def _card(card: Card, report: Report, cases: Mapping[str, int]) -> dict[str, Any
     drawings = drawn(picture, report.backends, found["id"])
     if drawings is None or not drawings.wide:
         return found | {"table": picture.table}
-    if isinstance(picture, Figure):
-        found |= {"legend": plots.legend(picture, report.backends)}
     svg = [Markup(drawing) for drawing in drawings]  # noqa: S704 - all text in it is escaped
     return found | {"drawings": svg, "numbers": picture.table}
 

@@ -17,7 +17,7 @@ from ..elements import Badge, Block, Card, Text, note
 from ..sections import Section, name_of, sections_of
 from ..sections._badges import badges
 from .exactness_marks import marked, marked_card, marked_names
-from .run_titles import run_titles
+from .run_titles import questions, run_titles
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 STATES = ("good", "caution", "unknown")
@@ -41,7 +41,8 @@ class Part:
     @property
     def has_data(self) -> bool:
         """Whether it has more than notes."""
-        return any(not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
+        empty = ("question", "note")
+        return any(not isinstance(block, Text) or block.kind not in empty for block in self.blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +108,7 @@ class Report:
 
     def blocks(self, section: Section) -> Iterator[Block]:
         """The blocks of a section, as they are shown: names of backends with exactness marks, runs
-        by their titles, and nothing that a card says.
+        by their titles; nothing that a card says, and no question that is the only one.
         """
         lacking = [column for column in section.NEEDS if column not in self.frame.columns]
         if lacking:
@@ -117,8 +118,12 @@ class Report:
         by_title = name_of(section) not in WITH_RUN_NAMES
         names = {**self.names, **(self.titles if by_title else {})}
         for block in marked(section.render(self.frame, self.meta), names):
-            if not (isinstance(block, Text) and block.about in in_cards):
-                yield block
+            if isinstance(block, Text) and (block.about in in_cards or self._is_on_top(block)):
+                continue
+            yield block
+
+    def _is_on_top(self, text: Text) -> bool:
+        return text.kind == "question" and len(questions(self.meta)) < 2
 
 
 def page_path(run_paths: Sequence[str | Path]) -> Path:
