@@ -7,6 +7,7 @@ from ..formatting import STATUS_WORDS
 
 _NUMBER = re.compile(r"[-−+±×~<]?\s?\d")
 _WORDS = (*STATUS_WORDS.values(), "not ", "no ", "unknown", "none", "baseline", "measured")
+SEVERAL = " · "  # between the parts of a cell
 LONGEST = 60  # characters: longer cells are sentences, which may begin with a number too
 
 
@@ -22,6 +23,10 @@ def number_columns(table: Table) -> frozenset[int]:
 
 def _is_of_numbers(table: Table, column: int) -> bool:
     cells = [row[column] for row in table.rows if row[column]]
-    numbers = [cell for cell in cells if _NUMBER.match(cell) and len(cell) <= LONGEST]
+    numbers = [
+        cell
+        for cell in cells
+        if _NUMBER.match(cell) and len(cell) <= LONGEST and SEVERAL not in cell
+    ]
     words = sum(cell.startswith(_WORDS) for cell in cells)
     return bool(numbers) and len(numbers) + words >= len(cells)
