@@ -28,6 +28,7 @@ MOST_BYTES = 1_450_000  # above it the samples are thinned; a page of 500 cases 
 SHORT = 32  # characters of a cell that stays on one line
 MOST_COLUMNS = 48  # with a rule of their own in the style sheet
 LINKS = 6  # in the navigation: so many short words fit on one line of a phone
+WIDEST_NAME_EM = 14  # of the first column of a table on a card
 ASIDE = " · "  # in a cell of a card: what follows is written smaller, below
 
 
@@ -105,6 +106,7 @@ def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environme
     environment.filters["number"] = cases.get
     environment.filters["aligned"] = aligned
     environment.filters["coloured"] = lambda text: coloured(text, backends)
+    environment.filters["names_em"] = names_em
     environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
     return environment
 
@@ -113,6 +115,12 @@ def aligned(table: Table) -> str:
     """The classes that align columns of numbers right: `r2 r5`."""
     places = sorted(place + 1 for place in number_columns(table))
     return " ".join(f"r{place}" for place in places if place <= MOST_COLUMNS)
+
+
+def names_em(table: Table) -> float:
+    """A width for the first column: the others then share the rest evenly."""
+    longest = max((len(row[0]) for row in (*table.rows, table.columns) if row), default=0)
+    return min(0.7 * longest + 1.5, WIDEST_NAME_EM)
 
 
 def coloured(text: str, backends: Sequence[str]) -> Markup:

@@ -43,7 +43,7 @@ def subtitle(run: Mapping[str, Any], rows: list[Row]) -> str:
     """`AMD EPYC (cpu), 1 thread · fp32, batch 1, d_model 512 · 21 Nov 2026`."""
     device = device_name(run)
     threads = run["environment"].get("threads")
-    count = threads.get("intra") if isinstance(threads, dict) else None
+    count = threads.get("intra") if isinstance(threads, dict) else threads
     if run["device"] == "cpu" and type(count) is int:
         device += f", {plural(count, 'thread')}"
     values = {axis: {row.get(axis) for row in rows} for axis in EQUAL}
