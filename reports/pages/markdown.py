@@ -3,10 +3,11 @@
 The answers and the summary are open; every other section is one folded line with its finding.
 """
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator
 
 from ..data.row_groups import records
-from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
+from ..elements import Block, Card, Table, Text
 from ..formatting import markdown_cell, markdown_grid
 from .alignment import number_columns
 from .report import Part, Report
@@ -15,6 +16,7 @@ from .run_titles import page_title, questions, subtitle
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 MOST_ROWS = 200  # of one table
 OPEN = "summary"
+TOLD = {"fastest": ("latency", "backends")}  # sections whose numbers a card of another name has
 ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page has them
 
 
@@ -24,24 +26,25 @@ def render(report: Report) -> str:
     if report.cards:
         parts += ["## Answers", *(text for card in report.cards for text in _card(card))]
     size = sum(len(part.encode()) + 2 for part in parts)
-    left_out = []
-    on_page = [part.title for part in report.answered if part.name in ON_PAGE]
+    names = {card.name for card in report.cards}
+    in_cards = names.union(*(TOLD[name] for name in names & set(TOLD)))
+    on_page, left_out = [], []
     for part in report.answered:
-        if part.name in ON_PAGE:
-            continue
-        text = "\n\n".join(_open(part) if part.name == OPEN else _folded(part))
-        if size + len(text.encode()) > MOST_BYTES:
+        text = _section(part, with_numbers=part.name not in in_cards)
+        if part.name in ON_PAGE or not text:
+            on_page.append(part.title)
+        elif size + len(text.encode()) > MOST_BYTES:
             left_out.append(part.title)
-            continue
-        size += len(text.encode()) + 2
-        parts.append(text)
+        else:
+            size += len(text.encode()) + 2
+            parts.append(text)
     if report.lacking:
         parts.append(f"Not in {_these(report)}: {', '.join(one.title for one in report.lacking)}.")
     if on_page:
         parts.append(f"On the page only: {', '.join(on_page)}.")
     if left_out:
         parts.append(f"Left out for lack of room: {', '.join(left_out)}; the page has them.")
-    return "\n\n".join(parts) + "\n"
+    return _joined(parts) + "\n"
 
 
 def _these(report: Report) -> str:
@@ -81,32 +84,33 @@ def _title(text: str) -> str:
     return f"{markdown_cell(text)}\n\n" if text else ""
 
 
-def _open(part: Part) -> Iterator[str]:
-    yield f"## {markdown_cell(part.title)}"
-    for block in part.blocks:
-        if isinstance(block, Table) and block.folded:
-            title = markdown_cell(block.title)
-            yield f"<details><summary>{title}</summary>\n\n{_table(block)}\n\n</details>"
-        else:
-            yield from _block(block)
+def _section(part: Part, *, with_numbers: bool) -> str:
+    """The summary, or a folded section, or its findings alone where it has no other numbers.
+
+    Empty if it has nothing but notes and folded tables. `with_numbers`: with those of figures.
+    """
+    blocks = [block for block in part.blocks if not (isinstance(block, Table) and block.folded)]
+    texts = [text for block in blocks for text in _block(block, with_numbers=with_numbers)]
+    if part.name == OPEN:
+        return _joined([f"## {markdown_cell(part.title)}", *texts])
+    tables = [block for block in blocks if not isinstance(block, Text)]
+    if not tables or not (with_numbers or any(isinstance(one, Table) for one in tables)):
+        said = [text for block in blocks if (text := _finding(block) or _caution(block))]
+        return "\n".join(f"- {markdown_cell(part.title)}: {markdown_cell(text)}" for text in said)
+    found = [text for block in blocks if (text := _finding(block))][:1]
+    line = ": ".join([part.title, *found])
+    folded = _joined([text for text in texts if text != _line(found)])
+    return f"<details><summary>{markdown_cell(line)}</summary>\n\n{folded}\n\n</details>"
 
 
-def _folded(part: Part) -> Iterator[str]:
-    """The section as one line that opens, with its first finding."""
-    found = next((text for block in part.blocks if (text := _finding(block))), "")
-    line = f"{part.title}: {found}" if found else part.title
-    yield f"<details><summary>{markdown_cell(line)}</summary>"
-    first = True
-    for block in part.blocks:
-        # the finding that stands in the line is not repeated
-        if first and _finding(block) == found and found:
-            first = False
-            if isinstance(block, Text):
-                continue
-            yield from _numbers(block)
-            continue
-        yield from _block(block)
-    yield "</details>"
+def _joined(texts: list[str]) -> str:
+    """Paragraphs; sentences of one list follow each other without an empty line."""
+    return re.sub(r"(?m)^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(texts))
+
+
+def _line(findings: list[str]) -> str:
+    """How the first finding stands among the texts, where it is a sentence."""
+    return f"- {markdown_cell(findings[0])}" if findings else ""
 
 
 def _finding(block: Block) -> str:
@@ -115,21 +119,22 @@ def _finding(block: Block) -> str:
     return "" if isinstance(block, Table) else block.title
 
 
-def _block(block: Block) -> Iterable[str]:
+def _caution(block: Block) -> str:
+    is_one = isinstance(block, Text) and block.kind == "caution"
+    return f"Caution: {block.text}" if is_one else ""
+
+
+def _block(block: Block, *, with_numbers: bool) -> list[str]:
     if isinstance(block, Text):
-        text = markdown_cell(block.text)
-        return [
-            {"finding": f"- {text}", "caution": f"- Caution: {text}"}.get(block.kind, f"_{text}_")
-        ]
-    if isinstance(block, Figure | Maps | Bars):
-        return [f"**{markdown_cell(block.title)}**", *_numbers(block)]
-    return _numbers(block)
-
-
-def _numbers(block: Figure | Maps | Bars | Table) -> Iterable[str]:
-    table = block if isinstance(block, Table) else block.table
-    about = [] if isinstance(block, Table) else [markdown_cell(block.caption)]
-    return [*about, _table(table, _title(table.title))]
+        said = _finding(block) or _caution(block)
+        return [f"- {markdown_cell(said)}" if said else f"_{markdown_cell(block.text)}_"]
+    if isinstance(block, Table):
+        return [_table(block, _title(block.title))]
+    title = f"**{markdown_cell(block.title)}**"
+    if not with_numbers:
+        return [title]
+    table = _table(block.table, _title(block.table.title))
+    return [title, markdown_cell(block.caption), table]
 
 
 def _table(table: Table, title: str = "") -> str:

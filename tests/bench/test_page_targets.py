@@ -95,7 +95,7 @@ def test_the_first_picture_is_on_the_first_screen(
     require: Callable[[str], str],
     tmp_path: Path,
     width: int,
-    all_of_it: bool,  # noqa: FBT001
+    all_of_it: bool,
 ) -> None:
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="needs playwright: pip install playwright"

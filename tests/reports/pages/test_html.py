@@ -267,7 +267,7 @@ def test_the_header_says_what_was_measured_where_and_when(tmp_path: Path) -> Non
     head = text_of(page_of(quickstart(tmp_path)).split("<nav")[0])
     assert "quickstart Imaginary CPU 9000 (cpu), 2 threads" in head
     assert "fp32, batch 1, d_model 512 · 21 Nov 2026" in head
-    assert "Trust: 4 good, 2 caution, 2 unknown" in head
+    assert "Trust: 5 good, 1 caution, 2 unknown" in head
     assert "what do 8 heads cost against one?" in head
 
 

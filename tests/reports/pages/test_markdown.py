@@ -56,7 +56,7 @@ def test_what_a_run_does_not_have_is_one_line_and_what_is_on_the_page_another(
     line = next(line for line in text.splitlines() if line.startswith("Not in this run: "))
     assert "Energy" in line
     assert text.count("Energy") == 1
-    assert "On the page only: Environment, Method, All rows." in text
+    assert "On the page only: Roofline, Environment, Method, All rows." in text
 
 
 def test_every_table_has_as_many_cells_in_each_line(tmp_path: Path) -> None:

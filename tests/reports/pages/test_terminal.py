@@ -42,7 +42,7 @@ def test_the_answers_come_first_and_what_is_lacking_is_one_line(
 ) -> None:
     with_cards(monkeypatch, *fake_cards())
     text = printed(quickstart(tmp_path))
-    order = ["quickstart", "Trust: 4 good", "The wall", "64 MiB", "Who is fastest", "Summary"]
+    order = ["quickstart", "Trust: 5 good", "The wall", "64 MiB", "Who is fastest", "Summary"]
     places = [text.index(one) for one in order]
     assert places == sorted(places)
     assert "Not in this run: Between environments, Utilization." in text

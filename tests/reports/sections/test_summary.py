@@ -73,10 +73,10 @@ def test_a_tie_is_written_as_one_in_every_cell_of_it(tmp_path: Path) -> None:
     rows = [fake_runs.row(one, block_ms=block) for one, block in zip(cases, blocks, strict=True)]
     found = map_of(write_run(tmp_path, cases, rows))
     (cells,) = (line[1:] for line in found.rows)
-    assert [cell.split(" · ")[1:] for cell in cells] == [
-        ["tie: a = c"],
-        ["×1.50"],
-        ["×2.08", "tie"],
+    assert [re.sub(r"[\d.]+", "#", cell) for cell in cells] == [
+        "# ms · tie: a = c",
+        "# ms · ×#",
+        "# ms · ×# · tie",
     ]
     assert not found.strong
 
