@@ -60,6 +60,11 @@ def count_text(count: float) -> str:
     return f"{whole // K}k" if whole and whole % K == 0 else str(whole)
 
 
+def length_text(count: int) -> str:
+    """2848 as 2 848, with a thin space."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
 def bytes_text(size_bytes: float | None) -> str:
     if size_bytes is None:
         return ""

@@ -30,10 +30,11 @@ def render(report: Report) -> str:
     """The page as text; the same runs give the same bytes."""
     known = report.frame.head(MOST_ROWS)
     numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
-    css, *scripts = (
+    css, pictures, *scripts = (
         (HERE / name).read_text(encoding="utf-8")
-        for name in ("report.css", "samples.js", "report.js")
+        for name in ("report.css", "pictures.css", "samples.js", "report.js")
     )
+    css += pictures
     js = "".join(scripts)
     scenarios = list(dict.fromkeys(map(scenario_name, report.meta.values())))
     few = len(scenarios) <= MOST_QUESTIONS
