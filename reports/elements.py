@@ -207,7 +207,7 @@ class WallPoint:
 class WallLine:
     """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond.
 
-    `between`: the longest N that fitted and the shortest that did not, if that is all that is known.
+    `between`: the longest N that fitted and the shortest that did not, if no more is known.
     """
 
     backend: str

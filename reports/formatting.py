@@ -72,6 +72,12 @@ def bytes_text(size_bytes: float | None) -> str:
     return text.replace(".0 ", " ").replace("Bytes", "B").replace("Byte", "B")
 
 
+def size_text(size_bytes: float | None) -> str:
+    """For sentences: `65 MiB`, `4.0 GiB`."""
+    number, _, unit = bytes_text(size_bytes).partition(" ")
+    return f"{float(number):.0f} {unit}" if unit and float(number) >= 10 else bytes_text(size_bytes)
+
+
 def time_text(time_ms: float | None) -> str:
     return "" if time_ms is None else humanize.metric(time_ms / 1000, "s")
 

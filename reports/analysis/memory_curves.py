@@ -115,15 +115,19 @@ def memory_curves(group: Group, meta: Meta) -> list[MemoryCurve]:
 
 def _searched(group: Group, meta: Meta) -> dict[str, int]:
     """The longest N per backend that a search on this very problem found, if memory ended it."""
-    same = {axis: group.problem[axis] for axis in AXES if axis != "seq_len"}
     return {
         row["backend"]: row["seq_len_low"]
         for wall in wall_groups(meta)
         for row in wall.rows
         if row.get("limited_by") == "memory"
         and row.get("seq_len_low")
-        and {axis: problem(row).get(axis) for axis in same} == same
+        and _same_problem(problem(row), group.problem)
     }
+
+
+def _same_problem(wall: Mapping[str, Any], over_n: Mapping[str, Any]) -> bool:
+    """But for N. A wall's row has 0 for no window where a case's row has nothing."""
+    return all((wall[axis] or None) == (over_n[axis] or None) for axis in AXES if axis != "seq_len")
 
 
 def _exact(rows: Sequence[Row], backend: str, column: str) -> Polynomial | None:

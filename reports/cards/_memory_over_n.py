@@ -8,7 +8,15 @@ from ..analysis.wall import OUT_OF_MEMORY
 from ..data.row_groups import Group, Row, case_key
 from ..data.run_meta import Meta, budget_bytes
 from ..elements import Card, Table, WallChart, WallLine, WallPoint
-from ..formatting import STATUS_WORDS, bytes_text, count_text, length_text, list_text, plural
+from ..formatting import (
+    STATUS_WORDS,
+    bytes_text,
+    count_text,
+    length_text,
+    list_text,
+    plural,
+    size_text,
+)
 
 MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
 
@@ -81,7 +89,9 @@ def _sentence(heads: int, curves: dict[int, list[MemoryCurve]], budget: int | No
     if stopping:
         subject = stopping[0]
     elif free:  # what grows fastest is what the picture is about
-        subject = max(free, key=lambda one: (one.growth == "quadratic", (one.longest_need or (0, 0))[1]))
+        subject = max(
+            free, key=lambda one: (one.growth == "quadratic", (one.longest_need or (0, 0))[1])
+        )
         free.remove(subject)
     else:
         return "Nothing ran, and nothing was measured."
@@ -97,8 +107,8 @@ def _needs(curve: MemoryCurve, heads: int) -> str:
     """`fused with 8 heads needs 64 N² bytes plus inputs, quadratic in N: twice the length, ...`"""
     name = f"{curve.backend} with {plural(heads, 'head')}"
     grows = {
-        "quadratic": "quadratic in N: twice the length, four times the memory",
-        "linear": "linear in N: twice the length, twice the memory",
+        "quadratic": "quadratic: twice the length, four times the memory",
+        "linear": "linear: twice the length, twice the memory",
         "": "",
     }[curve.growth]
     if curve.peak is not None and grows:
@@ -106,7 +116,7 @@ def _needs(curve: MemoryCurve, heads: int) -> str:
     size = curve.longest_need
     if size is None:
         return ""
-    needs = f"{name} needs {bytes_text(size[1])} at N\u00a0=\u00a0{length_text(size[0])}"
+    needs = f"{name} needs {size_text(size[1])} at N\u00a0=\u00a0{length_text(size[0])}"
     return f"{needs}, {grows}." if grows else f"{needs}."
 
 
@@ -133,13 +143,13 @@ def _stop_at(curve: MemoryCurve) -> tuple[int, int]:
 
 
 def _stops(stopping: Sequence[MemoryCurve], one_head: dict[str, MemoryCurve]) -> str:
-    """`It stops at N = 2 848; naive, which holds the scores of one head at a time, at 7 711.`"""
+    """`It stops at N = 2 848; naive, one head at a time, at 7 711.`"""
     first, *others = stopping
     clauses = [f"It stops {_where(first, first=True)}"]
     same: dict[str, list[str]] = {}
     for curve in others:
         alone = same_for_any_heads(curve, one_head) and not same_for_any_heads(first, one_head)
-        name = f"{curve.backend}, with the scores of one head at a time," if alone else curve.backend
+        name = f"{curve.backend}, one head at a time," if alone else curve.backend
         same.setdefault(_where(curve), []).append(name)
     shown = list(same.items())[:MOST_NAMES]
     clauses += [f"{_names(names)} {where}" for where, names in shown]
@@ -169,11 +179,13 @@ def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
     sentences = []
     for (growth, n), some in list(same.items())[:2]:
         sizes = sorted((curve.longest_need or (0, 0))[1] for curve in some)
-        low, high = bytes_text(sizes[0]), bytes_text(sizes[-1])
+        low, high = size_text(sizes[0]), size_text(sizes[-1])
         size = low if low == high else f"{low} to {high}"
         names = _names([curve.backend for curve in some])
         s = "s" if len(some) == 1 else ""
-        grows = {"quadratic": f"grow{s} quadratically", "linear": f"grow{s} linearly", "": ""}[growth]
+        grows = {"quadratic": f"grow{s} quadratically", "linear": f"grow{s} linearly", "": ""}[
+            growth
+        ]
         fits = f"{'still ' if others_stop else ''}fit{s} at {length_text(n)} with {size}"
         sentences.append(f"{names} {grows} and {fits}." if grows else f"{names} {fits}.")
     return sentences
@@ -238,5 +250,3 @@ def _cell(row: Row) -> str:
     if row["status"] == "ok":
         return size if row.get("needed_bytes") is not None else f"({size})"
     return STATUS_WORDS[row["status"]] + (f" ({size})" if size else "")
-
-

@@ -95,7 +95,7 @@ def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Ta
         kept, across = values[:MOST_ROWS], lengths[-MOST_COLUMNS:]
         lines = [[cells.get((n, value)) for n in across] for value in kept]
         names = [_value_text(axis, value) for value in kept]
-        head, columns = axis_title(axis), [axis_text("seq_len", n) for n in across]
+        head, columns = _title(axis), [_length(n) for n in across]
     else:
         kept, down = values[: MOST_COLUMNS // 2], lengths[-MOST_ROWS:]
         lines = [[cells.get((n, value)) for value in kept] for n in down]
@@ -119,6 +119,14 @@ def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Ta
         ),
         wide,
     )
+
+
+def _title(axis: str) -> str:
+    return "Heads" if axis == "heads" else axis_title(axis)
+
+
+def _length(n: int) -> str:
+    return f"N\u00a0=\u00a0{length_text(n)}"
 
 
 def _value_text(axis: str, value: Any) -> str:
@@ -180,7 +188,7 @@ def _cell(group: Group, found: Race) -> str:
         return ASIDE.join([f"{first['backend']} {time}", *slower])
     names = " = ".join(row["backend"] for row in tied[:MOST_NAMES])
     if len(tied) == len(found.ranking) > 2:
-        names = f"all {len(tied)}"
+        names = "all three" if len(tied) == 3 else f"all {len(tied)}"
     elif len(tied) > MOST_NAMES:
         names += f" and {len(tied) - MOST_NAMES} more"
     return f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
@@ -228,16 +236,14 @@ def _longest(contested: Sequence[Raced]) -> str:
     )
     first, margin = found.ranking[0], found.margins[found.tie or 0]
     rival = found.ranking[(found.tie or 0) + 1]["backend"]
-    where = label(group.problem, [axis for axis in AXES if axis in axes]) or label(
-        group.problem, ["seq_len"]
-    )
+    others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
+    where = ", ".join(filter(None, [_length(group.problem["seq_len"]), others]))
     time = time_text(first["latency_ms"])
     if found.clear:
         ratio = f"{number_text(margin.value)} times as long ({margin.bounds})"
         return f"At {where} {first['backend']} takes {time}, {rival} {ratio}."
     return (
-        f"At {where} {first['backend']} ({time}) and {rival} cannot be told apart"
-        f" ({margin.doubt})."
+        f"At {where} {first['backend']} ({time}) and {rival} cannot be told apart ({margin.doubt})."
     )
 
 

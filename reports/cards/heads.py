@@ -10,7 +10,7 @@ from ..analysis.heads import MARGIN_RATIO, HeadCost, comparable, same_time
 from ..data.row_groups import Group, records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
-from ..formatting import length_text, list_text, number_text, plural, range_text
+from ..formatting import length_text, list_text, number_text, range_text
 
 ORDER = 20
 Word = Literal["same", "more", "less", "undecided"]
@@ -32,18 +32,18 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         name="heads",
         title=f"{heads} heads against one",
         subtitle=f"ratio, at {at}{f', {which}' if which else ''}",
-        sentence=_sentence(heads, costs),
+        sentence=_sentence(costs),
         picture=DotPlot(
             rows=rows,
             x_label=f"ratio of {heads} heads to one",
             band_ratio=MARGIN_RATIO,
             description=(
                 f"Ratios of {heads} heads to one head at {at}, on one logarithmic axis with a band"
-                f" of {100 * MARGIN_RATIO:g} % around 1. {_sentence(heads, costs)}"
+                f" of {100 * MARGIN_RATIO:g} % around 1. {_sentence(costs)}"
             ),
             table=_table(rows, heads),
         ),
-        note=_note(at, costs, names, len(found)),
+        note=_note(at, costs, names),
     )
 
 
@@ -65,7 +65,9 @@ def _common(
     choices = []
     for group, costs in found:
         for heads in {cost.heads for cost in costs if cost.heads > 1}:
-            known = {cost.backend: cost for cost in costs if cost.heads == heads and _is_known(cost)}
+            known = {
+                cost.backend: cost for cost in costs if cost.heads == heads and _is_known(cost)
+            }
             choices.append((len(known), heads, group.problem["seq_len"] or 0, group, known))
     *_, group, known = max(choices, key=lambda choice: choice[:3])
     return group, next(iter(known.values())).heads, known
@@ -90,7 +92,7 @@ def _rows(costs: dict[str, HeadCost], names: Sequence[str]) -> Iterator[DotRow]:
         ratios = {name: getattr(cost, field) for name, cost in costs.items()}
         known = {name: ratio for name, ratio in ratios.items() if isfinite(ratio)}
         if len(set(known.values())) == 1 and len(known) == len(costs) > 1:
-            label = "both" if len(known) == 2 else f"all {len(known)}"
+            label = "both" if len(known) == 2 else "all"
             yield _row(what, label, _counted(next(iter(known.values()))), "counted")
         elif known:
             for name in costs:
@@ -101,7 +103,9 @@ def _rows(costs: dict[str, HeadCost], names: Sequence[str]) -> Iterator[DotRow]:
             yield _row("Peak memory", name, dot, "measured")
     if any(cost.time for cost in costs.values()):
         for name in names:
-            yield _row("Time", name, _timed(costs[name]) if name in costs else None, "95 % interval")
+            yield _row(
+                "Time", name, _timed(costs[name]) if name in costs else None, "95 % interval"
+            )
 
 
 def _row(group: str, label: str, dot: Dot | None, remark: str) -> DotRow:
@@ -152,8 +156,8 @@ def _interval(dot: Dot) -> str:
 # ---- words ---------------------------------------------------------------------------------------
 
 
-def _sentence(heads: int, costs: dict[str, HeadCost]) -> str:
-    """`Same FLOPs, 8 times the exponentials. Peak memory: fused ×8, ...; time: undecided for ...`"""
+def _sentence(costs: dict[str, HeadCost]) -> str:
+    """`Same FLOPs, 8 times the softmax exponentials. Peak memory: ... Time: more for ...`"""
     parts = [_counts(costs)]
     sizes = {name: cost.peak_bytes for name, cost in costs.items() if isfinite(cost.peak_bytes)}
     if sizes:
@@ -189,20 +193,32 @@ def _clause(word: Word, found: list[tuple[float, str]], every: int) -> str:
     ratios = f"×{_times(low)}" if len(found) == 1 else f"×{_times(low)} to ×{_times(high)}"
     names = [name for _, name in found]
     who = "all" if len(names) == every > 1 else list_text(names[:MOST_NAMES])
-    who += f" and {len(names) - MOST_NAMES} more" if who != "all" and len(names) > MOST_NAMES else ""
+    who += (
+        f" and {len(names) - MOST_NAMES} more" if who != "all" and len(names) > MOST_NAMES else ""
+    )
     return f"{word} for {who} ({ratios})"
 
 
 def _times(ratio: float) -> str:
-    return str(int(ratio)) if ratio == int(ratio) else f"{ratio:.2f}" if ratio < 10 else number_text(ratio)
+    return (
+        str(int(ratio))
+        if ratio == int(ratio)
+        else f"{ratio:.2f}"
+        if ratio < 10
+        else number_text(ratio)
+    )
 
 
-def _note(at: str, costs: dict[str, HeadCost], names: Sequence[str], problems: int) -> str:
-    every = f"all {len(names)} ran" if len(names) > 2 else "both ran" if len(names) == 2 else "it ran"
+def _all(count: int) -> str:
+    words = {2: "both", 3: "all three", 4: "all four", 5: "all five", 6: "all six"}
+    return words.get(count, f"all {count}")
+
+
+def _note(at: str, costs: dict[str, HeadCost], names: Sequence[str]) -> str:
     parts = []
-    if len(costs) == len(names):
-        parts.append(f"{at} is the longest at which {every} with both.")
-    parts.append(f"Grey band: ±{100 * MARGIN_RATIO:g} %, “same”. Peak memory is without the inputs.")
+    if len(costs) == len(names) > 1:
+        parts.append(f"{at} is the longest at which {_all(len(names))} ran with both.")
+    parts.append(f"Grey: ±{100 * MARGIN_RATIO:g} %, “same”.")
     noises = {
         found.ratio.noise
         for cost in costs.values()
@@ -210,6 +226,4 @@ def _note(at: str, costs: dict[str, HeadCost], names: Sequence[str], problems: i
     }
     if noises:
         parts.append(f"Undecided: the interval allows for {list_text(sorted(noises))}.")
-    if problems > 1:
-        parts.append(f"{plural(problems - 1, 'more comparison')} below.")
     return " ".join(parts)

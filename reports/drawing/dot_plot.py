@@ -11,6 +11,7 @@ from typing import Literal
 
 from ..elements import Dot, DotPlot, DotRow
 from .marks import (
+    BOLD_EM,
     line,
     mark,
     rect,
@@ -23,7 +24,7 @@ from .marks import (
 )
 
 Width = Literal["wide", "narrow"]
-NAME_PX, WORD_PX = 14.0, 66.0
+NAME_PX = 14.0
 MOST_TICKS = 6
 LONGEST_BAR = 8.0  # times the largest ratio: a longer interval is cut off
 TOP = 16.0
@@ -48,16 +49,17 @@ LAYOUTS: dict[Width, Layout] = {
 def draw(plot: DotPlot, backends: Sequence[str], width: Width) -> str:
     """SVG text."""
     layout = LAYOUTS[width]
-    groups = [
-        (heading, list(rows)) for heading, rows in groupby(plot.rows, lambda row: row.group)
-    ]
-    labels = max((text_width(row.label, NAME_PX, 0.6) for row in plot.rows), default=0.0)
+    groups = [(heading, list(rows)) for heading, rows in groupby(plot.rows, lambda row: row.group)]
+    labels = max((text_width(row.label, NAME_PX, BOLD_EM) for row in plot.rows), default=0.0)
     label = min(max(40.0, labels), 120.0)
-    headings = max((text_width(heading, NAME_PX, 0.58) for heading, _ in groups), default=0.0)
-    start = 0.0 if layout.headed else min(max(headings, 76.0), 130.0) + 14
-    numbers = max((text_width(_value(row), layout.text_px, 0.6) for row in plot.rows), default=0.0)
-    value = layout.width - WORD_PX + 14
-    left, right = start + label + 16, value - min(max(numbers, 36.0), 64.0) - 10
+    headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
+    start = 0.0 if layout.headed else min(max(headings, 80.0), 112.0) + 10
+    words = max(
+        (text_width(row.dot.word, layout.text_px) for row in plot.rows if row.dot), default=0.0
+    )
+    value = layout.width - words - 8
+    numbers = max((text_width(_value(row), layout.text_px) for row in plot.rows), default=0.0)
+    left, right = start + label + 12, value - min(max(numbers, 36.0), 64.0) - 8
     axis = _Axis(rows=plot.rows, band=plot.band_ratio, left=left, right=right)
     y, parts = TOP, []
     for place, (heading, rows) in enumerate(groups):
@@ -65,12 +67,10 @@ def draw(plot: DotPlot, backends: Sequence[str], width: Width) -> str:
         y += 8
         remark = rows[0].remark
         if layout.headed:
-            name = text(0, y + 14, shortened(heading, 170, NAME_PX), "pt")
-            at = text_width(heading, NAME_PX, 0.62) + 8
-            parts.append(name + (text(at, y + 14, remark, "src") if remark else ""))
+            parts.append(text(0, y + 14, shortened(heading, 200, NAME_PX), "pt", remark=remark))
             y += 24
         else:
-            parts.append(text(0, y + 15, shortened(heading, start - 8, NAME_PX), "pt"))
+            parts.append(text(0, y + 15, shortened(heading, start - 6, NAME_PX), "pt"))
             parts.append(text(0, y + 32, remark, "src") if remark else "")
         for number, row in enumerate(rows):
             centre = y + layout.pitch * (number + 0.5)
@@ -109,7 +109,7 @@ class _Axis:
     def ticks(self) -> list[float]:
         powers = list(range(ceil(log2(self.low)), floor(log2(self.high)) + 1))
         wide = self.right - self.left
-        every = max(ceil(len(powers) / MOST_TICKS), ceil(30 * len(powers) / wide))
+        every = max(ceil(len(powers) / MOST_TICKS), ceil(26 * len(powers) / wide))
         return [2.0**power for power in powers if power % every == 0]
 
 
@@ -140,7 +140,7 @@ def _row(
 ) -> str:
     backend = row.label if row.label in backends else row.group
     number, look = tone(backend, backends), shape(backend, backends)
-    name = shortened(row.label, label + 8, NAME_PX)
+    name = shortened(row.label, label, NAME_PX)
     parts = [text(start, y + 4.5, name, f"lb t-{number}")]
     if row.dot is None:
         parts.append(text(value, y + 4.5, row.missing or "no pair", "src", "end"))
@@ -173,4 +173,3 @@ def _number(ratio: float) -> str:
         return str(int(ratio))
     digits = 0 if ratio >= 100 else 1 if ratio >= 10 else 2 if ratio >= 0.1 else 3
     return f"{ratio:.{digits}f}"
-

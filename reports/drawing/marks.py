@@ -11,7 +11,7 @@ from math import cos, pi, sin
 from ..formatting import visible
 
 COLOURS = 9  # classes s-0 to s-8, as many as the colours of plots.py
-BOLD_EM, TEXT_EM = 0.6, 0.54  # width of a letter, a little more than what common fonts need
+BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)
 
 
 def coordinate(value: float) -> str:
@@ -80,11 +80,14 @@ def rect(x: float, y: float, width: float, height: float, classes: str) -> str:
     return f'<rect class="{classes}" x="{coordinate(x)}" y="{coordinate(y)}" {size}/>'
 
 
-def text(x: float, y: float, content: str, classes: str, anchor: str = "start") -> str:
-    """One line; `anchor`: start, middle or end."""
+def text(
+    x: float, y: float, content: str, classes: str, anchor: str = "start", remark: str = ""
+) -> str:
+    """One line; `anchor`: start, middle or end. `remark`: follows in small letters."""
     at = f'x="{coordinate(x)}" y="{coordinate(y)}"'
     aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return f'<text class="{classes}" {at}{aligned}>{safe(content)}</text>'
+    small = f'<tspan class="src" dx="7">{safe(remark)}</tspan>' if remark else ""
+    return f'<text class="{classes}" {at}{aligned}>{safe(content)}{small}</text>'
 
 
 def safe(content: str) -> str:
@@ -110,9 +113,7 @@ def svg(width: float, height: float, classes: str, description: str, body: str) 
     )
 
 
-def spread(
-    wanted: Sequence[float], sizes: Sequence[float], low: float, high: float
-) -> list[float]:
+def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
     """Centres of boxes along a line, as near as possible to where they are wanted, not overlapping.
 
     If they do not all fit between low and high, they begin at low.
@@ -129,9 +130,10 @@ def spread(
         clusters.append((members, start, length))
     centres = [0.0] * len(wanted)
     for members, start, _ in clusters:
+        top = start
         for place in members:
-            centres[place] = start + sizes[place] / 2
-            start += sizes[place]
+            centres[place] = top + sizes[place] / 2
+            top += sizes[place]
     return centres
 
 

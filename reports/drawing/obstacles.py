@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 CLEARANCE = 3.0
@@ -33,9 +34,7 @@ class Obstacles:
     segments: list[tuple[float, float, float, float]] = field(default_factory=list)
 
     def add_line(self, points: Sequence[tuple[float, float]]) -> None:
-        self.segments += [
-            (*before, *after) for before, after in zip(points, points[1:], strict=False)
-        ]
+        self.segments += [(*before, *after) for before, after in pairwise(points)]
 
     def free(self, box: Box, clearance: float = CLEARANCE) -> bool:
         wanted = box.grown(clearance)

@@ -30,7 +30,7 @@ def drawn(picture: Picture, backends: Sequence[str], name: str) -> Drawn | None:
         case Table():
             return None
         case Figure():
-            return Drawn(plots.svg(picture, backends, name), "")
+            return Drawn(plots.svg(picture, backends, name, {}), "")  # the page has the legend
         case WallChart():
             wide, narrow = (
                 _switched(picture, backends, f"{name}-{width}", width)
@@ -43,9 +43,7 @@ def drawn(picture: Picture, backends: Sequence[str], name: str) -> Drawn | None:
             )
 
 
-def _switched(
-    chart: WallChart, backends: Sequence[str], name: str, width: wall_chart.Width
-) -> str:
+def _switched(chart: WallChart, backends: Sequence[str], name: str, width: wall_chart.Width) -> str:
     """Both scales; the logarithmic one is shown first."""
     switch = "".join(
         f'<input type="radio" class="{scale}" name="{escape(name)}-scale"'

@@ -6,12 +6,14 @@ A drawing that has no room for a text leaves it out; the card's sentence and tab
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import ceil, floor, log, log2
 from typing import Literal
 
 from ..elements import Scale, WallChart, WallLine, WallPoint
-from ..formatting import bytes_text, count_text, length_text
+from ..formatting import bytes_text, count_text, length_text, size_text
 from .marks import (
+    BOLD_EM,
     coordinate,
     line,
     mark,
@@ -36,7 +38,8 @@ TOP, PLOT_HEIGHT = 26.0, 283.0
 MOST_TICKS = 7
 ZONE_SHARE = 4  # the axis reaches to at least so many budgets: room for words in the zone
 SAME_PX = 2.0  # lines nearer than that look like one
-LABEL_GAP = 12.0
+LABEL_GAP, TICK_GAP = 12.0, 7.0
+FAR_PX = 40.0  # from the right end: a stop nearer than that is named by the line's label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +47,7 @@ class Layout:
     """Measures of one version, in units of its view box."""
 
     width: float
-    left: float
     between: float
-    least_label: float
     most_label: float
     text_px: float
     stacked: bool
@@ -55,19 +56,15 @@ class Layout:
 LAYOUTS: dict[Width, Layout] = {
     "wide": Layout(
         width=632,
-        left=50,
         between=16,
-        least_label=64,
-        most_label=104,
+        most_label=96,
         text_px=13,
         stacked=False,
     ),
     "narrow": Layout(
         width=326,
-        left=50,
         between=0,
-        least_label=68,
-        most_label=96,
+        most_label=84,
         text_px=14,
         stacked=True,
     ),
@@ -75,8 +72,8 @@ LAYOUTS: dict[Width, Layout] = {
 NAME_PX = 14.0
 # The outline of a cross.
 HOLLOW = (
-    ((0, -2.2), (4.8, -7), (7, -4.8), (2.2, 0), (7, 4.8), (4.8, 7))
-    + ((0, 2.2), (-4.8, 7), (-7, 4.8), (-2.2, 0), (-7, -4.8), (-4.8, -7))
+    (0, -2.2), (4.8, -7), (7, -4.8), (2.2, 0), (7, 4.8), (4.8, 7),
+    (0, 2.2), (-4.8, 7), (-7, 4.8), (-2.2, 0), (-7, -4.8), (-4.8, -7),
 )  # fmt: skip
 
 
@@ -119,17 +116,20 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
     """SVG text."""
     layout = LAYOUTS[width]
     lines = [one for _, some in chart.panels for one in some]
-    names = max((text_width(one.backend, NAME_PX, 0.6) for one in lines), default=0.0)
-    label = min(max(layout.least_label, names + LABEL_GAP), layout.most_label)
+    names = max((text_width(one.backend, NAME_PX, BOLD_EM) for one in lines), default=0.0)
+    others = [part for one in lines for part in _stop(one) or ()] + ["999.9 MiB"]
+    least = max(text_width(part, layout.text_px, BOLD_EM) for part in others)
+    label = min(max(least, names), layout.most_label) + LABEL_GAP + 2
     most = max((len(some) for _, some in chart.panels), default=1)
     axes = _axes(chart, lines, scale, max(PLOT_HEIGHT, most * LINE_PX))
     across = 1 if layout.stacked else max(1, len(chart.panels))
-    plot = (layout.width - layout.left - across * label - (across - 1) * layout.between) / across
+    first = max(text_width(words, layout.text_px) for _, words in _size_ticks(axes)) + TICK_GAP + 1
+    plot = (layout.width - first - across * label - (across - 1) * layout.between) / across
     pitch = TOP + axes.height + (57 if layout.stacked else 43)
     body = []
     for place, (heading, some) in enumerate(chart.panels):
         row, column = (place, 0) if layout.stacked else (0, place)
-        left = layout.left + column * (plot + label + layout.between)
+        left = first + column * (plot + label + layout.between)
         body.append(
             _Panel(
                 layout=layout,
@@ -191,9 +191,7 @@ class _Panel:
     def y(self, size: float) -> float:
         return self.axes.y(size, self.top)
 
-    def draw(
-        self, heading: str, lines: Sequence[WallLine], *, ticks: bool, guides: bool
-    ) -> str:
+    def draw(self, heading: str, lines: Sequence[WallLine], *, ticks: bool, guides: bool) -> str:
         taken = Obstacles()
         drawn = self._drawn(lines)
         for one in drawn:
@@ -218,23 +216,20 @@ class _Panel:
             parts.append(rect(self.left, self.top, self.width, edge - self.top, "zone"))
         else:
             edge = None
-        unit = ""
-        for size in _size_ticks(self.axes):
+        for size, words in _size_ticks(self.axes):
             y = self.y(size)
             parts.append(line(self.left, y, self.right, y, "gl"))
             if ticks:
-                number, _, its = (bytes_text(size) if size else "0").partition(" ")
-                shown = f"{number} {its}" if its and its != unit else number
-                unit = its or unit
-                parts.append(text(self.left - 7, y + 4.5, shown, "tk", "end"))
-        last = -1e9
-        shown_lengths = []
-        least = max(text_width(count_text(n), self.layout.text_px) for n in self.axes.lengths) + 8
+                parts.append(text(self.left - TICK_GAP, y + 4.5, words, "tk", "end"))
+        shown_lengths: list[int] = []
+        least = max(text_width(count_text(n), self.layout.text_px) for n in self.axes.lengths) + 6
         for n in reversed(self.axes.lengths):
-            if shown_lengths and last - self.x(n) < least:
-                continue
-            last = self.x(n)
-            shown_lengths.append(n)
+            if not shown_lengths or self.x(shown_lengths[-1]) - self.x(n) >= least:
+                shown_lengths.append(n)
+            elif self.axes.scale == "linear":
+                break  # the shorter ones are nearer still
+        if self.axes.scale == "linear":
+            shown_lengths.append(0)
         for n in reversed(shown_lengths):
             x = self.x(n)
             parts.append(line(x, self.bottom, x, self.bottom + 4, "ax"))
@@ -256,7 +251,7 @@ class _Panel:
             boxes = [
                 Box(left, top, left + wide, top + LINE_PX)
                 for top in tops
-                for left in (self.left + 7, self.right - wide - 7)
+                for left in _steps(self.left + 7, self.right - wide - 7, 12.0)
             ]
             zone = Box(self.left, self.top, self.right, edge)
             if box := taken.first_free(boxes, zone):
@@ -271,33 +266,31 @@ class _Panel:
         high = self.y(1) - self.y(factor)
         words = ("length ×2", f"memory ×{factor}")
         text_wide = max(text_width(one, self.layout.text_px) for one in words)
-        if factor == 4:  # words above the triangle
-            size = (max(wide, text_wide + 2), high + 2 * LINE_PX + 6)
-        else:  # words beside it
-            size = (wide + 8 + text_wide, max(high, 2.0 * LINE_PX))
+        steep = factor == 4  # at the upper left with words above it; else at the lower right
         edge = self.top if self.budget is None else max(self.top, self.y(self.budget))
-        room = Box(self.left + 6, edge + 4, self.right - 2, self.bottom - 6)
-        boxes = [
-            Box(left, top, left + size[0], top + size[1])
-            for left in _steps(room.left, room.right - size[0])
-            for top in _steps(room.top, room.bottom - size[1])
+        room = Box(self.left + 4, edge + 3, self.right, self.bottom - 4)
+        aim = (room.left, room.top + 0.1 * (room.bottom - room.top))
+        if not steep:
+            aim = (room.right - wide - 8 - text_wide, room.bottom - max(high, 2 * LINE_PX))
+        places = [
+            (x, y) for x in _steps(room.left, room.right) for y in _steps(room.top, room.bottom)
         ]
-        # Steep at the upper left, where nothing is, and the other at the lower right.
-        middle = room.left + (room.right - room.left) * (0.0 if factor == 4 else 1.0)
-        height = room.top + (room.bottom - room.top) * (0.35 if factor == 4 else 1.0)
-        boxes.sort(key=lambda box: abs(box.left - middle) + abs(box.top - height))
-        box = taken.first_free(boxes, room)
-        if box is None:
-            return ""
-        left, below = box.left, box.bottom if factor == 4 else box.top + (size[1] + high) / 2
-        up = below - high
-        corners = f"M{coordinate(left)} {coordinate(below)}"
-        corners += f"L{coordinate(left + wide)} {coordinate(up)}"
-        corners += f"H{coordinate(left)}z" if factor == 4 else f"V{coordinate(below)}z"
-        at = (left, box.top + 11) if factor == 4 else (left + wide + 8, box.top + 12)
-        return f'<path class="guide" d="{corners}"/>' + "".join(
-            text(at[0], at[1] + place * LINE_PX, one, "gt") for place, one in enumerate(words)
-        )
+        places.sort(key=lambda place: abs(place[0] - aim[0]) + abs(place[1] - aim[1]))
+        for left, top in places:
+            up = top + 2 * LINE_PX + 4 if steep else top + max(0.0, LINE_PX - high / 2)
+            at = (left, top) if steep else (left + wide + 8, up + high / 2 - LINE_PX)
+            boxes = [Box(*at, at[0] + text_wide, at[1] + 2 * LINE_PX)]
+            for part in range(3):  # the triangle, as strips
+                start = left if steep else left + wide * (1 - (part + 1) / 3)
+                end = left + wide * (1 - part / 3) if steep else left + wide
+                boxes.append(Box(start, up + high * part / 3, end, up + high * (part + 1) / 3))
+            if all(box.within(room) and taken.free(box) for box in boxes):
+                taken.boxes += boxes
+                return _triangle(left, up, wide, high, steep=steep) + "".join(
+                    text(at[0], at[1] + 11 + place * LINE_PX, one, "gt")
+                    for place, one in enumerate(words)
+                )
+        return ""
 
     # ---- lines -----------------------------------------------------------------------------------
 
@@ -337,6 +330,9 @@ class _Panel:
                 parts.append(mark(number_of, x, y, radius, classes, title))
             elif point.end in OUT_OF_MEMORY:
                 parts.append(_cross(x, y, number, title, hollow=point.end != "oom"))
+                if point.need_bytes and self.y(point.need_bytes) < self.top:  # further up
+                    tip = [(x - 4, self.top - 1), (x, self.top - 5), (x + 4, self.top - 1)]
+                    parts.append(path(tip, f"tip-up s-{number}"))
         return "".join(parts)
 
     def _way(self, run: Sequence[WallPoint]) -> list[tuple[float, float]]:
@@ -347,7 +343,7 @@ class _Panel:
         way: list[tuple[float, float]] = []
         sizes = [(point.seq_len, point.need_bytes or 1) for point in run]
         steps = 8 if self.axes.scale == "linear" else 1
-        for (n, size), (to_n, to_size) in zip(sizes, sizes[1:], strict=False):
+        for (n, size), (to_n, to_size) in pairwise(sizes):
             for step in range(steps):
                 share = step / steps
                 way.append(
@@ -389,11 +385,10 @@ class _Panel:
                 bundles.append([one])
         return bundles
 
-    def _stops(
-        self, bundles: Sequence[Sequence[Drawn]], taken: Obstacles
-    ) -> tuple[str, set[int]]:
+    def _stops(self, bundles: Sequence[Sequence[Drawn]], taken: Obstacles) -> tuple[str, set[int]]:
         """Circles on the budget line, and words beside those that have room: their bundles."""
-        parts, named = [], set()
+        parts: list[str] = []
+        named: set[int] = set()
         if self.budget is None:
             return "", named
         y = self.y(self.budget)
@@ -408,7 +403,7 @@ class _Panel:
             number = tone(one.backend, self.backends)
             verb = "stops" if len(bundles[place]) == 1 else "stop"
             words = f"{verb} at {length_text(one.stop_n or 0)}"
-            wide = text_width(words, self.layout.text_px, 0.56)
+            wide = text_width(words, self.layout.text_px, BOLD_EM)
             above, below = y - LINE_PX - 6, y + 7
             boxes = [
                 Box(left, top, left + wide, top + LINE_PX)
@@ -419,7 +414,7 @@ class _Panel:
                     (x + 10, above),
                 )
             ]
-            far_from_end = self.right - x > wide / 2
+            far_from_end = self.right - x > FAR_PX
             if far_from_end and (box := taken.first_free(boxes, self.inside)):
                 named.add(place)
                 parts.append(text(box.left, box.bottom - 3, words, f"wl t-{number}"))
@@ -431,7 +426,7 @@ class _Panel:
 
     def _labels(self, bundles: Sequence[Sequence[Drawn]], named: set[int]) -> str:
         """Names at the ends of lines, one below the other."""
-        room = self.label - LABEL_GAP
+        room = self.label - LABEL_GAP - 2
         blocks = [
             self._block(bundle, room, stop_named=place in named)
             for place, bundle in enumerate(bundles)
@@ -461,11 +456,9 @@ class _Panel:
     ) -> list[tuple[str, str]]:
         """Lines of text with their classes: names, then where they stop or what they need."""
         entries = [
-            (
-                shortened(one.line.backend, room, NAME_PX),
-                f"lb t-{tone(one.line.backend, self.backends)}",
-            )
+            (part, f"lb t-{tone(one.line.backend, self.backends)}")
             for one in bundle
+            for part in _name_lines(one.line.backend, room)
         ]
         last, several = bundle[0].line, len(bundle) > 1
         stop, point = _stop(last), last.points[-1]
@@ -476,8 +469,16 @@ class _Panel:
                 (first if not several else first.replace("stops", "stop"), "sub"),
                 (second, f"sub {entries[0][1].removeprefix('lb ')} wl"),
             ]
-        size = bytes_text(point.need_bytes)
+        size = size_text(point.need_bytes)
         return [*entries, (size, "sub")] if size else entries
+
+
+def _name_lines(name: str, room: float) -> list[str]:
+    """A name that is too long is broken before its variant, and cut if that is not enough."""
+    family, colon, variant = name.partition(":")
+    if text_width(name, NAME_PX, BOLD_EM) <= room or not variant:
+        return [shortened(name, room, NAME_PX)]
+    return [shortened(part, room, NAME_PX) for part in (f"{family}{colon}", variant)]
 
 
 def _cross(x: float, y: float, number: str, title: str, *, hollow: bool) -> str:
@@ -491,10 +492,18 @@ def _cross(x: float, y: float, number: str, title: str, *, hollow: bool) -> str:
     return f'<path class="hollow s-{number}" d="M{way}z"><title>{safe(title)}</title></path>'
 
 
+def _triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -> str:
+    """Its long side rises to the right; the others are above it if it is steep, else below."""
+    below = up + high
+    way = f"M{coordinate(left)} {coordinate(below)}L{coordinate(left + wide)} {coordinate(up)}"
+    way += f"H{coordinate(left)}z" if steep else f"V{coordinate(below)}z"
+    return f'<path class="guide" d="{way}"/>'
+
+
 def _runs(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:
     """Stretches of a line: solid between measured points, dashed where either end is not."""
     runs: list[tuple[bool, list[WallPoint]]] = []
-    for before, after in zip(points, points[1:], strict=False):
+    for before, after in pairwise(points):
         solid = before.end == after.end == "ok"
         if runs and runs[-1][0] == solid:
             runs[-1][1].append(after)
@@ -526,15 +535,22 @@ def _stop(one: WallLine) -> tuple[str, str] | None:
     return None
 
 
-def _size_ticks(axes: Axes) -> list[float]:
+def _size_ticks(axes: Axes) -> list[tuple[float, str]]:
+    """Sizes with their texts; the unit stands where it changes."""
     if axes.scale == "linear":
         step = 2.0 ** ceil(log2(axes.high / (MOST_TICKS - 1)))
-        return [step * place for place in range(floor(axes.high / step) + 1)]
-    powers = range(ceil(log(axes.low, 4)), floor(log(axes.high, 4)) + 1)
-    every = ceil(len(powers) / MOST_TICKS) or 1
-    return [4.0**power for power in powers if power % every == 0]
+        sizes = [step * place for place in range(floor(axes.high / step) + 1)]
+    else:
+        powers = range(ceil(log(axes.low, 4)), floor(log(axes.high, 4)) + 1)
+        every = ceil(len(powers) / MOST_TICKS) or 1
+        sizes = [4.0**power for power in powers if power % every == 0]
+    found, unit = [], ""
+    for size in sizes:
+        number, _, its = (bytes_text(size) if size else "0").partition(" ")
+        found.append((size, f"{number} {its}" if its and its != unit else number))
+        unit = its or unit
+    return found or [(axes.high, "")]
 
 
 def _steps(low: float, high: float, step: float = 6.0) -> list[float]:
     return [low + step * place for place in range(int((high - low) / step) + 1)]
-

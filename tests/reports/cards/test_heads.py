@@ -24,8 +24,8 @@ def words(found: Card) -> dict[tuple[str, str], str]:
 
 def test_counts_that_are_equal_for_all_backends_have_one_row(tmp_path: Path) -> None:
     found = heads_card(quickstart(tmp_path, lengths=(256, 512, 1024)))
-    assert words(found)["FLOPs", "all 3"] == "same"
-    assert words(found)["Exponentials", "all 3"] == "more"
+    assert words(found)["FLOPs", "all"] == "same"
+    assert words(found)["Exponentials", "all"] == "more"
     assert found.sentence.startswith("Same FLOPs, 8 times the softmax exponentials.")
 
 
@@ -61,7 +61,8 @@ def test_a_backend_without_a_pair_there_says_so(tmp_path: Path) -> None:
 
 
 def test_of_many_heads_the_most_that_every_backend_ran_count(tmp_path: Path) -> None:
-    assert heads_card(head_sweep(tmp_path)).title == "64 heads against one"
+    """fused with 64 heads is out of memory."""
+    assert heads_card(head_sweep(tmp_path)).title == "32 heads against one"
 
 
 def test_older_rows_have_no_exponentials(tmp_path: Path) -> None:

@@ -43,8 +43,8 @@ def chart(*runs: Path) -> WallChart:
 
 def test_the_sentence_says_the_growth_and_where_each_backend_stops(tmp_path: Path) -> None:
     assert sentence(quickstart(tmp_path)) == (
-        "fused with 8 heads needs 64 N² + 4 096 N bytes plus inputs, quadratic in N: twice the"
-        " length, four times the memory. It stops at N = 5 713; naive, with the scores of one head"
+        "fused with 8 heads needs 64 N² + 4 096 N bytes plus inputs, quadratic: twice the"
+        " length, four times the memory. It stops at N = 5 713; naive, one head"
         " at a time, at 15 756. sdpa grows linearly and still fits at 16 384 with 160 MiB."
     )
 
@@ -103,7 +103,8 @@ def test_a_run_without_a_budget_says_how_much_the_longest_needs(tmp_path: Path) 
     cases = grid(("fused", "sdpa"), LENGTHS)
     run = write_run(tmp_path, cases, [row(one) for one in cases], memory_bytes=None)
     found = card_of(memory, run)
-    assert found is not None and isinstance(found.picture, WallChart)
+    assert found is not None
+    assert isinstance(found.picture, WallChart)
     assert (found.title, found.picture.budget_bytes) == ("Memory over N", None)
     assert "budget" not in found.sentence + found.subtitle
     assert "sdpa grows linearly and fits at 8 192 with 80 MiB." in plain(found.sentence)

@@ -1,5 +1,7 @@
 """reports/drawing/marks.py: markers, shortened names, and boxes that do not overlap."""
 
+from itertools import pairwise
+
 import pytest
 
 from attnbench.reports.drawing.marks import coordinate, mark, shape, shortened, spread, tone
@@ -50,7 +52,7 @@ def test_boxes_keep_their_order_and_never_overlap() -> None:
     wanted, sizes = [30.0, 10.0, 12.0, 95.0, 96.0], [20.0] * 5
     centres = spread(wanted, sizes, 0, 100)
     ordered = sorted(centres)
-    assert all(after - before >= 20 - 1e-9 for before, after in zip(ordered, ordered[1:], strict=False))
+    assert all(after - before >= 20 - 1e-9 for before, after in pairwise(ordered))
     assert [centres[place] for place in (1, 2, 0, 3, 4)] == ordered
     assert ordered[0] >= 10
     assert ordered[-1] <= 90

@@ -50,6 +50,11 @@ def test_every_class_of_a_drawing_is_in_the_style_sheet() -> None:
 
     css = files("attnbench.reports.pages").joinpath("pictures.css").read_text(encoding="utf-8")
     every = [*(drawn(QUICKSTART, BACKENDS, "a") or ()), *(drawn(PLOT, BACKENDS, "b") or ())]
-    used = {name for text in every for names in re.findall(r'class="([^"]*)"', text) for name in names.split()}
+    used = {
+        name
+        for text in every
+        for names in re.findall(r'class="([^"]*)"', text)
+        for name in names.split()
+    }
     plain = {"wall", "dots", "num", "wd"}  # named for readers, drawn as text is
     assert {name for name in used - plain if f".{name}" not in css} == set()
