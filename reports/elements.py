@@ -173,12 +173,17 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotRow:
-    """`group`: the rows' common heading, a backend as a rule. `dot`: None if there is no pair."""
+    """`group`: the rows' common heading. `dot`: None if there is no pair, `missing` says why.
+
+    Group or label is a backend as a rule, and gives the mark. `remark`: what the heading adds in
+    small letters, such as `counted`.
+    """
 
     group: str
     label: str
     dot: Dot | None
     missing: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,21 +202,28 @@ class DotPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WallPoint:
-    """Memory that a case needs: inputs and peak. `end`: how the case ended."""
+    """Memory that a case needs: inputs and peak. `end`: how the case ended.
+
+    `need_bytes`: None if the case ran out of memory and nobody knows what it would have needed.
+    """
 
     seq_len: int
-    need_bytes: int
+    need_bytes: int | None
     end: Literal["ok", "oom", "predicted_oom", "formula"]
     case: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WallLine:
-    """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond."""
+    """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond.
+
+    `between`: the longest N that fitted and the shortest that did not, if no more is known.
+    """
 
     backend: str
     points: tuple[WallPoint, ...]
     stop_n: int | None = None
+    between: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,11 +63,22 @@ def count_text(count: float) -> str:
     return f"{whole // K}k" if whole and whole % K == 0 else str(whole)
 
 
+def length_text(count: int) -> str:
+    """2848 as 2 848, with a thin space."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
 def bytes_text(size_bytes: float | None) -> str:
     if size_bytes is None:
         return ""
     text = humanize.naturalsize(size_bytes, binary=True)
     return text.replace(".0 ", " ").replace("Bytes", "B").replace("Byte", "B")
+
+
+def size_text(size_bytes: float | None) -> str:
+    """For sentences: `65 MiB`, `4.0 GiB`."""
+    number, _, unit = bytes_text(size_bytes).partition(" ")
+    return f"{float(number):.0f} {unit}" if unit and float(number) >= 10 else bytes_text(size_bytes)
 
 
 def time_text(time_ms: float | None) -> str:

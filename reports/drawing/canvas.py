@@ -19,20 +19,6 @@ from .svg_minify import FONT_SIZE, INK
 TITLE_IN = 0.5  # room for the title of a figure in a file of its own
 LETTER_IN = 0.075
 GREY = "#717581"  # of what belongs to no backend
-# By a backend's place. Contrast of 3:1 or better on white, the first three safe for colour-blind
-# readers (Okabe-Ito); pages take the tones of the reader's scheme from their style sheet, as --b0
-# to --b8.
-COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#a8487f",
-    "#7a6000",
-    "#4477aa",
-    "#c2405a",
-    "#228833",
-    "#6b6f7b",
-)
 STYLE: dict[Any, Any] = {
     "font.size": FONT_SIZE,
     "axes.spines.top": False,
@@ -73,16 +59,9 @@ def save(canvas: Canvas, title: str, path: Path, dpi: int) -> None:
     canvas.savefig(path, dpi=dpi, facecolor="white", metadata=dateless.get(path.suffix[1:]))
 
 
-def with_schemes(text: str) -> str:
-    """The SVG with colours of the page's style sheet, which has a light and a dark scheme."""
-    for place, colour in enumerate(COLOURS):
-        text = text.replace(f": {colour}", f": var(--b{place})")
-    return text
-
-
 def inline(text: str, figure: Figure | Maps | Bars, name: str, points: str = "") -> str:
     """The SVG for a page: with a name for screen readers, and `points` above everything else."""
-    text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', with_schemes(text))
+    text = re.sub(rf'id="({name}-b(\d+)-[^"]*)"', r'id="\1" data-b="\2"', text)
     box = re.search(r'viewBox="[^"]*"', text)
     named = f'role="img" aria-labelledby="{name}-title {name}-desc"'
     fonts = (

@@ -14,21 +14,25 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNL
 
 from ..elements import Figure, Panel, Series
 from ..formatting import bytes_text, count_text, rate_text, time_text, visible
-from .canvas import (
-    COLOURS,
-    GREY,
-    LETTER_IN,
-    TITLE_IN,
-    inline,
-    save,
-    styled,
-    svg_text,
-    with_schemes,
-)
+from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+# Safe for colour-blind readers (Okabe-Ito and Tol). The page's style sheet has the same as --b0 to
+# --b8, and lighter ones for dark pages: contrast is 3:1 or better on both.
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#A8487F",
+    "#7A6000",
+    "#4477AA",
+    "#C2405A",
+    "#228833",
+    "#6B6F7B",
+)
+_PLACES = {colour.lower(): place for place, colour in enumerate(COLOURS)}
+MARKERS = ("o", "s", "^", "D", "v", "P", "p")  # no crosses: they mean that a case did not run
 DASHES: tuple[Any, ...] = (
     "-",
     (0, (6, 2)),
@@ -61,7 +65,7 @@ def svg(
             _legend(canvas, figure, backends)
         text = svg_text(canvas)
         points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
-    return inline(minify(text, name, styled=cases is not None), figure, name, points)
+    return inline(themed(minify(text, name, styled=cases is not None)), figure, name, points)
 
 
 def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
@@ -105,6 +109,16 @@ def swatches(backends: Sequence[str]) -> str:
     return "".join(_swatch(name, look) for name, look in looks)
 
 
+def themed(text: str) -> str:
+    """The drawing with the page's colours, which follow its light or dark scheme."""
+
+    def variable(found: re.Match[str]) -> str:
+        place = _PLACES.get(found[2].lower())
+        return found.group() if place is None else f"{found[1]}var(--b{place})"
+
+    return re.sub(r"((?:fill|stroke): )(#[0-9a-fA-F]{6})", variable, text)
+
+
 def _swatch(name: str, look: dict[str, Any]) -> str:
     with styled(name):
         canvas = Canvas(figsize=SWATCH_IN)
@@ -112,7 +126,7 @@ def _swatch(name: str, look: dict[str, Any]) -> str:
         axes.axis("off")
         axes.plot([0, 1, 2], [0, 0, 0], markevery=[1], clip_on=False, **look)
         axes.set(xlim=(-0.1, 2.1), ylim=(-1, 1))
-        text = with_schemes(minify(svg_text(canvas), name))
+        text = themed(minify(svg_text(canvas), name))
     box = re.search(r'viewBox="[^"]*"', text)
     inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     return f'<symbol id="{name}" {box.group() if box else ""}>{inside}</symbol>'

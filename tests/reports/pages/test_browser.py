@@ -199,10 +199,10 @@ def test_a_table_that_scrolls_has_a_shade_where_there_is_more(opened: Open) -> N
     scroll.scroll_into_view_if_needed()
     edge = """at => {
         const { right, top, height } = at.getBoundingClientRect();
-        return [right, top + height / 2];
+        return [right, Math.max(top, 0) + 200];
     }"""
     x, y = scroll.evaluate(edge)
-    clip = {"x": x - 12, "y": y, "width": 12, "height": 1}
+    clip = {"x": x - 12, "y": y, "width": 12, "height": 40}
     shaded = page.screenshot(clip=clip)
     scroll.evaluate("at => { at.scrollLeft = at.scrollWidth }")
     page.wait_for_timeout(100)
