@@ -66,9 +66,8 @@ class Contrast:
     @property
     def missing(self) -> str:
         """Why there is no ratio of times: `out of memory with N_kv = 8k`."""
-        lacking = next(
-            (one for one in (self.row, self.base) if one.get("latency_ms") is None), None
-        )
+        sides = (self.row, self.base)
+        lacking = next((side for side in sides if side.get("latency_ms") is None), None)
         if lacking is None:
             return ""
         status = lacking["status"]
@@ -78,7 +77,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrasted:
-    """The contrasts of one axis of one run, by problem. `asked`: the scenario's question is this."""
+    """The contrasts of one axis of one run, by problem. `asked`: the scenario asks for this axis."""
 
     axis: str
     run: str
@@ -175,7 +174,7 @@ def _quotient(numerator: float | None, denominator: float | None) -> float:
 
 
 def setting(axis: str, row: Row) -> str:
-    """A value of an axis in words: `N_kv = 8k`, `no mask`, `local mask, window 64`, `not causal`."""
+    """A value of an axis in words: `N_kv = 8k`, `no mask`, `local mask, window 64`."""
     value = row.get(axis)
     named = _NAMES.get(axis, {}).get(str(value))
     if named:

@@ -1,4 +1,4 @@
-"""Sparse patterns: from which N on computing less beats masking a dense matrix, in time and bytes."""
+"""Sparse patterns: from which N on they beat masking a dense matrix, in time and in bytes."""
 
 from collections.abc import Sequence
 
@@ -39,7 +39,7 @@ def crossovers(group: Group, baseline: str = "") -> list[Crossover]:
 
 
 def finding(group: Group, baseline: str = "") -> str:
-    """One sentence: `sparse_local is faster than sdpa from N = 2k on (...), with fewer bytes ...`."""
+    """`sparse_local is faster than sdpa from N = 2k on (...), fewer bytes from N = 512 on`."""
     texts = []
     for one in crossovers(group, baseline):
         start = fewer_bytes_from(group.rows, one.backend, one.against)

@@ -25,7 +25,8 @@ def challenges(row: Row) -> bool:
 
 def opened(text: str, group: Group) -> str:
     """With a capital, unless it begins with the name of a backend."""
-    return text if text.split(" ")[0] in backends(group.rows) else text[0].upper() + text[1:]
+    starts_with_name = text.partition(" ")[0] in backends(group.rows)
+    return text if starts_with_name else text[0].upper() + text[1:]
 
 
 def time_panels(groups: Sequence[Group], axis: str) -> tuple[Panel, ...]:

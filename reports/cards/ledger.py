@@ -59,7 +59,7 @@ def _sentence(tested: Sequence[Claim]) -> str:
 
 
 def _spelled_out(claim: Claim) -> str:
-    """`C14, "Removing heads saves cost in proportion", is refuted: fused, time: 1 of 8 heads ...`."""
+    """`C14, "Removing heads saves cost in proportion", is refuted: fused, time refuted (...)`."""
     statement = claim.statement.split(". (")[0].rstrip(".")
     parts = [
         f"{part.of} {part.verdict}" + (f" ({part.numbers})" if part.numbers else "")

@@ -1,4 +1,4 @@
-"""How time and bytes grow with N and other sizes: exponents, formulas, needs at longer sequences."""
+"""How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -245,7 +245,7 @@ def _predicted(one: Growth, n: int) -> str:
 
 
 def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
-    """From the smallest to the largest cache, width or batch; a figure where a formula is fitted."""
+    """From the smallest to the largest cache, width or batch; a figure where there is a fit."""
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return

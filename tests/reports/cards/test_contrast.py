@@ -42,9 +42,9 @@ def test_training_has_a_dot_per_backend_scope_and_cost(tmp_path: Path) -> None:
     assert (memory.ratio, memory.low, memory.word) == (2, None, "more")
     assert card is not None
     assert card.sentence.startswith("forward+backward against forward")
-    assert (
-        card.note
-        == "Counted: FLOPs × 1.00 and exponentials × 1.00. Times are paired block by block. 2 more problems are under Contrasts."
+    assert card.note == (
+        "Counted: FLOPs × 1.00 and exponentials × 1.00. Times are paired block by block."
+        " 2 more problems are under Contrasts."
     )
 
 
