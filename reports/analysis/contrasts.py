@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
 from ..data.run_meta import Meta
-from ..formatting import STATUS_WORDS, number_text, range_text, times_text
+from ..formatting import STATUS_WORDS, list_text, number_text, range_text, times_text
 from .heads import MARGIN_RATIO, SameTime, equal_time
 from .ratio import Ratio, time_ratio
 from .speedup import baseline
@@ -77,7 +77,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contrasted:
-    """The contrasts of one axis of one run, by problem. `asked`: the scenario asks for this axis."""
+    """The contrasts of one axis of one run, by problem. `asked`: the scenario asks for it."""
 
     axis: str
     run: str
@@ -212,10 +212,7 @@ def time_text(one: Contrast) -> str:
     if kind == "same":
         return f"the same time within 5 %: {number_text(found.value)} times{bounds}{unpaired}"
     text = f"{number_text(found.value)} times the time{bounds}{unpaired}"
-    if kind != "undecided":
-        return text
-    why = f", which allows for {found.ratio.noise}" if found.ratio.noise else ""
-    return f"{text}, undecided{why}"
+    return f"{text}, undecided" if kind == "undecided" else text
 
 
 def bytes_text(one: Contrast) -> str:
@@ -289,17 +286,21 @@ def answer(of: Contrasted, backend: str = "") -> str:
     if not picked:
         return ""
     axes = varying(picked)
-    parts = []
+    parts: list[str] = []
+    doubts: dict[str, None] = {}
     for group, one in picked:
         costs = ", ".join(filter(None, (time_text(one), bytes_text(one))))
         parts.append(", ".join(filter(None, (place(group, axes), costs + _proportion(one)))))
+        if one.time is not None and one.time.noise and ", undecided" in costs:
+            doubts[one.time.noise] = None
     first = picked[0][1]
     at = axis_text("seq_len", picked[0][0].problem.get("seq_len"))
     if of.axis != "kv_seq_len" and isinstance(picked[0][0].problem.get("kv_seq_len"), int):
         at = axis_text("kv_seq_len", picked[0][0].problem["kv_seq_len"])
     where = f" at {at}" if at else ""
     against = f"{setting(of.axis, first.row)} against {setting(of.axis, first.base)}"
-    return f"{against}{where}, {name}: {'; '.join(parts)}"
+    doubt = f"; the interval allows for {list_text(list(doubts))}" if doubts else ""
+    return f"{against}{where}, {name}: {'; '.join(parts)}{doubt}"
 
 
 def _proportion(one: Contrast) -> str:

@@ -147,10 +147,13 @@ def test_equal_times_are_called_the_same_and_noisy_ones_undecided(tmp_path: Path
         tmp_path / "noisy",
         timed("fused", problem(1024), 1.0, **one_process),
         timed("fused", problem(1024, mask="padding"), 1.0, **one_process),
+        contrast=("mask",),
     )
     (one,) = of_axis(noisy, "mask")
     assert contrasts.time_word(one.same_time) == "undecided"
-    assert "which allows for the 30 % that processes may differ" in contrasts.time_text(one)
+    assert contrasts.time_text(one).endswith("), undecided")
+    (text,) = findings(noisy)
+    assert text.endswith("; the interval allows for the 30 % that processes may differ")
 
 
 def test_runs_without_a_second_value_have_no_contrast(tmp_path: Path) -> None:
