@@ -267,6 +267,8 @@ def place(group: Group, axes: Sequence[str]) -> str:
     """Where among chosen problems: `the layer`, `causal`; "" without such axes."""
     texts = []
     for axis in axes:
+        if axis == "causal_align" and "causal" in axes:
+            continue
         value = group.problem.get(axis)
         text = _NAMES.get(axis, {}).get(str(value)) or axis_text(axis, value)
         texts.append(f"in {text}" if axis == "scope" else text)

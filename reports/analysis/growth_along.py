@@ -142,11 +142,28 @@ def finding(group: Group, some: Sequence[Along], lead: str = "") -> str:
     return group.prefixed(f"time grows as {axis_title(one.axis)}^x{span}: {'; '.join(texts)}")
 
 
+def joint_finding(found: Sequence[tuple[Group, Sequence[Along]]], lead: str) -> str:
+    """The leading backend on several problems in one sentence.
+
+    `time of sdpa grows as N_kv^x from N_kv = 512 to 8k: for h_kv = 32 x = 1.02 (...); for ...`.
+    """
+    mine = [(group, one) for group, some in found for one in some if one.backend == lead]
+    if not mine or len({(one.first, one.last) for _, one in mine}) > 1:
+        return "; ".join(finding(group, some, lead) for group, some in found)
+    one = mine[0][1]
+    texts = [
+        " ".join(filter(None, (group.label and f"for {group.label}", _text(of).partition(" ")[2])))
+        for group, of in mine
+    ]
+    x = axis_title(one.axis)
+    return f"time of {lead} grows as {x}^x from {_span(one)}: {'; '.join(texts)}"
+
+
 def _span(one: Along) -> str:
     return f"{axis_text(one.axis, one.first)} to {value_text(one.axis, one.last)}"
 
 
-def _text(one: Along, *, span: str) -> str:
+def _text(one: Along, *, span: str = "") -> str:
     times = number_text(one.time.value)
     bounds = range_text(one.time.low, one.time.high).strip(" ()")
     exponent = interval_text(one.exponent) + ("" if isfinite(one.exponent.low) else ", no interval")

@@ -6,7 +6,6 @@ from math import isfinite
 import pandas as pd
 
 from ..analysis.contrasts import (
-    SIZES,
     Contrast,
     Contrasted,
     answer,
@@ -26,6 +25,7 @@ from ..elements import Card, Dot, DotPlot, DotRow, Table
 from ..formatting import list_text, number_text, range_text
 
 ORDER = 15
+LENGTHS = ("seq_len", "kv_seq_len")
 _TITLES = {
     "passes": "What the backward pass adds",
     "mask": "What the mask costs",
@@ -68,27 +68,34 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
             ),
             table=_table(rows, against),
         ),
-        subtitle=f"{against}{_at(picked)}{run}",
+        subtitle=f"ratios to {setting(found.axis, last.base)}{_at(picked)}{run}",
         note=_note(found, picked),
     )
 
 
 def _rows(picked: Sequence[Picked]) -> Iterator[DotRow]:
-    """Per backend: time in every chosen setting, then bytes."""
+    """In every chosen setting: time per backend, then bytes."""
     axes = varying(picked)
-    for backend in backends(one.row for _, some in picked for one in some):
-        mine = [
-            (group, one) for group, some in picked if (one := last_of(some, backend)) is not None
-        ]
+    for group, some in picked:
         for what in ("time", "peak memory"):
-            for group, one in mine:
-                dot = _time(one) if what == "time" else _counted(one.peak_bytes)
+            for backend in backends(one.row for one in some):
+                one = last_of(some, backend)
+                dot = None if one is None else _dot(what, one)
                 yield DotRow(
-                    group=backend,
-                    label=", ".join(filter(None, (what, place(group, axes)))),
+                    group=what,
+                    label=backend,
                     dot=dot,
-                    missing=(one.missing or "no pair") if dot is None else "",
+                    missing="" if dot or one is None else _missing(what, one),
+                    remark=place(group, axes),
                 )
+
+
+def _dot(what: str, one: Contrast) -> Dot | None:
+    return _time(one) if what == "time" else _counted(one.peak_bytes)
+
+
+def _missing(what: str, one: Contrast) -> str:
+    return (one.missing if what == "time" else "") or "no pair"
 
 
 def _time(one: Contrast) -> Dot | None:
@@ -110,10 +117,10 @@ def _counted(ratio: float) -> Dot | None:
 
 
 def _at(picked: Sequence[Picked]) -> str:
-    """The sizes that the chosen problems share: `, N = 1k`."""
+    """The lengths that the chosen problems share: `, N = 1k`."""
     of = picked[0][0].problem
-    sizes = [axis_text(axis, of.get(axis)) for axis in SIZES if isinstance(of.get(axis), int)]
-    return f", {', '.join(sizes)}" if sizes else ""
+    lengths = (axis_text(axis, of.get(axis)) for axis in LENGTHS if isinstance(of.get(axis), int))
+    return "".join(f", {text}" for text in lengths if text)
 
 
 def _note(of: Contrasted, picked: Sequence[Picked]) -> str:
@@ -141,7 +148,7 @@ def _note(of: Contrasted, picked: Sequence[Picked]) -> str:
 def _table(rows: Sequence[DotRow], against: str) -> Table:
     cells = tuple(
         (
-            row.group,
+            ", ".join(filter(None, (row.group, row.remark))),
             row.label,
             number_text(row.dot.ratio) + range_text(row.dot.low, row.dot.high)
             if row.dot
@@ -152,6 +159,6 @@ def _table(rows: Sequence[DotRow], against: str) -> Table:
     )
     return Table(
         title=f"{against}: ratios",
-        columns=("backend", "of", "ratio (95 % interval)", "word"),
+        columns=("of", "backend", "ratio (95 % interval)", "word"),
         rows=cells,
     )
