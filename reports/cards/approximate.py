@@ -11,7 +11,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
 from ..formatting import plural, time_text
 
-ORDER = 17
+ORDER = 18
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:

@@ -77,7 +77,7 @@ def _rows(picked: Sequence[Picked]) -> Iterator[DotRow]:
     """In every chosen setting: time per backend, then bytes."""
     axes = varying(picked)
     for group, some in picked:
-        for what in ("time", "peak memory"):
+        for what in ("Time", "Peak memory"):
             for backend in backends(one.row for one in some):
                 one = last_of(some, backend)
                 dot = None if one is None else _dot(what, one)
@@ -91,11 +91,11 @@ def _rows(picked: Sequence[Picked]) -> Iterator[DotRow]:
 
 
 def _dot(what: str, one: Contrast) -> Dot | None:
-    return _time(one) if what == "time" else _counted(one.peak_bytes)
+    return _time(one) if what == "Time" else _counted(one.peak_bytes)
 
 
 def _missing(what: str, one: Contrast) -> str:
-    return (one.missing if what == "time" else "") or "no pair"
+    return (one.missing if what == "Time" else "") or "no pair"
 
 
 def _time(one: Contrast) -> Dot | None:

@@ -10,7 +10,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
 from ._over import MOST_PANELS, opened, tests_claims, time_panels
 
-ORDER = 16
+ORDER = 17
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:

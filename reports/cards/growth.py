@@ -9,7 +9,7 @@ from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure
 from ._over import MOST_PANELS, challenges, tests_claims, time_panels, time_table
 
-ORDER = 18
+ORDER = 14
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:

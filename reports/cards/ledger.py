@@ -11,9 +11,9 @@ from ..elements import Card, Table
 from ..formatting import list_text, plural
 from ._over import tests_claims
 
-ORDER = 8
+ORDER = 16
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
-MOST_PARTS = 3
+ORDERED = ("supported", "refuted", "depends", "inconclusive")
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
@@ -51,21 +51,28 @@ def _sentence(tested: Sequence[Claim]) -> str:
     by_verdict: dict[str, list[str]] = {}
     for claim in tested:
         by_verdict.setdefault(claim.verdict, []).append(claim.id)
-    order = ("supported", "refuted", "depends", "inconclusive")
     texts = [
-        f"{verdict} {list_text(by_verdict[verdict])}" for verdict in order if verdict in by_verdict
+        f"{verdict} {list_text(by_verdict[verdict])}"
+        for verdict in ORDERED
+        if verdict in by_verdict
     ]
     return f"{plural(len(tested), 'claim')} tested: {'; '.join(texts)}."
 
 
 def _spelled_out(claim: Claim) -> str:
-    """`C14, "Removing heads saves cost in proportion", is refuted: fused, time refuted (...)`."""
+    """`C14, "Removing heads saves cost in proportion", depends: supported for fused bytes (...)`.
+
+    By verdict, with the numbers of the first part; those that decide nothing only if no other does.
+    """
     statement = claim.statement.split(". (")[0].rstrip(".")
-    parts = [
-        f"{part.of} {part.verdict}" + (f" ({part.numbers})" if part.numbers else "")
-        for part in claim.parts[:MOST_PARTS]
-    ]
-    more = len(claim.parts) - len(parts)
-    rest = f"; and {more} more" if more > 0 else ""
+    texts = []
+    for verdict in ORDERED:
+        parts = [part for part in claim.parts if part.verdict == verdict]
+        if not parts:
+            continue
+        names = list_text([part.of.replace(", ", " ") for part in parts])
+        said = verdict != "inconclusive" or not texts
+        numbers = f" ({parts[0].numbers})" if said and parts[0].numbers else ""
+        texts.append(f"{verdict} for {names}{numbers}")
     verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
-    return f'{claim.id}, "{statement}", {verb}: {"; ".join(parts)}{rest}.'
+    return f'{claim.id}, "{statement}", {verb}: {"; ".join(texts)}.'

@@ -26,11 +26,11 @@ def test_training_has_a_dot_per_backend_scope_and_cost(tmp_path: Path) -> None:
     card = card_of(training(tmp_path))
     picture = dots(card)
     assert [(row.group, row.remark, row.label) for row in picture.rows[:5]] == [
-        ("time", "in the core", "naive"),
-        ("time", "in the core", "fused"),
-        ("peak memory", "in the core", "naive"),
-        ("peak memory", "in the core", "fused"),
-        ("time", "in the layer", "naive"),
+        ("Time", "in the core", "naive"),
+        ("Time", "in the core", "fused"),
+        ("Peak memory", "in the core", "naive"),
+        ("Peak memory", "in the core", "fused"),
+        ("Time", "in the layer", "naive"),
     ]
     assert len(picture.rows) == len(picture.table.rows) == 8
     time, memory = picture.rows[0].dot, picture.rows[2].dot
@@ -60,7 +60,7 @@ def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> N
         contrast=("mask",),
     )
     rows = dots(card_of(run)).rows
-    naive = next(row for row in rows if (row.group, row.label) == ("time", "naive"))
+    naive = next(row for row in rows if (row.group, row.label) == ("Time", "naive"))
     assert naive.dot is None
     assert naive.missing == "out of memory with padding mask"
 

@@ -20,9 +20,10 @@ def test_few_claims_are_spelled_out_with_their_numbers(tmp_path: Path) -> None:
     card = card_of(pruning(tmp_path))
     assert card is not None
     text = card.sentence.replace("\u00a0", " ")
-    assert text.startswith('C14, "Removing heads saves cost in proportion", depends: fused, time')
-    assert "refuted (1 of 8 heads at N = 1k: 0.25 times (" in text
-    assert "fused, bytes supported" in text
+    assert text.startswith(
+        'C14, "Removing heads saves cost in proportion", depends: supported for fused bytes (1 of 8'
+    )
+    assert "; refuted for fused time (1 of 8 heads at N = 1k: 0.25 times (" in text
     assert isinstance(card.picture, Table)
     assert [row[:2] for row in card.picture.rows] == [("C14", "depends")]
 
