@@ -23,8 +23,13 @@ def challenges(row: Row) -> bool:
     return not is_exact(row) or family(row["backend"]).startswith(SPARSE)
 
 
-def opened(text: str, group: Group) -> str:
-    """With a capital, unless it begins with the name of a backend."""
+def joined(findings: Sequence[tuple[Group, str]]) -> str:
+    """One sentence of several problems; with a capital, unless a backend's name opens it."""
+    group = findings[0][0]
+    parts = [
+        f"for {other.label}: {finding}" if other.label else finding for other, finding in findings
+    ]
+    text = "; ".join(parts)
     starts_with_name = text.partition(" ")[0] in backends(group.rows)
     return text if starts_with_name else text[0].upper() + text[1:]
 

@@ -8,7 +8,7 @@ from ..analysis.speedup import baseline
 from ..data.row_groups import Group, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
-from ._over import MOST_PANELS, opened, tests_claims, time_panels
+from ._over import MOST_PANELS, joined, tests_claims, time_panels
 
 ORDER = 17
 
@@ -32,12 +32,12 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         return None
     shown = known[:MOST_PANELS]
     groups = [group for group, _, _ in shown]
-    text = "; ".join(group.prefixed(finding) for group, finding, _ in shown)
+    text = joined([(group, finding) for group, finding, _ in shown])
     more = len(known) - len(shown)
     return Card(
         name="crossover",
         title="From which N on",
-        sentence=f"{opened(text, groups[0])}.",
+        sentence=f"{text}.",
         picture=Figure(
             title=text,
             caption=caption(groups[0].problem, meta),
