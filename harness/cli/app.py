@@ -26,6 +26,7 @@ from .flags import (
     WHAT,
     Root,
     examples,
+    unfolded,
 )
 from .gate import gate
 from .kernels import kernels_app
@@ -62,6 +63,16 @@ def print_version(asked: bool) -> None:
         raise typer.Exit
 
 
+def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: a function as a verb, in a group of the help and with examples."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        settings = {"rich_help_panel": panel, "help": unfolded(function)}
+        return app.command(**settings, epilog=examples(*lines))(function)  # type: ignore[arg-type]
+
+    return decorate
+
+
 @app.callback()
 def top(
     version: Annotated[
@@ -72,23 +83,21 @@ def top(
     pass
 
 
-@app.command(
-    rich_help_panel=MEASURE,
-    epilog=examples(
-        "attnbench run quickstart",
-        "attnbench run memory_wall --memory-gib 2 --plan quick",
-        "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
-        " --head-dim 128 --dtype bf16 --causal",
-        "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
-        "attnbench run --resume latest",
-    ),
+@verb(
+    MEASURE,
+    "attnbench run quickstart",
+    "attnbench run memory_wall --memory-gib 2 --plan quick",
+    "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
+    " --head-dim 128 --dtype bf16 --causal",
+    "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
+    "attnbench run --resume latest",
 )
 @flags.axis_options()
 def run(
     scenarios: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[SCENARIO]...",
+            metavar="SCENARIO",
             help="YAML files or names of shipped scenarios.",
             autocompletion=completion.scenarios,
         ),
@@ -227,14 +236,12 @@ def run(
     return measure([partial(start_run, scenario, out, seed, selection) for scenario in planned])
 
 
-@app.command(
-    rich_help_panel=MEASURE,
-    epilog=examples(
-        "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
-        "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
-        " --tolerance 0.1% --budget 600",
-        "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
-    ),
+@verb(
+    MEASURE,
+    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
+    " --tolerance 0.1% --budget 600",
+    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
 )
 @flags.axis_options("seq_len")
 def wall(
@@ -386,7 +393,7 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
 
 
-@app.command(rich_help_panel=FILES, epilog=examples("attnbench validate my.yaml"))
+@verb(FILES, "attnbench validate my.yaml")
 def validate(
     scenarios: Annotated[
         list[str],
@@ -413,7 +420,7 @@ def validate(
         raise BadInput(*problems)
 
 
-@app.command(rich_help_panel=FILES, epilog=examples("attnbench schema > schema.json"))
+@verb(FILES, "attnbench schema > schema.json")
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema
@@ -421,51 +428,36 @@ def schema() -> None:
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
 
-app.command(
-    rich_help_panel=MACHINE,
-    epilog=examples("attnbench doctor", "attnbench doctor --calibrate --device cuda"),
-)(machine_verbs.doctor)
-app.command(
-    rich_help_panel=MACHINE,
-    epilog=examples("attnbench selfcheck", "attnbench selfcheck --court --device cpu"),
-)(machine_verbs.selfcheck)
-app.command(
-    rich_help_panel=MEASURE, epilog=examples("attnbench claims", "attnbench claims --run latest")
-)(claims)
-app.command(
-    rich_help_panel=MEASURE,
-    epilog=examples(
-        "attnbench gate ../base . --scenario bench.yaml --backends attention",
-        "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
-    ),
+verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
+    machine_verbs.doctor
+)
+verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")(
+    machine_verbs.selfcheck
+)
+verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
+verb(
+    MEASURE,
+    "attnbench gate ../base . --scenario bench.yaml --backends attention",
+    "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
 )(gate)
-app.command(
-    rich_help_panel=READ,
-    epilog=examples(
-        "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
-        "attnbench compare latest --baseline fused --only sdpa",
-        "attnbench compare latest@old latest@new",
-        "attnbench compare base/ head/ --turns --format md",
-    ),
+verb(
+    READ,
+    "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
+    "attnbench compare latest --baseline fused --only sdpa",
+    "attnbench compare latest@old latest@new",
+    "attnbench compare base/ head/ --turns --format md",
 )(compare)
-app.command(
-    rich_help_panel=READ,
-    epilog=examples(
-        "attnbench report latest --open",
-        "attnbench report quickstart memory_wall -o page.html",
-        "attnbench report latest --format md --figures plots",
-    ),
+verb(
+    READ,
+    "attnbench report latest --open",
+    "attnbench report quickstart memory_wall -o page.html",
+    "attnbench report latest --format md --figures plots",
 )(report_verbs.report)
-app.command(
-    rich_help_panel=READ,
-    epilog=examples("attnbench show", "attnbench show quickstart --sections memory,heads"),
-)(report_verbs.show)
-app.command(
-    rich_help_panel=READ,
-    epilog=examples(
-        "attnbench export latest -o cases.csv",
-        "attnbench export latest --format parquet -o cases.parquet",
-    ),
+verb(READ, "attnbench show", "attnbench show quickstart --sections memory,heads")(report_verbs.show)
+verb(
+    READ,
+    "attnbench export latest -o cases.csv",
+    "attnbench export latest --format parquet -o cases.parquet",
 )(report_verbs.export)
 
 

@@ -39,6 +39,12 @@ def examples(*lines: str) -> str:
     return "\n\n".join(["Examples:", *(line.replace("[", r"\[") for line in lines)])
 
 
+def unfolded(function: Callable[..., None]) -> str:
+    """A docstring whose paragraphs are lines, which the terminal folds."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
 def device_named(text: str | Device) -> Device:
     """gpu is cuda."""
     name = VALUE_ALIASES["device"].get(text, text)
