@@ -3,12 +3,13 @@
 import json
 import re
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import BadInput, shown
 from .record import SCHEMA
-from .store import LATEST, META, read_meta, write_whole
+from .store import LATEST, META, read_meta, runs, runs_and_suites, write_whole
 from .suites import is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
@@ -80,8 +81,10 @@ def run_of(name: str, root: Path) -> Path | None:
     path = root / FOLDER / f"{bare}.json"
     if not NAME.fullmatch(bare) or not path.is_file():
         if name.startswith(PREFIX):
+            close = get_close_matches(bare, baseline_names(root), n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
             raise BadInput(
-                f"{shown(bare)}: no such baseline; see `attnbench baseline list --out {root}`"
+                f"{shown(bare)}: no such baseline; {hint}see `attnbench baseline list --out {root}`"
             )
         return None
     return root / read(path).run
@@ -106,7 +109,8 @@ def read(path: Path) -> Baseline:
 
 
 def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
-    """The folder of a run or of a suite: by path, by name under `root`, or by baseline.
+    """The folder of a run or of a suite: by path, by name under `root`, by baseline, or the newest
+    of a scenario or of suites of one name.
 
     "latest" is what finished last; with `unfinished`, as for --resume, what was started last.
     SUITE/SCENARIO is the run of one scenario of a suite. Raises BadInput.
@@ -125,9 +129,13 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         return named.resolve()
     if (found := _in_suite(name, root, unfinished=unfinished)) is not None:
         return found.resolve()
+    if named_so := [path for path in _with_suites(root) if scenario_in(path.name) == name]:
+        return named_so[-1].resolve()
     if Path(name).is_dir():
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
-    raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")
+    close = get_close_matches(name, run_names(root), n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise BadInput(f"{name}: no such run; {hint}see `attnbench list runs --out {root}`")
 
 
 def find_run(name: str, root: Path) -> Path:
@@ -187,3 +195,26 @@ def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
     several = "several runs of this scenario" if asked else "no such run in this suite"
     names = ", ".join(run.name for run in asked) if asked else ", ".join(known.values())
     raise BadInput(f"{name}: {several}; there are: {names}")
+
+
+def run_names(root: Path) -> list[str]:
+    """What `find` takes under `root`: "latest", baselines, scenarios and suites, folders."""
+    folders = [path.name for path in reversed(_with_suites(root))]
+    latest = [LATEST] if newest_finished(root) else []
+    return [*latest, *baseline_names(root), *dict.fromkeys(map(scenario_in, folders)), *folders]
+
+
+def baseline_names(root: Path) -> list[str]:
+    stems = (path.stem for path in sorted((root / FOLDER).glob("*.json")))
+    return [stem for stem in stems if NAME.fullmatch(stem)]
+
+
+def scenario_in(folder: str) -> str:
+    """The scenario in a run folder's name, or the name of a suite."""
+    return folder.partition("-")[2].rpartition("-")[0]
+
+
+def _with_suites(root: Path) -> list[Path]:
+    """All runs, also those of suites, and suites, oldest first."""
+    found = [one for path in runs_and_suites(root) for one in (path, *runs(path))]
+    return sorted(found, key=lambda path: path.name)

@@ -13,6 +13,7 @@ import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..errors import BadInput, EnvironmentUnmet
+from . import completion
 from .flags import DEFAULT_ROOT, Root, RunName
 
 STDOUT = "-"
@@ -28,6 +29,7 @@ RunNames = Annotated[
     typer.Argument(
         metavar="RUN...",
         help="Folders of runs or suites, or names under --out; 'latest' finished last.",
+        autocompletion=completion.runs,
     ),
 ]
 Output = Annotated[
@@ -133,7 +135,13 @@ def show(
 def export(
     runs: RunNames,
     format_: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(names())}.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"{', '.join(names())}.",
+            autocompletion=completion.export_formats,
+        ),
     ] = "csv",
     output: Annotated[
         str,
