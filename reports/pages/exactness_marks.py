@@ -58,9 +58,14 @@ def marked_card(card: Card, names: Mapping[str, str]) -> Card:
     mark = _mark(names)
     if mark is None:
         return card
-    texts = {name: mark(getattr(card, name)) for name in ("title", "sentence", "subtitle", "note")}
-    picture = None if card.picture is None else _picture(card.picture, mark)
-    return replace(card, picture=picture, **texts)
+    return replace(
+        card,
+        title=mark(card.title),
+        sentence=mark(card.sentence),
+        subtitle=mark(card.subtitle),
+        note=mark(card.note),
+        picture=None if card.picture is None else _picture(card.picture, mark),
+    )
 
 
 def _mark(names: Mapping[str, str]) -> Mark | None:

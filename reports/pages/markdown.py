@@ -120,8 +120,9 @@ def _finding(block: Block) -> str:
 
 
 def _caution(block: Block) -> str:
-    is_one = isinstance(block, Text) and block.kind == "caution"
-    return f"Caution: {block.text}" if is_one else ""
+    if isinstance(block, Text) and block.kind == "caution":
+        return f"Caution: {block.text}"
+    return ""
 
 
 def _block(block: Block, *, with_numbers: bool) -> list[str]:

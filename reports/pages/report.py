@@ -78,7 +78,7 @@ class Report:
     @cached_property
     def trust(self) -> str:
         """`2 good, 4 caution, 2 unknown`; empty without cases."""
-        counts = Counter(badge.state for badge in self.badges)
+        counts = Counter[str](badge.state for badge in self.badges)
         return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
     @property
