@@ -65,7 +65,7 @@ def _spelled_out(claim: Claim) -> str:
     By verdict, with the numbers of the first part; those that decide nothing only if no other does.
     """
     statement = claim.statement.split(". (")[0].rstrip(".")
-    texts = []
+    texts: list[str] = []
     for verdict in ORDERED:
         parts = [part for part in claim.parts if part.verdict == verdict]
         if not parts:
