@@ -44,5 +44,5 @@ def _card(found: list[tuple[Group, list[Along]]], axis: str, lead: str, meta: Me
         ),
         subtitle=f"latency over {x}",
         note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
-        wide=len(groups) > 1,
+        wide=len(groups) > 2,
     )

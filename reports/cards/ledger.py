@@ -11,7 +11,7 @@ from ..elements import Card, Table
 from ..formatting import list_text, plural
 from ._over import tests_claims
 
-ORDER = 16
+ORDER = 22
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
 ORDERED = ("supported", "refuted", "depends", "inconclusive")
 
