@@ -49,7 +49,7 @@ def pattern_of(names: Iterable[str]) -> re.Pattern[str]:
 
 
 def marked(blocks: Iterable[Block], names: Mapping[str, str]) -> Iterator[Block]:
-    """The blocks with `names` as they are shown; questions and logs are not changed."""
+    """The blocks with `names` as they are shown; logs are not changed."""
     mark = _mark(names)
     return iter(blocks) if mark is None else (_block(block, mark) for block in blocks)
 
@@ -78,8 +78,7 @@ def _mark(names: Mapping[str, str]) -> Mark | None:
 
 def _block(block: Block, mark: Mark) -> Block:
     if isinstance(block, Text):
-        keep = block.kind in ("question", "log")
-        return block if keep else replace(block, text=mark(block.text))
+        return block if block.kind == "log" else replace(block, text=mark(block.text))
     if isinstance(block, Table):
         return _table(block, mark)
     if isinstance(block, Figure):

@@ -90,14 +90,14 @@ def terminal_summary(report: Report) -> list[str]:
     texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
     return [
         *(card.sentence for card in report.cards),
-        *(text.text for text in texts if text.kind not in ("question", "note")),
+        *(text.text for text in texts if text.kind != "note"),
     ]
 
 
 def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
     """One block, as lines and tables; with `fold`, a folded table is only named."""
     if isinstance(block, Text):
-        style = {"note": "dim", "caution": "yellow", "question": "bold"}.get(block.kind, "")
+        style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         yield f"[{style}]{_safe(block.text)}[/]" if style else _safe(block.text)
     elif isinstance(block, Figure | Maps | Bars):
         yield _safe(block.title)
