@@ -37,7 +37,8 @@ RADIUS, CROSS_PX = 3.8, 5.5
 TOP, PLOT_HEIGHT = 26.0, 283.0
 MOST_TICKS = 7
 ZONE_SHARE = 4  # the axis reaches to at least so many budgets: room for words in the zone
-SAME_PX = 2.0  # lines nearer than that look like one
+SAME_PX = 2.0  # ends of lines nearer than that share a label
+SAME_LOG = 0.04  # lines whose needs differ by less look like one
 LABEL_GAP, TICK_GAP = 12.0, 7.0
 FAR_PX = 40.0  # from the right end: a stop nearer than that is named by the line's label
 
@@ -247,7 +248,7 @@ class _Panel:
             return ""
         for words in (f"does not fit in {bytes_text(self.budget)}", "does not fit"):
             wide = text_width(words, self.layout.text_px)
-            tops = (self.top + 4, edge - LINE_PX - 4)
+            tops = (self.top + 4, *_steps(self.top + 4, edge - LINE_PX - 4))
             boxes = [
                 Box(left, top, left + wide, top + LINE_PX)
                 for top in tops
@@ -299,7 +300,7 @@ class _Panel:
         found: list[Drawn] = []
         placed = [(one, self._places(one)) for one in lines]
         for number, (one, places) in enumerate(placed):
-            covered = sum(_coincide(places, other) for _, other in placed[number + 1 :])
+            covered = sum(_coincide(one, other) for other, _ in placed[number + 1 :])
             found.append(Drawn(line=one, places=places, covered=covered))
         return found
 
@@ -512,13 +513,14 @@ def _runs(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:
     return runs
 
 
-def _coincide(
-    one: Sequence[tuple[float, float, WallPoint]], other: Sequence[tuple[float, float, WallPoint]]
-) -> bool:
-    """Over at least half of the points of the first."""
-    there = {x: y for x, y, _ in other}
-    same = sum(x in there and abs(there[x] - y) <= SAME_PX for x, y, _ in one)
-    return bool(one) and 2 * same >= len(one)
+def _coincide(one: WallLine, other: WallLine) -> bool:
+    """The same need, over at least half of the first's points."""
+    there = {point.seq_len: point.need_bytes for point in other.points if point.need_bytes}
+    known = {point.seq_len: point.need_bytes for point in one.points if point.need_bytes}
+    same = sum(
+        n in there and abs(log(there[n] / need)) <= SAME_LOG for n, need in known.items()
+    )
+    return bool(known) and 2 * same >= len(known)
 
 
 def _near(one: tuple[float, float, WallPoint], other: tuple[float, float, WallPoint]) -> bool:
