@@ -1,7 +1,7 @@
 """Numbers, sizes and statuses as text, and foreign text made safe to print."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import Literal
 
@@ -48,9 +48,12 @@ def markdown_cell(text: str) -> str:
     return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", entities)
 
 
-def markdown_grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; the cells are Markdown already."""
-    lines = (columns, ["---"] * len(columns), *rows)
+def markdown_grid(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
+) -> str:
+    """A table in Markdown; the cells are Markdown already. `right`: columns aligned right."""
+    rule = ["---:" if column in right else "---" for column in range(len(columns))]
+    lines = (columns, rule, *rows)
     return "\n".join(f"| {' | '.join(cell or ' ' for cell in line)} |" for line in lines)
 
 

@@ -42,7 +42,8 @@ def preflight_tables(scenario: Scenario, selection: Selection) -> Iterator[Table
         yield table(title, COLUMNS, rows, right=COLUMNS[1:4])
     if selected.walls:
         walls = selected.walls
-        title = f"{scenario.name}: {len(walls)} walls on {device.type}, budget {budget:,} bytes"
+        count = f"{len(walls)} {'wall' if len(walls) == 1 else 'walls'}"
+        title = f"{scenario.name}: {count} on {device.type}, budget {budget:,} bytes"
         yield predicted_table(title, [(one.id, _predicted(one, device, budget)) for one in walls])
 
 
