@@ -16,13 +16,13 @@ Scale = Literal["log", "linear"]
 class Text:
     """A paragraph.
 
-    `question`: the scenario's; `finding`: an answer; `note`: an explanation, or why there is no
-    data (a section of notes alone has none); `caution`: a reason to doubt the numbers; `log`: the
-    output of a program. `about`: the card that says the same; pages with it leave the text out.
+    `finding`: an answer; `note`: an explanation, or why there is no data (a section of notes alone
+    has none); `caution`: a reason to doubt the numbers; `log`: the output of a program. `about`:
+    the card that says the same; pages with it leave the text out.
     """
 
     text: str
-    kind: Literal["question", "finding", "note", "caution", "log"] = "finding"
+    kind: Literal["finding", "note", "caution", "log"] = "finding"
     about: str = ""
 
 

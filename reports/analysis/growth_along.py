@@ -119,54 +119,52 @@ def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
 
 
 def findings(rows: Sequence[Row], meta: Meta) -> list[str]:
-    """A sentence per problem on the leading backend, of runs about another size than N."""
+    """A sentence on the leading backend per run that is about another size than N."""
     texts = []
     for name, run in meta.items():
         mine = [row for row in rows if row["run"] == name]
         if axis := main_axis(mine, run):
             lead = baseline(run, mine) or ""
-            texts += [finding(group, some, lead) for group, some in growth_along(mine, axis)]
+            texts.append(joint_finding(growth_along(mine, axis), lead))
     return texts
 
 
 def finding(group: Group, some: Sequence[Along], lead: str = "") -> str:
-    """One sentence on the leading backend, or on every one.
+    """One sentence on the leading backend of one problem, or on every one."""
+    return joint_finding([(group, some)], lead)
 
-    `time grows as N_kv^x from N_kv = 512 to 8k: sdpa x = 0.95 (0.92 to 0.98), linear (14.0 times,
-    13.1 to 15.2)`.
+
+def joint_finding(found: Sequence[tuple[Group, Sequence[Along]]], lead: str = "") -> str:
+    """One sentence on several problems.
+
+    `time grows as N_kv^x from N_kv = 512 to 8k: for h_kv = 32, sdpa x = 1.02 (0.98 to 1.05), linear
+    (16.9 times, 15.2 to 18.3); for h_kv = 8, ...; unpaired`.
     """
-    shown = [one for one in some if one.backend == lead] or list(some)
-    one, several = shown[0], len({(other.first, other.last) for other in shown}) > 1
-    span = "" if several else f" from {_span(one)}"
-    texts = [_text(other, span=f" from {_span(other)}" if several else "") for other in shown]
-    return group.prefixed(f"time grows as {axis_title(one.axis)}^x{span}: {'; '.join(texts)}")
-
-
-def joint_finding(found: Sequence[tuple[Group, Sequence[Along]]], lead: str) -> str:
-    """The leading backend on several problems in one sentence.
-
-    `time of sdpa grows as N_kv^x from N_kv = 512 to 8k: for h_kv = 32 x = 1.02 (...); for ...`.
-    """
-    mine = [(group, one) for group, some in found for one in some if one.backend == lead]
-    if not mine or len({(one.first, one.last) for _, one in mine}) > 1:
-        return "; ".join(finding(group, some, lead) for group, some in found)
-    one = mine[0][1]
-    texts = [
-        " ".join(filter(None, (group.label and f"for {group.label}", _text(of).partition(" ")[2])))
-        for group, of in mine
+    shown = [(group, _of_lead(some, lead)) for group, some in found]
+    every = [one for _, some in shown for one in some]
+    several = len({(one.first, one.last) for one in every}) > 1
+    parts = [
+        (f"for {group.label}, " if group.label else "")
+        + "; ".join(_text(one, span=f" from {_span(one)}" if several else "") for one in some)
+        for group, some in shown
     ]
-    x = axis_title(one.axis)
-    return f"time of {lead} grows as {x}^x from {_span(one)}: {'; '.join(texts)}"
+    span = "" if several else f" from {_span(every[0])}"
+    unpaired = "" if all(one.time.paired for one in every) else "; unpaired"
+    return f"time grows as {axis_title(every[0].axis)}^x{span}: {'; '.join(parts)}{unpaired}"
+
+
+def _of_lead(some: Sequence[Along], lead: str) -> list[Along]:
+    return [one for one in some if one.backend == lead] or list(some)
 
 
 def _span(one: Along) -> str:
     return f"{axis_text(one.axis, one.first)} to {value_text(one.axis, one.last)}"
 
 
-def _text(one: Along, *, span: str = "") -> str:
+def _text(one: Along, *, span: str) -> str:
     times = number_text(one.time.value)
     bounds = range_text(one.time.low, one.time.high).strip(" ()")
     exponent = interval_text(one.exponent) + ("" if isfinite(one.exponent.low) else ", no interval")
     name = f", {one.name}" if one.name else ""
-    of = ", ".join(filter(None, (f"{times} times", bounds, "" if one.time.paired else "unpaired")))
+    of = ", ".join(filter(None, (f"{times} times", bounds)))
     return f"{one.backend} x = {exponent}{name}{span} ({of})"

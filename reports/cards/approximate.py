@@ -10,12 +10,15 @@ from ..data.row_groups import axis_text, backends, case_key, family, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
 from ..formatting import plural, time_text
+from ._over import tests_claims
 
 ORDER = 18
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
-    """At the longest N with an error, of the first problem."""
+    """At the longest N with an error, of the first problem; None for runs that test claims."""
+    if tests_claims(meta):
+        return None
     known = [
         (group, some)
         for group in approximating(records(frame))

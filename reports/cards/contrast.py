@@ -119,8 +119,9 @@ def _counted(ratio: float) -> Dot | None:
 def _at(picked: Sequence[Picked]) -> str:
     """The lengths that the chosen problems share: `, N = 1k`."""
     of = picked[0][0].problem
-    lengths = (axis_text(axis, of.get(axis)) for axis in LENGTHS if isinstance(of.get(axis), int))
-    return "".join(f", {text}" for text in lengths if text)
+    known = [(axis, of.get(axis)) for axis in LENGTHS]
+    lengths = [(axis, n) for axis, n in known if isinstance(n, int) and n > 1]
+    return "".join(f", {axis_text(axis, n)}" for axis, n in lengths)
 
 
 def _note(of: Contrasted, picked: Sequence[Picked]) -> str:

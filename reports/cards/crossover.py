@@ -53,7 +53,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
             "Faster means by more than noise at every longer N."
             + (f" {more} more problems are in the sections below." if more > 0 else "")
         ),
-        wide=len(groups) > 1,
+        wide=len(groups) > 2,
     )
 
 

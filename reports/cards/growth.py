@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ..analysis.growth_along import Along, finding, growth_along, joint_finding, main_axis
+from ..analysis.growth_along import Along, growth_along, joint_finding, main_axis
 from ..analysis.speedup import baseline
 from ..data.row_groups import Group, axis_title, records
 from ..data.run_meta import Meta, caption
@@ -27,10 +27,7 @@ def _card(found: list[tuple[Group, list[Along]]], axis: str, lead: str, meta: Me
     every = axis == "seq_len"  # the question is which of them grow
     groups = [group for group, _ in found]
     x = axis_title(axis)
-    if every:
-        text = "; ".join(finding(group, some) for group, some in found)
-    else:
-        text = joint_finding(found, lead)
+    text = joint_finding(found, "" if every else lead)
     return Card(
         name="growth",
         title=f"Growth with {x}",
@@ -47,5 +44,5 @@ def _card(found: list[tuple[Group, list[Along]]], axis: str, lead: str, meta: Me
         ),
         subtitle=f"latency over {x}",
         note="x is the slope between the ends: 1 is linear, 2 quadratic. Growth has every step.",
-        wide=len(groups) > 1,
+        wide=len(groups) > 2,
     )

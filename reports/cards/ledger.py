@@ -11,7 +11,7 @@ from ..elements import Card, Table
 from ..formatting import list_text, plural
 from ._over import tests_claims
 
-ORDER = 16
+ORDER = 22
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
 ORDERED = ("supported", "refuted", "depends", "inconclusive")
 
@@ -65,7 +65,7 @@ def _spelled_out(claim: Claim) -> str:
     By verdict, with the numbers of the first part; those that decide nothing only if no other does.
     """
     statement = claim.statement.split(". (")[0].rstrip(".")
-    texts = []
+    texts: list[str] = []
     for verdict in ORDERED:
         parts = [part for part in claim.parts if part.verdict == verdict]
         if not parts:

@@ -49,7 +49,7 @@ def pattern_of(names: Iterable[str]) -> re.Pattern[str]:
 
 
 def marked(blocks: Iterable[Block], names: Mapping[str, str]) -> Iterator[Block]:
-    """The blocks with `names` as they are shown; questions and logs are not changed."""
+    """The blocks with `names` as they are shown; logs are not changed."""
     mark = _mark(names)
     return iter(blocks) if mark is None else (_block(block, mark) for block in blocks)
 
@@ -58,9 +58,14 @@ def marked_card(card: Card, names: Mapping[str, str]) -> Card:
     mark = _mark(names)
     if mark is None:
         return card
-    texts = {name: mark(getattr(card, name)) for name in ("title", "sentence", "subtitle", "note")}
-    picture = None if card.picture is None else _picture(card.picture, mark)
-    return replace(card, picture=picture, **texts)
+    return replace(
+        card,
+        title=mark(card.title),
+        sentence=mark(card.sentence),
+        subtitle=mark(card.subtitle),
+        note=mark(card.note),
+        picture=None if card.picture is None else _picture(card.picture, mark),
+    )
 
 
 def _mark(names: Mapping[str, str]) -> Mark | None:
@@ -73,8 +78,7 @@ def _mark(names: Mapping[str, str]) -> Mark | None:
 
 def _block(block: Block, mark: Mark) -> Block:
     if isinstance(block, Text):
-        keep = block.kind in ("question", "log")
-        return block if keep else replace(block, text=mark(block.text))
+        return block if block.kind == "log" else replace(block, text=mark(block.text))
     if isinstance(block, Table):
         return _table(block, mark)
     if isinstance(block, Figure):

@@ -16,7 +16,7 @@ from .run_titles import page_title, questions, subtitle
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 MOST_ROWS = 200  # of one table
 OPEN = "summary"
-TOLD = {"fastest": ("latency", "backends")}  # sections whose numbers a card of another name has
+TOLD = ("latency", "backends")  # sections whose numbers are in the card on who is fastest
 ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page has them
 
 
@@ -26,8 +26,7 @@ def render(report: Report) -> str:
     if report.cards:
         parts += ["## Answers", *(text for card in report.cards for text in _card(card))]
     size = sum(len(part.encode()) + 2 for part in parts)
-    names = {card.name for card in report.cards}
-    in_cards = names.union(*(TOLD[name] for name in names & set(TOLD)))
+    in_cards = {*report.answers, *(TOLD if "fastest" in report.answers else ())}
     on_page, left_out = [], []
     for part in report.answered:
         text = _section(part, with_numbers=part.name not in in_cards)
@@ -120,8 +119,9 @@ def _finding(block: Block) -> str:
 
 
 def _caution(block: Block) -> str:
-    is_one = isinstance(block, Text) and block.kind == "caution"
-    return f"Caution: {block.text}" if is_one else ""
+    if isinstance(block, Text) and block.kind == "caution":
+        return f"Caution: {block.text}"
+    return ""
 
 
 def _block(block: Block, *, with_numbers: bool) -> list[str]:

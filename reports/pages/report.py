@@ -1,5 +1,6 @@
 """Runs opened for rendering: cards, sections with data, what is lacking, and reasons to trust."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -41,8 +42,7 @@ class Part:
     @property
     def has_data(self) -> bool:
         """Whether it has more than notes."""
-        empty = ("question", "note")
-        return any(not isinstance(block, Text) or block.kind not in empty for block in self.blocks)
+        return any(not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,15 +76,21 @@ class Report:
         names = {**self.names, **self.titles}
         return [marked_card(card, names) for card in cards(self.frame, self.meta)]
 
+    @property
+    def answers(self) -> list[str]:
+        """The names of the cards, as those of the sections; a second question numbers them."""
+        return list(dict.fromkeys(re.sub(r"-\d+$", "", card.name) for card in self.cards))
+
     @cached_property
     def badges(self) -> Sequence[Badge]:
-        """Reasons to trust the latencies or not; none without cases."""
-        return badges(records(self.frame), self.meta) if len(self.frame) else ()
+        """Reasons to trust the latencies or not, good ones first; none without cases."""
+        found = badges(records(self.frame), self.meta) if len(self.frame) else ()
+        return sorted(found, key=lambda badge: STATES.index(badge.state))
 
     @cached_property
     def trust(self) -> str:
         """`2 good, 4 caution, 2 unknown`; empty without cases."""
-        counts = Counter(badge.state for badge in self.badges)
+        counts = Counter[str](badge.state for badge in self.badges)
         return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
     @property
@@ -92,7 +98,7 @@ class Report:
         """All that are about something in these runs, in the order of the question: the summary,
         what the cards are about, the others.
         """
-        asked = ["summary", *(card.name for card in self.cards)]
+        asked = ["summary", *self.answers]
         found = sections_of(self.meta)
         place = {name_of(one): at for at, one in enumerate(found, start=len(asked))}
         place |= {name: at for at, name in enumerate(asked) if name in place}
@@ -114,22 +120,17 @@ class Report:
 
     def blocks(self, section: Section) -> Iterator[Block]:
         """The blocks of a section, as they are shown: names of backends with exactness marks, runs
-        by their titles; nothing that a card says, and no question that is the only one.
+        by their titles, and nothing that a card says.
         """
         lacking = [column for column in section.NEEDS if column not in self.frame.columns]
         if lacking:
             yield note(f"the runs have no {', '.join(lacking)}.")
             return
-        in_cards = {card.name for card in self.cards}
         by_title = name_of(section) not in WITH_RUN_NAMES
         names = {**self.names, **(self.titles if by_title else {})}
         for block in marked(section.render(self.frame, self.meta), names):
-            if isinstance(block, Text) and (block.about in in_cards or self._is_on_top(block)):
-                continue
-            yield block
-
-    def _is_on_top(self, text: Text) -> bool:
-        return text.kind == "question" and len(questions(self.meta)) < 2
+            if not (isinstance(block, Text) and block.about in self.answers):
+                yield block
 
 
 def per_question(report: Report) -> list[Report]:

@@ -25,33 +25,33 @@ def section_names() -> list[str]:
 
 
 def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
-    """The named sections, in the page's order; with the summary come the answers.
+    """The named sections, in the page's order.
 
-    Sections without data are named in one line, unless no other is asked for.
+    With the summary come the answers, and at the end a line that names the sections without data.
     """
     requested = set(names)
-    parts = [
-        Part(section=section, blocks=tuple(report.blocks(section)))
-        for section in report.sections
-        if name_of(section) in requested
-    ]
-    if name_of(cast(Section, summary)) in requested:
+    with_answers = name_of(cast(Section, summary)) in requested
+    if with_answers:
         yield from head(report)
         yield from cards(report)
-    lacking = [part for part in parts if not part.has_data]
-    if len(lacking) == len(parts):
-        lacking = []
-    for part in parts:
-        if part not in lacking and part.blocks:
-            yield f"\n[bold]{escape(part.title)}[/]"
-            folded_rows = 0
-            for block in part.blocks:
-                if isinstance(block, Table) and block.folded:
-                    folded_rows += len(block.rows)
-                yield from render_block(block, fold=folded_rows > MOST_ROWS)
-    if named := [part.title for part in lacking if part.blocks]:
+    for section in report.sections:
+        if name_of(section) in requested:
+            part = Part(section=section, blocks=tuple(report.blocks(section)))
+            if part.blocks and (part.has_data or not with_answers):
+                yield from _section(part)
+    if with_answers and report.lacking:
         these = "these runs" if len(report.meta) > 1 else "this run"
-        yield f"\n[dim]Not in {these}: {escape(', '.join(named))}.[/]"
+        names = ", ".join(part.title for part in report.lacking)
+        yield f"\n[dim]Not in {these}: {escape(names)}.[/]"
+
+
+def _section(part: Part) -> Iterator[RenderableType]:
+    yield f"\n[bold]{escape(part.title)}[/]"
+    folded_rows = 0
+    for block in part.blocks:
+        if isinstance(block, Table) and block.folded:
+            folded_rows += len(block.rows)
+        yield from render_block(block, fold=folded_rows > MOST_ROWS)
 
 
 def head(report: Report) -> Iterator[RenderableType]:
@@ -90,14 +90,14 @@ def terminal_summary(report: Report) -> list[str]:
     texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
     return [
         *(card.sentence for card in report.cards),
-        *(text.text for text in texts if text.kind not in ("question", "note")),
+        *(text.text for text in texts if text.kind != "note"),
     ]
 
 
 def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
     """One block, as lines and tables; with `fold`, a folded table is only named."""
     if isinstance(block, Text):
-        style = {"note": "dim", "caution": "yellow", "question": "bold"}.get(block.kind, "")
+        style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         yield f"[{style}]{_safe(block.text)}[/]" if style else _safe(block.text)
     elif isinstance(block, Figure | Maps | Bars):
         yield _safe(block.title)

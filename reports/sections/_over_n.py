@@ -68,7 +68,9 @@ def _points(figure: Figure) -> int:
 def _joined(tables: Sequence[tuple[str, Table]]) -> Table:
     """One table, with the problem in its first column; columns are matched by their titles."""
     columns = list(dict.fromkeys(name for _, table in tables for name in table.columns))
-    rows, strong, cases = [], set(), {}
+    rows: list[tuple[str, ...]] = []
+    strong: set[tuple[int, int]] = set()
+    cases: dict[tuple[int, int], str] = {}
     for label, table in tables:
         places = [columns.index(name) + 1 for name in table.columns]
         top = len(rows)

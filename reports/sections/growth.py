@@ -8,7 +8,7 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
-from ..analysis.growth_along import SIZES, finding, growth_along
+from ..analysis.growth_along import SIZES, growth_along, joint_finding
 from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text
 from ..analysis.speedup import baseline
 from ..data.row_groups import (
@@ -30,7 +30,6 @@ TITLE = "Growth"
 ORDER = 42
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 MOST_FIGURES = 4
-MOST_SENTENCES = 4  # per axis other than N
 MOST_PROBLEMS = 40
 LONG = (10_000, 32 << 10, 128 << 10)
 MOST_NAMED = 4
@@ -249,9 +248,10 @@ def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
     found = growth_along(rows, axis)[:MOST_PROBLEMS]
     if not found:
         return
-    leads = {name: baseline(run, rows) or "" for name, run in meta.items()}
-    for group, some in found[:MOST_SENTENCES]:
-        yield Text(text=f"{finding(group, some, leads[group.problem['run']])}.")
+    for name, run in meta.items():
+        if mine := [pair for pair in found if pair[0].problem["run"] == name]:
+            lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
+            yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
     fitted = [
         (group, fits)
         for group, every in islice(growths(rows, axis), MOST_FIGURES)

@@ -70,8 +70,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 
 def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
-    yield from _sentences("Contrasts", contrasts.findings(rows, meta))
-    yield from _sentences("Growth", growth_along.findings(rows, meta))
+    found = contrasts.findings(rows, meta)
+    yield from _sentences("Contrasts", found, about="contrasts")
+    yield from _sentences("Growth", growth_along.findings(rows, meta), about="growth")
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
         raced = [group for group in over_n if speed.longest_race(group)]

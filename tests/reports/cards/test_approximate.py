@@ -7,7 +7,8 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Figure
-from tests.reports.fake_inexact import inexact
+from tests.reports.fake_contrasts import run_of
+from tests.reports.fake_inexact import inexact, layer, made
 from tests.reports.fake_runs import quickstart
 
 
@@ -33,6 +34,11 @@ def test_the_sentence_gives_the_most_exact_setting_of_each_family(tmp_path: Path
     assert text.startswith("At N = 4k linformer is off by 12 % and takes 0.")
     assert "; performer is off by 5 % and takes 0." in text
     assert "linformer:64" not in text
+
+
+def test_runs_that_test_claims_answer_by_their_growth(tmp_path: Path) -> None:
+    run = run_of(tmp_path, *(made("linformer", layer(n)) for n in (256, 512)), name="claims_linear")
+    assert card_of(run) is None
 
 
 def test_exact_runs_have_no_such_card(tmp_path: Path) -> None:

@@ -21,9 +21,10 @@ def test_decode_has_a_panel_over_the_cache_per_number_of_shared_heads(tmp_path: 
     assert card is not None
     assert card.title == "Growth with N_kv"
     text = card.sentence.replace("\u00a0", " ")
-    start = "Time of sdpa grows as N_kv^x from N_kv = 512 to 8k: for h_kv = h x = "
+    start = "Time grows as N_kv^x from N_kv = 512 to 8k: for h_kv = h, sdpa x = "
     assert text.startswith((f"{start}1.0", f"{start}0.9")), text
-    assert "; for h_kv = 8 x = " in text
+    assert "; for h_kv = 8, sdpa x = " in text
+    assert text.endswith("); unpaired.")
     assert isinstance(card.picture, Figure)
     assert [panel.x_label for panel in card.picture.panels] == [
         "N_kv, h_kv\u00a0=\u00a0h",

@@ -164,7 +164,7 @@ def test_a_table_of_a_probe_that_reports_do_not_know_has_its_keys_as_columns(
     assert found.columns == ("hop", "moved", "busy", "spent", "lanes", "up")
     assert found.rows == (
         ("a", "2 KiB", "", "", "", ""),
-        ("b", "", "50.0 %", "3.00 ms", "1 × 2", "True"),
+        ("b", "", "50.0 %", "3.00 ms", "1 × 2", "yes"),
     )
 
 
