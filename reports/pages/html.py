@@ -4,6 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ def render(report: Report) -> str:
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
     title = page_title(report.meta)
+    asked = {card.question for card in report.cards}  # those stand above their answers
     notes = (
         f"{report.titles[name]}: {note}"
         for name, run in zip(report.meta, report.runs, strict=True)
@@ -48,12 +50,15 @@ def render(report: Report) -> str:
         title=title,
         runs=list(_runs(report)),
         few=len(report.meta) <= MOST_NAMED,
-        questions=questions(report.meta),
+        questions=[one for one in questions(report.meta) if one not in asked],
         notes=list(notes),
         trust=report.trust,
         badges=report.badges,
         links=list(_links(report)),
-        cards=[_card(card, report) for card in report.cards],
+        groups=[
+            {"question": question, "cards": [_card(card, report) for card in cards]}
+            for question, cards in groupby(report.cards, key=lambda card: card.question)
+        ],
         sections=[_section(part, report, numbers) for part in report.answered],
         lacking=report.lacking,
         policy=policy(css, js),
