@@ -33,9 +33,8 @@ bench: $(STAMP)  ## benchmarks of the harness itself
 	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
 
 gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured interleaved on this machine
-	rm -rf .gate && git worktree prune && git worktree add --quiet --detach .gate/base $(BASE)
-	export SCENARIO=.ci/gate.yaml HEAD=. BASE=.gate/base CODE=.package THREADS=1 PYTHON=$(abspath $(BIN))/python OUT=.gate/results; \
-	.github/actions/attnbench/measure.sh && .github/actions/attnbench/judge.sh
+	rm -rf .gate && git worktree prune
+	PYTHONPATH=.package $(BIN)/python -m attnbench gate $(BASE) . --scenario .ci/gate.yaml --code .package --threads 1 --out .gate
 
 false-alarms: $(STAMP)  ## false alarms of the gate: 20 comparisons of this tree with itself; half an hour
 	$(BIN)/python tests/bench/false_alarms.py 20

@@ -3,12 +3,13 @@
 import json
 import re
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import BadInput, shown
 from .record import SCHEMA
-from .store import META, write_whole
+from .store import LATEST, META, runs, write_whole
 
 FOLDER = "baselines"
 PREFIX = "baseline:"
@@ -73,8 +74,10 @@ def run_of(name: str, root: Path) -> Path | None:
     path = root / FOLDER / f"{bare}.json"
     if not NAME.fullmatch(bare) or not path.is_file():
         if name.startswith(PREFIX):
+            close = get_close_matches(bare, baseline_names(root), n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
             raise BadInput(
-                f"{shown(bare)}: no such baseline; see `attnbench baseline list --out {root}`"
+                f"{shown(bare)}: no such baseline; {hint}see `attnbench baseline list --out {root}`"
             )
         return None
     return root / read(path).run
@@ -99,7 +102,8 @@ def read(path: Path) -> Baseline:
 
 
 def find_run(name: str, root: Path) -> Path:
-    """The folder of a run: by path, by name under `root` ("latest": the newest), or by baseline.
+    """The folder of a run: by path, by name under `root` ("latest": the newest), by baseline, or
+    by scenario (its newest run).
 
     Raises BadInput.
     """
@@ -113,6 +117,28 @@ def find_run(name: str, root: Path) -> Path:
                 " --force`"
             )
         return named.resolve()
+    of_scenario = [path for path in runs(root) if scenario_in(path.name) == name]
+    if of_scenario:
+        return of_scenario[-1].resolve()
     if Path(name).is_dir():
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
-    raise BadInput(f"{name}: no such run; see `attnbench list runs --out {root}`")
+    close = get_close_matches(name, run_names(root), n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise BadInput(f"{name}: no such run; {hint}see `attnbench list runs --out {root}`")
+
+
+def run_names(root: Path) -> list[str]:
+    """What find_run takes for the runs under `root`: scenarios, baselines, "latest", folders."""
+    folders = [path.name for path in reversed(runs(root))]
+    latest = [LATEST] if (root / LATEST / META).is_file() else []
+    return [*latest, *baseline_names(root), *dict.fromkeys(map(scenario_in, folders)), *folders]
+
+
+def baseline_names(root: Path) -> list[str]:
+    stems = (path.stem for path in sorted((root / FOLDER).glob("*.json")))
+    return [stem for stem in stems if NAME.fullmatch(stem)]
+
+
+def scenario_in(folder: str) -> str:
+    """The scenario in a run folder's name."""
+    return folder.partition("-")[2].rpartition("-")[0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from .record import Record
 
@@ -14,6 +14,9 @@ class Listener(Protocol):
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None:
         """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        """The walls by id, with the fields of their rows that need no trial."""
 
     def running(self, what: str, phase: str) -> None: ...
 

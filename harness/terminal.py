@@ -84,6 +84,13 @@ class LiveProgress:
         self.total, self.done = total, done
         self.bar.start()
 
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        if walls:
+            self.bar.console.print(f"predicted in {1000 * spent_s:.0f} ms, before the first trial:")
+        for name, fields in walls:
+            line = f"  {escape(name)}  [bold]{escape(prediction_text(fields))}[/]"
+            self.bar.console.print(line)
+
     def running(self, what: str, phase: str) -> None:
         self.bar.update(self.task, what=f"{escape(what)} {phase}")
 
@@ -105,12 +112,22 @@ class LiveProgress:
         self.bar.stop()
 
 
+def prediction_text(fields: Mapping[str, Any]) -> str:
+    """`N = 4,093`, or why there is no number, or what stands in for a missing formula."""
+    seq_len, reason = fields["predicted_seq_len"], fields["predicted_reason"]
+    if seq_len is None:
+        return f"no prediction: {reason}"
+    return f"N >= {seq_len:,}: {reason}" if reason else f"N = {seq_len:,}"
+
+
 class QuietProgress:
     """Prints nothing."""
 
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None: ...
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
@@ -132,6 +149,10 @@ class JsonProgress(QuietProgress):
     ) -> None:
         counts = {**planned, "done": done}
         self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        for name, fields in walls:
+            self._print(reason="predicted", case=name, **fields)
 
     def running(self, what: str, phase: str) -> None:
         self._print(reason="running", case=what, phase=phase)

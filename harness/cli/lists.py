@@ -1,40 +1,60 @@
 """`attnbench list`: backends, scenarios, studies, probes and runs, as tables."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterable, Sequence
+from typing import Annotated
 
 import typer
 
-from .flags import DEFAULT_ROOT, Device, Root
+from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, examples
 
-if TYPE_CHECKING:
-    import torch
-
-    from ...impls.problem import Dtype
-
+MOST_RUNS = 5  # of the overview
 list_app = typer.Typer(
-    help="List backends, scenarios, studies, probes or runs.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    help="List backends, scenarios, studies, probes or runs; without a word: all of them in short.",
+    invoke_without_command=True,
+    rich_markup_mode="rich",
+    epilog=examples("attnbench list", "attnbench list backends", "attnbench list runs"),
 )
+
+
+@list_app.callback()
+def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from ... import impls
+    from ..probes import names as probe_names
+    from ..store import runs
+    from ..studies import names as study_names
+
+    list_scenarios()
+    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
+    lines = {
+        "backends": ", ".join(impls.names()),
+        "studies": ", ".join(study_names()),
+        "probes": ", ".join(probe_names()),
+        "newest runs": ", ".join(newest) or f"none in {out}",
+    }
+    typer.echo("")
+    for what, line in lines.items():
+        typer.echo(f"{what}: {line}")
+    typer.echo("\nmore: attnbench list backends, studies, probes or runs")
 
 
 @list_app.command("backends")
 def list_backends(
-    device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO,
+    device: PickedDevice = Device.AUTO,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Ask every backend again; else only if a file changed."),
+    ] = False,
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
-    from ..environment import pick_device
-    from ..errors import EnvironmentUnmet
+    from .backend_list import listing
 
-    found, why = pick_device(device.value)
-    if why:
-        raise EnvironmentUnmet(f"no {device.value} device: {why}")
-    columns = ("backend", "or", "result", f"runs on {found.type}", "why not")
-    print_table(columns, backend_rows(found))
+    found = listing(device.value, refresh=refresh)
+    columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
+    print_table(columns, found.rows)
     for sentence in impls.ignored():
         typer.echo(sentence, err=True)
 
@@ -92,36 +112,3 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     from ..terminal import echo, table
 
     echo(table(title, columns, rows))
-
-
-def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
-    """Each backend: its other names, what its result is, and whether it runs a small problem."""
-    from ... import impls
-    from ...impls.discovery.names import ALIASES
-    from ...impls.problem import ALL_MASKS, Problem, windowed
-    from ..cases import Case
-    from ..preflight import preflight_outside_worker
-    from ..record import Status
-
-    dtype: Dtype = "bf16" if device.type == "cuda" else "fp32"
-    core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
-    # asked next if the backend does not support `core`
-    special = {"in scope layer": replace(core, scope="layer")}
-    special |= {
-        f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
-    }
-    for name in impls.names():
-        view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
-        runs = view.status.value if view.status else "not asked" if view.reason else "yes"
-        why = view.reason
-        for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
-            if (
-                preflight_outside_worker(
-                    Case(backend=name, problem=problem), device, 1 << 40
-                ).status
-                is None
-            ):
-                runs, why = "yes", f"{only} only"
-                break
-        also = ", ".join(also for also, real in ALIASES.items() if real == name)
-        yield name, also, impls.exactness(name), runs, why

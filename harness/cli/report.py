@@ -13,6 +13,7 @@ import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..errors import BadInput, EnvironmentUnmet
+from . import completion
 from .flags import DEFAULT_ROOT, Root, RunName
 
 STDOUT = "-"
@@ -26,7 +27,9 @@ class Pages(StrEnum):
 RunNames = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN...", help="Run folders, or names under --out; 'latest' is the newest."
+        metavar="RUN...",
+        help="Run folders, or names under --out; 'latest' is the newest.",
+        autocompletion=completion.runs,
     ),
 ]
 Output = Annotated[
@@ -122,7 +125,13 @@ def show(
 def export(
     runs: RunNames,
     format_: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"{', '.join(names())}.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help=f"{', '.join(names())}.",
+            autocompletion=completion.export_formats,
+        ),
     ] = "csv",
     output: Annotated[
         str,

@@ -1,6 +1,7 @@
 """A run from its first case to its last: what is measured when, every row on disk at once."""
 
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -131,6 +132,11 @@ class RunSession:
             self.measure(part)
         if self.parts:
             self.pool.close()  # walls are searched in processes that nothing else has used
+        if self.plan.walls:
+            since = time.monotonic()
+            predicted = self._walls.predict(self.plan.walls)
+            named = [(wall.id, fields) for wall, fields in predicted]
+            self.plan.listener.predicted(named, time.monotonic() - since)
         for wall in self.plan.walls:
             self._keep(self._walls.record(wall))
             self.signals.check()

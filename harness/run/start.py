@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ...impls import is_ours
 from ..calibration.file import newest_calibration
 from ..cases import Case, Group, case_of, study_of, wall_of
 from ..errors import BadInput
@@ -76,6 +77,7 @@ def open_run(
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": list(options.command),
             "scenario": scenario.resolved(device),
+            "own_backends": [name for name in scenario.backends if not is_ours(name)],
             "device": device,
             "memory_bytes": int(memory_gib * 2**30 if memory_gib else SAFE_SHARE * free_bytes),
             "seed": seed,

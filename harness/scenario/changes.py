@@ -1,13 +1,15 @@
 """Prepare a document for the models: options as fields, short axis names, the user's changes."""
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..axes import ALIASES
+from ..axes import ALIASES, VALUE_ALIASES
 from ..errors import BadInput, shown
 from .document import Document, Keys
 from .yaml_text import parse_yaml
 
+SEPARATOR = r"\s*,\s*|\s+"
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 
 
@@ -23,12 +25,45 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
         document.values[(name,) if name in top else ("grid", name)] = option(name)
     for name, text in options.items():
         keys: Keys = (name,) if name in top else ("grid", name)
+        if name == "head_dim":
+            continue
         if isinstance(text, bool):
             document.replace(keys, text, option(name))
             continue
         given = f"{option(name)} {one_line(text)}"
-        document.replace(keys, text if name == "baseline" else yaml(f"[{text}]", given), given)
+        document.replace(keys, text if name == "baseline" else listed(text, given), given)
+    if isinstance(text := options.get("head_dim"), str):
+        add_head_dim(document, text)
     return document
+
+
+def listed(text: str, given: str) -> Any:
+    """The values of an option, with commas or spaces between them. Raises BadInput."""
+    return yaml(f"[{','.join(re.split(SEPARATOR, text.strip()))}]", given)
+
+
+def add_head_dim(document: Document, text: str) -> None:
+    """The width of a head, of queries, keys and values alike. Raises BadInput.
+
+    Without d_model, the model is as wide as its heads together.
+    """
+    given = f"{option('head_dim')} {one_line(text)}"
+    grid, widths = document.data["grid"], listed(text, given)
+    if len(widths) != 1:
+        raise BadInput(f"{given}: {len(widths)} widths; wanted one; measure one after the other")
+    heads = grid.get("heads")
+    if "d_model" not in grid and heads is not None:
+        numbers = [*heads, *widths]
+        if len(heads) == 1 and all(type(number) is int and number > 0 for number in numbers):
+            document.replace(("grid", "d_model"), heads[0] * widths[0], given)
+            return
+        if len(heads) > 1:
+            raise BadInput(
+                f"{given}: with {len(heads)} numbers of heads the width of the model is open;"
+                " wanted --d-model too"
+            )
+    for axis in ("d_k", "d_v"):
+        document.replace(("grid", axis), widths, given)
 
 
 def option(name: str) -> str:
@@ -55,7 +90,10 @@ def add_backends(document: Document, more: Mapping[str, str]) -> None:
 
 
 def expand_aliases(document: Document) -> None:
-    """Replace N, h and B by the full names. Raises BadInput if both are given."""
+    """Replace N, h and B by the full names, and bfloat16, gpu and such by ours.
+
+    Raises BadInput if an axis is given under both names.
+    """
     cases = document.data.get("cases")
     indices = range(len(cases)) if isinstance(cases, list) else ()
     problems: list[str] = []
@@ -70,6 +108,11 @@ def expand_aliases(document: Document) -> None:
                 )
             elif short in holder:
                 document.rename((*keys, short), full)
+    for keys in ((), *AXIS_HOLDERS, *(("cases", index) for index in indices)):
+        holder = value_at(document.data, keys)
+        for name, aliases in VALUE_ALIASES.items() if isinstance(holder, dict) else ():
+            if name in holder:
+                holder[name] = real_values(holder[name], aliases)
     contrast = document.data.get("contrast")
     if isinstance(contrast, list):
         document.data["contrast"] = [
@@ -77,6 +120,13 @@ def expand_aliases(document: Document) -> None:
         ]
     if problems:
         raise BadInput(*problems)
+
+
+def real_values(value: Any, aliases: Mapping[str, str]) -> Any:
+    """A value or a list of values by our names."""
+    if isinstance(value, list):
+        return [real_values(one, aliases) for one in value]
+    return aliases.get(value, value) if isinstance(value, str) else value
 
 
 def value_at(data: Any, keys: Keys) -> Any:

@@ -1,14 +1,16 @@
 """A backend's wall inside a worker: its prediction, and one trial at one length."""
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from ...impls.backend import Backend
+from ...impls.peak_formulas import FAMILIES
 from ...impls.problem import Problem
 from ..cases import MAX_SEQ_LEN, Case, Wall
 from ..costs import input_bytes
@@ -33,20 +35,54 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
         known = {name: first.fields[name] for name in ("exactness", "predicted_reason")}
         return {**unknown, **known}
 
+    found, fields = _longest(wall, wall, device, budget_bytes)
+    if found is not None:
+        source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
+        return {"exactness": fields["exactness"], "predicted_seq_len": found, **source}
+    reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
+    bound = _by_nearest(wall, device, budget_bytes)
+    return {**unknown, "exactness": fields["exactness"], "predicted_reason": reason, **bound}
+
+
+def _longest(
+    wall: Wall, alike: Wall, device: torch.device, budget_bytes: int
+) -> tuple[int | None, dict[str, Any]]:
+    """The longest N with the peak of `alike`, and the fields of its preflight there."""
+
     def needed(seq_len: int) -> int | None:
-        fields = preflight(wall.at(seq_len), device, budget_bytes).fields
-        peak = fields.get("predicted_peak_bytes")
-        return None if peak is None else fields["input_bytes"] + peak
+        peak = preflight(alike.at(seq_len), device, budget_bytes).fields["predicted_peak_bytes"]
+        return None if peak is None else input_bytes(wall.at(seq_len).problem) + peak
 
     found = longest_within(budget_bytes, lambda n: input_bytes(wall.at(n).problem), needed)
-    fields = preflight(wall.at(max(found or 1, 1)), device, budget_bytes).fields
-    reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
-    return {
-        "exactness": fields["exactness"],
-        "predicted_seq_len": found,
-        "predicted_source": None if found is None else fields["predicted_source"],
-        "predicted_reason": "" if found is not None else reason,
-    }
+    return found, preflight(alike.at(max(found or 1, 1)), device, budget_bytes).fields
+
+
+def _by_nearest(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
+    """A bound in place of a prediction, from the nearest backend and dtype with a formula.
+
+    {} if there is none. The source is then "nearest", and the reason says whose formula it is.
+    """
+    for near, words in nearest(wall):
+        found, _ = _longest(wall, near, device, budget_bytes)
+        if found is not None:
+            reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {words}"
+            source = {"predicted_source": "nearest", "predicted_reason": reason}
+            return {"predicted_seq_len": found, **source}
+    return {}
+
+
+def nearest(wall: Wall) -> Iterator[tuple[Wall, str]]:
+    """Walls whose formula bounds this one's bytes from above, the nearest first, and why."""
+    family = FAMILIES.get(wall.backend)
+    in_fp32 = replace(wall.problem, dtype="fp32")
+    other_dtype = wall.problem.dtype != "fp32"
+    if family:
+        yield replace(wall, backend=family), f"by that of {family}, which allocates alike"
+    if other_dtype:
+        yield replace(wall, problem=in_fp32), "by its formula in fp32, which needs no less"
+    if family and other_dtype:
+        near = replace(wall, backend=family, problem=in_fp32)
+        yield near, f"by that of {family} in fp32, which needs no less"
 
 
 def longest_within(

@@ -6,7 +6,17 @@ from typing import Protocol
 
 import pandas as pd
 
-from ..analysis import approximate, heads, max_seq_len, memory, recurrence, speed, trust, wall
+from ..analysis import (
+    approximate,
+    heads,
+    max_seq_len,
+    memory,
+    own_backends,
+    recurrence,
+    speed,
+    trust,
+    wall,
+)
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
 from ..comparison import environments
@@ -48,6 +58,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     if len(questions) <= MOST_QUESTIONS:  # more are listed with their runs, at the top of the page
         yield from (Text(text=one, kind="question") for one in questions)
     rows = records(frame)
+    yield from (Text(text=f"{one}.") for one in own_backends.findings(rows, meta))
     yield from _between_environments(rows, meta)
     walls = max_seq_len.wall_groups(meta)
     yield from _sentences(

@@ -1,11 +1,11 @@
 """The memory wall: the longest N that fits, and peak bytes over N, measured and by formula."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import pandas as pd
 
-from ..analysis.max_seq_len import LIMITS, off_ratio, wall_groups
+from ..analysis.max_seq_len import LIMITS, is_bound, off_ratio, wall_groups
 from ..analysis.max_seq_len import finding as wall_finding
 from ..analysis.max_seq_len import note as wall_note
 from ..analysis.missing_points import missing_points
@@ -71,11 +71,18 @@ def _found_cells(group: Group, row: Row) -> tuple[str, ...]:
     return (
         row["backend"],
         group.label,
-        *("" if n is None else str(n) for n in lengths),
+        *_lengths(lengths, bound=is_bound(row)),
         off_text,
         ended_by,
         wall_note(row),
     )
+
+
+def _lengths(lengths: Iterable[int | None], *, bound: bool) -> Iterator[str]:
+    """The predicted N first, which may be a bound."""
+    for place, n in enumerate(lengths):
+        least = "\u2265 " if bound and place == 0 else ""
+        yield "" if n is None else f"{least}{n}"
 
 
 def _height(row: Row, budget: float | None) -> float | None:

@@ -198,9 +198,11 @@ HEAVY = "torch pandas scipy matplotlib"
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
     [
-        ("--help", f"{HEAVY} pydantic ruamel rich.console"),
+        ("--help", f"{HEAVY} pydantic ruamel"),
+        ("--version", f"{HEAVY} pydantic ruamel rich.console"),
         ("run --help", f"{HEAVY} ruamel"),
         ("list scenarios", HEAVY),
+        ("list", HEAVY),
         ("list runs --out RUNS", HEAVY),
         ("validate quickstart", HEAVY),
     ],
@@ -264,7 +266,7 @@ def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
     )
     *listed, modules = done.stdout.splitlines()
     assert any(line.startswith("torch_mha") and "in scope layer only" in line for line in listed)
-    assert any(line.split()[:2] == ["fused", "eager"] for line in listed)
+    assert any(line.split()[:2] == ["hf:eager", "eager"] for line in listed)
     assert not {"torch._inductor.compile_fx", "transformers"} & set(modules.split())
 
 
