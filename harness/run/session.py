@@ -116,6 +116,12 @@ class RunSession:
         done = (row.status for case, row in plan.previous.items() if case not in self._left)
         self.result.statuses.update(done)
 
+    @property
+    def is_finished(self) -> bool:
+        """Everything planned was tried to the end, and something was planned."""
+        statuses = self.result.statuses
+        return not self._left and bool(statuses) and not statuses[Status.INTERRUPTED]
+
     def begin(self) -> None:
         plan, done = self.plan, self.result.statuses.total()
         walls, studies = len(plan.walls), len(plan.studies)

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ...harness.contrasts import Spread, assumed_spread, spread
 from ...harness.stats import NORMAL_95, Samples
-from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_plain
+from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_plain, results_folders
 from .run_meta import device_identity
 
 FILE = "selfcheck.jsonl"
@@ -111,10 +111,10 @@ def percent_text(ratio: float) -> str:
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
-    """Of a run's device: by a check in its folder, else by the rows of `runs`, else assumed."""
+    """By a check beside the run or its suite, else by the rows of `runs`, else assumed."""
     identity = device_identity(of.meta)
     try:
-        floor = newest_noise_floor([of.path.parent], identity)
+        floor = newest_noise_floor(results_folders(of.path), identity)
     except BadRun:  # a file beside the run must not break its report
         floor = None
     if floor is not None:

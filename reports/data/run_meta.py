@@ -88,6 +88,17 @@ def question(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("question") or "").strip()
 
 
+def by_question(meta: Meta) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """The runs that ask the same, in the order in which they are given; "" for runs that ask none.
+
+    Sentences about some of them need not name the others.
+    """
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for name, run in meta.items():
+        found.setdefault(question(run), {})[name] = run
+    return found
+
+
 def plan_of(run: Mapping[str, Any]) -> Mapping[str, Any]:
     """The plan as resolved; empty if run.json has none."""
     plan = run["scenario"].get("plan")

@@ -1,14 +1,14 @@
 """Runs opened for rendering: their table, what run.json says, and the blocks of each section."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from ..data.load import frame
 from ..data.read import Run, read_run
-from ..data.run_meta import Meta, run_meta
+from ..data.run_meta import Meta, by_question, run_meta, scenario_name
 from ..elements import Block, note
 from ..sections import Section, sections_of
 from .exactness_marks import marked, marked_names
@@ -22,6 +22,13 @@ class Report:
     frame: pd.DataFrame
     meta: Meta
     names: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """The names of the scenarios, and their questions."""
+        names = ", ".join(dict.fromkeys(map(scenario_name, self.meta.values())))
+        questions = " ".join(filter(None, by_question(self.meta)))
+        return f"{names}: {questions}" if questions else names
 
     @property
     def sections(self) -> list[Section]:
@@ -39,6 +46,20 @@ class Report:
             yield note(f"Not shown: the runs have no {', '.join(lacking)}.")
         else:
             yield from marked(section.render(self.frame, self.meta), self.names)
+
+
+def per_question(report: Report) -> list[Report]:
+    """One report per question, in the order of the runs; backends look alike in all of them."""
+    runs = dict(zip(report.meta, report.runs, strict=True))
+    return [
+        replace(
+            report,
+            runs=[runs[name] for name in meta],
+            frame=report.frame[report.frame["run"].isin(meta)].reset_index(drop=True),
+            meta=meta,
+        )
+        for meta in by_question(report.meta).values()
+    ]
 
 
 def page_path(run_paths: Sequence[str | Path]) -> Path:
