@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from .record import Record
+
+if TYPE_CHECKING:
+    from .run.forecast import Forecast
 
 
 class Listener(Protocol):
@@ -14,6 +17,9 @@ class Listener(Protocol):
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None:
         """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
+
+    def expects(self, forecast: "Forecast") -> None:
+        """How long it will take; only after `begin`, and only if that could be predicted."""
 
     def running(self, what: str, phase: str) -> None: ...
 

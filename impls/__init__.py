@@ -6,7 +6,15 @@ Importing this package does not import torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .discovery.registry import exactness, ignored, missing, names, needs, third_party
+from .discovery.registry import (
+    exactness,
+    ignored,
+    missing,
+    names,
+    needs,
+    shipped,
+    third_party,
+)
 from .discovery.source import BadBackend
 from .problem import Problem
 
@@ -32,6 +40,7 @@ __all__ = [
     "missing",
     "names",
     "needs",
+    "shipped",
     "third_party",
 ]
 

@@ -27,14 +27,17 @@ def list_backends(
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
-    from ..environment import pick_device
     from ..errors import EnvironmentUnmet
+    from ..terminal import busy
 
-    found, why = pick_device(device.value)
+    with busy("asking backends"):
+        from ..environment import pick_device
+
+        found, why = pick_device(device.value)
+        rows = [] if why else list(backend_rows(found))
     if why:
         raise EnvironmentUnmet(f"no {device.value} device: {why}")
-    columns = ("backend", "or", "result", f"runs on {found.type}", "why not")
-    print_table(columns, backend_rows(found))
+    print_table(("backend", "or", "result", f"runs on {found.type}", "why not"), rows)
     for sentence in impls.ignored():
         typer.echo(sentence, err=True)
 

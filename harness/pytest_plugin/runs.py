@@ -36,6 +36,7 @@ class RunLog:
         self.remarks: list[str] = []
         self._listener = listener
         self.running = listener.running
+        self.expects = listener.expects
 
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]

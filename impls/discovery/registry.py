@@ -86,6 +86,12 @@ def third_party(name: str) -> str | None:
     return None if isinstance(origin, Path) else f"the module {origin.module}"
 
 
+def shipped(name: str) -> bool:
+    """Whether the backend is a file of attnbench itself."""
+    origin = find(name).origin
+    return isinstance(origin, Path) and origin.parent == BUILTIN_FOLDER
+
+
 def with_attention_weights() -> tuple[str, ...]:
     """The backends that can return attention weights."""
     return tuple(
