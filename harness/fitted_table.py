@@ -1,7 +1,8 @@
 """A table that fits the width it is printed in: no cell is ever broken.
 
-What does not fit goes in this order: long texts fold at words; then they stand below their row;
-then columns are left out, by rank, and named below; a narrow terminal gets a few lines per row.
+What does not fit goes in this order: names get shorter, if the table has shorter ones; long texts
+fold at words, or stand below their row; columns are left out, by rank, and named below; a narrow
+terminal gets a few lines per row.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ from rich.text import Text
 GAP = "  "
 PROSE_FROM = 20  # columns: a cell with spaces that is longer may be folded at its words
 PROSE_LEAST = 28  # columns: a narrower one is read with more ease below its row
+ROOM_LEAST = 8  # columns, beside a row, for texts that are short
 FEWEST_COLUMNS = 3  # with fewer a table compares nothing: each row gets lines of its own
 
 
@@ -22,22 +24,34 @@ class FittedTable(Table):
     """A `rich.table.Table` without lines, drawn in its own way.
 
     `leave_out`: headers of the columns that go first when the width is short; then the last ones.
-    The first column names the row and always stays.
+    The first column names the row and always stays; `shorter` has other names for it, and
+    `shorter_title` the title then.
     """
 
-    def __init__(self, title: str = "", *, leave_out: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        title: str = "",
+        *,
+        leave_out: Sequence[str] = (),
+        shorter: Sequence[str] = (),
+        shorter_title: str = "",
+    ) -> None:
         super().__init__(title=title or None, title_justify="left", box=None, pad_edge=False)
-        self.leave_out = tuple(leave_out)
+        self.leave_out, self.shorter = tuple(leave_out), tuple(shorter)
+        self.shorter_title = shorter_title
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(1, options.max_width)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        drawn = _Drawn(self, console)
-        lines = drawn.lines(options.max_width)
-        if self.title:
-            yield from _wrapped(_text(self.title, "italic", console), options.max_width, console)
-        yield from lines
+        drawn, width = _Drawn(self, console), options.max_width
+        title = self.title
+        if self.shorter and drawn.natural > width:
+            drawn.columns[0] = drawn.columns[0].named([*map(Text, self.shorter)])
+            title = self.shorter_title
+        if title:
+            yield from _wrapped(_text(title, "italic", console), width, console)
+        yield from drawn.lines(width)
 
 
 @dataclass(slots=True)
@@ -56,6 +70,9 @@ class _Column:
         self.natural = max(map(_width, lines))
         words = (word for line in lines for word in line.split())
         self.least = max(map(_width, words), default=0)
+
+    def named(self, cells: list[Text]) -> "_Column":
+        return _Column(self.header, cells, self.right)
 
     @property
     def is_prose(self) -> bool:
@@ -79,6 +96,10 @@ class _Drawn:
         self.headed = any(column.header.plain for column in self.columns)
         self.leave_out = table.leave_out
 
+    @property
+    def natural(self) -> int:
+        return _total(column.natural for column in self.columns)
+
     def lines(self, width: int) -> Iterator[Text]:
         places = list(range(len(self.columns)))
         widths = {place: self.columns[place].natural for place in places}
@@ -97,7 +118,9 @@ class _Drawn:
         too_wide = widths[fixed[0]] > width
         if too_wide or (left_out and len(fixed) < FEWEST_COLUMNS):
             return self._stacked(width)
-        return self._folded(fixed, widths, prose, left_out, width)
+        beside = self._beside(prose, width - _total(widths[place] for place in fixed) - len(GAP))
+        rows = self._grid([*fixed, *beside], widths | beside, prose, width)
+        return self._with_note(rows, left_out, width)
 
     def _shares(self, prose: Sequence[int], room: int) -> dict[int, int]:
         """The width of each long text; {} if there is too little for words, or for reading."""
@@ -109,6 +132,16 @@ class _Drawn:
             more = max(0, min(left, self.columns[place].natural - shares[place]))
             shares[place], left = shares[place] + more, left - more
         return shares
+
+    def _beside(self, prose: Sequence[int], room: int) -> dict[int, int]:
+        """The last of the long texts and its room beside the row, if most of its cells fit."""
+        if not prose:
+            return {}
+        column = self.columns[prose[-1]]
+        widths = [_width(line) for cell in column.cells for line in cell.plain.split("\n")]
+        most_fit = 2 * sum(width <= room for width in widths) > len(widths)
+        least = max(column.header.cell_len, ROOM_LEAST)
+        return {prose[-1]: room} if most_fit and room >= least else {}
 
     def _first_to_go(self, places: Sequence[int]) -> int:
         named = {self.columns[place].header.plain: place for place in places[1:]}
@@ -125,9 +158,14 @@ class _Drawn:
         if self.headed:
             yield from self._row([column.header for column in columns], columns, spaces)
         for number in range(len(self.columns[0].cells) if self.columns else 0):
-            yield from self._row([column.cells[number] for column in columns], columns, spaces)
-            for place in below:
-                yield from self._indented(self.columns[place].cells[number], width)
+            cells = [column.cells[number] for column in columns]
+            under = [self.columns[place].cells[number] for place in below if place not in places]
+            for place, at in ((place, places.index(place)) for place in below if place in places):
+                if max(map(_width, cells[at].plain.split("\n"))) > widths[place]:
+                    under, cells[at] = [*under, cells[at]], Text()
+            yield from self._row(cells, columns, spaces)
+            for text in under:
+                yield from self._indented(text, width)
 
     def _row(
         self, cells: Sequence[Text], columns: Sequence[_Column], spaces: Sequence[int]
@@ -145,15 +183,10 @@ class _Drawn:
             line.rstrip()
             yield line
 
-    def _folded(
-        self,
-        fixed: Sequence[int],
-        widths: dict[int, int],
-        prose: Sequence[int],
-        left_out: Sequence[int],
-        width: int,
+    def _with_note(
+        self, rows: Iterator[Text], left_out: Sequence[int], width: int
     ) -> Iterator[Text]:
-        yield from self._grid(fixed, widths, prose, width)
+        yield from rows
         if left_out:
             names = ", ".join(self.columns[place].header.plain for place in sorted(left_out))
             note = f"left out at {width} columns: {names}"

@@ -26,6 +26,7 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
+from .cases import ShortNames
 from .fitted_table import FittedTable
 from .record import Record, Status
 from .run.forecast import Forecast
@@ -228,26 +229,6 @@ def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgr
     return QuietProgress() if quiet else LiveProgress(console())
 
 
-class ShortNames:
-    """Ids of cases without the parts that all of them have; backend and length always stay."""
-
-    def __init__(self, ids: Iterable[str]) -> None:
-        parts = [one.split("-") for one in ids if not one.startswith("study-")]
-        shared = set.intersection(*(set(one[1:]) for one in parts)) if len(parts) > 1 else set()
-        self.common = tuple(
-            part for part in (parts[0] if shared else ()) if part in shared and not _length(part)
-        )
-
-    def of(self, case: str) -> str:
-        """'naive n256 h1' for naive-b1-n256-d512-h1-fp32-forward-core."""
-        first, *rest = case.removeprefix("study-").split("-")
-        return " ".join([first, *(part for part in rest if part not in self.common)])
-
-
-def _length(part: str) -> bool:
-    return part.startswith("n") and part[1:].isdigit()
-
-
 # ---- steps that are no cases ---------------------------------------------------------------------
 
 
@@ -391,12 +372,23 @@ def table(
     rows: Iterable[Sequence[str]],
     right: Sequence[str] = (),
     leave_out: Sequence[str] = (),
+    *,
+    ids: bool = False,
 ) -> FittedTable:
     """A plain table whose cells are text, never markup; it fits whatever width it is printed in.
 
     `right`: right-aligned columns. `leave_out`: the columns that go first if there is little room.
+    `ids`: the first column has ids of cases, which may be shortened then.
     """
-    grid = FittedTable(escape(title), leave_out=leave_out)
+    rows = list(rows)
+    names = ShortNames(row[0] for row in rows) if ids else None
+    common = f"; all with {' '.join(names.common)}" if names and names.common else ""
+    grid = FittedTable(
+        escape(title),
+        leave_out=leave_out,
+        shorter=[names.of(row[0]) for row in rows] if names else (),
+        shorter_title=escape(f"{title}{common}"),
+    )
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in right else "left"
         grid.add_column(escape(column), justify=justify)

@@ -66,7 +66,7 @@ class DryRun:
             where = f" in {many} environments, predicted by this interpreter" if many else ""
             title = f"{name}: {len(self.views)} cases on {device}{where}, budget {budget}"
             rows = (self._row(case, view) for case, view in self.views.items())
-            yield table(title, COLUMNS, rows, right=COLUMNS[1:4], leave_out=LEAVE_OUT)
+            yield table(title, COLUMNS, rows, right=COLUMNS[1:4], leave_out=LEAVE_OUT, ids=True)
         if self.walls:
             title = f"{name}: {len(self.walls)} walls on {device}, budget {budget}"
             yield predicted_table(title, list(self.walls.items()))
