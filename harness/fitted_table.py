@@ -1,10 +1,11 @@
 """A table that fits the width it is printed in: no cell is ever broken.
 
-What does not fit goes in this order: names get shorter, if the table has shorter ones; long texts
-fold at words, or stand below their row; columns are left out, by rank, and named below; a narrow
-terminal gets a few lines per row.
+What does not fit goes in this order: names get shorter, if the table has shorter ones; headers fold
+at words, then cells do, into few lines; long texts stand below their row; columns that may be left
+out are, and named below; else each row gets a few lines.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -14,16 +15,18 @@ from rich.table import Table
 from rich.text import Text
 
 GAP = "  "
-PROSE_FROM = 20  # columns: a cell with spaces that is longer may be folded at its words
-PROSE_LEAST = 28  # columns: a narrower one is read with more ease below its row
+PROSE_FROM = 16  # columns: a cell with spaces that is longer may be folded at its words
+MOST_LINES = 3  # of a cell; what needs more is read with more ease below its row
 ROOM_LEAST = 8  # columns, beside a row, for texts that are short
+GLUE = "\ue000"  # of a private area of Unicode; no text has it
+UNIT = re.compile(r"(?<=\d) (?=(?:[KMGT]i?B?|[nuµμm]?s|B|%|min|h|times|FLOP\S*|[KMGTP]FLOP\S*)\b)")
 FEWEST_COLUMNS = 3  # with fewer a table compares nothing: each row gets lines of its own
 
 
 class FittedTable(Table):
     """A `rich.table.Table` without lines, drawn in its own way.
 
-    `leave_out`: headers of the columns that go first when the width is short; then the last ones.
+    `leave_out`: headers of the columns that may go when the width is short, the first of them first.
     The first column names the row and always stays; `shorter` has other names for it, and
     `shorter_title` the title then.
     """
@@ -61,23 +64,36 @@ class _Column:
     header: Text
     cells: list[Text]
     right: bool
-    least: int = field(init=False)  # width that breaks no word
     natural: int = field(init=False)  # width that folds nothing
+    folded_header: int = field(init=False)  # width that folds no cell
 
     def __post_init__(self) -> None:
+        cells = max((_width(line) for line in self._lines()), default=0)
+        words = max(map(_width, self.header.plain.split()), default=0)
+        self.natural = max(cells, self.header.cell_len)
+        self.folded_header = max(cells, words)
+
+    @property
+    def is_prose(self) -> bool:
+        several = any("\n" in cell.plain for cell in self.cells)
+        return several or any(_width(line) > PROSE_FROM and " " in line for line in self._lines())
+
+    def least(self, lines: int, console: Console) -> int:
+        """The narrowest width that breaks no word, and folds no cell into more lines."""
         texts = [self.header, *self.cells]
-        lines = [line for text in texts for line in text.plain.split("\n")]
-        self.natural = max(map(_width, lines))
-        words = (word for line in lines for word in line.split())
-        self.least = max(map(_width, words), default=0)
+        words = (word for text in texts for word in _glued(text).plain.split())
+        width = max(map(_width, words), default=1)
+        while width < self.folded_header and any(
+            len(_wrapped(cell, width, console)) > lines for cell in self.cells
+        ):
+            width += 1
+        return width
 
     def named(self, cells: list[Text]) -> "_Column":
         return _Column(self.header, cells, self.right)
 
-    @property
-    def is_prose(self) -> bool:
-        folds = any("\n" in text.plain for text in self.cells)
-        return folds or (self.natural > PROSE_FROM and self.least < self.natural)
+    def _lines(self) -> Iterator[str]:
+        return (line for cell in self.cells for line in cell.plain.split("\n"))
 
 
 class _Drawn:
@@ -105,6 +121,9 @@ class _Drawn:
         widths = {place: self.columns[place].natural for place in places}
         if _total(widths.values()) <= width:
             return self._grid(places, widths, [], width)
+        widths = {place: self.columns[place].folded_header for place in places}
+        if _total(widths.values()) <= width:
+            return self._grid(places, widths, [], width)
         prose = [place for place in places[1:] if self.columns[place].is_prose]
         fixed = [place for place in places if place not in prose]
         room = width - _total(widths[place] for place in fixed) - len(GAP) * len(prose)
@@ -112,26 +131,24 @@ class _Drawn:
         if shares:
             return self._grid(places, widths | shares, [], width)
         left_out: list[int] = []
-        while _total(widths[place] for place in fixed) > width and len(fixed) > 1:
-            left_out.append(self._first_to_go(fixed))
-            fixed.remove(left_out[-1])
-        too_wide = widths[fixed[0]] > width
-        if too_wide or (left_out and len(fixed) < FEWEST_COLUMNS):
+        for place in self._may_go(fixed):
+            if _total(widths[place] for place in fixed) > width:
+                left_out.append(place)
+                fixed.remove(place)
+        too_wide = _total(widths[place] for place in fixed) > width
+        if too_wide or len(prose) > 1 or (left_out and len(fixed) < FEWEST_COLUMNS):
             return self._stacked(width)
         beside = self._beside(prose, width - _total(widths[place] for place in fixed) - len(GAP))
         rows = self._grid([*fixed, *beside], widths | beside, prose, width)
         return self._with_note(rows, left_out, width)
 
     def _shares(self, prose: Sequence[int], room: int) -> dict[int, int]:
-        """The width of each long text; {} if there is too little for words, or for reading."""
-        least = {n: max(self.columns[n].least, PROSE_LEAST) for n in prose}
-        if not prose or sum(least.values()) > room:
-            return {}
-        shares, left = dict(least), room - sum(least.values())
-        for place in prose:  # the first gets what it can use
-            more = max(0, min(left, self.columns[place].natural - shares[place]))
-            shares[place], left = shares[place] + more, left - more
-        return shares
+        """The width of each long text, in as few lines as there is room; {} if those were many."""
+        for lines in range(1, MOST_LINES + 1):
+            shares = {n: self.columns[n].least(lines, self.console) for n in prose}
+            if sum(shares.values()) <= room:
+                return shares
+        return {}
 
     def _beside(self, prose: Sequence[int], room: int) -> dict[int, int]:
         """The last of the long texts and its room beside the row, if most of its cells fit."""
@@ -143,9 +160,9 @@ class _Drawn:
         least = max(column.header.cell_len, ROOM_LEAST)
         return {prose[-1]: room} if most_fit and room >= least else {}
 
-    def _first_to_go(self, places: Sequence[int]) -> int:
+    def _may_go(self, places: Sequence[int]) -> list[int]:
         named = {self.columns[place].header.plain: place for place in places[1:]}
-        return next((named[one] for one in self.leave_out if one in named), places[-1])
+        return [named[one] for one in self.leave_out if one in named]
 
     # ---- layouts ---------------------------------------------------------------------------------
 
@@ -159,10 +176,12 @@ class _Drawn:
             yield from self._row([column.header for column in columns], columns, spaces)
         for number in range(len(self.columns[0].cells) if self.columns else 0):
             cells = [column.cells[number] for column in columns]
-            under = [self.columns[place].cells[number] for place in below if place not in places]
-            for place, at in ((place, places.index(place)) for place in below if place in places):
-                if max(map(_width, cells[at].plain.split("\n"))) > widths[place]:
-                    under, cells[at] = [*under, cells[at]], Text()
+            under: list[Text] = []
+            for place in below:
+                text = self.columns[place].cells[number]
+                if place not in places or max(map(_width, text.plain.split("\n"))) > widths[place]:
+                    under.append(self._labelled(place, text))
+                    cells = [Text() if cell is text else cell for cell in cells]
             yield from self._row(cells, columns, spaces)
             for text in under:
                 yield from self._indented(text, width)
@@ -192,30 +211,36 @@ class _Drawn:
             note = f"left out at {width} columns: {names}"
             yield from _wrapped(Text(note, "dim"), width, self.console)
 
+    def _labelled(self, place: int, text: Text) -> Text:
+        """With its header, if the row has other cells."""
+        header = self.columns[place].header.plain
+        return Text(f"{header}: ") + text if header and len(self.columns) > 2 and text else text
+
     def _stacked(self, width: int) -> Iterator[Text]:
-        """The row's name, then its other cells with their headers, as many on a line as fit."""
-        first, *others = self.columns
-        for number, name in enumerate(first.cells):
-            yield from _wrapped(name, width, self.console)
-            line = Text()
-            for column in others:
+        """Cells with their headers, as many on a line as fit; a row's first line is not indented."""
+        for number in range(len(self.columns[0].cells)):
+            line, indent = Text(), ""
+            for place, column in enumerate(self.columns):
                 cell = column.cells[number]
                 if not cell.plain.strip():
                     continue
-                pair = column.header.copy()
-                pair.style = "dim"
-                pair = Text(" ").join([pair, cell]) if pair.plain else cell.copy()
-                if line and line.cell_len + len(GAP) + pair.cell_len > width - len(GAP):
-                    yield from self._indented(line, width)
-                    line = Text()
+                label = column.header.plain
+                pair = Text(f"{label} ", "dim") + cell if label and place else cell.copy()
+                if not place:  # the row's name
+                    pair = Text(f"{label} {cell.plain}".strip(), "bold")
+                if line and len(indent) + line.cell_len + len(GAP) + pair.cell_len > width:
+                    yield from self._indented(line, width, indent)
+                    line, indent = Text(), GAP
                 line = Text(GAP).join([line, pair]) if line else pair
             if line:
-                yield from self._indented(line, width)
+                yield from self._indented(line, width, indent)
 
-    def _indented(self, text: Text, width: int) -> Iterator[Text]:
+    def _indented(self, text: Text, width: int, indent: str = GAP) -> Iterator[Text]:
+        """What is longer than a line goes on below, further in."""
         if text.plain.strip():
-            for line in _wrapped(text, max(1, width - len(GAP)), self.console):
-                yield Text(GAP) + line
+            lines = _wrapped(text, max(1, width - len(GAP)), self.console)
+            for number, line in enumerate(lines):
+                yield Text(indent if not number else GAP) + line
 
 
 def _text(cell: object, style: str, console: Console) -> Text:
@@ -228,11 +253,19 @@ def _text(cell: object, style: str, console: Console) -> Text:
 
 def _wrapped(text: Text, width: int, console: Console) -> list[Text]:
     """At words; a word longer than the width is the only thing that is ever cut."""
-    lines = list(text.wrap(console, max(1, width), no_wrap=False, overflow="fold"))
+    lines = list(_glued(text).wrap(console, max(1, width), no_wrap=False, overflow="fold"))
     for line in lines:
         line.rstrip()
+        line.plain = line.plain.replace(GLUE, " ")
         line.no_wrap = True
     return lines or [Text()]
+
+
+def _glued(text: Text) -> Text:
+    """A number and its unit are one word."""
+    glued = text.copy()
+    glued.plain = UNIT.sub(GLUE, text.plain)
+    return glued
 
 
 def _width(line: str) -> int:

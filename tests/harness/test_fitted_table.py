@@ -43,6 +43,7 @@ def test_no_number_and_no_word_is_broken(width: int) -> None:
             *COLUMNS,
             f"A table of five numbers left out at {width} columns:",
             *(f"{name}," for name in " ".join(COLUMNS).split()),
+            "reason:",
         )
         for word in text.split()
     }
@@ -63,13 +64,33 @@ def test_a_long_text_stands_beside_numbers_where_there_is_room_and_below_where_n
     assert row.endswith("log of its worker")
     below = drawn(80)
     place = next(n for n, line in enumerate(below) if "1,073,741,824" in line)
-    assert below[place + 1].startswith("  more than 60 s")
+    assert below[place + 1].startswith("  reason: more than 60 s")
 
 
-def test_the_columns_named_to_go_first_do() -> None:
-    lines = drawn(44, leave_out=("FLOP/s", "interval"))
-    assert lines[-1] == "left out at 44 columns: interval, FLOP/s"
-    assert "134,217,728" in " ".join(lines)
+def test_columns_that_may_go_do_one_after_the_other_and_no_other_does() -> None:
+    may_go = ("FLOP/s", "interval")
+    assert drawn(52, leave_out=may_go)[-1] == "left out at 52 columns: FLOP/s"
+    assert drawn(46, leave_out=may_go)[-1] == "left out at 46 columns: interval, FLOP/s"
+    assert "left out" not in " ".join(drawn(30, leave_out=may_go) + drawn(52))
+
+
+def test_headers_fold_before_cells_do() -> None:
+    out = StringIO()
+    rows = [("naive", "1", "2", "3")]
+    columns = ("backend", "kept between calls", "outside the allocator", "minimal traffic")
+    Console(file=out, width=40).print(table("", columns, rows))
+    lines = out.getvalue().splitlines()
+    assert lines[0].split() == ["backend", "kept", "outside", "minimal"]
+    assert lines[-1].split() == [*rows[0]]
+
+
+def test_a_number_stays_with_its_unit() -> None:
+    rows = [("naive", "681 KiB (681 KiB)", "out of memory (predicted) (4 GiB)")] * 2
+    for width in range(24, 60):
+        out = StringIO()
+        Console(file=out, width=width).print(table("", ("backend", "h 1", "h 8"), rows))
+        assert out.getvalue().count("681 KiB") == 4
+        assert out.getvalue().count("4 GiB") == 2
 
 
 def test_columns_are_aligned() -> None:
