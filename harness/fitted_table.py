@@ -15,19 +15,21 @@ from rich.table import Table
 from rich.text import Text
 
 GAP = "  "
-PROSE_FROM = 16  # columns: a cell with spaces that is longer may be folded at its words
+PROSE_FROM = 12  # columns: a cell with spaces that is longer may be folded at its words
 MOST_LINES = 3  # of a cell; what needs more is read with more ease below its row
 ROOM_LEAST = 8  # columns, beside a row, for texts that are short
 GLUE = "\ue000"  # of a private area of Unicode; no text has it
-UNIT = re.compile(r"(?<=\d) (?=(?:[KMGT]i?B?|[nuµμm]?s|B|%|min|h|times|FLOP\S*|[KMGTP]FLOP\S*)\b)")
+UNIT = re.compile(
+    r"(?<=\d) (?=(?:[KMGT]i?B?|[nuµμm]?s|B|%|min|h|times|[KMGTP]?FLOP\S*)\b)|(?<= =) | (?== )"
+)  # what stands between a number and its unit, and in N = 2k
 FEWEST_COLUMNS = 3  # with fewer a table compares nothing: each row gets lines of its own
 
 
 class FittedTable(Table):
     """A `rich.table.Table` without lines, drawn in its own way.
 
-    `leave_out`: headers of the columns that may go when the width is short, the first of them first.
-    The first column names the row and always stays; `shorter` has other names for it, and
+    `leave_out`: headers of columns that may go when the width is short, in this order. The first
+    column names the row and always stays; `shorter` has other names for it, and
     `shorter_title` the title then.
     """
 
@@ -146,8 +148,13 @@ class _Drawn:
         """The width of each long text, in as few lines as there is room; {} if those were many."""
         for lines in range(1, MOST_LINES + 1):
             shares = {n: self.columns[n].least(lines, self.console) for n in prose}
-            if sum(shares.values()) <= room:
-                return shares
+            left = room - sum(shares.values())
+            if left < 0:
+                continue
+            for place in prose:  # what is left helps at least some of the cells
+                more = min(left, self.columns[place].folded_header - shares[place])
+                shares[place], left = shares[place] + more, left - more
+            return shares
         return {}
 
     def _beside(self, prose: Sequence[int], room: int) -> dict[int, int]:
@@ -217,7 +224,7 @@ class _Drawn:
         return Text(f"{header}: ") + text if header and len(self.columns) > 2 and text else text
 
     def _stacked(self, width: int) -> Iterator[Text]:
-        """Cells with their headers, as many on a line as fit; a row's first line is not indented."""
+        """Cells with their headers, as many on a line as fit; further lines are indented."""
         for number in range(len(self.columns[0].cells)):
             line, indent = Text(), ""
             for place, column in enumerate(self.columns):
@@ -225,7 +232,8 @@ class _Drawn:
                 if not cell.plain.strip():
                     continue
                 label = column.header.plain
-                pair = Text(f"{label} ", "dim") + cell if label and place else cell.copy()
+                colon = ":" if column.is_prose else ""
+                pair = Text(f"{label}{colon} ", "dim") + cell if label and place else cell.copy()
                 if not place:  # the row's name
                     pair = Text(f"{label} {cell.plain}".strip(), "bold")
                 if line and len(indent) + line.cell_len + len(GAP) + pair.cell_len > width:
@@ -247,8 +255,7 @@ def _text(cell: object, style: str, console: Console) -> Text:
     """A cell as `Table` keeps it, with its markup."""
     if isinstance(cell, Text):
         return cell
-    text = console.render_str(str(cell), style=style, highlight=False, emoji=False)
-    return text
+    return console.render_str(str(cell), style=style, highlight=False, emoji=False)
 
 
 def _wrapped(text: Text, width: int, console: Console) -> list[Text]:

@@ -5,7 +5,6 @@ Progress and summary go to stderr, so that stdout carries data only. Computes no
 
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

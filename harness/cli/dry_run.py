@@ -59,7 +59,7 @@ class DryRun:
         self.walls = {wall.id: self._wall(wall) for wall in self.selected.walls}
 
     def tables(self) -> Iterator[FittedTable]:
-        """Cases with input bytes, predicted peak, work and refusals; walls with their prediction."""
+        """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
         name, budget, device = self.scenario.name, f"{self.budget:,} bytes", self.device.type
         if self.views:
             many = self.environments
@@ -124,4 +124,3 @@ def _foreseen(view: Preflight) -> Foreseen:
         peak_bytes=view.fields["predicted_peak_bytes"],
         compiles=view.backend is not None and view.backend.compiles,
     )
-

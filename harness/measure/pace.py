@@ -5,6 +5,7 @@ No number of a report: calibration measures peaks, with repeats and intervals.
 
 import mmap
 from collections.abc import Callable, Iterable
+from functools import partial
 from time import perf_counter
 
 import torch
@@ -38,9 +39,9 @@ def pace(device: torch.device, dtypes: Iterable[str]) -> Rates:
         except RuntimeError:  # no such product here, or no memory: its cases say why
             continue
     rows, columns = SCORES[device.type]
-    scores = torch.randn(rows, columns, device=device)
-    softmax_s = _seconds(lambda: scores.softmax(-1), device)
-    del scores
+    softmax_s = _seconds(
+        partial(torch.softmax, torch.randn(rows, columns, device=device), -1), device
+    )
     found: Rates = {"flops_per_s": flops_per_s, "bytes_per_s": _bytes_per_s(device)}
     found |= {"scores_per_s": rows * columns / _work_s(softmax_s, step_s), "step_s": step_s}
     if device.type == "cuda":
@@ -73,13 +74,10 @@ def _bytes_per_s(device: torch.device) -> float:
     """Bytes read and written per second, beyond most caches."""
     size = MEMORY_BYTES[device.type]
     if device.type == "cuda":
-        numbers = torch.zeros(size // 4, device=device)
-        return 2 * size / _seconds(lambda: numbers.add_(1.0), device)
-    with mmap.mmap(-1, size) as pages:  # from the kernel: the heap learns nothing from it
-        numbers = torch.frombuffer(pages, dtype=torch.float32)
-        rate = 2 * size / _seconds(lambda: numbers.add_(1.0), device)
-        del numbers
-        return rate
+        add = torch.zeros(size // 4, device=device).add_
+    else:  # from the kernel: the heap learns nothing from it
+        add = torch.frombuffer(mmap.mmap(-1, size), dtype=torch.float32).add_
+    return 2 * size / _seconds(partial(add, 1.0), device)
 
 
 def _seconds(call: Callable[[], object], device: torch.device) -> float:

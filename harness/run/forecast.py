@@ -205,9 +205,7 @@ def declared_of(backend: str) -> Declared:
 # ---- one case ------------------------------------------------------------------------------------
 
 
-def _case(
-    case: Case, call_s: float, seen: Foreseen, config: RunConfig, *, exact: bool
-) -> Expected:
+def _case(case: Case, call_s: float, seen: Foreseen, config: RunConfig, *, exact: bool) -> Expected:
     """`exact`: the exact result of its problem is charged to this case."""
     dtype, p = case.problem.dtype, case.problem
     needed = input_bytes(p) + (seen.peak_bytes or 0)

@@ -1,4 +1,4 @@
-"""harness/run/forecast.py: how long a run takes, against runs that are stored, and by its limits."""
+"""harness/run/forecast.py: how long a run takes, against stored runs and by its limits."""
 
 import json
 from datetime import datetime
@@ -55,11 +55,14 @@ def of(*cases: Case, **changes: Any) -> Forecast:
 def real_s(path: Path, meta: dict[str, Any], rows: list[dict[str, Any]]) -> float:
     """From run.json to the end of the last case."""
     begun = datetime.fromisoformat(meta["started_utc"]).timestamp()
-    return max(
-        datetime.fromisoformat(row["started_utc"]).timestamp() + row["spent_s"]
-        for row in rows
-        if row["started_utc"]
-    ) - begun
+    return (
+        max(
+            datetime.fromisoformat(row["started_utc"]).timestamp() + row["spent_s"]
+            for row in rows
+            if row["started_utc"]
+        )
+        - begun
+    )
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
