@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from .expected_time import Forecast
 from .record import Record
-
-if TYPE_CHECKING:
-    from .run.forecast import Forecast
 
 
 class Listener(Protocol):
@@ -18,7 +16,7 @@ class Listener(Protocol):
     ) -> None:
         """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
 
-    def expects(self, forecast: "Forecast") -> None:
+    def expects(self, forecast: Forecast) -> None:
         """How long it will take; only after `begin`, and only if that could be predicted."""
 
     def running(self, what: str, phase: str) -> None: ...

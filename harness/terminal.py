@@ -26,9 +26,9 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from .cases import ShortNames
+from .expected_time import Forecast
 from .fitted_table import FittedTable
 from .record import Record, Status
-from .run.forecast import Forecast
 from .run.time_left import TimeLeft
 
 STYLE = {

@@ -9,12 +9,12 @@ from rich.text import Text
 from ..cases import Case, Wall
 from ..environment import fix_threads, pick_device
 from ..errors import EnvironmentUnmet
-from ..fitted_table import FittedTable
+from ..expected_time import Forecast
 from ..measure.memory_budget import available_bytes
 from ..measure.pace import pace
 from ..preflight import Preflight, not_imported, preflight_outside_worker
 from ..record import Planned
-from ..run.forecast import Forecast, Foreseen, Pace, dtypes_of, forecast
+from ..run.forecast import Foreseen, dtypes_of, forecast, pace_of
 from ..run.start import SAFE_SHARE
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
@@ -58,7 +58,7 @@ class DryRun:
         self.views = {one.id: self._view(one) for one in self.selected.cases}
         self.walls = {wall.id: self._wall(wall) for wall in self.selected.walls}
 
-    def tables(self) -> Iterator[FittedTable]:
+    def tables(self) -> Iterator[RenderableType]:
         """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
         name, budget, device = self.scenario.name, f"{self.budget:,} bytes", self.device.type
         if self.views:
@@ -89,7 +89,7 @@ class DryRun:
         return forecast(
             planned,
             config,
-            Pace(**found),
+            pace_of(found),
             {name: _foreseen(view) for name, view in self.views.items()},
             {name: length for name, length in lengths.items() if length},
         )

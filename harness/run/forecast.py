@@ -5,7 +5,7 @@ scores that are written at the rate of memory. How often a case is called, and w
 follows from the plan. docs/method.md says how far off this was.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
 from ..cases import Case, PlannedStudy, Wall
 from ..costs import input_bytes, work_flops
+from ..expected_time import SLOWER, Expected, Forecast
 from ..measure.warm_up import CALLS_TO_TELL, WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..record import Planned
 from ..scenario import Plan
@@ -22,7 +23,6 @@ from .sampling import BLOCK_MS, FEWEST_UNITS
 from .wall_search import FIRST, GROWTH
 from .worker_pool import RunConfig
 
-SLOWER = 2.0  # "at most" holds if calls take no longer than so many times the prediction
 STEPS = 4  # operations of a call, of which each takes a moment
 SCORE_MOVES = 6  # written, scaled, put through softmax and read again, through memory
 RANK = 256  # keys that an approximate backend sees of N
@@ -81,62 +81,6 @@ def _writes_scores(p: Problem, foreseen: Foreseen) -> bool:
     """Whether the peak holds the scores of at least one head."""
     scores = p.batch * p.seq_len * p.kv_seq_len * p.item_bytes
     return foreseen.peak_bytes is not None and foreseen.peak_bytes >= scores
-
-
-class Expected(NamedTuple):
-    """Seconds of one case, wall or study; `call_s` is None where nothing is called.
-
-    `steady_s` of `about_s` do not depend on how long a call takes, the rest grows with it.
-    """
-
-    backend: str
-    dtype: str
-    call_s: float | None
-    steady_s: float
-    about_s: float
-    most_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
-    """What to expect of a run. `start_s`: of starting workers, which belong to no case.
-
-    `unknown`: cases whose time nothing is known of; they are in no number.
-    """
-
-    expected: Mapping[str, Expected]
-    start_s: float
-    too_long: tuple[str, ...]
-    longest_call_s: float
-    timeout_s: float
-    unknown: int = 0
-
-    @property
-    def about_s(self) -> float:
-        return self.start_s + sum(one.about_s for one in self.expected.values())
-
-    @property
-    def most_s(self) -> float:
-        return SLOWER * self.start_s + sum(one.most_s for one in self.expected.values())
-
-    @property
-    def sentence(self) -> str:
-        """'about 50 s, at most 2 min'."""
-        but = f"; not known for {self.unknown} cases" if self.unknown else ""
-        most = duration_text(max(self.most_s, self.about_s))
-        return f"about {duration_text(self.about_s)}, at most {most}{but}"
-
-    @property
-    def remarks(self) -> Iterator[str]:
-        """Cases that the time limit will end, said before they begin."""
-        if self.too_long:
-            some = ", ".join(self.too_long[:3])
-            more = f" and {len(self.too_long) - 3} more" if len(self.too_long) > 3 else ""
-            yield (
-                f"one call is predicted to take up to {duration_text(self.longest_call_s)}, more"
-                f" than the limit of {self.timeout_s:g} s, in {some}{more}: expect the status"
-                " timeout; raise the limit with --timeout, or leave them out with --skip"
-            )
 
 
 def forecast(
@@ -300,19 +244,12 @@ def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace) -> Exp
     return Expected(wall.backend, dtype, None, about, about, max(most, about))
 
 
-# ---- words ---------------------------------------------------------------------------------------
+# ---- a worker's request and answer ---------------------------------------------------------------
 
 
-def duration_text(seconds: float) -> str:
-    """'8 s', '50 s', '4 min', '2 h 10 min': two digits of a prediction are enough."""
-    if seconds < 90:
-        step = 1 if seconds < 10 else 5 if seconds < 30 else 10
-        return f"{max(1, step * round(seconds / step))} s"
-    minutes = round(seconds / 60)
-    if minutes < 90:
-        return f"{minutes} min"
-    hours, rest = divmod(10 * round(minutes / 10), 60)
-    return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"
+def pace_of(rates: Mapping[str, Any]) -> Pace:
+    """From what measure/pace.py found."""
+    return Pace(**rates)
 
 
 def foreseen_of(answers: Mapping[str, Mapping[str, Any]]) -> dict[str, Foreseen]:

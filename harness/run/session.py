@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..cases import Case, Group, PlannedStudy, Wall
 from ..costs import known_costs
+from ..expected_time import Forecast
 from ..listener import Listener
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S, Interrupted, WorkerFailure
@@ -20,7 +21,7 @@ from ..scenario import Plan
 from ..store import LOGS, Store
 from ..telemetry.timeline import Timeline
 from .environments import Workers, first_of
-from .forecast import Forecast, Pace, dtypes_of, forecast, foreseen_of
+from .forecast import dtypes_of, forecast, foreseen_of, pace_of
 from .group import GroupRun, WorkerLost
 from .studies import StudyRunner
 from .wall_runner import WallRunner
@@ -193,7 +194,7 @@ class RunSession:
         except WorkerFailure:
             self.pool.dismiss(0, python)
             return None
-        pace, foreseen = Pace(**found["pace"]), foreseen_of(found["cases"])
+        pace, foreseen = pace_of(found["pace"]), foreseen_of(found["cases"])
         return forecast(left, self.plan.config, pace, foreseen, found["walls"])
 
     def _keep(self, *records: Record) -> None:

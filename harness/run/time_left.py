@@ -4,8 +4,8 @@ from collections.abc import Callable
 from statistics import median
 from time import monotonic
 
+from ..expected_time import Expected, Forecast
 from ..record import Record
-from .forecast import Expected, Forecast
 
 DOUBT_S = 5.0  # of predicted time that must have passed before the run's own speed counts half
 OVERDUE_SHARE = 0.1  # of its prediction: what is still left of a case that takes longer

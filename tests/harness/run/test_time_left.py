@@ -3,8 +3,9 @@ of cases.
 """
 
 from attnbench.harness.cases import Case
+from attnbench.harness.expected_time import Forecast
 from attnbench.harness.record import Record, Status
-from attnbench.harness.run.forecast import Forecast, forecast
+from attnbench.harness.run.forecast import forecast
 from attnbench.harness.run.time_left import TimeLeft
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
