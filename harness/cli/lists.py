@@ -54,9 +54,11 @@ def list_backends(
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
+    from ..terminal import busy
     from .backend_list import listing
 
-    found = listing(device.value, refresh=refresh)
+    with busy("asking backends"):
+        found = listing(device.value, refresh=refresh)
     columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
     print_table(columns, found.rows)
     for sentence in impls.ignored():

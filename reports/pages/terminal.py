@@ -5,14 +5,14 @@ from typing import cast
 
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table as Grid
 
+from ...harness.fitted_table import FittedTable
 from ..elements import Badges, Bars, Block, Figure, Maps, Table, Text
 from ..formatting import visible
 from ..sections import Section, name_of, sections, summary
 from .report import Report
 
-USUAL = ("summary", "environments", "heads", "memory", "utilization", "refusals")
+USUAL = ("summary",)
 MOST_ROWS = 60
 STATES = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
 
@@ -62,8 +62,8 @@ def _safe(text: str) -> str:
     return escape(visible(text))
 
 
-def _grid(table: Table) -> Grid:
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
+def _grid(table: Table) -> FittedTable:
+    grid = FittedTable()
     for column in table.columns:
         grid.add_column(_safe(column))
     for place, row in enumerate(table.rows[:MOST_ROWS]):
