@@ -163,12 +163,17 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotRow:
-    """`group`: the rows' common heading, a backend as a rule. `dot`: None if there is no pair."""
+    """`group`: the rows' common heading. `dot`: None if there is no pair, `missing` says why.
+
+    Group or label is a backend as a rule, and gives the mark. `remark`: what the heading adds in
+    small letters, such as `counted`.
+    """
 
     group: str
     label: str
     dot: Dot | None
     missing: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,8 @@ import pandas as pd
 
 from ..analysis import (
     approximate,
+    contrasts,
+    growth_along,
     heads,
     max_seq_len,
     memory,
@@ -73,6 +75,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 
 def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
+    yield from _sentences("Contrasts", contrasts.findings(rows, meta))
+    yield from _sentences("Growth", growth_along.findings(rows, meta))
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
         raced = [group for group in over_n if speed.longest_race(group)]
@@ -113,13 +117,14 @@ def _between_environments(rows: list[Row], meta: Meta) -> Iterator[Block]:
 
 
 def _heads(rows: list[Row]) -> Iterator[Block]:
-    """Per environment and backend, h heads against one at the longest N."""
-    longest: dict[tuple[str | None, str], tuple[Group, heads.HeadCost]] = {}
+    """Per run, environment and backend, h heads against one at the longest N."""
+    longest: dict[tuple[str, str | None, str], tuple[Group, heads.HeadCost]] = {}
     for group, costs in heads.comparable(rows):
         for cost in heads.most_heads(costs):
-            best = longest.setdefault((group.problem["python"], cost.backend), (group, cost))
+            key = group.problem["run"], group.problem["python"], cost.backend
+            best = longest.setdefault(key, (group, cost))
             if (group.problem["seq_len"] or 0) > (best[0].problem["seq_len"] or 0):
-                longest[group.problem["python"], cost.backend] = (group, cost)
+                longest[key] = (group, cost)
     for group, cost in longest.values():
         yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
 
