@@ -22,6 +22,7 @@ class HeadCost:
     row: Row
     one: Row
     flops: float
+    exps: float
     peak_bytes: float
     time: Ratio | None
 
@@ -52,6 +53,7 @@ def _costs(group: Group) -> list[HeadCost]:
                 row=row,
                 one=one,
                 flops=_quotient(row.get("work_flops"), one.get("work_flops")),
+                exps=_quotient(row.get("work_exps"), one.get("work_exps")),
                 peak_bytes=_quotient(_bytes(row), _bytes(one)),
                 time=time_ratio(row, one) if heads != 1 else None,
             )

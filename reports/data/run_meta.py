@@ -58,9 +58,8 @@ def caption(problem: Mapping[str, Any], meta: Meta) -> str:
 
 
 def run_caption(run: Mapping[str, Any], name: str = "", device: Any = None) -> str:
-    """Device and scenario; `name` names the run if there are several."""
-    parts = (device_name(run, device), f"scenario {scenario_name(run)}", name)
-    return " · ".join(filter(None, parts))
+    """Device and scenario; `name` stands for the scenario if there are several runs."""
+    return f"{device_name(run, device)} · scenario {name or scenario_name(run)}"
 
 
 def device_name(run: Mapping[str, Any], device: Any = None) -> str:
