@@ -55,7 +55,7 @@ def measured_bytes(row: Row) -> int | None:
     needed, inputs = row.get("needed_bytes"), row.get("input_bytes")
     if row["status"] != "ok" or needed is None or inputs is None:
         return None
-    return int(inputs) + int(needed)
+    return int(inputs) + int(needed) or None
 
 
 def need_bytes(row: Row) -> int | None:
@@ -64,13 +64,13 @@ def need_bytes(row: Row) -> int | None:
     if measured is not None:
         return measured
     peak, inputs = row.get("predicted_peak_bytes"), row.get("input_bytes")
-    return None if peak is None or inputs is None else int(inputs) + int(peak)
+    return None if peak is None or inputs is None else int(inputs) + int(peak) or None
 
 
 def families(rows: Sequence[Row]) -> list[dict[int, Group]]:
     """Problems over at least three lengths, by number of heads, otherwise equal; largest first."""
     found: dict[tuple[Any, ...], dict[int, Group]] = {}
-    for group in over_lengths(rows):
+    for group in over_lengths(row for row in rows if (row["seq_len"] or 0) > 0):
         heads = group.problem["heads"]
         if heads is not None and len(group.lengths) >= FEWEST_LENGTHS and _known(group):
             equal = tuple(value for axis, value in group.problem.items() if axis != "heads")

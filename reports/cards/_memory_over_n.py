@@ -98,8 +98,10 @@ def _sentence(heads: int, curves: dict[int, list[MemoryCurve]], budget: int | No
     parts = [_needs(subject, heads)]
     if stopping:
         parts.append(_stops(stopping, one_head))
-    elif budget:
-        parts.append(f"Nothing reaches the budget of {bytes_text(budget)}.")
+    elif subject.peak is not None and subject.growth and subject.longest_need:
+        n, size = subject.longest_need
+        of = f", of a budget of {bytes_text(budget)}" if budget else ""
+        parts.append(f"At N\u00a0=\u00a0{length_text(n)} that is {size_text(size)}{of}.")
     return " ".join(filter(None, [*parts, *_goes_on(free, bool(stopping))]))
 
 

@@ -73,7 +73,7 @@ def _one_map(raced: Sequence[Raced], axis: str) -> tuple[list[Raced], str]:
             maps.setdefault(label(pair[0].problem, others), []).append(pair)
     contested = {which: sum(bool(one.margins) for _, one in some) for which, some in maps.items()}
     best = max(maps, key=lambda which: contested[which])
-    if len(maps[best]) < 2 < len(raced):
+    if len(maps[best]) <= 2 < len(raced):
         return list(raced), ""
     return maps[best], best
 
@@ -86,12 +86,12 @@ def _table(shown: Sequence[Raced], axis: str, *, beside_heads: bool) -> tuple[Ta
     cells = {(pair[0].problem["seq_len"], pair[0].problem[axis]): pair for pair in shown}
     if len(shown) == 1:
         return _ranking(*shown[0]), False
-    if len(cells) < len(shown):  # problems differ in more than these two
-        return _list(shown), False
     lengths = sorted({n for n, _ in cells if n is not None})
     values = list(dict.fromkeys(value for _, value in cells))
+    if len(cells) < len(shown) or 2 * len(cells) <= len(lengths) * len(values) > 2:
+        return _list(shown), False  # problems differ in more than these two
     wide = len(lengths) > 2 and (beside_heads or len(values) > 2)
-    if wide or len(lengths) < 2:
+    if wide or len(lengths) < len(values):
         kept, across = values[:MOST_ROWS], lengths[-MOST_COLUMNS:]
         lines = [[cells.get((n, value)) for n in across] for value in kept]
         names = [_value_text(axis, value) for value in kept]
@@ -174,10 +174,7 @@ def _cell(group: Group, found: Race) -> str:
     first = found.ranking[0]
     time = time_text(first["latency_ms"])
     if not found.margins:
-        others = {row["status"] for row in group.rows if row is not first}
-        fits = others and others <= {"oom", "predicted_oom"}
-        alone = "only one that fits" if fits else "only one that ran" if others else ""
-        return f"{first['backend']} {time}" + (f"{ASIDE}{alone}" if alone else "")
+        return ASIDE.join(filter(None, [f"{first['backend']} {time}", _alone(group, found)]))
     tied = _tied(found)
     slower = [
         f"then {row['backend']} ×{number_text(margin.value)}"
@@ -192,6 +189,15 @@ def _cell(group: Group, found: Race) -> str:
     elif len(tied) > MOST_NAMES:
         names += f" and {len(tied) - MOST_NAMES} more"
     return f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
+
+
+def _alone(group: Group, found: Race) -> str:
+    """Why there is nothing to compare the only exact backend with; "" if nothing else was tried."""
+    exact = "exact " if found.inexact else ""
+    others = {row["status"] for row in group.rows if row["status"] != "ok"}
+    if not others:
+        return ""
+    return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
 
 
 def _tied(found: Race) -> list[Row]:
@@ -232,19 +238,18 @@ def _longest(contested: Sequence[Raced]) -> str:
     """The largest problem that two backends ran: who wins it, and by how much."""
     axes = varying_axes([group.problem for group, _ in contested])
     group, found = max(
-        contested, key=lambda pair: tuple(pair[0].problem[axis] or 0 for axis in _SIZES)
+        contested, key=lambda pair: tuple(pair[0].rows[0].get(axis) or 0 for axis in _SIZES)
     )
     first, margin = found.ranking[0], found.margins[found.tie or 0]
     rival = found.ranking[(found.tie or 0) + 1]["backend"]
     others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
     where = ", ".join(filter(None, [_length(group.problem["seq_len"]), others]))
     time = time_text(first["latency_ms"])
+    times = f"{first['backend']} takes {time}"
     if found.clear:
         ratio = f"{number_text(margin.value)} times as long ({margin.bounds})"
-        return f"At {where} {first['backend']} takes {time}, {rival} {ratio}."
-    return (
-        f"At {where} {first['backend']} ({time}) and {rival} cannot be told apart ({margin.doubt})."
-    )
+        return f"At {where}: {times}, {rival} {ratio}."
+    return f"At {where}: {times}; {rival} cannot be told apart from it ({margin.doubt})."
 
 
-_SIZES = ("seq_len", "heads", "batch", "d_model")
+_SIZES = ("seq_len", "kv_seq_len", "heads", "batch", "d_model")

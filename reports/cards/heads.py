@@ -161,9 +161,12 @@ def _sentence(costs: dict[str, HeadCost]) -> str:
     parts = [_counts(costs)]
     sizes = {name: cost.peak_bytes for name, cost in costs.items() if isfinite(cost.peak_bytes)}
     if sizes:
-        ordered = sorted(sizes, key=lambda name: -sizes[name])
-        texts = [f"×{_times(sizes[name])} in {name}" for name in ordered[:MOST_NAMES]]
-        more = f" and {len(ordered) - MOST_NAMES} more" if len(ordered) > MOST_NAMES else ""
+        same: dict[str, list[str]] = {}
+        for name in sorted(sizes, key=lambda name: -sizes[name]):
+            same.setdefault(_times(sizes[name]), []).append(name)
+        texts = [f"×{ratio} in {_names(names)}" for ratio, names in same.items()]
+        more = f" and {len(texts) - MOST_NAMES} more" if len(texts) > MOST_NAMES else ""
+        texts = texts[:MOST_NAMES]
         parts.append(f"Peak memory: {list_text(texts)}{more}.")
     by_word: dict[Word, list[tuple[float, str]]] = {}
     for name, cost in costs.items():
@@ -192,11 +195,14 @@ def _clause(word: Word, found: list[tuple[float, str]], every: int) -> str:
     low, high = min(found)[0], max(found)[0]
     ratios = f"×{_times(low)}" if len(found) == 1 else f"×{_times(low)} to ×{_times(high)}"
     names = [name for _, name in found]
-    who = "all" if len(names) == every > 1 else list_text(names[:MOST_NAMES])
-    who += (
-        f" and {len(names) - MOST_NAMES} more" if who != "all" and len(names) > MOST_NAMES else ""
-    )
+    who = "all" if len(names) == every > 1 else _names(names)
     return f"{word} for {who} ({ratios})"
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) <= MOST_NAMES:
+        return list_text(names)
+    return f"{', '.join(names[: MOST_NAMES - 1])} and {len(names) - MOST_NAMES + 1} more"
 
 
 def _times(ratio: float) -> str:
@@ -218,7 +224,7 @@ def _note(at: str, costs: dict[str, HeadCost], names: Sequence[str]) -> str:
     parts = []
     if len(costs) == len(names) > 1:
         parts.append(f"{at} is the longest at which {_all(len(names))} ran with both.")
-    parts.append(f"Grey: ±{100 * MARGIN_RATIO:g} %, “same”.")
+    parts.append(f"Grey: ±{100 * MARGIN_RATIO:g}\u00a0%, “same”.")
     noises = {
         found.ratio.noise
         for cost in costs.values()

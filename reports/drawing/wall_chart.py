@@ -36,8 +36,11 @@ LINE_PX = 15  # from one line of text to the next
 RADIUS, CROSS_PX = 3.8, 5.5
 TOP, PLOT_HEIGHT = 26.0, 283.0
 MOST_TICKS = 7
+MOST_MARKED = 2  # lines over a line whose marks are still drawn
+MOST_NAMES = 4  # of lines that end at one place
 ZONE_SHARE = 4  # the axis reaches to at least so many budgets: room for words in the zone
-SAME_PX = 2.0  # lines nearer than that look like one
+SAME_PX = 2.0  # ends of lines nearer than that share a label
+SAME_LOG = 0.04  # lines whose needs differ by less look like one
 LABEL_GAP, TICK_GAP = 12.0, 7.0
 FAR_PX = 40.0  # from the right end: a stop nearer than that is named by the line's label
 
@@ -157,6 +160,7 @@ def _axes(chart: WallChart, lines: Sequence[WallLine], scale: Scale, height: flo
         top = 1.4 * budget if reaches and budget else 1.1 * high
         return Axes(scale=scale, lengths=lengths, low=0.0, high=top, height=height)
     top = max(1.6 * high, ZONE_SHARE * budget) if budget else 1.6 * high
+    low = min(low, budget) if budget else low
     return Axes(scale=scale, lengths=lengths, low=low / 1.25, high=top, height=height)
 
 
@@ -247,7 +251,7 @@ class _Panel:
             return ""
         for words in (f"does not fit in {bytes_text(self.budget)}", "does not fit"):
             wide = text_width(words, self.layout.text_px)
-            tops = (self.top + 4, edge - LINE_PX - 4)
+            tops = (self.top + 4, *_steps(self.top + 4, edge - LINE_PX - 4))
             boxes = [
                 Box(left, top, left + wide, top + LINE_PX)
                 for top in tops
@@ -299,7 +303,7 @@ class _Panel:
         found: list[Drawn] = []
         placed = [(one, self._places(one)) for one in lines]
         for number, (one, places) in enumerate(placed):
-            covered = sum(_coincide(places, other) for _, other in placed[number + 1 :])
+            covered = sum(_coincide(one, other) for other, _ in placed[number + 1 :])
             found.append(Drawn(line=one, places=places, covered=covered))
         return found
 
@@ -324,7 +328,7 @@ class _Panel:
         radius = RADIUS * (1 + 0.7 * min(one.covered, 3))
         for x, y, point in one.places:
             title = self._title(one.line.backend, point)
-            if point.end == "ok":
+            if point.end == "ok" and one.covered <= MOST_MARKED:
                 classes = f"f-{number}{' big' if one.covered else ''}"
                 number_of = shape(one.line.backend, self.backends)
                 parts.append(mark(number_of, x, y, radius, classes, title))
@@ -395,7 +399,7 @@ class _Panel:
         circles = [
             (place, bundle[0].line, self.x(bundle[0].line.stop_n))
             for place, bundle in enumerate(bundles)
-            if bundle[0].line.stop_n is not None
+            if bundle[0].line.stop_n is not None and self._shows(bundle[0].line.stop_n, y)
         ]
         for _, _, x in circles:
             taken.boxes.append(Box(x, y, x, y).grown(4))
@@ -423,6 +427,11 @@ class _Panel:
                 ' r="3.4"/>'
             )
         return "".join(parts), named
+
+    def _shows(self, n: int, y: float) -> bool:
+        """A search may have found an N beyond those that are drawn."""
+        first, last = self.axes.lengths[0], self.axes.lengths[-1]
+        return first <= n <= last and self.top <= y <= self.bottom
 
     def _labels(self, bundles: Sequence[Sequence[Drawn]], named: set[int]) -> str:
         """Names at the ends of lines, one below the other."""
@@ -457,9 +466,11 @@ class _Panel:
         """Lines of text with their classes: names, then where they stop or what they need."""
         entries = [
             (part, f"lb t-{tone(one.line.backend, self.backends)}")
-            for one in bundle
+            for one in (bundle if len(bundle) <= MOST_NAMES else bundle[: MOST_NAMES - 1])
             for part in _name_lines(one.line.backend, room)
         ]
+        if len(bundle) > MOST_NAMES:
+            entries.append((f"+ {len(bundle) - MOST_NAMES + 1} more", "lb"))
         last, several = bundle[0].line, len(bundle) > 1
         stop, point = _stop(last), last.points[-1]
         if stop is not None and not stop_named:
@@ -512,13 +523,12 @@ def _runs(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:
     return runs
 
 
-def _coincide(
-    one: Sequence[tuple[float, float, WallPoint]], other: Sequence[tuple[float, float, WallPoint]]
-) -> bool:
-    """Over at least half of the points of the first."""
-    there = {x: y for x, y, _ in other}
-    same = sum(x in there and abs(there[x] - y) <= SAME_PX for x, y, _ in one)
-    return bool(one) and 2 * same >= len(one)
+def _coincide(one: WallLine, other: WallLine) -> bool:
+    """The same need, over at least half of the first's points."""
+    there = {point.seq_len: point.need_bytes for point in other.points if point.need_bytes}
+    known = {point.seq_len: point.need_bytes for point in one.points if point.need_bytes}
+    same = sum(n in there and abs(log(there[n] / need)) <= SAME_LOG for n, need in known.items())
+    return bool(known) and 2 * same >= len(known)
 
 
 def _near(one: tuple[float, float, WallPoint], other: tuple[float, float, WallPoint]) -> bool:

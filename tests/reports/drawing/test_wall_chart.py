@@ -237,3 +237,19 @@ def test_a_single_point_can_be_drawn() -> None:
     point = WallPoint(seq_len=512, need_bytes=MIB, end="ok")
     drawing = svg(chart([WallLine(backend="fused", points=(point,))]))
     assert "fused" in contents(drawing)
+
+
+def test_a_stop_beyond_the_lengths_that_were_drawn_has_no_circle() -> None:
+    known = line("fused", 8)
+    further = WallLine(backend="fused", points=known.points[:4], stop_n=1_000_000)
+    drawing = svg(chart([further]))
+    assert not classed(drawing, "stop")
+    assert "1 000 000" in contents(drawing)
+
+
+def test_a_budget_below_every_need_leaves_a_zone_over_everything() -> None:
+    drawing = svg(chart([line("fused", 64, budget=1 << 40)], budget=1 << 20))
+    (zone,) = classed(drawing, "zone")
+    highest = float(zone.get("y", "")) + float(zone.get("height", ""))
+    (solid,) = classed(drawing, "ln")
+    assert max(ys(solid)) < highest
