@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .errors import BadInput, shown
 from .record import SCHEMA
-from .store import LATEST, META, read_meta, runs_and_suites, write_whole
+from .store import LATEST, META, read_meta, runs, runs_and_suites, write_whole
 from .suites import is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
@@ -109,8 +109,8 @@ def read(path: Path) -> Baseline:
 
 
 def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
-    """The folder of a run or of a suite: by path, by name under `root`, by baseline, or by scenario
-    (its newest run).
+    """The folder of a run or of a suite: by path, by name under `root`, by baseline, or the newest
+    of a scenario or of suites of one name.
 
     "latest" is what finished last; with `unfinished`, as for --resume, what was started last.
     SUITE/SCENARIO is the run of one scenario of a suite. Raises BadInput.
@@ -129,9 +129,8 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         return named.resolve()
     if (found := _in_suite(name, root, unfinished=unfinished)) is not None:
         return found.resolve()
-    of_scenario = [path for path in runs_and_suites(root) if scenario_in(path.name) == name]
-    if of_scenario:
-        return of_scenario[-1].resolve()
+    if named_so := [path for path in _with_suites(root) if scenario_in(path.name) == name]:
+        return named_so[-1].resolve()
     if Path(name).is_dir():
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
     close = get_close_matches(name, run_names(root), n=1)
@@ -199,9 +198,9 @@ def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
 
 
 def run_names(root: Path) -> list[str]:
-    """What `find` takes under `root`: "latest", baselines, scenarios, and folders."""
-    folders = [path.name for path in reversed(runs_and_suites(root))]
-    latest = [LATEST] if (root / LATEST).exists() else []
+    """What `find` takes under `root`: "latest", baselines, scenarios and suites, folders."""
+    folders = [path.name for path in reversed(_with_suites(root))]
+    latest = [LATEST] if newest_finished(root) else []
     return [*latest, *baseline_names(root), *dict.fromkeys(map(scenario_in, folders)), *folders]
 
 
@@ -211,5 +210,11 @@ def baseline_names(root: Path) -> list[str]:
 
 
 def scenario_in(folder: str) -> str:
-    """The scenario in a run folder's name."""
+    """The scenario in a run folder's name, or the name of a suite."""
     return folder.partition("-")[2].rpartition("-")[0]
+
+
+def _with_suites(root: Path) -> list[Path]:
+    """All runs, also those of suites, and suites, oldest first."""
+    found = [one for path in runs_and_suites(root) for one in (path, *runs(path))]
+    return sorted(found, key=lambda path: path.name)

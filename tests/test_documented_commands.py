@@ -34,7 +34,7 @@ STANDS_FOR = {
     "NAME": "other",
 }
 """What placeholders of the documentation are here."""
-MEASURE = {"claims", "selfcheck", "doctor", "kernels"}  # or look at this machine
+MEASURE = {"claims", "selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
 UNKNOWN_HERE = ("--python", "@old", "--resume", "--device cuda", "latest/", "mine,sdpa")
 
 
@@ -120,7 +120,7 @@ def parse(command: str) -> None:
     """Raises if a verb or an option does not exist, or an argument is missing."""
     parser, arguments = typer.main.get_command(app), shlex.split(command)[1:]
     context = parser.make_context("attnbench", list(arguments))
-    while hasattr(parser, "resolve_command"):
+    while hasattr(parser, "resolve_command") and arguments:
         name, parser, arguments = parser.resolve_command(context, arguments)
         context = parser.make_context(name, list(arguments), parent=context)
 

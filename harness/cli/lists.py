@@ -27,11 +27,11 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
         return
     from ... import impls
     from ..probes import names as probe_names
-    from ..store import runs
+    from ..store import runs_and_suites
     from ..studies import names as study_names
 
     list_scenarios()
-    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
+    newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
     lines = {
         "backends": ", ".join(impls.names()),
         "studies": ", ".join(study_names()),
@@ -115,13 +115,8 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
             if entry.state is not None:
                 rows.append(_run_row(entry.state, indent="  "))
             else:
-                rows.append(
-                    (
-                        f"  {entry.scenario}",
-                        "",
-                        ": ".join(filter(None, (entry.ended, entry.refused))),
-                    )
-                )
+                why = ": ".join(filter(None, (entry.ended, entry.refused)))
+                rows.append((f"  {entry.scenario}", "", why))
     title = "" if rows else f"no runs in {out}"
     print_table(("run", "device", "cases"), rows, title)
 

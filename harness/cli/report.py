@@ -135,7 +135,8 @@ def show(
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    for one in per_question(open_report(_run_paths([run], out))):
+    for number, one in enumerate(per_question(open_report(_run_paths([run], out)))):
+        typer.echo("" if number else None, nl=bool(number))
         for part in terminal.render(one, requested):
             echo(part)
 

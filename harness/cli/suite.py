@@ -129,7 +129,6 @@ def _print_summary(path: Path) -> None:
     from rich.markup import escape
 
     from ...reports.pages.report import open_report, per_question
-    from ...reports.pages.run_titles import page_title, questions
     from ...reports.pages.terminal import terminal_summary
     from ..suites import suite_state
     from ..terminal import console, counts, echo
@@ -138,8 +137,7 @@ def _print_summary(path: Path) -> None:
     state = suite_state(path)
     out = console()
     for one in per_question(open_report(state.runs)) if state.runs else ():
-        title = ": ".join([page_title(one.meta), " ".join(questions(one.meta))])
-        out.print(f"\n[bold]{escape(title)}[/]")
+        out.print(f"\n[bold]{escape(one.title)}[/]")
         for sentence in terminal_summary(one):
             out.print(escape(sentence))
         for run in one.runs:

@@ -18,7 +18,7 @@ from ..elements import Badge, Block, Card, Text, note
 from ..sections import Section, name_of, sections_of
 from ..sections._badges import badges
 from .exactness_marks import marked, marked_card, marked_names
-from .run_titles import run_titles
+from .run_titles import page_title, questions, run_titles
 
 WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
 STATES = ("good", "caution", "unknown")
@@ -53,6 +53,12 @@ class Report:
     frame: pd.DataFrame
     meta: Meta
     names: Mapping[str, str]
+
+    @property
+    def title(self) -> str:
+        """The names of the scenarios, and their questions."""
+        asked = " ".join(questions(self.meta))
+        return f"{page_title(self.meta)}: {asked}" if asked else page_title(self.meta)
 
     @property
     def backends(self) -> list[str]:
