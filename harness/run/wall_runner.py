@@ -87,7 +87,7 @@ class WallRunner:
         )
         now = time.monotonic()
         self.until = now + (self.deadline - now) / max(1, self.left)
-        while self._has_time() and (seq_len := self.search.next()) is not None:
+        while (seq_len := self._next()) is not None:
             running(wall.id, f"N = {seq_len}")
             if not self._may_reuse_worker(seq_len):
                 pool.dismiss(0)
@@ -99,16 +99,21 @@ class WallRunner:
         request = {"op": "predict", "wall": wall.fields()}
         return self.context.pool.ask(request, "predicted", wall.python)
 
-    def _has_time(self) -> bool:
-        """Whether another trial may begin; each wall has its share of the time that is left.
+    def _next(self) -> int | None:
+        """The N to try within the wall's share of the time that is left; None: the search is over.
 
         There is always time until something fits, so that a wall has an answer.
         """
-        left_s = self.until - time.monotonic() - self.start_s
-        if self.search.interval[0] is None:
-            return True
-        self.search.limit_s = min(self.timeout_s, left_s)
-        return left_s > 0
+        search, left_s = self.search, self.until - time.monotonic()
+        if search.interval[0] is None:
+            return search.next()
+        search.limit_s = min(self.timeout_s, left_s)
+        seq_len = search.next() if left_s > 0 else None
+        if seq_len is None or self._may_reuse_worker(seq_len):
+            return seq_len
+        left_s -= self.start_s
+        search.limit_s = min(self.timeout_s, left_s)
+        return search.next() if left_s > 0 else None
 
     def _may_reuse_worker(self, seq_len: int) -> bool:
         """Whether the worker's earlier trials are small compared with the next one.

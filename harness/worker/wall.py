@@ -1,16 +1,17 @@
 """A backend's wall inside a worker: its prediction, and one trial at one length."""
 
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from ...impls.backend import Backend
-from ...impls.peak_formulas import FAMILIES
+from ...impls.peak_formulas import Near, nearest
 from ...impls.problem import Problem
 from ..cases import MAX_SEQ_LEN, Case, Wall
 from ..costs import input_bytes
@@ -35,7 +36,7 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
         known = {name: first.fields[name] for name in ("exactness", "predicted_reason")}
         return {**unknown, **known}
 
-    found, fields = _longest(wall, wall, device, budget_bytes)
+    found, fields = _longest(wall, device, budget_bytes, wall.at)
     if found is not None:
         source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
         return {"exactness": fields["exactness"], "predicted_seq_len": found, **source}
@@ -45,16 +46,21 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
 
 
 def _longest(
-    wall: Wall, alike: Wall, device: torch.device, budget_bytes: int
+    wall: Wall,
+    device: torch.device,
+    budget_bytes: int,
+    case_at: Callable[[int], Case],
+    more_bytes: Callable[[int], int] = lambda _: 0,
 ) -> tuple[int | None, dict[str, Any]]:
-    """The longest N with the peak of `alike`, and the fields of its preflight there."""
+    """The longest N by the peak of a case at each N, and the fields of its preflight there."""
 
     def needed(seq_len: int) -> int | None:
-        peak = preflight(alike.at(seq_len), device, budget_bytes).fields["predicted_peak_bytes"]
-        return None if peak is None else input_bytes(wall.at(seq_len).problem) + peak
+        peak = preflight(case_at(seq_len), device, budget_bytes).fields["predicted_peak_bytes"]
+        inputs = input_bytes(wall.at(seq_len).problem)
+        return None if peak is None else inputs + peak + more_bytes(seq_len)
 
     found = longest_within(budget_bytes, lambda n: input_bytes(wall.at(n).problem), needed)
-    return found, preflight(alike.at(max(found or 1, 1)), device, budget_bytes).fields
+    return found, preflight(case_at(max(found or 1, 1)), device, budget_bytes).fields
 
 
 def _by_nearest(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
@@ -62,27 +68,25 @@ def _by_nearest(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str
 
     {} if there is none. The source is then "nearest", and the reason says whose formula it is.
     """
-    for near, words in nearest(wall):
-        found, _ = _longest(wall, near, device, budget_bytes)
+
+    def near_at(seq_len: int, place: int) -> Near:
+        return list(nearest(wall.backend, wall.at(seq_len).problem))[place]
+
+    def case_at(seq_len: int, place: int) -> Case:
+        near = near_at(seq_len, place)
+        return replace(wall.at(seq_len), backend=near.backend, problem=near.problem)
+
+    def more_at(seq_len: int, place: int) -> int:
+        return near_at(seq_len, place).more_bytes
+
+    for place, near in enumerate(nearest(wall.backend, wall.problem)):
+        at, more = partial(case_at, place=place), partial(more_at, place=place)
+        found, _ = _longest(wall, device, budget_bytes, at, more)
         if found is not None:
-            reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {words}"
+            reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
             source = {"predicted_source": "nearest", "predicted_reason": reason}
             return {"predicted_seq_len": found, **source}
     return {}
-
-
-def nearest(wall: Wall) -> Iterator[tuple[Wall, str]]:
-    """Walls whose formula bounds this one's bytes from above, the nearest first, and why."""
-    family = FAMILIES.get(wall.backend)
-    in_fp32 = replace(wall.problem, dtype="fp32")
-    other_dtype = wall.problem.dtype != "fp32"
-    if family:
-        yield replace(wall, backend=family), f"by that of {family}, which allocates alike"
-    if other_dtype:
-        yield replace(wall, problem=in_fp32), "by its formula in fp32, which needs no less"
-    if family and other_dtype:
-        near = replace(wall, backend=family, problem=in_fp32)
-        yield near, f"by that of {family} in fp32, which needs no less"
 
 
 def longest_within(
