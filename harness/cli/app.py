@@ -360,8 +360,10 @@ def read_scenarios(
 def print_dry_run(planned: Sequence[Any]) -> None:
     """What is known before anything runs, on stdout."""
     from ..process.interpreter import check_interpreters
-    from ..terminal import echo
-    from .dry_run import preflight_tables
+    from ..terminal import busy, echo
+
+    with busy("starting"):
+        from .dry_run import preflight_tables
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
@@ -394,6 +396,7 @@ def measure_all(
     """Do one run after the other; exit with the worst exit code."""
     worst = 0
     for job in jobs:
+        progress.start("starting a worker")
         try:
             result = job(options)
         finally:
@@ -413,12 +416,14 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         return
     typer.echo(result.path)
     if not quiet:
-        from ...reports.pages.report import open_report
-        from ...reports.pages.terminal import terminal_summary
         from .. import terminal
-        from .wall_table import found_table
 
-        answers = terminal_summary(open_report([result.path]))
+        with terminal.busy("reading the results"):
+            from ...reports.pages.report import open_report
+            from ...reports.pages.terminal import terminal_summary
+            from .wall_table import found_table
+
+            answers = terminal_summary(open_report([result.path]))
         terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
 
 

@@ -11,8 +11,8 @@ from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, examples
 if TYPE_CHECKING:
     from ..suites import RunState
 
-ENDS = ("finished", "interrupted", "refused", "not started")
 MOST_RUNS = 5  # of the overview
+ENDS = ("finished", "interrupted", "refused", "not started")
 list_app = typer.Typer(
     help="List backends, scenarios, studies, probes or runs; without a word: all of them in short.",
     invoke_without_command=True,
@@ -54,9 +54,11 @@ def list_backends(
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
+    from ..terminal import busy
     from .backend_list import listing
 
-    found = listing(device.value, refresh=refresh)
+    with busy("asking backends"):
+        found = listing(device.value, refresh=refresh)
     columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
     print_table(columns, found.rows)
     for sentence in impls.ignored():

@@ -116,14 +116,22 @@ def show(
         str,
         typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers."),
     ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="All sections, with the tables behind the answers.")
+    ] = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Print what a run or a suite found: its answers, and the tables behind them."""
-    from ...reports.pages import terminal
-    from ...reports.pages.report import open_report, per_question
-    from ..terminal import echo
+    """Print what a run or a suite found: its answers. --all adds the tables behind them."""
+    from ..terminal import busy, echo
 
-    requested, known = sections.split(",") if sections else terminal.USUAL, terminal.section_names()
+    with busy("reading the results"):
+        from ...reports.pages import terminal
+        from ...reports.pages.report import open_report, per_question
+
+    known = terminal.section_names()
+    if sections and everything:
+        raise BadInput("--sections: cannot be combined with --all; leave out one of them")
+    requested = sections.split(",") if sections else known if everything else terminal.USUAL
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")

@@ -10,6 +10,8 @@ from ..errors import BadInput, shown
 from .document import Document, Keys
 from .yaml_text import parse_yaml
 
+SEPARATOR = r"\s*,\s*|\s+"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -24,7 +26,6 @@ class Change:
     inner: Mapping[Keys, str] = field(default_factory=dict)
 
 
-SEPARATOR = r"\s*,\s*|\s+"
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 
 
@@ -47,9 +48,8 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
             continue
         given = f"{option(name)} {one_line(text)}"
         document.replace(keys, text if name == "baseline" else listed(text, given), given)
-    head_dim = options.get("head_dim")
-    if isinstance(head_dim, str):
-        add_head_dim(document, head_dim)
+    if isinstance(width := options.get("head_dim"), str):
+        add_head_dim(document, width)
     return document
 
 

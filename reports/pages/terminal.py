@@ -5,8 +5,8 @@ from typing import cast
 
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table as Grid
 
+from ...harness.fitted_table import FittedTable
 from ..data.row_groups import records
 from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
 from ..formatting import visible
@@ -15,7 +15,7 @@ from .alignment import number_columns
 from .report import Part, Report
 from .run_titles import page_title, questions, subtitle
 
-USUAL = ("summary", "environments", "heads", "memory", "utilization", "refusals")
+USUAL = ("summary",)
 MOST_ROWS = 60
 LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of verdicts
 
@@ -113,8 +113,8 @@ def _safe(text: str) -> str:
     return escape(visible(text))
 
 
-def _grid(table: Table) -> Grid:
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
+def _grid(table: Table) -> FittedTable:
+    grid = FittedTable()
     numbers = number_columns(table)
     for place, column in enumerate(table.columns):
         grid.add_column(_safe(column), justify="right" if place in numbers else "left")

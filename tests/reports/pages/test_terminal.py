@@ -24,11 +24,13 @@ def printed(path: Path, names: tuple[str, ...] = terminal.USUAL) -> str:
     return out.getvalue()
 
 
-def test_answers_and_tables_are_there_without_colour(tmp_path: Path) -> None:
+def test_answers_are_there_without_colour_and_without_the_tables_behind_them(
+    tmp_path: Path,
+) -> None:
     text = printed(quickstart(tmp_path))
     assert "sdpa is fastest at" in text
-    assert "Cost of heads" in text
     assert "\x1b" not in text
+    assert "Cost of heads" not in text
     assert "All rows" not in text
 
 
@@ -75,7 +77,13 @@ def test_hostile_names_are_text(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(("show", NAME), 0), (("show", NAME, "--sections", "foo"), 2), (("show", "x"), 2)],
+    [
+        (("show", NAME), 0),
+        (("show", NAME, "--all"), 0),
+        (("show", NAME, "--sections", "foo"), 2),
+        (("show", NAME, "--all", "--sections", "heads"), 2),
+        (("show", "x"), 2),
+    ],
 )
 def test_the_command(attnbench, tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
     assert quickstart(tmp_path / "results").name == NAME
@@ -83,6 +91,7 @@ def test_the_command(attnbench, tmp_path: Path, arguments: tuple[str, ...], code
     assert done.returncode == code, done.stderr
     assert done.stderr.count("\n") == (0 if code == 0 else 1)
     assert ("sdpa is fastest" in done.stdout) is (code == 0)
+    assert ("Cost of heads" in done.stdout) is ("--all" in arguments and code == 0)
 
 
 def test_a_broken_row_is_one_line_and_exit_code_2(attnbench, tmp_path: Path) -> None:
