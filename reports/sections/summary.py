@@ -92,8 +92,9 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
     else:
         yield Text(text="No case has a latency.")
     approximating, recurring = approximate.approximating(rows), recurrence.recurring(rows)
-    yield from _sentences("Approximate attention", _findings(approximate, approximating))
-    yield from _sentences("Recurrence", _findings(recurrence, recurring))
+    found = _findings(approximate, approximating)
+    yield from _sentences("Approximate attention", found, about="crossover")
+    yield from _sentences("Recurrence", _findings(recurrence, recurring), about="crossover")
     if ran_out := [group for group in over_n if _ran_out(group)]:
         ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
         yield from _sentences("Memory wall", ends, about="wall")
