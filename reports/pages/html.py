@@ -1,5 +1,6 @@
 """One self-contained page of one run or several: it loads nothing, and works without scripts."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -156,7 +157,10 @@ def _links(report: Report) -> Iterator[tuple[str, str]]:
     others += [("sections", "Details")]
     others += [(name, name.capitalize()) for name in ("method", "rows") if name in names]
     room = max(LINKS - len(others), LINKS // 2)
-    answers = [(f"card-{card.name}", card.name.capitalize()) for card in report.cards[:room]]
+    answers = [
+        (f"card-{card.name}", re.sub("[-_]", " ", card.name).capitalize())
+        for card in report.cards[:room]
+    ]
     if len(answers) + len(others) > LINKS:
         others = [link for link in others if link[0] != "method"]
     yield from answers + others
@@ -168,7 +172,7 @@ def _card(card: Card, report: Report) -> dict[str, Any]:
     found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None}
     picture = card.picture
     if isinstance(picture, Table):
-        turned = len(picture.rows) + 1 < len(picture.columns)
+        turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         narrow = transposed(picture) if turned else None
         return found | {"table": picture, "narrow_table": narrow}
     if picture is None:
