@@ -22,7 +22,7 @@ def found_table(path: Path) -> Table | None:
         return None
     last = {row["case"]: row for row in read_rows(path) if row["kind"] == "wall"}
     cells = [_cells(last[name]) for name in planned if name in last]
-    return table("", COLUMNS, cells, right=COLUMNS[1:5])
+    return table("", COLUMNS, cells, right=COLUMNS[1:5], ids=True)
 
 
 def predicted_table(title: str, walls: list[tuple[str, dict[str, Any]]]) -> Table:
@@ -32,7 +32,7 @@ def predicted_table(title: str, walls: list[tuple[str, dict[str, Any]]]) -> Tabl
         (name, _number(fields["predicted_seq_len"]), fields["predicted_reason"])
         for name, fields in walls
     ]
-    return table(title, columns, cells, right=("predicted_seq_len",))
+    return table(title, columns, cells, right=("predicted_seq_len",), ids=True)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ from tests.conftest import ROOT
 STORED = sorted((ROOT / "results" / "reference").glob("cpu-*-quickstart"))
 PACE = Pace(
     flops_per_s={"fp32": 1.6e11, "bf16": 2e10},
-    scores_per_s=4e9,
     bytes_per_s=1.2e10,
     step_s=1e-5,
 )
