@@ -37,7 +37,7 @@ AXES: dict[str, Axis] = {
         type=int,
         meaning="Sequences per batch; 1 if not given.",
         alias="B",
-        option="Batch sizes, as 1,8.",
+        option="Batch sizes, as 1,8; 1 if not given.",
         default=1,
     ),
     "seq_len": Axis(
@@ -81,7 +81,7 @@ AXES: dict[str, Axis] = {
     "dtype": Axis(
         type=Dtype,
         meaning="Number format: fp32, bf16 or fp16.",
-        option="fp32, bf16, fp16.",
+        option="fp32, bf16, fp16 (also float32, bfloat16, float16); fp32 if not given.",
         default="fp32",
         scenario_wide=True,
     ),
@@ -103,7 +103,7 @@ AXES: dict[str, Axis] = {
     "mask": Axis(
         type=Mask,
         meaning=("Mask in addition to causal: none, padding, random, local, strided or blocks."),
-        option="none, padding, random, local, strided, blocks.",
+        option="none, padding, random, local, strided, blocks; none if not given.",
         default="none",
         scenario_wide=True,
     ),
@@ -122,7 +122,7 @@ AXES: dict[str, Axis] = {
             "What is computed: forward, backward (alone, after an untimed forward pass) or"
             " forward+backward."
         ),
-        option="forward, backward, forward+backward.",
+        option="forward, backward, forward+backward; forward if not given.",
         default="forward",
         scenario_wide=True,
     ),
@@ -132,9 +132,20 @@ AXES: dict[str, Axis] = {
             "core starts from q, k and v per head; layer adds the input projections and the output"
             " projection."
         ),
-        option="core (from q, k, v) or layer (with projections).",
+        option="core (from q, k, v) or layer (with projections); core if not given.",
         default="core",
         scenario_wide=True,
     ),
 }
 ALIASES = {axis.alias: name for name, axis in AXES.items() if axis.alias}
+VALUE_ALIASES = {
+    "dtype": {
+        "float32": "fp32",
+        "float": "fp32",
+        "bfloat16": "bf16",
+        "float16": "fp16",
+        "half": "fp16",
+    },
+    "device": {"gpu": "cuda"},
+}
+"""Other names of values, by axis or field, as torch and other programs have them."""

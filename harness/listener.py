@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from .expected_time import Forecast
 from .record import Record
@@ -15,6 +15,9 @@ class Listener(Protocol):
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None:
         """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        """The walls by id, with the fields of their rows that need no trial."""
 
     def expects(self, forecast: Forecast) -> None:
         """How long it will take; only after `begin`, and only if that could be predicted."""

@@ -259,12 +259,13 @@ predicted_seq_len: int?
     the longest N whose inputs and predicted peak are within the budget, before anything runs; 0
     if not even N = 1 is
 predicted_source: str?
-    `formula` or `meta`, as for `predicted_peak_bytes`
+    `formula` or `meta`, as for `predicted_peak_bytes`; `nearest`: the formula of another dtype or
+    backend, so at least this N fits, and `predicted_reason` says whose it is
 = predicted_reason
 limited_by: str?
-    what ended the search: `memory`; `time`: a longer trial would exceed `limits.timeout_s`, or
-    did; `length`: 2^31 tokens; `backend`: it fails, crashes or refuses from `seq_len_high` on.
-    Null if `status` is not `ok`
+    what ended the search: `memory`; `time`: a longer trial would exceed `limits.timeout_s` or
+    `limits.wall_budget_s`, or did; `length`: 2^31 tokens; `backend`: it fails, crashes or refuses
+    from `seq_len_high` on. Null if `status` is not `ok`
 memory_bytes: int
     the budget: inputs, weights, output's gradient and peak together
 probes: list

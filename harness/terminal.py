@@ -108,6 +108,13 @@ class LiveProgress:
         same = f"; all with {' '.join(self.names.common)}" if self.short else ""
         self.out.print(f"{forecast.sentence}{escape(same)}")
 
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        if walls:
+            self.bar.console.print(f"predicted in {1000 * spent_s:.0f} ms, before the first trial:")
+        for name, fields in walls:
+            line = f"  {escape(name)}  [bold]{escape(prediction_text(fields))}[/]"
+            self.bar.console.print(line)
+
     def running(self, what: str, phase: str) -> None:
         if self.time_left:
             self.time_left.running(what)
@@ -179,6 +186,14 @@ class LiveProgress:
         self.out.print(grid)
 
 
+def prediction_text(fields: Mapping[str, Any]) -> str:
+    """`N = 4,093`, or why there is no number, or what stands in for a missing formula."""
+    seq_len, reason = fields["predicted_seq_len"], fields["predicted_reason"]
+    if seq_len is None:
+        return f"no prediction: {reason}"
+    return f"N >= {seq_len:,}: {reason}" if reason else f"N = {seq_len:,}"
+
+
 class QuietProgress:
     """Prints nothing."""
 
@@ -187,6 +202,8 @@ class QuietProgress:
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None: ...
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None: ...
 
     def expects(self, forecast: Forecast) -> None: ...
 
@@ -210,6 +227,10 @@ class JsonProgress(QuietProgress):
     ) -> None:
         counts = {**planned, "done": done}
         self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        for name, fields in walls:
+            self._print(reason="predicted", case=name, **fields)
 
     def expects(self, forecast: Forecast) -> None:
         seconds = {"about_s": round(forecast.about_s, 1), "most_s": round(forecast.most_s, 1)}

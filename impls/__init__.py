@@ -6,15 +6,7 @@ Importing this package does not import torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .discovery.registry import (
-    exactness,
-    ignored,
-    missing,
-    names,
-    needs,
-    shipped,
-    third_party,
-)
+from .discovery.registry import exactness, ignored, is_ours, missing, names, needs, third_party
 from .discovery.source import BadBackend
 from .problem import Problem
 
@@ -34,13 +26,13 @@ __all__ = [
     "Weights",
     "exactness",
     "ignored",
+    "is_ours",
     "load",
     "make_inputs",
     "make_weights",
     "missing",
     "names",
     "needs",
-    "shipped",
     "third_party",
 ]
 

@@ -11,15 +11,31 @@ from typing import Annotated, Any
 
 import typer
 
+from ... import __version__
 from ..errors import BadInput, Refusal, StoreError
-from . import flags
+from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
 from .claims import claims
 from .compare import baseline_app, compare
-from .flags import DEFAULT_ROOT, Device, Root
+from .flags import (
+    DEFAULT_ROOT,
+    EARLIER,
+    HOW,
+    LIMITS,
+    WHAT,
+    Root,
+    examples,
+    unfolded,
+)
+from .gate import gate
 from .kernels import kernels_app
 from .lists import list_app
+from .texts import as_changes, given, ratio_of, separated
+
+MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
+USUAL_BACKENDS = "naive,fused,sdpa"
+WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
 
 app = typer.Typer(
     help=(
@@ -28,41 +44,102 @@ app = typer.Typer(
     ),
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "attnbench run quickstart",
+        "attnbench report latest --open",
+        "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+    ),
 )
-app.add_typer(list_app, name="list")
-app.add_typer(baseline_app, name="baseline")
-app.add_typer(kernels_app, name="kernels")
+app.add_typer(list_app, name="list", rich_help_panel=READ)
+app.add_typer(baseline_app, name="baseline", rich_help_panel=READ)
+app.add_typer(kernels_app, name="kernels", rich_help_panel=MACHINE)
 
 
-@app.command()
+def print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"attnbench {__version__}")
+        raise typer.Exit
+
+
+def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator: a function as a verb, in a group of the help and with examples."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        settings = {"rich_help_panel": panel, "help": unfolded(function)}
+        return app.command(**settings, epilog=examples(*lines))(function)  # type: ignore[arg-type]
+
+    return decorate
+
+
+@app.callback()
+def top(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@verb(
+    MEASURE,
+    "attnbench run quickstart",
+    "attnbench run memory_wall --memory-gib 2 --plan quick",
+    "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
+    " --head-dim 128 --dtype bf16 --causal",
+    "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
+    "attnbench run --resume latest",
+)
 @flags.axis_options()
 def run(
     scenarios: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SCENARIO]...", help="YAML files or names of shipped scenarios."),
+        typer.Argument(
+            metavar="SCENARIO",
+            help="Names of shipped scenarios, YAML files, or a suite file, which lists scenarios.",
+            autocompletion=completion.scenarios,
+        ),
     ] = None,
-    backends: Annotated[
-        str | None, typer.Option(help="Instead of a scenario: backends, as naive,fused,sdpa.")
-    ] = None,
+    backends: flags.Backends = None,
     backend: flags.Imported = None,
     allow_import: flags.AllowImport = False,
     axes: Mapping[str, str | bool] = {},
+    head_dim: flags.HeadDim = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Backend that ratios are taken against.")
+        str | None,
+        typer.Option(
+            metavar="BACKEND",
+            help="Backend that ratios are taken against; the first if not given.",
+            autocompletion=completion.one_backend,
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Measure only cases whose id matches; repeatable."),
+        typer.Option(
+            metavar="PATTERN",
+            help="Measure only cases whose id matches; repeatable.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option(metavar="PATTERN", help="Leave out cases whose id matches; repeatable."),
+        typer.Option(
+            metavar="PATTERN",
+            help="Leave out cases whose id matches; repeatable.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="A.B=C", help="Change a field of the scenario; repeatable."),
+        typer.Option(
+            "--set",
+            metavar="A.B=C",
+            help="Change a field of the scenario; repeatable.",
+            rich_help_panel=WHAT,
+        ),
     ] = None,
     pythons: Annotated[
         list[str] | None,
@@ -70,124 +147,186 @@ def run(
             "--python",
             metavar="NAME=PATH",
             help="Measure in this interpreter; two or more are interleaved and compared.",
+            rich_help_panel=HOW,
         ),
     ] = None,
     device: flags.Where = None,
+    threads: flags.Threads = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="RUN", help="Measure what this run still lacks.")
+        str | None,
+        typer.Option(
+            metavar="RUN",
+            help="Measure what this run still lacks.",
+            autocompletion=completion.runs,
+            rich_help_panel=EARLIER,
+        ),
     ] = None,
     retry_failed: Annotated[
         bool,
         typer.Option(
-            "--retry-failed", help="With --resume: crashed, failed and timed-out cases again."
+            "--retry-failed",
+            help="With --resume: crashed, failed and timed-out cases again.",
+            rich_help_panel=EARLIER,
         ),
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="With --resume: even in another environment.")
+        bool,
+        typer.Option(
+            "--force",
+            help="With --resume: even in another environment.",
+            rich_help_panel=EARLIER,
+        ),
     ] = False,
     timeout: flags.Timeout = None,
+    memory_gib: flags.MemoryGib = None,
     wait: flags.Wait = False,
-    plan: Annotated[str | None, typer.Option(help="quick, standard or rigorous.")] = None,
+    plan: flags.PlanName = None,
     seed: flags.Seed = 0,
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Measure scenarios, or a grid given by options.
+    """Measure a scenario, several of them as a suite, or a grid given by options.
 
-    Prints the run folder; progress goes to stderr.
+    Prints the folder of the run or the suite; progress goes to stderr.
     """
-    fields = {**given({"backends": backends}), **axes, **given({"baseline": baseline})}
-    changes = [*(sets or []), *as_changes(device, timeout), *([f"plan={plan}"] if plan else [])]
+    fields = {
+        **given({"backends": backends}),
+        **axes,
+        **given({"head_dim": head_dim, "baseline": baseline}),
+    }
+    changes = [
+        *(sets or []),
+        *as_changes(device, timeout, memory_gib),
+        *([f"plan={plan}"] if plan else []),
+    ]
     if resume is not None and (
         scenarios or fields or backend or changes or only or skip or pythons or dry_run
     ):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
-            " --set, --only, --skip, --python and --dry-run"
+            " --set, --only, --skip, --python, --memory-gib and --dry-run"
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
-    from ..baselines import find_run
+    from ..baselines import find
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
+    from ..run.suite import Suite
     from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
+    from ..suites import is_suite
+    from .suite import measure_suite, planned_entries, suite_name
 
-    measure = partial(
-        measure_all, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    progress, options = listening(
+        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
+    measure = partial(measure_all, progress=progress, options=options, quiet=quiet, as_json=as_json)
+    complete = partial(
+        measure_suite,
+        options=options,
+        progress=progress,
+        quiet=quiet,
+        as_json=as_json,
+        retry_failed=retry_failed,
+        force=force,
     )
     if resume is not None:
-        path = find_run(resume, out)
+        path = find(resume, out, unfinished=True)
+        if is_suite(path):
+            return complete(Suite(path))
         return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
-    planned = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
+    entries, several = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=read_interpreters(pythons or ()),
     )
-    refuse_too_many(planned, selection)
+    planned = planned_entries(entries, selection)
+    refuse_too_many((entry.scenario for entry in planned), selection)
     if dry_run:
-        return print_dry_run(planned, selection)
-    for scenario in planned:
-        refuse_imports(scenario.backends, allowed=allow_import)
-    return measure([partial(start_run, scenario, out, seed, selection) for scenario in planned])
+        return print_dry_run(planned)
+    for entry in planned:
+        refuse_imports(entry.scenario.backends, allowed=allow_import)
+    if several:
+        name = suite_name(scenarios or [])
+        return complete(Suite.create(out, name, planned, seed, options.command))
+    (one,) = planned
+    return measure([partial(start_run, one.scenario, out, seed, one.selection)])
 
 
-@app.command()
+@verb(
+    MEASURE,
+    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
+    " --tolerance 0.1% --budget 600",
+    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
+)
 @flags.axis_options("seq_len")
 def wall(
-    backends: Annotated[str | None, typer.Option(help="Backends, as naive,fused,sdpa.")] = None,
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    backends: flags.Backends = USUAL_BACKENDS,
     backend: flags.Imported = None,
     allow_import: flags.AllowImport = False,
     axes: Mapping[str, str | bool] = {},
-    memory_gib: Annotated[
-        float | None,
-        typer.Option(metavar="G", help="Budget for inputs and peak; a safe share if not given."),
-    ] = None,
+    head_dim: flags.HeadDim = None,
+    memory_gib: flags.MemoryGib = None,
     device: flags.Where = None,
+    threads: flags.Threads = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,
+    tolerance: Annotated[
+        str,
+        typer.Option(
+            metavar="PERCENT",
+            help="How close to the wall is close enough: between what fits and what fails.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = "2%",
+    budget: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="For the trials of all walls; what is not tried by then stays as predicted.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = WALL_BUDGET_S,
     timeout: flags.Timeout = None,
     wait: flags.Wait = False,
     seed: flags.Seed = 0,
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Find the longest sequence that fits into memory: predicted, then bisected.
+    """Find the longest sequence that fits into memory: predicted at once, then tried.
 
-    Prints the run folder; progress goes to stderr.
+    Prints the run folder; predictions and progress go to stderr.
     """
     from ..run.start import start_run
+    from ..run.suite import SuiteEntry
     from ..scenario import from_axes
     from ..selection import Selection, backends_of
 
+    axes = {**given({"backends": backends}), **axes, **given({"head_dim": head_dim})}
+    if words:
+        raise BadInput(separated(words, sys.argv) or f"wall: {words[0]!r}: wanted options only")
     scenario = from_axes(
-        {**given({"backends": backends}), **axes},
+        axes,
         [
-            *as_changes(device, timeout),
-            *([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
+            *as_changes(device, timeout, memory_gib),
+            f"limits.wall_tolerance_ratio={ratio_of(tolerance)}",
+            f"limits.wall_budget_s={budget}",
         ],
         backends_of(backend or ()),
         find_wall=True,
     )
     if dry_run:
-        return print_dry_run([scenario], Selection())
+        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())])
     jobs = [partial(start_run, scenario, out, seed, Selection())]
-    return measure_all(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
-
-
-def given(options: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def as_changes(device: Device | None, timeout: float | None) -> list[str]:
-    """Options that set a field of a scenario, as --set takes them."""
-    return [
-        *([f"device={device}"] if device else []),
-        *([f"limits.timeout_s={timeout}"] if timeout is not None else []),
-    ]
+    progress, options = listening(
+        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
+    return measure_all(jobs, progress, options, quiet=quiet, as_json=as_json)
 
 
 def read_scenarios(
@@ -195,11 +334,14 @@ def read_scenarios(
     axes: Mapping[str, str | bool],
     changes: list[str],
     more_backends: Mapping[str, str],
-) -> list[Any]:
-    """All scenarios; a mistake in the last one is found before the first one is measured."""
-    from ..scenario import from_axes, load
+) -> tuple[list[Any], bool]:
+    """All scenarios, and whether they are a suite."""
+    from ..scenario import Entry, from_axes
+    from .suite import read_entries
 
     if scenarios and axes:
+        if hint := separated(scenarios, sys.argv):
+            raise BadInput(hint)
         option = f"--{next(iter(axes)).replace('_', '-')}"
         raise BadInput(
             f"{option}: cannot be combined with a scenario; change a scenario with --set"
@@ -211,11 +353,11 @@ def read_scenarios(
             " --backends naive,fused --seq-len 1k --d-model 512 --heads 8"
         )
     if axes:
-        return [from_axes(axes, changes, more_backends)]
-    return [load(name, changes, more_backends) for name in scenarios]
+        return [Entry(scenario=from_axes(axes, changes, more_backends))], False
+    return read_entries(scenarios, changes, more_backends)
 
 
-def print_dry_run(scenarios: list[Any], selection: Any) -> None:
+def print_dry_run(planned: Sequence[Any]) -> None:
     """What is known before anything runs, on stdout."""
     from ..process.interpreter import check_interpreters
     from ..terminal import busy, echo
@@ -223,31 +365,35 @@ def print_dry_run(scenarios: list[Any], selection: Any) -> None:
     with busy("starting"):
         from .dry_run import preflight_tables
 
-    check_interpreters(selection.interpreters)
-    for scenario in scenarios:
-        for table in preflight_tables(scenario, selection):
+    check_interpreters(planned[0].selection.interpreters)
+    for entry in planned:
+        for table in preflight_tables(entry.scenario, entry.selection):
             echo(table)
 
 
-def measure_all(
-    jobs: Sequence[Callable[[Any], Any]],
-    *,
-    allow_import: bool,
-    wait: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Do one run after the other; exit with the worst exit code."""
+def listening(*, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> tuple[Any, Any]:
+    """The progress that the options ask for, and how to run with it."""
     from .. import terminal
     from ..run.start import RunOptions
 
     progress = terminal.progress(quiet=quiet, as_json=as_json)
-    options = RunOptions(
+    return progress, RunOptions(
         command=["attnbench", *sys.argv[1:]],
         listener=progress,
         wait=wait,
         allow_import=allow_import,
     )
+
+
+def measure_all(
+    jobs: Sequence[Callable[[Any], Any]],
+    progress: Any,
+    options: Any,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Do one run after the other; exit with the worst exit code."""
     worst = 0
     for job in jobs:
         progress.start("starting a worker")
@@ -281,30 +427,36 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
 
 
-@app.command()
+@verb(FILES, "attnbench validate my.yaml")
 def validate(
     scenarios: Annotated[
         list[str],
-        typer.Argument(metavar="SCENARIO...", help="YAML files or names of shipped scenarios."),
+        typer.Argument(
+            metavar="SCENARIO...",
+            help="YAML files of scenarios or suites, or shipped names.",
+            autocompletion=completion.scenarios,
+        ),
     ],
 ) -> None:
-    """Check scenario files; every mistake is named with its place."""
-    from ..scenario import load
+    """Check scenario and suite files; every mistake is named with its place."""
+    from ..scenario import load_entries
 
     problems: list[str] = []
     for name in scenarios:
         try:
-            scenario = load(name)
+            file = load_entries(name)
         except BadInput as error:
             problems += error.problems
         else:
-            cpu, gpu = scenario.count("cpu"), scenario.count("cuda")
-            typer.echo(f"{name}: ok, {cpu} cases on a CPU, {gpu} on a GPU")
+            planned = [entry.scenario for entry in file.entries]
+            cpu, gpu = (sum(one.count(device) for one in planned) for device in ("cpu", "cuda"))
+            suite = f"a suite of {len(planned)}, " if file.is_list else ""
+            typer.echo(f"{name}: ok, {suite}{cpu} cases on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
 
 
-@app.command()
+@verb(FILES, "attnbench schema > schema.json")
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema
@@ -312,19 +464,43 @@ def schema() -> None:
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
 
-app.command()(machine_verbs.doctor)
-app.command()(machine_verbs.selfcheck)
-app.command()(claims)
-app.command()(compare)
-app.command()(report_verbs.report)
-app.command()(report_verbs.show)
-app.command()(report_verbs.export)
+verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
+    machine_verbs.doctor
+)
+verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")(
+    machine_verbs.selfcheck
+)
+verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
+verb(
+    MEASURE,
+    "attnbench gate ../base . --scenario bench.yaml --backends attention",
+    "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
+)(gate)
+verb(
+    READ,
+    "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
+    "attnbench compare latest --baseline fused --only sdpa",
+    "attnbench compare latest@old latest@new",
+    "attnbench compare base/ head/ --turns --format md",
+)(compare)
+verb(
+    READ,
+    "attnbench report latest --open",
+    "attnbench report quickstart memory_wall -o page.html",
+    "attnbench report latest --format md --figures plots",
+)(report_verbs.report)
+verb(READ, "attnbench show", "attnbench show quickstart --sections memory,heads")(report_verbs.show)
+verb(
+    READ,
+    "attnbench export latest -o cases.csv",
+    "attnbench export latest --format parquet -o cases.parquet",
+)(report_verbs.export)
 
 
 def main() -> None:
     """Run the command line; a refusal is printed without a traceback and sets the exit code."""
     try:
-        app()
+        app(prog_name="attnbench")
     except Refusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         if isinstance(refusal, StoreError):

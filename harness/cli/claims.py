@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 from ..errors import BadInput
-from . import flags
-from .flags import DEFAULT_ROOT, Device, Root
+from . import completion, flags
+from .flags import DEFAULT_ROOT, EARLIER, Device, Root
 
 PREFIX = "claims_"
 """Shipped scenarios whose names begin with this are measured."""
@@ -16,13 +16,16 @@ PREFIX = "claims_"
 def claims(
     runs: Annotated[
         list[str] | None,
-        typer.Option("--run", metavar="RUN", help="Use this run instead of measuring; repeatable."),
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="Use this run instead of measuring; repeatable.",
+            autocompletion=completion.runs,
+            rich_help_panel=EARLIER,
+        ),
     ] = None,
     device: flags.Where = None,
-    plan: Annotated[
-        str | None,
-        typer.Option(help="quick, standard or rigorous, instead of each scenario's own."),
-    ] = None,
+    plan: flags.PlanName = None,
     out: Root = DEFAULT_ROOT,
     timeout: flags.Timeout = None,
     wait: flags.Wait = False,

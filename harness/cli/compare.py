@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BadInput, EnvironmentUnmet
-from .flags import DEFAULT_ROOT, Root
+from ..errors import BadInput, EnvironmentUnmet, NothingSelected
+from . import completion
+from .flags import DEFAULT_ROOT, OUTPUT, Root
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
 
-REGRESSION = 3
+REGRESSION, NOTHING_DECIDED = 3, 6
+EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
 baseline_app = typer.Typer(
-    help="Name runs, to compare others with.", no_args_is_help=True, rich_markup_mode=None
+    help="Name runs, to compare others with.", no_args_is_help=True, rich_markup_mode="rich"
 )
+
+
+COMPARED, GATE = "What is compared", "Gate"
 
 
 class Shape(StrEnum):
@@ -34,16 +39,32 @@ def compare(
                 "Run that is compared with: folder, name, 'latest', a baseline's name; RUN@NAME:"
                 " one --python of it."
             ),
+            autocompletion=completion.runs,
         ),
     ],
     new: Annotated[
         str | None,
-        typer.Argument(metavar="[NEW]", help="Run that is judged. Without it: --baseline."),
+        typer.Argument(
+            metavar="[NEW]",
+            help="Run that is judged. Without it: --baseline.",
+            autocompletion=completion.runs,
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
         typer.Option(
-            metavar="BACKEND", help="Within one run: the other backends against this one."
+            metavar="BACKEND",
+            help="Within one run: the other backends against this one.",
+            autocompletion=completion.one_backend,
+            rich_help_panel=COMPARED,
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Compare only cases whose id or backend matches; repeatable.",
+            rich_help_panel=COMPARED,
         ),
     ] = None,
     gate: Annotated[
@@ -52,12 +73,18 @@ def compare(
             metavar="FILE|EXPR",
             help=(
                 "Exit 3 if a case is worse by more: 'latency: 5%, peak_bytes: 0%', or noise, or a"
-                " YAML file of these."
+                " YAML file of these. Exit 6 if it decided nothing."
             ),
+            rich_help_panel=GATE,
         ),
     ] = None,
     fail_on_undecided: Annotated[
-        bool, typer.Option("--fail-on-undecided", help="With --gate: exit 3 also if undecided.")
+        bool,
+        typer.Option(
+            "--fail-on-undecided",
+            help="With --gate: exit 3 also if a case is undecided.",
+            rich_help_panel=GATE,
+        ),
     ] = False,
     turns: Annotated[
         bool,
@@ -67,18 +94,27 @@ def compare(
                 "BASE and NEW are folders of runs that were measured in turns: one of each, and"
                 " again."
             ),
+            rich_help_panel=COMPARED,
         ),
     ] = False,
     allow_different_devices: Annotated[
-        bool, typer.Option("--allow-different-devices", help="Compare runs of different devices.")
+        bool,
+        typer.Option(
+            "--allow-different-devices",
+            help="Compare runs of different devices.",
+            rich_help_panel=COMPARED,
+        ),
     ] = False,
-    format_: Annotated[Shape, typer.Option("--format", help="table, md or json.")] = Shape.TABLE,
+    format_: Annotated[
+        Shape, typer.Option("--format", help="table, md or json.", rich_help_panel=OUTPUT)
+    ] = Shape.TABLE,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
     slower, same or undecided, per case.
 
-    Exit code 3 where --gate finds a regression, 4 where the devices differ.
+    Exit code 3 where --gate finds a regression, 6 where it decided nothing, 4 where the devices
+    differ.
     """
     if new is not None and baseline is not None:
         raise BadInput(
@@ -92,6 +128,7 @@ def compare(
     from ...impls.discovery.names import real_name
     from ...reports.comparison.compare import (
         DifferentDevices,
+        NoCaseLeft,
         NotComparable,
         compare_backends,
         compare_interleaved,
@@ -105,15 +142,17 @@ def compare(
         if gate is not None
         else None
     )
+    patterns = [real_name(pattern) for pattern in only or ()]
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
     gc.disable()
     try:
         if new is not None and turns:
             comparison = compare_interleaved(
-                _runs_in(base),
-                _runs_in(new),
+                runs_in(base),
+                runs_in(new),
                 gate_options,
+                only=patterns,
                 allow_different_devices=allow_different_devices,
             )
         elif new is not None:
@@ -124,6 +163,7 @@ def compare(
                 other,
                 gate_options,
                 pythons=pythons,
+                only=patterns,
                 allow_different_devices=allow_different_devices,
             )
         elif baseline is not None:
@@ -132,7 +172,7 @@ def compare(
                 raise BadInput(
                     f"{base}: backends are compared within every environment; leave out @{python}"
                 )
-            comparison = compare_backends(path, real_name(baseline), gate_options)
+            comparison = compare_backends(path, real_name(baseline), gate_options, only=patterns)
         else:
             raise BadInput(
                 "compare: one run and nothing to hold it against; name a second run, or --baseline"
@@ -142,12 +182,14 @@ def compare(
         raise BadInput(str(error)) from None
     except DifferentDevices as error:
         raise EnvironmentUnmet(str(error)) from None
-    _print(comparison, format_)
+    except NoCaseLeft as error:
+        raise NothingSelected(str(error)) from None
+    print_comparison(comparison, format_)
     result = comparison.gate_result
-    raise typer.Exit(REGRESSION if result and not result.passed else 0)
+    raise typer.Exit(EXIT_CODES[result.outcome] if result else 0)
 
 
-def _runs_in(folder: str) -> list[Path]:
+def runs_in(folder: str) -> list[Path]:
     """Oldest first. Raises BadInput."""
     from ..store import runs
 
@@ -175,7 +217,7 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     return find_run(run, out), python
 
 
-def _print(found: "Comparison", shape: Shape) -> None:
+def print_comparison(found: "Comparison", shape: Shape) -> None:
     from ...reports.comparison import text
 
     if shape is not Shape.TABLE:
@@ -202,7 +244,7 @@ def save(
     run: Annotated[
         str,
         typer.Argument(
-            metavar="[RUN]", help="Run folder, or its name under --out; 'latest' is the newest."
+            metavar="[RUN]", help="Run folder, or its name under --out; 'latest' finished last."
         ),
     ] = "latest",
     force: Annotated[

@@ -68,7 +68,8 @@ class DryRun:
             rows = (self._row(case, view) for case, view in self.views.items())
             yield table(title, COLUMNS, rows, right=COLUMNS[1:4], leave_out=LEAVE_OUT, ids=True)
         if self.walls:
-            title = f"{name}: {len(self.walls)} walls on {device}, budget {budget}"
+            count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
+            title = f"{name}: {count} on {device}, budget {budget}"
             yield predicted_table(title, list(self.walls.items()))
 
     def forecast(self) -> Forecast:

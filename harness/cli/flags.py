@@ -1,6 +1,7 @@
 """The options that several verbs share, with their help."""
 
 import inspect
+import os
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
@@ -9,9 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
-from ..axes import AXES
+from ..axes import AXES, VALUE_ALIASES
+from ..errors import BadInput
+from . import completion
 
 DEFAULT_ROOT = Path("results")
+# groups of options in --help
+WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
+    "What to measure",
+    "Shape of the problem",
+    "How to measure",
+    "Limits",
+    "An earlier run",
+    "Output",
+)
+FILES = (".csv", ".htm", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".txt")
+MOST_THREADS = 4096
 
 
 class Device(StrEnum):
@@ -20,13 +34,62 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+def examples(*lines: str) -> str:
+    """The end of a verb's help; a line per example."""
+    return "\n\n".join(["Examples:", *(line.replace("[", r"\[") for line in lines)])
+
+
+def unfolded(function: Callable[..., None]) -> str:
+    """A docstring whose paragraphs are lines, which the terminal folds."""
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def device_named(text: str | Device) -> Device:
+    """gpu is cuda."""
+    name = VALUE_ALIASES["device"].get(text, text)
+    if name not in [*Device]:
+        raise typer.BadParameter(f"{text!r} is not one of auto, cpu, cuda (or gpu)")
+    return Device(name)
+
+
+def results_folder(path: Path) -> Path:
+    """Refuses a file."""
+    if path.is_file() or (path.suffix.lower() in FILES and not path.is_dir()):
+        raise BadInput(
+            f"--out {path}: a file; wanted the folder that holds the runs, {DEFAULT_ROOT} if not"
+            " given; a page or an export is named with -o FILE"
+        )
+    return path
+
+
+def set_threads(count: int | None) -> int | None:
+    """For this process and all workers, before torch starts: it reads the variable once."""
+    if count is not None:
+        os.environ["OMP_NUM_THREADS"] = str(count)
+    return count
+
+
 Root = Annotated[
-    Path, typer.Option("--out", metavar="DIR", help="Folder that holds the run folders.")
+    Path,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Folder that holds the run folders.",
+        callback=results_folder,
+        is_eager=True,
+        rich_help_panel=OUTPUT,
+    ),
 ]
 RunName = Annotated[
     str,
     typer.Argument(
-        metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest."
+        metavar="RUN",
+        help=(
+            "Folder of a run or a suite, or its name under --out; 'latest' finished last, a"
+            " scenario's name is its newest run."
+        ),
+        autocompletion=completion.runs,
     ),
 ]
 Imported = Annotated[
@@ -35,31 +98,114 @@ Imported = Annotated[
         "--backend",
         metavar="MODULE:ATTRIBUTE",
         help="Also this callable or module of yours; needs --allow-import. Repeatable.",
+        rich_help_panel=WHAT,
     ),
 ]
 AllowImport = Annotated[
     bool,
     typer.Option(
-        "--allow-import", help="Let workers import and run the modules that --backend names."
+        "--allow-import",
+        help="Let workers import and run the modules that --backend names.",
+        rich_help_panel=WHAT,
+    ),
+]
+Backends = Annotated[
+    str | None,
+    typer.Option(
+        metavar="A,B",
+        help="Backends, as naive,fused,sdpa.",
+        autocompletion=completion.backends,
+        rich_help_panel=WHAT,
     ),
 ]
 Where = Annotated[
-    Device | None, typer.Option(help="Where to measure; auto takes a GPU if there is one.")
+    Device | None,
+    typer.Option(
+        metavar="auto|cpu|cuda",
+        help="Where to measure; auto takes a GPU if there is one. A scenario's own if not given.",
+        parser=device_named,
+        autocompletion=completion.devices,
+        rich_help_panel=HOW,
+    ),
+]
+PickedDevice = Annotated[
+    Device,
+    typer.Option(
+        metavar="auto|cpu|cuda",
+        help="Where; auto takes a GPU if there is one.",
+        parser=device_named,
+        autocompletion=completion.devices,
+        rich_help_panel=HOW,
+    ),
+]
+PlanName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="quick, standard or rigorous; a scenario's own if not given, else standard.",
+        autocompletion=completion.plans,
+        rich_help_panel=HOW,
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        min=1,
+        max=MOST_THREADS,
+        help="Threads of torch on a CPU (OMP_NUM_THREADS); one per core if not given.",
+        callback=set_threads,
+        rich_help_panel=HOW,
+    ),
 ]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        metavar="SECONDS", help="Time limit of one step of a case, or of one trial of a wall."
+        metavar="SECONDS",
+        help="Time limit of one step of a case, or of one trial of a wall; 60 if not given.",
+        rich_help_panel=LIMITS,
     ),
 ]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait for another run on this device to end.")]
-Seed = Annotated[int, typer.Option(help="Of the inputs and of the order of measuring.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Progress as JSON lines on stdout.")]
+MemoryGib = Annotated[
+    float | None,
+    typer.Option(
+        metavar="G",
+        help="Budget for inputs and peak together, in GiB; a safe share if not given.",
+        rich_help_panel=LIMITS,
+    ),
+]
+HeadDim = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WIDTH",
+        help="Width of one head; d_model / heads if not given. Without --d-model: d_model is"
+        " heads times this.",
+        rich_help_panel=SHAPE,
+    ),
+]
+Wait = Annotated[
+    bool,
+    typer.Option("--wait", help="Wait for another run on this device to end.", rich_help_panel=HOW),
+]
+Seed = Annotated[
+    int,
+    typer.Option(help="Of the inputs and of the order of measuring.", rich_help_panel=HOW),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("--quiet", "-q", help="No progress and no summary.", rich_help_panel=OUTPUT),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Progress as JSON lines on stdout.", rich_help_panel=OUTPUT),
+]
 DryRun = Annotated[
     bool,
     typer.Option(
-        "--dry-run", "-n", help="Show every case with its predicted bytes; measure nothing."
+        "--dry-run",
+        "-n",
+        help="Show every case with its predicted bytes; measure nothing.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 
@@ -92,7 +238,14 @@ def axis_options(*without: str) -> Callable[[Callable[..., None]], Callable[...,
 def _axis_parameter(name: str) -> inspect.Parameter:
     axis, kind = AXES[name], inspect.Parameter.POSITIONAL_OR_KEYWORD
     if axis.type is bool:
-        option = typer.Option(f"--{name.replace('_', '-')}", help=axis.option)
+        option = typer.Option(
+            f"--{name.replace('_', '-')}", help=axis.option, rich_help_panel=SHAPE
+        )
         return inspect.Parameter(name, kind, default=False, annotation=Annotated[bool, option])
-    option = typer.Option(help=axis.option)
+    option = typer.Option(
+        metavar="SIZE,SIZE" if axis.type is int else "A,B",
+        help=axis.option,
+        autocompletion=completion.values_of(name),
+        rich_help_panel=SHAPE,
+    )
     return inspect.Parameter(name, kind, default=None, annotation=Annotated[str | None, option])

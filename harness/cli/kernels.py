@@ -16,7 +16,7 @@ LEGEND = (
     " per SM: blocks x warps of the warps that it could hold; of causal and not, the worse."
 )
 kernels_app = typer.Typer(
-    help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode=None
+    help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
 

@@ -1,43 +1,66 @@
 """`attnbench list`: backends, scenarios, studies, probes and runs, as tables."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .flags import DEFAULT_ROOT, Device, Root
+from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, examples
 
 if TYPE_CHECKING:
-    import torch
+    from ..suites import RunState
 
-    from ...impls.problem import Dtype
-
+MOST_RUNS = 5  # of the overview
+ENDS = ("finished", "interrupted", "refused", "not started")
 list_app = typer.Typer(
-    help="List backends, scenarios, studies, probes or runs.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+    help="List backends, scenarios, studies, probes or runs; without a word: all of them in short.",
+    invoke_without_command=True,
+    rich_markup_mode="rich",
+    epilog=examples("attnbench list", "attnbench list backends", "attnbench list runs"),
 )
+
+
+@list_app.callback()
+def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
+    if context.invoked_subcommand is not None:
+        return
+    from ... import impls
+    from ..probes import names as probe_names
+    from ..store import runs_and_suites
+    from ..studies import names as study_names
+
+    list_scenarios()
+    newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
+    lines = {
+        "backends": ", ".join(impls.names()),
+        "studies": ", ".join(study_names()),
+        "probes": ", ".join(probe_names()),
+        "newest runs": ", ".join(newest) or f"none in {out}",
+    }
+    typer.echo("")
+    for what, line in lines.items():
+        typer.echo(f"{what}: {line}")
+    typer.echo("\nmore: attnbench list backends, studies, probes or runs")
 
 
 @list_app.command("backends")
 def list_backends(
-    device: Annotated[Device, typer.Option(help="Where they would run.")] = Device.AUTO,
+    device: PickedDevice = Device.AUTO,
+    refresh: Annotated[
+        bool,
+        typer.Option("--refresh", help="Ask every backend again; else only if a file changed."),
+    ] = False,
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
-    from ..errors import EnvironmentUnmet
     from ..terminal import busy
+    from .backend_list import listing
 
     with busy("asking backends"):
-        from ..environment import pick_device
-
-        found, why = pick_device(device.value)
-        rows = [] if why else list(backend_rows(found))
-    if why:
-        raise EnvironmentUnmet(f"no {device.value} device: {why}")
-    print_table(("backend", "or", "result", f"runs on {found.type}", "why not"), rows)
+        found = listing(device.value, refresh=refresh)
+    columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
+    print_table(columns, found.rows)
     for sentence in impls.ignored():
         typer.echo(sentence, err=True)
 
@@ -75,56 +98,38 @@ def list_probes() -> None:
 
 @list_app.command("runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
-    """Runs in a folder: name, device, and how the cases ended."""
-    from ..store import read_meta, read_rows, runs
-    from ..terminal import counts
+    """Runs and suites in a folder: name, device, and how the cases ended."""
+    from ..store import runs_and_suites
+    from ..suites import is_suite, run_state, suite_state
 
-    rows = []
-    for path in runs(out):
-        meta = read_meta(path)
-        last = {row["case"]: row["status"] for row in read_rows(path)}
-        plans = ("cases", "walls", "studies", "kernels")
-        missing = len({one["case"] for plan in plans for one in meta.get(plan, ())} - set(last))
-        ended = [counts(Counter(last.values())), f"{missing} not reached" if missing else ""]
-        rows.append((path.name, meta["device"], ", ".join(filter(None, ended))))
+    rows: list[tuple[str, ...]] = []
+    for path in runs_and_suites(out):
+        if not is_suite(path):
+            rows.append(_run_row(run_state(path)))
+            continue
+        entries = suite_state(path).entries
+        ended = Counter(entry.ended for entry in entries)
+        known = (f"{ended[word]} {word}" for word in ENDS if ended[word])
+        rows.append((path.name, "", f"suite of {len(entries)}: {', '.join(known)}"))
+        for entry in entries:
+            if entry.state is not None:
+                rows.append(_run_row(entry.state, indent="  "))
+            else:
+                why = ": ".join(filter(None, (entry.ended, entry.refused)))
+                rows.append((f"  {entry.scenario}", "", why))
     title = "" if rows else f"no runs in {out}"
     print_table(("run", "device", "cases"), rows, title)
+
+
+def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:
+    from ..terminal import counts
+
+    missing = f"{state.missing} not reached" if state.missing else ""
+    ended = ", ".join(filter(None, [counts(state.statuses), missing]))
+    return f"{indent}{state.path.name}", state.device, ended
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
     from ..terminal import echo, table
 
     echo(table(title, columns, rows))
-
-
-def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
-    """Each backend: its other names, what its result is, and whether it runs a small problem."""
-    from ... import impls
-    from ...impls.discovery.names import ALIASES
-    from ...impls.problem import ALL_MASKS, Problem, windowed
-    from ..cases import Case
-    from ..preflight import preflight_outside_worker
-    from ..record import Status
-
-    dtype: Dtype = "bf16" if device.type == "cuda" else "fp32"
-    core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
-    # asked next if the backend does not support `core`
-    special = {"in scope layer": replace(core, scope="layer")}
-    special |= {
-        f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
-    }
-    for name in impls.names():
-        view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
-        runs = view.status.value if view.status else "not asked" if view.reason else "yes"
-        why = view.reason
-        for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
-            if (
-                preflight_outside_worker(
-                    Case(backend=name, problem=problem), device, 1 << 40
-                ).status
-                is None
-            ):
-                runs, why = "yes", f"{only} only"
-                break
-        also = ", ".join(also for also, real in ALIASES.items() if real == name)
-        yield name, also, impls.exactness(name), runs, why

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from .flags import DEFAULT_ROOT, Device, Quiet, Root, Seed, Wait
+from .flags import DEFAULT_ROOT, Device, PickedDevice, Quiet, Root, Seed, Wait
 
 
 def doctor(
@@ -22,12 +22,7 @@ def doctor(
             ),
         ),
     ] = False,
-    device: Annotated[
-        Device,
-        typer.Option(
-            help="With --calibrate: what to calibrate; auto takes a GPU where there is one."
-        ),
-    ] = Device.AUTO,
+    device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
@@ -82,9 +77,7 @@ def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
 
 
 def selfcheck(
-    device: Annotated[
-        Device, typer.Option(help="Where to measure; auto takes a GPU where there is one.")
-    ] = Device.AUTO,
+    device: PickedDevice = Device.AUTO,
     out: Root = DEFAULT_ROOT,
     wait: Wait = False,
     seed: Seed = 0,

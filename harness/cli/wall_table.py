@@ -27,16 +27,13 @@ def found_table(path: Path) -> Table | None:
 
 def predicted_table(title: str, walls: list[tuple[str, dict[str, Any]]]) -> Table:
     """Walls by name, with the fields of their rows that need no run."""
-    columns = ("wall", "predicted_seq_len", "why there is none")
-    cells = [
-        (name, _number(fields["predicted_seq_len"]), fields["predicted_reason"])
-        for name, fields in walls
-    ]
-    return table(title, columns, cells, right=("predicted_seq_len",), ids=True)
+    columns = ("wall", "predicted N", "why there is none, or whose formula it is")
+    cells = [(name, _predicted(fields), fields["predicted_reason"]) for name, fields in walls]
+    return table(title, columns, cells, right=columns[1:2], ids=True)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
-    numbers = (_number(row[n]) for n in ("predicted_seq_len", "seq_len_low", "seq_len_high"))
+    numbers = (_predicted(row), _number(row["seq_len_low"]), _number(row["seq_len_high"]))
     name, limit = row["case"].removeprefix("wall-"), row["limited_by"] or ""
     return name, *numbers, _prediction_error(row), limit, _reason(row)
 
@@ -45,10 +42,16 @@ def _number(seq_len: int | None) -> str:
     return "-" if seq_len is None else f"{seq_len:,}"
 
 
+def _predicted(fields: dict[str, Any]) -> str:
+    least = ">= " if fields.get("predicted_source") == "nearest" else ""
+    return least + _number(fields["predicted_seq_len"])
+
+
 def _prediction_error(row: dict[str, Any]) -> str:
-    """Of the longest N that fits; "" if memory did not end the search."""
+    """Of the longest N that fits; "" for a bound, and if memory did not end the search."""
     predicted, low = row["predicted_seq_len"], row["seq_len_low"]
-    if predicted is None or not low or row["limited_by"] != "memory":
+    bound = row["predicted_source"] == "nearest"
+    if predicted is None or not low or row["limited_by"] != "memory" or bound:
         return ""
     return f"{predicted / low - 1:+.2%}"
 

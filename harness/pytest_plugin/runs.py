@@ -36,6 +36,7 @@ class RunLog:
         self.remarks: list[str] = []
         self._listener = listener
         self.running = listener.running
+        self.predicted = listener.predicted
         self.expects = listener.expects
 
     def begin(

@@ -1,6 +1,7 @@
 """A run from its first case to its last: what is measured when, every row on disk at once."""
 
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -118,6 +119,12 @@ class RunSession:
         done = (row.status for case, row in plan.previous.items() if case not in self._left)
         self.result.statuses.update(done)
 
+    @property
+    def is_finished(self) -> bool:
+        """Everything planned was tried to the end, and something was planned."""
+        statuses = self.result.statuses
+        return not self._left and bool(statuses) and not statuses[Status.INTERRUPTED]
+
     def begin(self) -> None:
         plan, done = self.plan, self.result.statuses.total()
         walls, studies = len(plan.walls), len(plan.studies)
@@ -138,6 +145,11 @@ class RunSession:
             self.measure(part)
         if self.parts:
             self.pool.close()  # walls are searched in processes that nothing else has used
+        if self.plan.walls:
+            since = time.monotonic()
+            predicted = self._walls.predict(self.plan.walls)
+            named = [(wall.id, fields) for wall, fields in predicted]
+            self.plan.listener.predicted(named, time.monotonic() - since)
         for wall in self.plan.walls:
             self._keep(self._walls.record(wall))
             self.signals.check()

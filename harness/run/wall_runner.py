@@ -1,8 +1,9 @@
 """Searches walls one at a time, by trials in fresh workers; a failure there is a result."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from math import inf
 from typing import Any
 
 from ..cases import Wall
@@ -20,6 +21,26 @@ class WallRunner:
         self.context = context
         self.timeout_s = context.config.timeout_s
         self.wall: Wall | None = None
+        self.left = 0  # walls that are not searched yet, this one included
+        self.deadline = inf
+        self.start_s = 0.0  # how long starting a worker takes, the longest so far
+        self._predictions: dict[str, dict[str, Any]] = {}
+
+    def predict(self, walls: Sequence[Wall]) -> list[tuple[Wall, dict[str, Any]]]:
+        """All walls before the first trial; the time for all of them begins. Raises Interrupted.
+
+        A wall whose worker is lost has no prediction here; its own row will say why.
+        """
+        for wall in walls:
+            try:
+                self._predictions[wall.id] = self._ask_prediction(wall)
+            except WorkerFailure:
+                self.context.pool.dismiss(0, wall.python)
+        self.left = len(walls)
+        budget_s = self.context.config.wall_budget_s
+        self.deadline = inf if budget_s is None else time.monotonic() + budget_s
+        known = self._predictions
+        return [(wall, known[wall.id]) for wall in walls if wall.id in known]
 
     def record(self, wall: Wall) -> Record:
         """The wall's row. Raises Interrupted; `unfinished` has the row then."""
@@ -34,6 +55,8 @@ class WallRunner:
         except WorkerFailure as failure:  # not in a trial: no worker could be started
             log_tail = self.context.pool.dismiss(0, wall.python) or failure.log_tail
             return self._record(wall, failure.status, failure.reason, log_tail)
+        finally:
+            self.left = max(0, self.left - 1)
         refused = self.search.refused
         if refused is None:
             return self._record(wall, Status.OK)
@@ -54,20 +77,43 @@ class WallRunner:
 
     def _search(self, wall: Wall) -> None:
         pool, running = self.context.pool, self.context.running
-        running(wall.id, "prediction")
-        request = {"op": "predict", "wall": wall.fields()}
-        self.prediction = pool.ask(request, "predicted", wall.python)
+        known = self._predictions.get(wall.id)
+        self.prediction = self._ask_prediction(wall) if known is None else known
         self.search = Search(
             self.prediction["predicted_seq_len"],
             lambda n: work_flops(wall.at(n).problem),
             self.timeout_s,
+            self.context.config.wall_tolerance_ratio,
         )
-        while (seq_len := self.search.next()) is not None:
+        now = time.monotonic()
+        self.until = now + (self.deadline - now) / max(1, self.left)
+        while (seq_len := self._next()) is not None:
             running(wall.id, f"N = {seq_len}")
             if not self._may_reuse_worker(seq_len):
                 pool.dismiss(0)
             self.search.add(self._try(wall, seq_len))
         pool.dismiss(0)
+
+    def _ask_prediction(self, wall: Wall) -> dict[str, Any]:
+        self.context.running(wall.id, "prediction")
+        request = {"op": "predict", "wall": wall.fields()}
+        return self.context.pool.ask(request, "predicted", wall.python)
+
+    def _next(self) -> int | None:
+        """The N to try within the wall's share of the time that is left; None: the search is over.
+
+        There is always time until something fits, so that a wall has an answer.
+        """
+        search, left_s = self.search, self.until - time.monotonic()
+        if search.interval[0] is None:
+            return search.next()
+        search.limit_s = min(self.timeout_s, left_s)
+        seq_len = search.next() if left_s > 0 else None
+        if seq_len is None or self._may_reuse_worker(seq_len):
+            return seq_len
+        left_s -= self.start_s
+        search.limit_s = min(self.timeout_s, left_s)
+        return search.next() if left_s > 0 else None
 
     def _may_reuse_worker(self, seq_len: int) -> bool:
         """Whether the worker's earlier trials are small compared with the next one.
@@ -78,8 +124,9 @@ class WallRunner:
         return last is None or (last.status is Status.OK and seq_len >= GROWTH * last.seq_len)
 
     def _try(self, wall: Wall, seq_len: int) -> Trial:
-        pool = self.context.pool
+        pool, since = self.context.pool, time.monotonic()
         pool.worker(0, wall.python)  # a worker that cannot be started says nothing about this N
+        self.start_s = max(self.start_s, time.monotonic() - since)
         since = time.monotonic()
         try:
             request = {"op": "trial", "cases": [wall.at(seq_len).fields()]}

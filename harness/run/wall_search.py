@@ -16,10 +16,10 @@ FIRST = 64  # fits any backend; how long it takes says how far the next trial ma
 # of the longest N that fitted: a time extrapolated from much smaller N is worth little
 GROWTH = 8
 UNAIMED_GROWTH = 4  # the same without a prediction to aim at
-# of the prediction: how far from it to look, 1 % first, then further
-WIDTHS = tuple(0.01 * 2**power for power in range(7))
+CLOSEST_RATIO = 0.01  # of the prediction: how far from it to look first, then twice as far
+WIDENINGS = 7
 # of N: the search ends at this distance; boundaries differ by half as much between processes
-RESOLUTION_RATIO = 0.003
+TOLERANCE_RATIO = 0.003
 SAFETY = 1.3  # times the extrapolated time
 WORTHWHILE = 1.05  # times the longest N that fitted: a smaller step is not worth a long trial
 
@@ -28,12 +28,23 @@ MEMORY = (Status.OOM, Status.PREDICTED_OOM)
 
 
 class Search:
-    """`work(n)`: how much there is to compute at N = n, in any unit. `limit_s`: of one trial."""
+    """`work(n)`: how much there is to compute at N = n, in any unit. `limit_s`: of the next trial,
+    which the caller may lower as time passes. `tolerance_ratio`: how close is close enough.
+    """
 
-    def __init__(self, predicted: int | None, work: Callable[[int], float], limit_s: float) -> None:
+    def __init__(
+        self,
+        predicted: int | None,
+        work: Callable[[int], float],
+        limit_s: float,
+        tolerance_ratio: float = TOLERANCE_RATIO,
+    ) -> None:
         self.predicted = predicted
         self.work = work
         self.limit_s = limit_s
+        self.tolerance_ratio = tolerance_ratio
+        closest = max(CLOSEST_RATIO, tolerance_ratio / 2)
+        self.widths = tuple(closest * 2**power for power in range(WIDENINGS))
         self.trials: list[Trial] = []
 
     def add(self, trial: Trial) -> None:
@@ -82,7 +93,7 @@ class Search:
         return {trial.seq_len for trial in self.trials if trial.status not in fitted}
 
     def _close(self, low: int, high: int) -> bool:
-        return high - low <= max(1, RESOLUTION_RATIO * high)
+        return high - low <= max(1, self.tolerance_ratio * high)
 
     def _contradicted(self) -> bool:
         fits, fails = self._fits(), self._fails()
@@ -110,16 +121,16 @@ class Search:
     def _above(self, low: int) -> int:
         """Just below the prediction, then just above it, then further and further away."""
         p = self.predicted
-        aims = [] if p is None else [p - round(p * WIDTHS[0])]
-        aims += [] if p is None else [p + round(p * width) for width in WIDTHS]
+        aims = [] if p is None else [p - round(p * self.widths[0])]
+        aims += [] if p is None else [p + round(p * width) for width in self.widths]
         aim = next((n for n in aims if n > low), low * UNAIMED_GROWTH)
         return min(aim, low * GROWTH, MAX_SEQ_LEN)
 
     def _between(self, low: int, high: int) -> int:
         """The middle; far below a prediction that failed, growing steps back from it."""
         p = self.predicted or 0
-        aim = next((n for n in (p - round(p * width) for width in WIDTHS) if n < high), 0)
-        if aim - low > 2 * WIDTHS[0] * aim:
+        aim = next((n for n in (p - round(p * width) for width in self.widths) if n < high), 0)
+        if aim - low > 2 * self.widths[0] * aim:
             return min(aim, low * GROWTH)
         return isqrt(low * high) if high > 2 * low else (low + high) // 2
 

@@ -15,6 +15,7 @@ from ..record import Planned, Record, Status
 from ..scenario import Plan
 from ..telemetry.timeline import Timeline
 from .environments import start_worker
+from .wall_search import TOLERANCE_RATIO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,8 @@ class RunConfig:
     `watch`: which values of which axes the device's counters are read for. `gpu_uuid`: the GPU
     whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
     measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
-    interpreter of each named environment.
+    interpreter of each named environment. `wall_tolerance_ratio`, `wall_budget_s`: as in a
+    scenario's limits.
     """
 
     device: str
@@ -40,6 +42,8 @@ class RunConfig:
     peaks: Mapping[str, float] | None = None
     device_name: str | None = None
     pythons: Mapping[str, Path] = field(default_factory=dict)
+    wall_tolerance_ratio: float = TOLERANCE_RATIO
+    wall_budget_s: float | None = None
 
     @classmethod
     def of(cls, meta: Mapping[str, Any], gpu_uuid: str | None = None) -> Self:
@@ -50,6 +54,8 @@ class RunConfig:
             plan=Plan.model_validate(scenario["plan"]),
             measure=tuple(scenario["measure"]),
             timeout_s=scenario["limits"]["timeout_s"],
+            wall_tolerance_ratio=scenario["limits"].get("wall_tolerance_ratio", TOLERANCE_RATIO),
+            wall_budget_s=scenario["limits"].get("wall_budget_s"),
             budget_bytes=meta["memory_bytes"],
             seed=meta["seed"],
             baseline=scenario["baseline"],

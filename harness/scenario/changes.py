@@ -1,12 +1,30 @@
 """Prepare a document for the models: options as fields, short axis names, the user's changes."""
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from ..axes import ALIASES
+from ..axes import ALIASES, VALUE_ALIASES
 from ..errors import BadInput, shown
 from .document import Document, Keys
 from .yaml_text import parse_yaml
+
+SEPARATOR = r"\s*,\s*|\s+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A field to set: `path`, such as limits.memory_gib, a value, and where it was asked for.
+
+    `inner`: the places of what the value holds.
+    """
+
+    path: str
+    value: Any
+    place: str
+    inner: Mapping[Keys, str] = field(default_factory=dict)
+
 
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 
@@ -23,12 +41,45 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
         document.values[(name,) if name in top else ("grid", name)] = option(name)
     for name, text in options.items():
         keys: Keys = (name,) if name in top else ("grid", name)
+        if name == "head_dim":
+            continue
         if isinstance(text, bool):
             document.replace(keys, text, option(name))
             continue
         given = f"{option(name)} {one_line(text)}"
-        document.replace(keys, text if name == "baseline" else yaml(f"[{text}]", given), given)
+        document.replace(keys, text if name == "baseline" else listed(text, given), given)
+    if isinstance(width := options.get("head_dim"), str):
+        add_head_dim(document, width)
     return document
+
+
+def listed(text: str, given: str) -> Any:
+    """The values of an option, with commas or spaces between them. Raises BadInput."""
+    return yaml(f"[{','.join(re.split(SEPARATOR, text.strip()))}]", given)
+
+
+def add_head_dim(document: Document, text: str) -> None:
+    """The width of a head, of queries, keys and values alike. Raises BadInput.
+
+    Without d_model, the model is as wide as its heads together.
+    """
+    given = f"{option('head_dim')} {one_line(text)}"
+    grid, widths = document.data["grid"], listed(text, given)
+    if len(widths) != 1:
+        raise BadInput(f"{given}: {len(widths)} widths; wanted one; measure one after the other")
+    heads = grid.get("heads")
+    if "d_model" not in grid and heads is not None:
+        numbers = [*heads, *widths]
+        if len(heads) == 1 and all(type(number) is int and number > 0 for number in numbers):
+            document.replace(("grid", "d_model"), heads[0] * widths[0], given)
+            return
+        if len(heads) > 1:
+            raise BadInput(
+                f"{given}: with {len(heads)} numbers of heads the width of the model is open;"
+                " wanted --d-model too"
+            )
+    for axis in ("d_k", "d_v"):
+        document.replace(("grid", axis), widths, given)
 
 
 def option(name: str) -> str:
@@ -55,7 +106,10 @@ def add_backends(document: Document, more: Mapping[str, str]) -> None:
 
 
 def expand_aliases(document: Document) -> None:
-    """Replace N, h and B by the full names. Raises BadInput if both are given."""
+    """Replace N, h and B by the full names, and bfloat16, gpu and such by ours.
+
+    Raises BadInput if an axis is given under both names.
+    """
     cases = document.data.get("cases")
     indices = range(len(cases)) if isinstance(cases, list) else ()
     problems: list[str] = []
@@ -70,6 +124,11 @@ def expand_aliases(document: Document) -> None:
                 )
             elif short in holder:
                 document.rename((*keys, short), full)
+    for keys in ((), *AXIS_HOLDERS, *(("cases", index) for index in indices)):
+        holder = value_at(document.data, keys)
+        for name, aliases in VALUE_ALIASES.items() if isinstance(holder, dict) else ():
+            if name in holder:
+                holder[name] = real_values(holder[name], aliases)
     contrast = document.data.get("contrast")
     if isinstance(contrast, list):
         document.data["contrast"] = [
@@ -77,6 +136,13 @@ def expand_aliases(document: Document) -> None:
         ]
     if problems:
         raise BadInput(*problems)
+
+
+def real_values(value: Any, aliases: Mapping[str, str]) -> Any:
+    """A value or a list of values by our names."""
+    if isinstance(value, list):
+        return [real_values(one, aliases) for one in value]
+    return aliases.get(value, value) if isinstance(value, str) else value
 
 
 def value_at(data: Any, keys: Keys) -> Any:
@@ -89,30 +155,35 @@ def value_at(data: Any, keys: Keys) -> Any:
     return data
 
 
-def apply(document: Document, changes: Iterable[str]) -> None:
-    """Set fields, given as grid.seq_len=[512,1k]; whether they exist is checked later.
+def apply(document: Document, changes: Iterable[str | Change]) -> None:
+    """Set fields, text given as grid.seq_len=[512,1k]; whether they exist is checked later.
 
     Raises BadInput.
     """
     problems: list[str] = []
     for change in changes:
         try:
-            apply_one(document, change)
+            apply_one(document, change_of(change) if isinstance(change, str) else change)
         except BadInput as error:
             problems += error.problems
     if problems:
         raise BadInput(*problems)
 
 
-def apply_one(document: Document, change: str) -> None:
-    place = f"--set {one_line(change)}"
-    path, equals, text = change.partition("=")
-    keys = path.split(".")
-    if not equals or not all(keys):
+def change_of(text: str) -> Change:
+    """What --set asks for. Raises BadInput."""
+    place = f"--set {one_line(text)}"
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
         raise BadInput(
             f"{place}: not a change; wanted --set field=value, for example --set"
             " limits.memory_gib=2"
         )
+    return Change(path=path, value=yaml(value, place), place=place)
+
+
+def apply_one(document: Document, change: Change) -> None:
+    place, keys = change.place, change.path.split(".")
     if keys[0] in ("grid", "watch"):
         keys[-1] = ALIASES.get(keys[-1], keys[-1])
     here = document.data
@@ -124,10 +195,13 @@ def apply_one(document: Document, change: str) -> None:
             document.replace(tuple(keys[:depth]), {}, place)
         elif not isinstance(inner, dict):
             name = ".".join(keys[:depth])
+            option = "--set " if place.startswith("--set") else ""
             raise BadInput(
                 f"{place}: {name} has no fields of its own; wanted one value for all of it; use"
-                f" --set {name}=..."
+                f" {option}{name}=..."
             )
         here = here[key]
-    document.replace(tuple(keys), yaml(text, place), place)
+    document.replace(tuple(keys), change.value, place)
+    for inside, where in change.inner.items():
+        document.values[(*keys, *inside)] = where
     expand_aliases(document)

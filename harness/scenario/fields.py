@@ -297,6 +297,24 @@ class Limits(Strict):
             " given."
         ),
     )
+    wall_tolerance_ratio: float = Field(
+        default=0.003,
+        gt=0,
+        le=0.5,
+        description=(
+            "How close the search for a wall comes: it ends when the longest N that fits and the"
+            " shortest that fails differ by this share."
+        ),
+    )
+    wall_budget_s: float | None = Field(
+        default=None,
+        gt=0,
+        le=86_400,
+        description=(
+            "Time for the trials of all walls together; a wall that is not reached by then is"
+            " limited by time. No limit if not given."
+        ),
+    )
     max_cases: int = Field(
         default=10_000,
         ge=1,

@@ -31,10 +31,10 @@ def foresee(
     end = monotonic() + MOST_S
     try:
         for case in cases:
-            if monotonic() < end and impls.shipped(case.backend):
+            if monotonic() < end and impls.is_ours(case.backend):
                 asked[case.id] = foresee_case(case, config.device, config.budget_bytes)
         for wall in walls:
-            if monotonic() < end and impls.shipped(wall.backend):
+            if monotonic() < end and impls.is_ours(wall.backend):
                 longest = _longest(wall, config)
                 if longest:
                     lengths[wall.id] = longest

@@ -3,12 +3,15 @@
 import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import torch
 
 from ...impls.backend import Backend
+from ...impls.peak_formulas import Near, nearest
 from ...impls.problem import Problem
 from ..cases import MAX_SEQ_LEN, Case, Wall
 from ..costs import input_bytes
@@ -33,20 +36,57 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
         known = {name: first.fields[name] for name in ("exactness", "predicted_reason")}
         return {**unknown, **known}
 
+    found, fields = _longest(wall, device, budget_bytes, wall.at)
+    if found is not None:
+        source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
+        return {"exactness": fields["exactness"], "predicted_seq_len": found, **source}
+    reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
+    bound = _by_nearest(wall, device, budget_bytes)
+    return {**unknown, "exactness": fields["exactness"], "predicted_reason": reason, **bound}
+
+
+def _longest(
+    wall: Wall,
+    device: torch.device,
+    budget_bytes: int,
+    case_at: Callable[[int], Case],
+    more_bytes: Callable[[int], int] = lambda _: 0,
+) -> tuple[int | None, dict[str, Any]]:
+    """The longest N by the peak of a case at each N, and the fields of its preflight there."""
+
     def needed(seq_len: int) -> int | None:
-        fields = preflight(wall.at(seq_len), device, budget_bytes).fields
-        peak = fields.get("predicted_peak_bytes")
-        return None if peak is None else fields["input_bytes"] + peak
+        peak = preflight(case_at(seq_len), device, budget_bytes).fields["predicted_peak_bytes"]
+        inputs = input_bytes(wall.at(seq_len).problem)
+        return None if peak is None else inputs + peak + more_bytes(seq_len)
 
     found = longest_within(budget_bytes, lambda n: input_bytes(wall.at(n).problem), needed)
-    fields = preflight(wall.at(max(found or 1, 1)), device, budget_bytes).fields
-    reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
-    return {
-        "exactness": fields["exactness"],
-        "predicted_seq_len": found,
-        "predicted_source": None if found is None else fields["predicted_source"],
-        "predicted_reason": "" if found is not None else reason,
-    }
+    return found, preflight(case_at(max(found or 1, 1)), device, budget_bytes).fields
+
+
+def _by_nearest(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, Any]:
+    """A bound in place of a prediction, from the nearest backend and dtype with a formula.
+
+    {} if there is none. The source is then "nearest", and the reason says whose formula it is.
+    """
+
+    def near_at(seq_len: int, place: int) -> Near:
+        return list(nearest(wall.backend, wall.at(seq_len).problem))[place]
+
+    def case_at(seq_len: int, place: int) -> Case:
+        near = near_at(seq_len, place)
+        return replace(wall.at(seq_len), backend=near.backend, problem=near.problem)
+
+    def more_at(seq_len: int, place: int) -> int:
+        return near_at(seq_len, place).more_bytes
+
+    for place, near in enumerate(nearest(wall.backend, wall.problem)):
+        at, more = partial(case_at, place=place), partial(more_at, place=place)
+        found, _ = _longest(wall, device, budget_bytes, at, more)
+        if found is not None:
+            reason = f"no formula for {wall.backend} in {wall.problem.dtype}; {near.words}"
+            source = {"predicted_source": "nearest", "predicted_reason": reason}
+            return {"predicted_seq_len": found, **source}
+    return {}
 
 
 def longest_within(

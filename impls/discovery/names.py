@@ -4,9 +4,10 @@ import re
 from typing import NamedTuple
 
 ALIASES = {
-    # Hugging Face's attn_implementation
-    "eager": "fused",
-    "flex_attention": "flex",
+    # Hugging Face's attn_implementation: its functions, as a model calls them. Its "sdpa" is
+    # "hf:sdpa" here, since bare "sdpa" is torch's.
+    "eager": "hf:eager",
+    "flex_attention": "hf:flex_attention",
     "flash_attention_2": "hf:flash_attention_2",
     # diffusers' attention backends
     "native": "sdpa",

@@ -86,8 +86,8 @@ def third_party(name: str) -> str | None:
     return None if isinstance(origin, Path) else f"the module {origin.module}"
 
 
-def shipped(name: str) -> bool:
-    """Whether the backend is a file of attnbench itself."""
+def is_ours(name: str) -> bool:
+    """Whether the backend is a file of this package, and not the user's or another package's."""
     origin = find(name).origin
     return isinstance(origin, Path) and origin.parent == BUILTIN_FOLDER
 

@@ -1,1 +1,66 @@
-"""Closed formulas of a call's peak bytes, a file per backend, found by its name."""
+"""Closed formulas of a call's peak bytes, a file per backend, found by its name.
+
+`nearest` bounds the peak of a backend or a dtype that has no formula.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..problem import Problem
+from .sizes import Sizes
+
+FAMILIES = {
+    "hf": "sdpa",
+    "hf:sdpa": "sdpa",
+    "hf:eager": "fused",
+    "hf:flash_attention_2": "triton",
+}
+"""Backends without a formula of their own, and the one that allocates alike: the same kernel, or
+the scores of all heads.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """A peak is at most that of `backend` on `problem` and `more_bytes`; `words`: whose it is."""
+
+    backend: str
+    problem: Problem
+    more_bytes: int
+    words: str
+
+
+def nearest(backend: str, problem: Problem) -> Iterator[Near]:
+    """The nearest first; whether they have a formula is not known here.
+
+    In half precision a backend needs no more than in fp32, if its conversions are added.
+    tests/impls/peak_formulas/test_nearest.py measures it, for scope core on a CPU.
+    """
+    in_fp32 = replace(problem, dtype="fp32")
+    half = problem.dtype != "fp32"
+    family = FAMILIES.get(backend)
+    if family is None:
+        if half:
+            # torch's math kernel computes in fp32, from copies of q, k and v
+            z = Sizes(in_fp32)
+            more_bytes = z.q + z.k + z.v if backend == "sdpa:math" else 0
+            words = "by its formula in fp32, which needs no less"
+            yield Near(backend=backend, problem=in_fp32, more_bytes=more_bytes, words=words)
+        return
+    more_bytes = _more_than_family(backend, problem)
+    alike = f"by that of {family}, which allocates alike"
+    if not (half and family == "fused"):  # hf:eager has its softmax in fp32
+        yield Near(backend=family, problem=problem, more_bytes=more_bytes, words=alike)
+    if half:
+        words = f"by that of {family} in fp32, which needs no less"
+        yield Near(backend=family, problem=in_fp32, more_bytes=more_bytes, words=words)
+
+
+def _more_than_family(backend: str, problem: Problem) -> int:
+    """Bytes that Hugging Face's function allocates besides."""
+    z = Sizes(problem)
+    if backend != "hf:eager":
+        return z.o  # the output in the order of the layer
+    group = problem.heads // problem.kv_heads
+    repeated = group * (z.k + z.v) if group > 1 else 0
+    return repeated + (z.s if problem.dtype != "fp32" else 0)

@@ -41,18 +41,26 @@ def finding(rows: Sequence[Row]) -> str:
 
 def _found_text(row: Row) -> str:
     limit, predicted = row["limited_by"], row.get("predicted_seq_len")
-    remarks = [] if predicted is None else [f"predicted {predicted}"]
-    if limit != "memory":
+    least = "at least " if is_bound(row) else ""
+    remarks = [] if predicted is None else [f"predicted {least}{predicted}"]
+    if limit is None:  # the search did not come to its end
+        remarks.append(f"search ended early: {STATUS_WORDS.get(row['status'], row['status'])}")
+    elif limit != "memory":
         remarks.append(f"ended by the {LIMITS.get(limit, limit)}")
     verb = "was tried up to" if limit == "time" else "fits up to"
     text = f"{row['backend']} {verb} N\u00a0=\u00a0{row['seq_len_low']}"
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
+def is_bound(row: Row) -> bool:
+    """Whether the formula of another dtype or backend stands in: the prediction is a least N."""
+    return row.get("predicted_source") == "nearest"
+
+
 def off_ratio(row: Row) -> float | None:
-    """Predicted over found N, minus 1; None unless memory ended the search."""
+    """Predicted over found N, minus 1; None unless memory ended the search, and for a bound."""
     predicted, low = row.get("predicted_seq_len"), row.get("seq_len_low")
-    if row.get("limited_by") != "memory" or predicted is None or not low:
+    if row.get("limited_by") != "memory" or predicted is None or not low or is_bound(row):
         return None
     return float(predicted / low - 1)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from ..data.noise_floor import (
     newest_noise_floor,
     spread_of_medians,
 )
-from ..data.read import BadRun, Document, Run, read_run
+from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
 from ..formatting import plural, visible
@@ -50,6 +51,10 @@ class NotComparable(ValueError):
 
 class DifferentDevices(ValueError):
     """One line: the runs were measured on different devices."""
+
+
+class NoCaseLeft(ValueError):
+    """One line: no case matches what was selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +96,7 @@ class Matched:
 
     `baseline`: the backend that the others of one run are compared with. `turns`: the number of
     runs on each side if they were measured alternately. `same_run`: both sides are parts of one
-    run, its backends or its environments.
+    run, its backends or its environments. `left_out`: how many pairs `only` did not take.
     """
 
     base: Source
@@ -102,6 +107,7 @@ class Matched:
     same_run: bool = False
     differences: Sequence[Difference] = ()
     notes: Sequence[str] = ()
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,11 +129,13 @@ def compare_runs(
     gate: Gate | None,
     *,
     pythons: tuple[str | None, str | None] = (None, None),
+    only: Sequence[str] = (),
     allow_different_devices: bool = False,
 ) -> Comparison:
     """Case by case, by case id; `pythons` name an environment of each run, None takes all.
 
-    Raises BadRun, NotComparable and DifferentDevices.
+    `only`: backends, shell patterns or parts of case ids. Raises BadRun, NotComparable,
+    DifferentDevices and NoCaseLeft.
     """
     # Read one run after the other: the samples of only one are in memory.
     before, now = _side(base, pythons[0]), _side(new, pythons[1])
@@ -136,7 +144,8 @@ def compare_runs(
             replace(one, source=replace(one.source, name=str(one.source.path)))
             for one in (before, now)
         )
-    return _compared(_matched(before, now, allow_different_devices=allow_different_devices), gate)
+    matched = _matched(before, now, allow_different_devices=allow_different_devices)
+    return _compared(matched, gate, only)
 
 
 def compare_interleaved(
@@ -144,11 +153,12 @@ def compare_interleaved(
     new: Sequence[Folder],
     gate: Gate | None,
     *,
+    only: Sequence[str] = (),
     allow_different_devices: bool = False,
 ) -> Comparison:
     """Runs of two versions that were measured alternately, paired turn by turn.
 
-    Raises BadRun, NotComparable and DifferentDevices.
+    Raises BadRun, NotComparable, DifferentDevices and NoCaseLeft.
     """
     if len(base) != len(new):
         raise NotComparable(
@@ -169,7 +179,7 @@ def compare_interleaved(
             Side(source=source, cases=merge_runs([run.cases for run in runs]), notes=notes)
         )
     matched = _matched(*sides, allow_different_devices=allow_different_devices)
-    return _compared(replace(matched, turns=len(base)), gate)
+    return _compared(replace(matched, turns=len(base)), gate, only)
 
 
 def _matched(before: Side, now: Side, *, allow_different_devices: bool) -> Matched:
@@ -199,8 +209,13 @@ def _notes(side: Side) -> list[str]:
     return [f"{side.source.shown}: {note}" for note in side.notes]
 
 
-def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparison:
-    """Every other backend of a run with `baseline`, by problem. Raises BadRun and NotComparable."""
+def compare_backends(
+    path: Folder, baseline: str, gate: Gate | None, *, only: Sequence[str] = ()
+) -> Comparison:
+    """Every other backend of a run with `baseline`, by problem.
+
+    Raises BadRun, NotComparable and NoCaseLeft.
+    """
     side = _side(path)
     run = side.source
     known = list(dict.fromkeys(case.backend for case in side.cases))
@@ -218,11 +233,34 @@ def compare_backends(path: Folder, baseline: str, gate: Gate | None) -> Comparis
     matched = Matched(
         base=run, new=run, baseline=baseline, pairs=pairs, same_run=True, notes=side.notes
     )
-    return _compared(matched, gate)
+    return _compared(matched, gate, only)
 
 
-def _compared(matched: Matched, gate: Gate | None) -> Comparison:
-    folders = (matched.base.path.parent, matched.new.path.parent)
+def _selected(matched: Matched, only: Sequence[str]) -> Matched:
+    """The pairs that the patterns take, as `attnbench run --only` does."""
+    if not only:
+        return matched
+    pairs = [
+        (base, new)
+        for base, new in matched.pairs
+        if any(_matches(side, pattern) for side in (new or base,) if side for pattern in only)
+    ]
+    if not pairs:
+        example = next((side.case for pair in matched.pairs for side in pair if side), "none")
+        raise NoCaseLeft(
+            f"--only: no compared case matches {visible(', '.join(only))[:120]}; wanted backends,"
+            f" or parts of case ids such as {visible(example)[:120]}"
+        )
+    return replace(matched, pairs=pairs, left_out=len(matched.pairs) - len(pairs))
+
+
+def _matches(case: CaseSamples, pattern: str) -> bool:
+    return pattern in (case.case, case.backend) or fnmatchcase(case.case, f"*{pattern}*")
+
+
+def _compared(whole: Matched, gate: Gate | None, only: Sequence[str]) -> Comparison:
+    matched = _selected(whole, only)
+    folders = (*results_folders(matched.base.path), *results_folders(matched.new.path))
     floor = newest_noise_floor(folders, device_identity(matched.new.meta))
     run_noise_ratio = floor.run_noise_ratio if floor else 0.0
     paired_noise_ratio = floor.paired_noise_ratio if floor else 0.0
@@ -239,7 +277,7 @@ def _compared(matched: Matched, gate: Gate | None) -> Comparison:
         interleaved=matched.turns is not None,
         environment_differs=not matched.same_run
         and any(one.fact not in COMPARED for one in matched.differences),
-        process=_process_noise(floor, matched),
+        process=_process_noise(floor, whole),
         between_runs=floor.between_runs if floor else None,
     )
     verdicts = case_verdicts(matched.pairs, rules)

@@ -1,9 +1,13 @@
-"""`compare --gate`: which verdicts are regressions."""
+"""`compare --gate`: which verdicts are regressions, and whether anything was decided at all."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from .verdict import UNDECIDED, CaseVerdict
+from .verdict import ABSENT, UNDECIDED, CaseVerdict
+
+Outcome = Literal["passed", "failed", "nothing decided"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +28,37 @@ class Gate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """A gated metric that decided nothing. `reasons`: how often each weakened a verdict."""
+
+    metric: str
+    cases: int
+    reasons: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """`undecided`: undecided verdicts on gated metrics of cases that base has a value for."""
+    """`undecided`: undecided verdicts on gated metrics of cases that base has a value for.
+
+    `idle`: the gated metrics that are undecided in every case. `absent`: cases that only one side
+    has, which are not undecided.
+    """
 
     gate: Gate
     regressions: tuple[CaseVerdict, ...]
     undecided: tuple[CaseVerdict, ...]
+    idle: tuple[Idle, ...] = ()
+    absent: tuple[CaseVerdict, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        if self.regressions or (self.gate.fail_on_undecided and self.undecided):
+            return "failed"
+        return "nothing decided" if self.idle else "passed"
 
     @property
     def passed(self) -> bool:
-        return not self.regressions and not (self.gate.fail_on_undecided and self.undecided)
+        return self.outcome == "passed"
 
 
 def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
@@ -54,4 +79,16 @@ def apply(gate: Gate, verdicts: Iterable[CaseVerdict]) -> GateResult:
         gate=gate,
         regressions=regressions,
         undecided=tuple(one for one in undecided if one.base is not None and one.base.ok),
+        idle=tuple(
+            _idle(metric, some)
+            for metric in gate.margins
+            if (some := [one for one in every if one.metric == metric])
+            and all(one.verdict == UNDECIDED for one in some)
+        ),
+        absent=tuple(one for one in every if one.verdict == ABSENT),
     )
+
+
+def _idle(metric: str, undecided: list[CaseVerdict]) -> Idle:
+    reasons = Counter(reason for one in undecided for reason in one.reasons)
+    return Idle(metric=metric, cases=len(undecided), reasons=reasons)

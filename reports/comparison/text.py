@@ -27,6 +27,7 @@ from .verdict_text import (
     TITLES,
     counts_text,
     mean_text,
+    nothing_decided_text,
     ratio_text,
     reason_text,
     severity,
@@ -71,6 +72,8 @@ def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]
 def sentences(comparison: Comparison) -> Iterator[str]:
     """The result, and its limits."""
     verdicts = comparison.verdicts
+    if left_out := comparison.matched.left_out:
+        yield f"{plural(left_out, 'case')} left out by --only."
     if (more := sum(map(worth_a_line, verdicts)) - MOST_ROWS) > 0:
         yield f"{more} more lines are left out, the least bad ones; --format json has all."
     yield from _heading(comparison.matched)
@@ -148,6 +151,11 @@ def as_json(comparison: Comparison) -> str:
                 "margins": dict(result.gate.margins),
                 "fail_on_undecided": result.gate.fail_on_undecided,
                 "passed": result.passed,
+                "outcome": result.outcome,
+                "idle": [
+                    {"metric": one.metric, "cases": one.cases, "reasons": dict(one.reasons)}
+                    for one in result.idle
+                ],
                 "regressions": [
                     {"case": one.shown.case, "metric": one.metric, "verdict": one.verdict}
                     for one in result.regressions
@@ -303,9 +311,15 @@ def _gate(result: GateResult) -> str:
         for metric, margin in result.gate.margins.items()
     )
     regressions, undecided = result.regressions, result.undecided
+    absent = f"; {plural(len(result.absent), 'case')} on one side only" if result.absent else ""
     if result.passed:
         unsure = f"; {plural(len(undecided), 'comparison')} undecided" if undecided else ""
-        return f"Gate {margins}: passed{unsure}."
+        return f"Gate {margins}: passed{unsure}{absent}."
+    if result.outcome == "nothing decided":
+        idle = "; ".join(
+            nothing_decided_text(one.metric, one.cases, one.reasons) for one in result.idle
+        )
+        return f"Gate {margins}: {idle}{absent}."
     named = [
         f"{clipped(one.shown.case)} {one.verdict}"
         for one in (regressions or undecided)[:MOST_NAMED]

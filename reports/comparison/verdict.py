@@ -29,6 +29,8 @@ BETTER_WORSE: dict[str, tuple[str, str]] = {
     "status": ("mended", "broken"),
 }
 SAME, UNDECIDED = "same", "undecided"
+ABSENT = "absent"
+"""A case that only one side plans: there is nothing to decide."""
 REASONS = {
     "interval_wide": "the interval is too wide for the margin",
     "one_process": "one process: the interval allows for what processes differ by",
@@ -192,7 +194,9 @@ def _status(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> 
     better, worse = BETTER_WORSE["status"]
     verdict = UNDECIDED
     reasons: tuple[str, ...] = ("status_differs",)
-    if base is None or new is None or base.status in UNFINISHED or new.status in UNFINISHED:
+    if base is None or new is None:
+        verdict, reasons = ABSENT, ()
+    elif base.status in UNFINISHED or new.status in UNFINISHED:
         reasons = ("missing",)
     elif base.status == new.status:
         verdict, reasons = SAME, ()

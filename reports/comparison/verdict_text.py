@@ -1,7 +1,7 @@
 """Verdicts as text, for comparisons of runs and of the environments of one run."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, isfinite, log
 
 from ..formatting import (
@@ -31,6 +31,35 @@ HINTS = {
     "interval_wide": "a longer run (--plan rigorous), or more turns, on an idle machine narrows it",
     "contended": "measure again on an idle machine",
 }
+
+
+# of a gate that decided nothing: the reason in short, and what decides; the first that holds counts
+NOTHING_DECIDED = {
+    "between_runs": (
+        "two runs at different times",
+        "measure them in turns: attnbench gate BASE HEAD, or compare --turns",
+    ),
+    "one_process": ("one process each", "use --plan standard or --turns"),
+    "throttled": ("throttled", "measure again on a cool, idle machine"),
+    "contended": ("other work on the machine", "measure again on an idle machine"),
+    "clocks_differ": ("clocks differ", "lock the clocks, or use --turns"),
+    "many_claims": ("not clear among so many cases", "use more turns, or fewer cases with --only"),
+    "interval_wide": (
+        "intervals wider than the margin",
+        "use more turns, --plan rigorous, or a larger margin",
+    ),
+    "missing": ("no value on one side", "measure both sides again"),
+}
+
+
+def nothing_decided_text(metric: str, cases: int, reasons: Mapping[str, int]) -> str:
+    """`latency: nothing decided (0 of 6: one process each); use --plan standard or --turns`."""
+    known = [NOTHING_DECIDED[reason] for reason in NOTHING_DECIDED if reason in reasons]
+    why, hint = known[0] if known else ("", "use more turns")
+    if "between_runs" in reasons and "one_process" in reasons:
+        why = f"{why}, one process each"
+    said = f"{TITLES[metric]}: nothing decided (0 of {cases}{f': {why}' if why else ''})"
+    return f"{said}; {hint}"
 
 
 def reason_text(code: str, rules: Rules) -> str:

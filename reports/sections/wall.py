@@ -1,11 +1,11 @@
 """The memory wall: the longest N that fits, and peak bytes over N, measured and by formula."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import pandas as pd
 
-from ..analysis.max_seq_len import LIMITS, off_ratio, wall_groups
+from ..analysis.max_seq_len import LIMITS, is_bound, off_ratio, wall_groups
 from ..analysis.max_seq_len import finding as wall_finding
 from ..analysis.max_seq_len import note as wall_note
 from ..analysis.missing_points import missing_points
@@ -13,8 +13,8 @@ from ..analysis.wall import OUT_OF_MEMORY, finding, memory_ends
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, budget_bytes, caption
 from ..elements import Block, Figure, Series, Table, Text, note
-from ..formatting import STATUS_WORDS, bytes_text, count_text
-from ._over_n import not_drawn, panel
+from ..formatting import STATUS_WORDS, bytes_text, count_text, plural
+from ._over_n import multiples, not_drawn, panel
 
 TITLE = "Memory wall"
 ORDER = 20
@@ -42,8 +42,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         " allocator. Inputs count against the budget too, so a case can fail a little below the"
         " line."
     )
-    for group in drawn[:MOST_FIGURES]:
-        yield _figure(group, meta)
+    figures = [(group, _figure(group, meta)) for group in drawn[:MOST_FIGURES]]
+    yield from multiples(figures, f"Peak bytes of {plural(len(drawn), 'problem')}")
     yield from not_drawn(drawn[MOST_FIGURES:])
 
 
@@ -71,11 +71,18 @@ def _found_cells(group: Group, row: Row) -> tuple[str, ...]:
     return (
         row["backend"],
         group.label,
-        *("" if n is None else str(n) for n in lengths),
+        *_lengths(lengths, bound=is_bound(row)),
         off_text,
         ended_by,
         wall_note(row),
     )
+
+
+def _lengths(lengths: Iterable[int | None], *, bound: bool) -> Iterator[str]:
+    """The predicted N first, which may be a bound."""
+    for place, n in enumerate(lengths):
+        least = "\u2265 " if bound and place == 0 else ""
+        yield "" if n is None else f"{least}{n}"
 
 
 def _height(row: Row, budget: float | None) -> float | None:

@@ -58,7 +58,7 @@ def compare(out: Path) -> dict:
 
 def print_summary(comparisons: list[dict]) -> None:
     gate = comparisons[0]["gate"]["margins"]
-    alarms = [one for one in comparisons if not one["gate"]["passed"]]
+    alarms = [one for one in comparisons if one["gate"]["outcome"] == "failed"]
     print(f"{len(comparisons)} comparisons of equals: {len(alarms)} alarms of the gate {gate}")
     for one in alarms:
         print("  alarm:", one["gate"]["regressions"])
@@ -110,7 +110,7 @@ def main() -> None:
     for number in range(arguments.comparisons):
         done.append(compare(arguments.out / f"{number:02}"))
         print(
-            f"{number + 1}: {'passed' if done[-1]['gate']['passed'] else 'ALARM'}",
+            f"{number + 1}: {done[-1]['gate']['outcome']}",
             file=sys.stderr,
             flush=True,
         )

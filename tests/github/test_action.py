@@ -188,6 +188,24 @@ def test_in_a_terminal_it_prints_the_comparison_and_where_the_page_is(tmp_path: 
     assert done.stderr.startswith("slower, or more memory, by more than latency: 5%")
 
 
+def test_a_comparison_that_decides_nothing_is_a_warning_and_no_success(tmp_path: Path) -> None:
+    out = results(tmp_path / "one", base=1.0, turns=1)
+    done = run_judge(out)
+    assert done.returncode == 6
+    assert done.stderr.startswith("::warning title=attnbench::nothing decided")
+    assert "verdict=undecided\n" in (out / "GITHUB_OUTPUT").read_text()
+    assert "nothing decided (0 of 6: " in (out / "GITHUB_STEP_SUMMARY").read_text()
+
+
+@pytest.mark.parametrize(("code", "ends"), [("0", 0), ("3", 3), ("6", 0), ("", 1)])
+def test_the_last_step_fails_the_job_for_a_regression_and_not_for_nothing_decided(
+    code: str, ends: int
+) -> None:
+    (gate,) = (step for step in action()["runs"]["steps"] if step["name"] == "Gate")
+    command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", gate["run"]]
+    assert subprocess.run(command, env={"CODE": code}, check=False).returncode == ends
+
+
 def test_an_undecided_comparison_fails_where_that_is_asked_for(tmp_path: Path) -> None:
     out = results(tmp_path / "one", base=1.0, turns=1)
     done = run_judge(out, FAIL_ON_UNDECIDED="true")
@@ -212,7 +230,7 @@ def test_an_earlier_run_can_be_the_baseline(tmp_path: Path) -> None:
     out = results(tmp_path / "later", base=None, turns=1)
     earlier = fake_run(tmp_path / "earlier", 5, processes=5)
     done = run_judge(out, BASELINE=str(earlier))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 6, done.stderr  # two stored runs without a self-check
     assert json.loads((out / "compare.json").read_text())["turns"] is None
 
 
@@ -232,7 +250,7 @@ def test_the_summary_of_a_large_run_stays_below_what_github_takes(tmp_path: Path
         case(backend, problem(64 + 8 * n)) for n in range(150) for backend in ("fused", "sdpa")
     ]
     out = results(tmp_path / "large", base=1.0, turns=1, planned=planned)
-    assert run_judge(out).returncode == 0
+    assert run_judge(out).returncode == 6
     summary = (out / "GITHUB_STEP_SUMMARY").read_text()
     assert 20_000 < len(summary.encode()) < 1024 << 10
     assert summary.startswith("### attnbench compare\n")

@@ -99,7 +99,7 @@ def test_with_permission_it_is_judged_measured_and_reported_from_the_folder_wher
     done = attnbench(
         "run",
         "--backends",
-        "eager",
+        "fused",
         *backends,
         "--allow-import",
         "--causal",
@@ -190,21 +190,21 @@ def test_names_that_users_know_are_taken_everywhere(attnbench):
     done = attnbench(
         "run",
         "--backends",
-        "eager,native,fused",
+        "fused,native,sdpa",
         "--baseline",
         "native",
         *SMALL,
         "--only",
-        "eager",
+        "native",
         *QUICK,
     )
     assert done.returncode == 0, done.stderr
-    assert set(rows_of(done.stdout.strip())) == {"fused"}
+    assert set(rows_of(done.stdout.strip())) == {"sdpa"}
     meta = json.loads((Path(done.stdout.strip()) / "run.json").read_text())
     assert (meta["scenario"]["backends"], meta["scenario"]["baseline"]) == (
         ["fused", "sdpa"],
         "sdpa",
     )
-    compared = attnbench("compare", "latest", "--baseline", "eager")
+    compared = attnbench("compare", "latest", "--baseline", "native")
     assert compared.returncode == 2
-    assert "has no other backend on a problem of fused" in compared.stderr
+    assert "has no other backend on a problem of sdpa" in compared.stderr

@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Measure SCENARIO with the checkout in HEAD. If BASE names another checkout, measure both
-# interleaved: base, head, head, base, base, head, ... A turn is one run of each. Its two runs
-# follow each other directly, so slow drift of the machine affects both equally.
+# Measure SCENARIO with the checkouts in HEAD and, if given, BASE: `attnbench gate --step measure`.
 #
 # SCENARIO     a file, or the name of a shipped scenario
 # OUT          folder for the results: $OUT/head, $OUT/base
@@ -18,46 +16,9 @@ set -euo pipefail
 : "${SCENARIO:?}" "${OUT:?}" "${HEAD:=.}" "${BASE:=}" "${TURNS:=5}" "${PYTHON:=python}"
 : "${CODE:=}" "${PLAN:=}" "${DEVICE:=}" "${BACKENDS:=}"
 : "${BASE_PYTHON:=$PYTHON}" "${CALIBRATE:=false}" "${THREADS:=}"
-if [ -n "$THREADS" ]; then export OMP_NUM_THREADS="$THREADS"; fi
-flags=(--quiet ${PLAN:+--plan "$PLAN"} ${DEVICE:+--device "$DEVICE"})
-
-within() { # within CHECKOUT COMMAND...: run it with the checkout's code and backends
-    local checkout
-    checkout=$(cd "$1" && pwd)
-    shift
-    env ${CODE:+PYTHONPATH="$checkout/$CODE${PYTHONPATH:+:$PYTHONPATH}"} \
-        ${BACKENDS:+ATTNBENCH_BACKENDS="$checkout/$BACKENDS"} "$@"
-}
-
-measure() { # measure SIDE CHECKOUT INTERPRETER TURN
-    local code=0
-    within "$2" "$3" -m attnbench run "$SCENARIO" "${flags[@]}" --seed "$4" --out "$OUT/$1" || code=$?
-    # 1: a case failed. Its row says so, and the comparison reads it.
-    if [ "$code" -gt 1 ]; then
-        echo "$2: $1 could not be measured; see the message above (exit code $code)" >&2
-        exit "$code"
-    fi
-    echo "$code" >"$OUT/$1.code"
-}
-
-if [ -e "$OUT/head" ] || [ -e "$OUT/base" ]; then
-    echo "$OUT: has runs already, which would count as turns; remove it, or change OUT" >&2
-    exit 2
-fi
-if [ "$CALIBRATE" = true ]; then
-    # 1: equal backends were told apart, so the machine is noisy; the noise floor still counts.
-    within "$HEAD" "$PYTHON" -m attnbench selfcheck ${DEVICE:+--device "$DEVICE"} --quiet --out "$OUT/head" || [ $? -eq 1 ]
-fi
-if [ -z "$BASE" ]; then
-    measure head "$HEAD" "$PYTHON" 0
-    exit
-fi
-for ((turn = 0; turn < TURNS; turn++)); do
-    if ((turn % 2)); then
-        measure head "$HEAD" "$PYTHON" "$turn"
-        measure base "$BASE" "$BASE_PYTHON" "$turn"
-    else
-        measure base "$BASE" "$BASE_PYTHON" "$turn"
-        measure head "$HEAD" "$PYTHON" "$turn"
-    fi
-done
+flags=(${CODE:+--code "$CODE"} ${BACKENDS:+--backend-dir "$BACKENDS"} ${PLAN:+--plan "$PLAN"}
+    ${DEVICE:+--device "$DEVICE"} ${THREADS:+--threads "$THREADS"})
+if [ "$CALIBRATE" = true ]; then flags+=(--calibrate); fi
+if [ -n "$CODE" ]; then PYTHONPATH="$(cd "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}" && export PYTHONPATH; fi
+exec "$PYTHON" -m attnbench gate "$BASE" "$HEAD" --step measure --scenario "$SCENARIO" --out "$OUT" \
+    --turns "$TURNS" --python "$PYTHON" --base-python "$BASE_PYTHON" "${flags[@]}"

@@ -38,6 +38,7 @@ class Workers(WorkerPool):
         self.config = CONFIG
         self.tried: list[list[int]] = []  # by worker
         self.alive = False
+        self.predictions = 0
         self.pythons: set[str | None] = set()
 
     def worker(self, number: int, python: str | None = None) -> Any:
@@ -65,6 +66,7 @@ class Workers(WorkerPool):
     def send(self, request: Mapping[str, Any]) -> None:
         self.events: list[dict[str, Any] | WorkerFailure | type[Interrupted]] = [{"event": "done"}]
         if request["op"] == "predict":
+            self.predictions += 1
             why = "" if self.predicted else "no formula"
             facts = {
                 "predicted_seq_len": self.predicted,
@@ -89,11 +91,69 @@ def oom() -> dict[str, Any]:
     }
 
 
-def runner(workers: Workers) -> WallRunner:
+def runner(workers: Workers, **changes: Any) -> WallRunner:
+    workers.config = replace(CONFIG, **changes)
     context = RunContext(
-        config=CONFIG, pool=workers, attempts={WALL.id: 3}, running=lambda *_: None
+        config=workers.config, pool=workers, attempts={WALL.id: 3}, running=lambda *_: None
     )
     return WallRunner(context)
+
+
+def test_all_walls_are_predicted_before_the_first_trial() -> None:
+    workers = Workers(5000, oom(), 5010)
+    walls = [WALL, replace(WALL, backend="naive")]
+    one = runner(workers)
+    predicted = one.predict(walls)
+    assert [(wall.backend, fields["predicted_seq_len"]) for wall, fields in predicted] == [
+        ("fused", 5010),
+        ("naive", 5010),
+    ]
+    assert workers.tried == [[]]
+    asked = workers.predictions
+    assert [one.record(wall)["predicted_seq_len"] for wall in walls] == [5010, 5010]
+    assert workers.predictions == asked
+
+
+def test_a_wall_whose_prediction_loses_the_worker_is_searched_all_the_same() -> None:
+    class Loses(Workers):
+        def ask(self, request: Mapping[str, Any], *others: Any) -> dict[str, Any]:
+            if request["op"] == "predict" and not self.predictions:
+                self.predictions += 1
+                raise WorkerFailure(Status.CRASHED, "SIGSEGV")
+            return super().ask(request, *others)
+
+    one = runner(Loses(5000, oom(), 5010))
+    assert one.predict([WALL]) == []
+    assert one.record(WALL).status is Status.OK
+
+
+@pytest.mark.parametrize("walls", [1, 3])
+def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_prediction(
+    walls: int,
+) -> None:
+    sought = [replace(WALL, backend=f"b{number}") for number in range(walls)]
+    one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e-9)
+    one.predict(sought)
+    for record in map(one.record, sought):
+        assert (record.status, record["limited_by"]) == (Status.OK, "time")
+        assert [trial["seq_len"] for trial in record["probes"]] == [64]
+        assert record["predicted_seq_len"] == 5010
+
+
+def test_a_budget_that_lasts_changes_nothing() -> None:
+    one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e6)
+    one.predict([WALL])
+    assert one.record(WALL)["limited_by"] == "memory"
+
+
+def test_the_tolerance_of_the_scenario_is_that_of_the_search() -> None:
+    wide, narrow = (
+        runner(Workers(5000, oom(), 5010), wall_tolerance_ratio=ratio).record(WALL)
+        for ratio in (0.1, 0.001)
+    )
+    assert len(wide["probes"]) < len(narrow["probes"])
+    assert wide["seq_len_high"] - wide["seq_len_low"] > 50
+    assert narrow["seq_len_high"] - narrow["seq_len_low"] <= 6
 
 
 def test_an_interval_is_found_near_the_prediction() -> None:

@@ -6,15 +6,20 @@ import pytest
 
 from attnbench.harness.cases import MAX_SEQ_LEN
 from attnbench.harness.record import Status, Trial
-from attnbench.harness.run.wall_search import RESOLUTION_RATIO, Search
+from attnbench.harness.run.wall_search import TOLERANCE_RATIO, Search
 
 OK, OOM = Status.OK, Status.OOM
 Outcome = Callable[[int, int], tuple[Status, float]]
 """Of a probe at N, the how manieth at this N it is: what comes of it, and how long it takes."""
 
 
-def searched(predicted: int | None, outcome: Outcome, limit_s: float = 1e9) -> Search:
-    search = Search(predicted, lambda n: float(n) ** 2, limit_s)
+def searched(
+    predicted: int | None,
+    outcome: Outcome,
+    limit_s: float = 1e9,
+    tolerance_ratio: float = TOLERANCE_RATIO,
+) -> Search:
+    search = Search(predicted, lambda n: float(n) ** 2, limit_s, tolerance_ratio)
     while (n := search.next()) is not None:
         status, spent_s = outcome(n, sum(trial.seq_len == n for trial in search.trials))
         search.add(Trial(seq_len=n, status=status, reason="", spent_s=spent_s))
@@ -36,7 +41,7 @@ def test_the_interval_holds_the_wall_and_is_narrow_whatever_was_predicted(
     assert low is not None
     assert high is not None
     assert low <= longest < high
-    assert high - low <= max(1, RESOLUTION_RATIO * high)
+    assert high - low <= max(1, TOLERANCE_RATIO * high)
     assert search.limited_by == "memory"
     assert search.refused is None
 
@@ -46,6 +51,20 @@ def test_a_good_prediction_is_confirmed_in_few_probes(off: float) -> None:
     search = searched(10_000, wall_at(round(10_000 * (1 + off))))
     assert len(search.trials) <= 10
     assert sum(trial.seq_len < 9_000 for trial in search.trials) <= 3
+
+
+@pytest.mark.parametrize("tolerance_ratio", [0.001, 0.02, 0.1])
+def test_the_interval_is_as_narrow_as_was_wanted_and_takes_no_more_trials_than_that(
+    tolerance_ratio: float,
+) -> None:
+    search = searched(10_000, wall_at(9_990), tolerance_ratio=tolerance_ratio)
+    low, high = search.interval
+    assert low is not None
+    assert high is not None
+    assert low <= 9_990 < high
+    assert high - low <= tolerance_ratio * high
+    narrower = searched(10_000, wall_at(9_990), tolerance_ratio=tolerance_ratio / 8)
+    assert len(search.trials) < len(narrower.trials)
 
 
 def test_both_ends_are_tried_twice() -> None:

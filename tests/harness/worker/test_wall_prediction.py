@@ -67,6 +67,42 @@ def test_a_wall_is_told_what_its_backend_claims() -> None:
     assert predict(wall("rnn"), CPU, 1 << 24)["exactness"] == "other"
 
 
+@pytest.mark.parametrize("dtype", ["bf16", "fp16"])
+@pytest.mark.parametrize("backend", ["naive", "fused", "sdpa", "sdpa:flash"])
+def test_a_dtype_without_a_formula_is_bounded_by_fp32(backend: str, dtype: str) -> None:
+    found = predict(wall(backend, dtype=dtype), CPU, BUDGET)
+    in_fp32 = predict(wall(backend), CPU, BUDGET)["predicted_seq_len"]
+    assert found["predicted_source"] == "nearest"
+    assert found["predicted_reason"] == (
+        f"no formula for {backend} in {dtype}; by its formula in fp32, which needs no less"
+    )
+    # its inputs are half as large
+    assert in_fp32 <= found["predicted_seq_len"] <= 2 * in_fp32
+
+
+@pytest.mark.parametrize(
+    ("backend", "family"), [("hf", "sdpa"), ("hf:sdpa", "sdpa"), ("hf:eager", "fused")]
+)
+def test_functions_of_hugging_face_are_predicted_as_the_family_they_belong_to(
+    backend: str, family: str
+) -> None:
+    pytest.importorskip("transformers")
+    found = predict(wall(backend), CPU, BUDGET)
+    of_family = predict(wall(family), CPU, BUDGET)["predicted_seq_len"]
+    assert 0.7 * of_family <= found["predicted_seq_len"] <= of_family
+    assert found["predicted_source"] == "nearest"
+    assert family in found["predicted_reason"]
+    half = predict(wall(backend, dtype="bf16"), CPU, BUDGET)
+    assert half["predicted_seq_len"] > 0.8 * found["predicted_seq_len"]
+    assert f"{family} in fp32" in half["predicted_reason"]
+
+
+def test_where_nothing_near_has_a_formula_there_is_no_bound() -> None:
+    found = predict(wall("sdpa", mask="padding"), CPU, BUDGET)
+    assert (found["predicted_seq_len"], found["predicted_source"]) == (None, None)
+    assert found["predicted_reason"]
+
+
 def test_a_formula_may_hold_for_long_lengths_only() -> None:
     assert longest_within(1000, lambda n: n, lambda n: n * 10 if n > 50 else None) == 100
     assert longest_within(1000, lambda n: n, lambda n: n * 10 if n > 500 else None) is None

@@ -57,7 +57,7 @@ def test_a_name_defined_twice_is_refused(folder: Path) -> None:
 
 def test_a_file_cannot_have_the_name_of_an_alias(folder: Path) -> None:
     (folder / "eager.py").write_text(FAKE.format(boom=0))
-    with pytest.raises(BadBackend, match=r"eager\.py: eager is an alias of fused; rename the file"):
+    with pytest.raises(BadBackend, match=r"eager\.py: eager is an alias of hf:eager; rename"):
         names()
 
 

@@ -5,9 +5,10 @@ A gate without data is refused.
 
 import pytest
 
-from attnbench.reports.comparison.case_samples import case_samples
+from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.gate import Gate, apply
-from attnbench.reports.comparison.verdict import Rules, case_verdicts
+from attnbench.reports.comparison.verdict import REASONS, Rules, case_verdicts
+from attnbench.reports.comparison.verdict_text import NOTHING_DECIDED, nothing_decided_text
 from tests.reports.comparison.test_verdict import PLANNED, measured, scaled
 from tests.reports.fake_runs import row
 
@@ -44,21 +45,71 @@ def test_a_broken_case_is_a_regression_whatever_is_gated():
         assert [one.verdict for one in result(pairs, **margins).regressions] == ["broken"]
 
 
-def test_undecided_passes_unless_requested_otherwise():
-    pairs = [(measured(1, processes=1), measured(2, processes=1))]
-    assert result(pairs).passed
-    assert len(result(pairs).undecided) == 1
-    assert not result(pairs, fail_on_undecided=True).passed
-
-
-def test_a_case_that_is_only_in_the_new_run_is_not_undecided_for_the_gate():
+def test_undecided_beside_a_decided_case_passes_unless_requested_otherwise():
     one = measured(1)
-    assert result(
-        [(one, one), (None, measured(2, planned=PLANNED[1]))], fail_on_undecided=True
-    ).passed
-    assert not result(
-        [(one, one), (measured(2, planned=PLANNED[1]), None)], fail_on_undecided=True
-    ).passed
+    undecided = (measured(1, processes=1), measured(2, processes=1))
+    pairs = [(one, one), undecided]
+    assert result(pairs).outcome == "passed"
+    assert len(result(pairs).undecided) == 1
+    assert result(pairs, fail_on_undecided=True).outcome == "failed"
+
+
+def test_a_gate_that_decided_nothing_has_not_passed():
+    pairs = [(measured(1, processes=1), measured(2, processes=1))]
+    found = result(pairs)
+    assert (found.outcome, found.passed) == ("nothing decided", False)
+    (idle,) = found.idle
+    assert (idle.metric, idle.cases) == ("latency", 1)
+    assert idle.reasons["one_process"] == 1
+    assert result(pairs, fail_on_undecided=True).outcome == "failed"
+
+
+def test_a_metric_that_decided_nothing_is_not_hidden_by_another_that_did():
+    pairs = [(measured(1, processes=1), measured(2, processes=1))]
+    found = result(pairs, latency=0.05, peak_bytes=0.0)
+    assert [one.metric for one in found.idle] == ["latency"]
+    assert found.outcome == "nothing decided"
+    assert result(pairs, peak_bytes=0.0).outcome == "passed"
+
+
+@pytest.mark.parametrize("pair", [(None, 1), (1, None)])
+def test_a_case_that_only_one_side_has_is_absent_and_not_undecided(pair):
+    one, other = measured(1), measured(2, planned=PLANNED[1])
+    absent = tuple(other if side else None for side in pair)
+    found = result([(one, one), absent], fail_on_undecided=True)
+    assert (found.outcome, len(found.undecided), len(found.absent)) == ("passed", 0, 1)
+    assert found.absent[0].verdict == "absent"
+
+
+def test_a_case_that_was_planned_and_not_reached_is_undecided():
+    one = measured(1)
+    unreached = (measured(2, planned=PLANNED[1]), not_started(PLANNED[1], "cpu"))
+    assert len(result([(one, one), unreached]).undecided) == 1
+
+
+@pytest.mark.parametrize(
+    ("reasons", "said"),
+    [
+        (
+            {"one_process": 6},
+            "latency: nothing decided (0 of 6: one process each); use --plan standard or --turns",
+        ),
+        (
+            {"between_runs": 6, "one_process": 6},
+            "latency: nothing decided (0 of 6: two runs at different times, one process each);"
+            " measure them in turns: attnbench gate BASE HEAD, or compare --turns",
+        ),
+        ({}, "latency: nothing decided (0 of 6); use more turns"),
+    ],
+)
+def test_it_says_why_nothing_was_decided_and_what_decides(reasons, said):
+    assert nothing_decided_text("latency", 6, reasons) == said
+
+
+def test_every_reason_has_words_for_a_gate_that_decided_nothing():
+    assert set(NOTHING_DECIDED) | {"unpaired", "environment_differs", "status_differs"} == set(
+        REASONS
+    )
 
 
 def test_a_gate_without_data_is_refused():

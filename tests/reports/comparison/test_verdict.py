@@ -239,8 +239,8 @@ def test_a_case_that_fails_has_no_number_and_one_verdict(base, new, expected):
     assert status(ended(base), ended(new)) == expected
 
 
-def test_a_case_of_one_run_only_is_missing():
-    assert status(None, ended("ok")) == status(ended("ok"), None) == ("undecided", ("missing",))
+def test_a_case_of_one_run_only_is_absent():
+    assert status(None, ended("ok")) == status(ended("ok"), None) == ("absent", ())
     assert status(ended("ok"), not_started(PLANNED[0], "cpu")) == ("undecided", ("missing",))
 
 

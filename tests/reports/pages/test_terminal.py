@@ -8,6 +8,8 @@ from rich.console import Console
 
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
+from attnbench.reports.pages.terminal import terminal_summary
+from tests.reports.fake_cards import fake_cards, with_cards
 from tests.reports.fake_runs import quickstart
 from tests.reports.pages.test_hostile import run as run  # noqa: PLC0414 - a fixture
 
@@ -35,6 +37,33 @@ def test_sections_are_those_of_the_page(tmp_path: Path) -> None:
     text = printed(quickstart(tmp_path), ("rows",))
     assert "All rows" in text
     assert "Summary" not in text
+
+
+def test_the_answers_come_first_and_what_is_lacking_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_cards(monkeypatch, *fake_cards())
+    text = printed(quickstart(tmp_path))
+    order = ["quickstart", "Trust: 5 good", "The wall", "64 MiB", "Who is fastest", "Summary"]
+    places = [text.index(one) for one in order]
+    assert places == sorted(places)
+    lacking = text[text.index("Not in this run: ") :]
+    assert "Energy" in lacking
+    assert "Utilization" in lacking
+    assert "No case has utilization windows" not in text
+    assert "No case has utilization windows" in printed(
+        quickstart(tmp_path / "alone"), ("utilization",)
+    )
+
+
+def test_a_run_ends_with_the_sentences_of_the_cards_and_repeats_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards = fake_cards()
+    with_cards(monkeypatch, *cards)
+    lines = terminal_summary(open_report([quickstart(tmp_path)]))
+    assert lines[: len(cards)] == [card.sentence for card in cards]
+    assert not any("is fastest at" in line for line in lines)
 
 
 def test_hostile_names_are_text(run: Path) -> None:

@@ -1,0 +1,134 @@
+"""Which backends run here: asked once, then kept until a file or a package changes.
+
+Asking imports torch and every backend that may be imported, which takes seconds. What was found is
+kept in $XDG_CACHE_HOME/attnbench, with a digest of everything that it depends on.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ... import __version__, impls
+from ..store import write_whole
+
+if TYPE_CHECKING:
+    import torch
+
+    from ...impls.problem import Dtype
+
+PACKAGE = Path(__file__).resolve().parent.parent.parent
+SETTINGS = ("ATTNBENCH_BACKENDS", "CUDA_VISIBLE_DEVICES", "CXX", "PATH", "PYTHONPATH")
+DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/proc/driver/nvidia/version")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """`device`: its kind. `rows`: backend, other names, result, whether it runs, why not."""
+
+    device: str
+    rows: tuple[tuple[str, ...], ...]
+
+
+def listing(device: str, *, refresh: bool = False) -> Listing:
+    """What runs on this kind of device. Raises EnvironmentUnmet without it."""
+    path, digest = _cache_file(device), _digest(device)
+    if not refresh and (kept := _kept(path, digest)) is not None:
+        return kept
+    found = _asked(device)
+    with suppress(OSError):  # a home that cannot be written costs seconds, and nothing else
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps({"digest": digest, **asdict(found)}) + "\n")
+    return found
+
+
+def _cache_file(device: str) -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "attnbench" / f"backends-{device}.json"
+
+
+def _kept(path: Path, digest: str) -> Listing | None:
+    try:
+        document = json.loads(path.read_bytes())
+        if document["digest"] != digest:
+            return None
+        rows = tuple(tuple(map(str, row)) for row in document["rows"])
+        return Listing(device=str(document["device"]), rows=rows)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _digest(device: str) -> str:
+    """Of all that an answer depends on: our files, packages, compilers, drivers and settings."""
+    folders = os.environ.get("ATTNBENCH_BACKENDS", "").split(os.pathsep)
+    ours = [*(PACKAGE / "impls").rglob("*.py"), *(PACKAGE / "harness").glob("*.py")]
+    users = [path for folder in filter(None, folders) for path in Path(folder).glob("*.py")]
+    # installing or removing a package changes the folder that it is in
+    packages = [Path(folder) for folder in sys.path if "-packages" in Path(folder).name]
+    facts = {
+        "device": device,
+        "attnbench": __version__,
+        "python": sys.executable,
+        "files": [_stamp(path) for path in sorted([*ours, *users, Path(__file__)])],
+        "packages": [_stamp(path) for path in packages],
+        "drivers": [Path(path).exists() for path in DRIVERS],
+        "settings": {name: os.environ.get(name) for name in SETTINGS},
+        "compiler": shutil.which(os.environ.get("CXX") or "g++"),
+    }
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _stamp(path: Path) -> tuple[str, int, int]:
+    try:
+        stat = path.stat()
+    except OSError:
+        return str(path), 0, 0
+    return str(path), stat.st_mtime_ns, stat.st_size if path.is_file() else 0
+
+
+def _asked(device: str) -> Listing:
+    from ..environment import pick_device
+    from ..errors import EnvironmentUnmet
+
+    found, why = pick_device(device)
+    if why:
+        raise EnvironmentUnmet(f"no {device} device: {why}")
+    return Listing(device=found.type, rows=tuple(backend_rows(found)))
+
+
+def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
+    """Each backend: its other names, what its result is, and whether it runs a small problem."""
+    from ...impls.discovery.names import ALIASES
+    from ...impls.problem import ALL_MASKS, Problem, windowed
+    from ..cases import Case
+    from ..preflight import preflight_outside_worker
+    from ..record import Status
+
+    dtype: Dtype = "bf16" if device.type == "cuda" else "fp32"
+    core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)
+    # asked next if the backend does not support `core`
+    special = {"in scope layer": replace(core, scope="layer")}
+    special |= {
+        f"with mask {mask}": replace(core, mask=mask) for mask in ALL_MASKS if windowed(mask)
+    }
+    for name in impls.names():
+        view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
+        runs = view.status.value if view.status else "not asked" if view.reason else "yes"
+        why = view.reason
+        for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
+            if (
+                preflight_outside_worker(
+                    Case(backend=name, problem=problem), device, 1 << 40
+                ).status
+                is None
+            ):
+                runs, why = "yes", f"{only} only"
+                break
+        also = ", ".join(also for also, real in ALIASES.items() if real == name)
+        yield name, also, impls.exactness(name), runs, why

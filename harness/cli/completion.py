@@ -1,0 +1,78 @@
+"""What the shell completes: names of scenarios, backends, runs, formats, and values of axes.
+
+Anything may be incomplete or broken while somebody types: then there is nothing to complete.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import get_args
+
+import typer
+
+from ..axes import AXES, VALUE_ALIASES
+
+PLANS = ("quick", "standard", "rigorous")
+DEVICES = ("auto", "cpu", "cuda")
+
+
+def matching(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def in_list(names: Iterable[str], incomplete: str) -> list[str]:
+    """The last of several names with commas between them."""
+    before, comma, last = incomplete.rpartition(",")
+    given = before.split(",")
+    return [f"{before}{comma}{name}" for name in matching(names, last) if name not in given]
+
+
+def scenarios(incomplete: str) -> list[str]:
+    from ..scenario.names import shipped
+
+    files = sorted(str(path) for path in Path().glob("*.yaml"))
+    return matching([*shipped(), *files], incomplete)
+
+
+def backend_names() -> list[str]:
+    from ...impls import BadBackend, names
+    from ...impls.discovery.names import ALIASES
+
+    try:
+        return [*names(), *ALIASES]
+    except BadBackend:
+        return []
+
+
+def backends(incomplete: str) -> list[str]:
+    return in_list(backend_names(), incomplete)
+
+
+def one_backend(incomplete: str) -> list[str]:
+    return matching(backend_names(), incomplete)
+
+
+def runs(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Under --out, if that was given before."""
+    from ..baselines import run_names
+
+    return matching(run_names(Path(ctx.params.get("out") or "results")), incomplete)
+
+
+def plans(incomplete: str) -> list[str]:
+    return matching(PLANS, incomplete)
+
+
+def devices(incomplete: str) -> list[str]:
+    return matching([*DEVICES, *VALUE_ALIASES["device"]], incomplete)
+
+
+def export_formats(incomplete: str) -> list[str]:
+    from ...reports.exports import names
+
+    return matching(names(), incomplete)
+
+
+def values_of(axis: str) -> Callable[[str], list[str]] | None:
+    """Completes the values of an axis; None if it has sizes."""
+    words = [word for word in get_args(AXES[axis].type) if word]
+    return (lambda incomplete: in_list(words, incomplete)) if words else None

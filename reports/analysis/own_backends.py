@@ -1,0 +1,112 @@
+"""Backends of the reader's own: wrong, failed, or slower or faster than the best other one."""
+
+from math import isfinite
+
+from ..data.exactness import is_exact
+from ..data.row_groups import Group, Row, axis_text, backends, groups
+from ..data.run_meta import Meta
+from ..formatting import STATUS_WORDS, number_text, plural, time_text, visible
+from .ratio import Ratio, time_ratio
+
+WRONG = "incorrect"
+FAILED = ("error", "crashed", "timeout")
+MOST_CHARACTERS = 240
+
+
+def own_backends(rows: list[Row], meta: Meta) -> list[str]:
+    """The backends that are not attnbench's, in the order of the rows.
+
+    run.json names them; runs of earlier versions do not, and have only `attribute@module`.
+    """
+    known = {
+        name
+        for run in meta.values()
+        for name in run.get("own_backends") or ()
+        if isinstance(name, str)
+    }
+    return [name for name in backends(rows) if "@" in name or name in known]
+
+
+def findings(rows: list[Row], meta: Meta) -> list[str]:
+    """One sentence per own backend, without a full stop."""
+    return [finding(name, rows) for name in own_backends(rows, meta)]
+
+
+def finding(name: str, rows: list[Row]) -> str:
+    """`attend@mine is wrong in 2 of 4 cases: ...; else it takes 1.3 times as long as sdpa ...`."""
+    mine = [row for row in rows if row["backend"] == name]
+    wrong = [row for row in mine if row["status"] == WRONG]
+    failed = [row for row in mine if row["status"] in FAILED]
+    parts = []
+    if wrong:
+        parts.append(f"is wrong in {_count(wrong, mine)}: {_clipped(wrong[0]['reason'])}")
+    if failed:
+        parts.append(f"failed in {_count(failed, mine)}: {_clipped(last_words(failed[0]))}")
+    if compared := _compared(name, rows):
+        parts.append(f"elsewhere {compared}" if parts else compared)
+    elif not parts:
+        parts.append(_without_ratio(mine))
+    return f"{visible(name)} {'; '.join(parts)}"
+
+
+def last_words(row: Row) -> str:
+    """The last line of the traceback or of what the worker printed, else the row's reason."""
+    lines = [line.strip() for line in str(row.get("log_tail") or "").splitlines() if line.strip()]
+    return lines[-1] if lines else str(row["reason"])
+
+
+def _count(some: list[Row], mine: list[Row]) -> str:
+    return f"{len(some)} of {plural(len(mine), 'case')}"
+
+
+def _clipped(text: str) -> str:
+    safe = visible(text)
+    return safe if len(safe) <= MOST_CHARACTERS else f"{safe[: MOST_CHARACTERS - 3]}..."
+
+
+def _without_ratio(mine: list[Row]) -> str:
+    timed = [row for row in mine if row.get("latency_ms") is not None]
+    if timed:
+        longest = max(timed, key=lambda row: row["seq_len"])
+        time, n = time_text(longest["latency_ms"]), axis_text("seq_len", longest["seq_len"])
+        return f"takes {time} at {n}, with nothing to compare it with"
+    ended = mine[0]
+    reason = f": {_clipped(ended['reason'])}" if ended["reason"] else ""
+    return f"has no latency: {STATUS_WORDS[ended['status']]}{reason}"
+
+
+def _compared(name: str, rows: list[Row]) -> str:
+    """Against the fastest other exact backend, at the longest N; "" if no problem has both."""
+    found: list[tuple[Group, str, Ratio]] = []
+    for group in groups(rows, None):
+        timed = [row for row in group.rows if row.get("latency_ms") is not None]
+        mine = next((row for row in timed if row["backend"] == name), None)
+        others = [row for row in timed if row["backend"] != name and is_exact(row)]
+        if mine is None or not others:
+            continue
+        best = min(others, key=lambda row: row["latency_ms"])
+        ratio = time_ratio(mine, best)
+        if ratio is not None:
+            found.append((group, best["backend"], ratio))
+    if not found:
+        return ""
+    group, best_name, ratio = max(found, key=lambda one: one[0].problem["seq_len"] or 0)
+    n = axis_text("seq_len", group.problem["seq_len"])
+    places = group.label.split(", ") if group.label else []
+    where = f"at {', '.join(places if n in places else [n, *places])}"
+    text = _verdict(best_name, ratio, where)
+    if len(found) > 1:
+        values = sorted(one.value for _, _, one in found)
+        over = f"{number_text(values[0])} to {number_text(values[-1])}"
+        text += f"; {over} times as long as the best other one over {len(found)} problems"
+    return text
+
+
+def _verdict(best: str, ratio: Ratio, where: str) -> str:
+    times = f"{number_text(ratio.value)} times as long as {visible(best)}"
+    if isfinite(ratio.low) and not ratio.clear:
+        same = f"cannot be told apart from {visible(best)}, the best other one"
+        return f"{same}, {where} ({ratio.doubt})"
+    if ratio.value < 1:
+        return f"is the fastest {where}: it takes {times} ({ratio.bounds})"
+    return f"takes {times}, the best other one, {where} ({ratio.bounds})"

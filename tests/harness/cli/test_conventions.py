@@ -1,0 +1,311 @@
+"""Options that users know from other programs: accepted, or answered with what is wanted."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from attnbench import __version__
+from attnbench.harness.cli import completion
+from attnbench.harness.cli.app import main
+from attnbench.harness.cli.texts import separated
+from attnbench.harness.scenario.fields import PLANS
+from tests.reports.fake_pairs import fake_run
+from tests.reports.fake_runs import case, problem, row, write_run
+
+SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """The command line in this process, in an empty folder: for what starts no worker."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+    def run(*args: object, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+        words = ["attnbench", *map(str, args)]
+        monkeypatch.setattr(sys, "argv", words)
+        for name, value in env.items():
+            monkeypatch.setenv(name, value)
+        code: object = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        for name in env:
+            monkeypatch.delenv(name)
+        printed = capsys.readouterr()
+        assert isinstance(code, int)
+        return subprocess.CompletedProcess(words, code, printed.out, printed.err)
+
+    return run
+
+
+def rows_of(folder: Path) -> list[dict]:
+    return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+
+
+def test_the_version_is_printed(here):
+    assert here("--version").stdout == f"attnbench {__version__}\n"
+
+
+# ---- shapes and limits ---------------------------------------------------------------------------
+
+
+def test_a_head_dim_gives_the_width_of_the_model(attnbench, tmp_path):
+    done = attnbench(
+        "run", "--backends", "sdpa", *SMALL, "--head-dim", "16", "--memory-gib", "1", "--threads",
+        "1", "--dtype", "bfloat16",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / done.stdout.strip()
+    (found,) = rows_of(run)
+    assert (found["d_model"], found["d_k"], found["d_v"]) == (32, 16, 16)
+    assert found["dtype"] == "bf16"
+    meta = json.loads((run / "run.json").read_text())
+    assert meta["memory_bytes"] == 1 << 30
+    assert meta["environment"]["threads"] == 1
+
+
+def test_threads_are_those_of_the_workers(attnbench, tmp_path):
+    done = attnbench("run", "--backends", "sdpa", *SMALL, "--d-model", "32", "--threads", "2")
+    meta = json.loads((tmp_path / done.stdout.strip() / "run.json").read_text())
+    assert meta["environment"]["threads"] == 2
+
+
+def test_with_d_model_a_head_dim_is_the_width_of_each_head(here):
+    words = "run --backends sdpa --seq-len 32 --heads 1,2 --d-model 64 --head-dim 8 -n"
+    done = here(*words.split(), "--device", "cpu")
+    assert done.stdout.count("-dk8-dv8-") == 2, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--heads 1,2 --head-dim 8", "with 2 numbers of heads the width of the model is open"),
+        ("--heads 2 --head-dim 8,16", "2 widths; wanted one"),
+        ("--heads 2 --head-dim wide", "found 'wide'; wanted a whole number"),
+        ("--heads 2 --d-model 8 --threads 0", "--threads"),
+    ],
+)
+def test_a_head_dim_that_says_too_little_is_refused(here, words, said):
+    done = here("run", "--backends", "sdpa", "--seq-len", "32", *words.split())
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("bfloat16", "bf16"), ("float16", "fp16"), ("half", "fp16"), ("float32", "fp32")],
+)
+def test_dtypes_have_the_names_of_torch_too(here, given, meant):
+    words = f"run --backends sdpa --seq-len 32 --heads 2 --d-model 8 --dtype {given} --device cpu"
+    assert f"-{meant}-forward-core" in here(*words.split(), "--dry-run").stdout
+
+
+def test_a_scenario_may_use_them_as_well(here, tmp_path):
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nquestion: which?\nbackends: sdpa\ndtype: bfloat16\ndevice: gpu\n"
+        "grid: {seq_len: 32, d_model: 8, heads: 2}\n"
+        "cases: [{seq_len: 64, dtype: float16, device: gpu}]\n"
+    )
+    done = here("validate", "mine.yaml")
+    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 1 cases on a CPU, 2 on a GPU\n")
+
+
+@pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")  # noqa: PTH110
+@pytest.mark.parametrize(
+    "verb",
+    [
+        "run --backends sdpa --seq-len 32 --heads 2 --d-model 8",
+        "doctor --calibrate",
+        "selfcheck",
+        "list backends",
+    ],
+)
+def test_gpu_is_cuda(here, verb):
+    done = here(*verb.split(), "--device", "gpu")
+    assert done.returncode == 4
+    assert "no cuda device" in done.stderr
+
+
+def test_another_device_is_refused_with_those_there_are(here):
+    done = here("list", "backends", "--device", "tpu")
+    assert done.returncode == 2
+    assert "'tpu' is not one of auto, cpu, cuda (or gpu)" in " ".join(done.stderr.split())
+
+
+# ---- values with spaces between them -------------------------------------------------------------
+
+
+def test_values_in_quotes_may_have_spaces_between_them(here):
+    words = shlex.split("run --heads 2 --d-model 8 --device cpu --backends 'naive sdpa'")
+    done = here(*words, "--dry-run", "--seq-len", "32, 64")
+    assert done.stdout.count("-b1-n") == 4, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run --backends naive fused sdpa --heads 8", "wanted --backends naive,fused,sdpa"),
+        ("run --backends=naive fused", "wanted --backends naive,fused"),
+        ("run --backends fused --seq-len 512 1k", "wanted --seq-len 512,1k"),
+        ("run --backends fused --dtype bf16 fp32", "wanted --dtype bf16,fp32"),
+        ("wall --backends naive fused", "wanted --backends naive,fused"),
+    ],
+)
+def test_values_with_spaces_between_them_are_answered_with_commas(here, words, said):
+    done = here(*words.split())
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "values are separated by commas" in done.stderr
+    assert said in done.stderr
+
+
+def test_a_scenario_beside_options_is_no_list_of_values():
+    assert separated(["quickstart"], ["run", "--heads", "8", "quickstart"]) == ""
+    assert separated(["quickstart"], ["run", "--causal", "quickstart"]) == ""
+    assert separated(["x"], ["run"]) == ""
+
+
+@pytest.mark.parametrize("verb", ["run quickstart", "report latest", "list runs"])
+def test_a_file_as_results_folder_is_answered_with_the_option_for_files(here, verb):
+    done = here(*verb.split(), "--out", "page.html")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--out page.html: a file" in done.stderr
+    assert "named with -o FILE" in done.stderr
+
+
+# ---- runs by name --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Two runs of quickstart and a baseline."""
+    root = tmp_path / "results"
+    planned = [case("fused", problem(64))]
+    for day in (1, 2):
+        name = f"2026110{day}T000000Z-quickstart-0000000{day}"
+        write_run(root, planned, [row(planned[0])]).rename(root / name)
+    return root
+
+
+def test_the_name_of_a_scenario_is_its_newest_run(here, results):
+    done = here("report", "quickstart", "--format", "md")
+    assert done.returncode == 0, done.stderr
+    page = here("report", "quickstart")
+    assert "20261102T000000Z-quickstart-00000002" in page.stdout
+    assert here("show", "quickstart").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "close"),
+    [
+        ("quickstar", "quickstart"),
+        ("20261102T000000Z-quickstart-0000000", "20261102T000000Z-quickstart-0000000"),
+        ("mian", "main"),
+        ("baseline:mian", "main"),
+    ],
+)
+def test_a_run_that_is_not_there_is_answered_with_one_that_is(here, results, name, close):
+    here("baseline", "save", "main", "quickstart")
+    done = here("show", name)
+    assert done.returncode == 2
+    assert f"did you mean {close}" in done.stderr
+
+
+# ---- help, lists and completion ------------------------------------------------------------------
+
+VERBS = shlex.split(
+    "run wall gate claims compare report show export doctor selfcheck validate schema"
+)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_has_examples(here, verb):
+    done = here(verb, "--help")
+    assert done.returncode == 0
+    assert f"attnbench {verb}" in done.stdout.partition("Examples:")[2]
+
+
+def test_options_of_run_are_in_groups_with_their_defaults(here):
+    text = here("run", "--help", env={"COLUMNS": "120"}).stdout
+    for group in ("What to measure", "Shape of the problem", "How to measure", "Limits"):
+        assert f"─ {group} ─" in text
+    assert "fp32 if not given" in " ".join(text.split())
+    assert "[default: results]" in text
+
+
+@pytest.mark.parametrize("width", ["40", "80"])
+def test_help_fits_the_terminal(here, width):
+    text = here("run", "--help", env={"COLUMNS": width}).stdout
+    assert max(map(len, text.splitlines())) <= int(width)
+
+
+def test_list_without_a_word_lists(here, results):
+    done = here("list")
+    assert done.returncode == 0, done.stderr
+    for word in ("quickstart", "sdpa:flash", "precision", "gpm", "20261102T000000Z-quickstart"):
+        assert word in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("attnbench run quick", "quickstart"),
+        ("attnbench run --backends naive,fus", "naive,fused"),
+        ("attnbench wall --backends sdpa:fl", "sdpa:flash"),
+        ("attnbench run --baseline nai", "naive"),
+        ("attnbench run --dtype fp32,bf", "fp32,bf16"),
+        ("attnbench run --passes back", "backward"),
+        ("attnbench run --plan rig", "rigorous"),
+        ("attnbench run --device cu", "cuda"),
+        ("attnbench run --resume quick", "quickstart"),
+        ("attnbench show lat", "latest"),
+        ("attnbench compare 20261102", "20261102T000000Z-quickstart-00000002"),
+        ("attnbench export latest --format par", "parquet"),
+        ("attnbench report latest --format m", "md"),
+        ("attnbench claims --run quick", "quickstart"),
+        ("attnbench gate main . --scenario memory", "memory_wall"),
+        ("attnbench validate memory", "memory_wall"),
+    ],
+)
+def test_the_shell_completes(here, results, line, offered):
+    (results / "latest").symlink_to("20261102T000000Z-quickstart-00000002")
+    settings = {
+        "_ATTNBENCH_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+    assert offered in here(env=settings).stdout.split()
+
+
+def test_plans_that_are_completed_are_those_there_are():
+    assert set(completion.PLANS) == set(PLANS)
+    assert completion.in_list(["a", "ab"], "a,a") == ["a,ab"]
+
+
+# ---- compare --only ------------------------------------------------------------------------------
+
+
+def test_compare_takes_only_what_matches(here, tmp_path):
+    base, new = fake_run(tmp_path / "r", 1), fake_run(tmp_path / "r", 2, 1.3)
+    done = here("compare", base, new, "--only", "naive", "--only", "*-n512-*")
+    assert done.returncode == 0, done.stderr
+    assert "of 4 cases" in done.stdout
+    assert "2 cases left out by --only." in done.stdout
+    none = here("compare", base, new, "--only", "nothing-like-it")
+    assert none.returncode == 5
+    assert "no compared case matches nothing-like-it" in none.stderr
+
+
+def test_only_keeps_the_baseline_of_backends(here, tmp_path):
+    done = here("compare", fake_run(tmp_path / "r", 1), "--baseline", "fused", "--only", "native")
+    assert "of 2 cases" in done.stdout, done.stderr
+    assert "naive" not in done.stdout

@@ -1,0 +1,86 @@
+"""`attnbench gate`: two checkouts measured in turns and compared; what it refuses."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
+from tests.reports.fake_runs import case, problem
+
+
+def checkout(folder: Path, code: str) -> None:
+    (folder / "attention").mkdir(parents=True)
+    (folder / "attention" / "mine.py").write_text(code)
+    (folder / "bench.yaml").write_text(SCENARIO)
+
+
+@pytest.mark.long
+def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
+    repository = tmp_path / "repository"
+    checkout(repository, REFUSES + FAST + COMPUTE)
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(repository), *identity, *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "fast")
+    (repository / "attention" / "mine.py").write_text(SLOW)
+    words = ["gate", "HEAD", repository, "--backend-dir", "attention", "--turns", "3", "--out"]
+    done = attnbench(*words, "out", "--gate", "latency: 20%", "--threads", "1", timeout=600)
+    assert done.returncode == 3, done.stderr
+    assert "turn 3 of 3: head" in done.stderr
+    assert "Gate latency 20 %: failed, 1 regression" in done.stdout
+    found = json.loads((tmp_path / "out" / "compare.json").read_text())
+    assert (found["turns"], found["gate"]["outcome"]) == (3, "failed")
+    assert "out/report.html" in done.stdout
+    assert git("worktree", "list").count("\n") == 1  # the commit's worktree is gone
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("nowhere .", "neither a folder nor a commit"),
+        ("--step judge .", "--step judge: wanted --out DIR"),
+        ("--step think . .", "--step: found 'think'; wanted measure or judge"),
+        (". nowhere --scenario quickstart", "nowhere: no such folder"),
+        (". .", "--scenario: not given"),
+        (". . --out empty --step judge", "has no run of HEAD; measure first"),
+        (". . --out used --scenario quickstart", "used: has runs already"),
+        (". . --turns 0", "0 is not in the range"),
+        (". . --scenario absent.yaml --quiet --turns 1", "absent.yaml: no such file"),
+        (". . --scenario quickstart --python no-such-python", "no-such-python: does not run"),
+    ],
+)
+def test_what_cannot_be_measured_is_exit_code_2(attnbench, tmp_path, words, said):
+    (tmp_path / "used" / "head").mkdir(parents=True)
+    scenario = [] if "--scenario" in words or words == ". ." else ["--scenario", "quickstart"]
+    done = attnbench("gate", *words.split(), *scenario)
+    assert done.returncode == 2, done.stdout
+    assert said in " ".join(done.stderr.split())
+    assert not list(tmp_path.glob("*/base/2*"))
+
+
+def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(attnbench, tmp_path):
+    planned = [case("fused", problem(n)) for n in (64, 128)]
+    out = results(tmp_path / "one", base=1.0, turns=1, planned=planned)
+    done = attnbench("gate", "", "--step", "judge", "--out", out, "--gate", "latency: 5%")
+    assert done.returncode == 6, done.stderr
+    assert "latency: nothing decided (0 of 2: " in done.stdout
+    assert done.stderr == "nothing decided about latency: 5%; see the summary\n"
+    assert "nothing decided" in (out / "summary.md").read_text()
+    compared = attnbench("compare", out / "base", out / "head", "--turns", "--gate", "latency: 5%")
+    assert compared.returncode == 6
+    failed = ("--fail-on-undecided", "--gate", "latency: 5%")
+    assert attnbench("gate", "", "--step", "judge", "--out", out, *failed).returncode == 3
+
+
+def test_an_earlier_run_may_be_the_base(attnbench, tmp_path):
+    out = results(tmp_path / "alone", base=None, turns=1)
+    earlier = next((out / "head").glob("2*"))
+    done = attnbench("gate", "", "--step", "judge", "--out", out, "--baseline", earlier)
+    assert done.returncode == 0, done.stdout + done.stderr

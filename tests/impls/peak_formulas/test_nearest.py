@@ -1,0 +1,71 @@
+"""What stands in for a missing formula is a bound: no call takes more."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.harness.measure.prepared_call import leaves
+from attnbench.impls import Problem, load
+from attnbench.impls.peak_formulas import FAMILIES, nearest
+from tests.impls.peak_formulas.test_peak_bytes import peak
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the profiler's warnings without a GPU
+
+CPU = torch.device("cpu")
+SCALARS = 64  # bytes of scalars that torch wraps as tensors for a moment
+PROBLEM = Problem(batch=1, seq_len=256, d_model=128, heads=4)
+TRAINING = {"passes": "forward+backward"}
+CHANGES: list[dict] = [{}, {"causal": True}, {"kv_heads": 1}, TRAINING, {**TRAINING, "kv_heads": 1}]
+
+
+def bound(backend: str, problem: Problem) -> int | None:
+    """The first that has a formula, as the prediction of a wall takes it."""
+    for near in nearest(backend, problem):
+        found = load(near.backend).peak_bytes(near.problem, CPU, torch.get_num_threads())
+        if found is not None:
+            return found + near.more_bytes
+    return None
+
+
+def measured(name: str, problem: Problem, make_case: Callable) -> int:
+    case, backend = make_case(problem), load(name)
+    with ExitStack() as stack:
+        stack.enter_context(backend.context(problem))
+        call = backend.prepare(problem, case.inputs, case.weights)
+
+        def run() -> object:
+            output = call()
+            if not problem.backward:
+                return output
+            tensors = leaves(case.inputs, case.weights)
+            return output, torch.autograd.grad(output, tensors, case.gradient)
+
+        if not problem.backward:
+            stack.enter_context(torch.no_grad())
+        run()
+        return peak(run)
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+@pytest.mark.parametrize(
+    "backend", ["naive", "fused", "sdpa", "sdpa:math", "sdpa:flash", "hf:eager", "hf:sdpa", "hf"]
+)
+def test_no_call_takes_more_than_its_bound(
+    backend: str, dtype: str, changes: dict, make_case: Callable
+) -> None:
+    if backend.startswith("hf"):
+        pytest.importorskip("transformers")
+    problem = replace(PROBLEM, dtype=dtype, **{"kv_heads": PROBLEM.heads, **changes})
+    most = bound(backend, problem)
+    if most is None:
+        assert (dtype == "fp32" and backend not in FAMILIES) or backend == "sdpa:math"
+        return
+    assert measured(backend, problem, make_case) <= most + SCALARS
+
+
+def test_a_backend_with_nothing_near_has_no_bound() -> None:
+    assert list(nearest("rnn", PROBLEM)) == []
