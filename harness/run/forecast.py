@@ -95,6 +95,8 @@ def forecast(
     expected: dict[str, Expected] = {}
     too_long: list[str] = []
     longest, unknown, apart, cases = 0.0, 0, False, False
+    planned = list(planned)
+    walls = sum(1 for one in planned if isinstance(one, Wall))
     checked: set[tuple[str | None, Problem]] = set()
     declared: dict[str, Declared] = {}
     for one in planned:
@@ -117,7 +119,10 @@ def forecast(
             expected[one.id] = found
         elif isinstance(one, Wall):
             apart = True
-            expected[one.id] = _wall(one, wall_lengths.get(one.id), config, pace)
+            found = _wall(one, wall_lengths.get(one.id), config, pace)
+            if config.wall_budget_s is not None:
+                found = _within(found, config.wall_budget_s / walls, config)
+            expected[one.id] = found
         elif isinstance(one, PlannedStudy):
             apart = True
             expected[one.id] = Expected(one.backend, "", None, STUDY_S, STUDY_S, 6 * STUDY_S)
@@ -243,6 +248,13 @@ def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace) -> Exp
     about = NEAR_WALL * (START_S + 1.5 * trial_s) + growing * CASE_S
     most = MOST_TRIALS * (SLOWER * START_S + min(limit_s, 3 * trial_s if longest else limit_s))
     return Expected(wall.backend, dtype, None, about, about, max(most, about))
+
+
+def _within(wall: Expected, share_s: float, config: RunConfig) -> Expected:
+    """The last trial may begin just before the end of the wall's share of the time."""
+    about_s = min(wall.about_s, share_s)
+    most_s = min(wall.most_s, share_s + SLOWER * START_S + config.timeout_s)
+    return wall._replace(steady_s=about_s, about_s=about_s, most_s=max(about_s, most_s))
 
 
 # ---- a worker's request and answer ---------------------------------------------------------------

@@ -130,6 +130,9 @@ def test_walls_and_backends_that_are_gone_have_a_time() -> None:
     unknown = forecast([wall], config(), PACE, {}, {})
     assert 0 < known.about_s < known.most_s
     assert unknown.most_s <= 20 * (60.0 + 10.0)
+    limited = forecast([wall], config(wall_budget_s=5.0), PACE, {}, {})
+    assert limited.about_s <= 5.0
+    assert limited.most_s < unknown.most_s
 
 
 @pytest.mark.parametrize(
