@@ -398,7 +398,7 @@ def validate(
     scenarios: Annotated[
         list[str],
         typer.Argument(
-            metavar="SCENARIO...",
+            metavar="SCENARIO",
             help="YAML files or names of shipped scenarios.",
             autocompletion=completion.scenarios,
         ),

@@ -27,7 +27,7 @@ class Pages(StrEnum):
 RunNames = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN...",
+        metavar="RUN",
         help="Run folders, or names under --out; 'latest' is the newest.",
         autocompletion=completion.runs,
     ),

@@ -32,8 +32,8 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
             continue
         given = f"{option(name)} {one_line(text)}"
         document.replace(keys, text if name == "baseline" else listed(text, given), given)
-    if isinstance(text := options.get("head_dim"), str):
-        add_head_dim(document, text)
+    if isinstance(head_dim := options.get("head_dim"), str):
+        add_head_dim(document, head_dim)
     return document
 
 
