@@ -216,6 +216,7 @@ def _measure(
     from .terminal import progress
 
     listener = progress(quiet=quiet)
+    listener.start("starting a worker")
     try:
         result = job(RunOptions(command=[command], listener=listener, wait=wait, embedded=True))
     except Stopped as stopped:

@@ -1,4 +1,4 @@
-"""Baselines, names for runs to compare with: a file each, results/baselines/NAME.json."""
+"""Names of runs: folders, `latest`, suites, and baselines (results/baselines/NAME.json)."""
 
 import json
 import re
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from .errors import BadInput, shown
 from .record import SCHEMA
-from .store import LATEST, META, runs, write_whole
+from .store import LATEST, META, read_meta, runs, runs_and_suites, write_whole
+from .suites import is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
 PREFIX = "baseline:"
@@ -26,9 +27,10 @@ class Baseline(NamedTuple):
 
 
 def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
-    """Name a run; returns the baseline's file.
+    """Name a finished run; returns the baseline's file.
 
-    Raises BadInput, also if the name is taken and `force` is not set.
+    Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
+    court, empty or interrupted.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
@@ -41,6 +43,11 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
     if path.exists() and not force:
         raise BadInput(
             f"{name}: already a baseline; replace it with --force, or choose another name"
+        )
+    if why := run_state(run).why_not_counted:
+        raise BadInput(
+            f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
+            f" `attnbench list runs --out {root}`"
         )
     base = root.resolve()
     document = {
@@ -101,14 +108,17 @@ def read(path: Path) -> Baseline:
     return found
 
 
-def find_run(name: str, root: Path) -> Path:
-    """The folder of a run: by path, by name under `root` ("latest": the newest), by baseline, or
-    by scenario (its newest run).
+def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
+    """The folder of a run or of a suite: by path, by name under `root`, by baseline, or the newest
+    of a scenario or of suites of one name.
 
-    Raises BadInput.
+    "latest" is what finished last; with `unfinished`, as for --resume, what was started last.
+    SUITE/SCENARIO is the run of one scenario of a suite. Raises BadInput.
     """
+    if name == LATEST:
+        return _latest(root, unfinished=unfinished).resolve()
     for path in (Path(name), root / name):
-        if (path / META).is_file():
+        if (path / META).is_file() or is_suite(path):
             return path.resolve()
     if (named := run_of(name, root)) is not None:
         if not (named / META).is_file():
@@ -117,9 +127,10 @@ def find_run(name: str, root: Path) -> Path:
                 " --force`"
             )
         return named.resolve()
-    of_scenario = [path for path in runs(root) if scenario_in(path.name) == name]
-    if of_scenario:
-        return of_scenario[-1].resolve()
+    if (found := _in_suite(name, root, unfinished=unfinished)) is not None:
+        return found.resolve()
+    if named_so := [path for path in _with_suites(root) if scenario_in(path.name) == name]:
+        return named_so[-1].resolve()
     if Path(name).is_dir():
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
     close = get_close_matches(name, run_names(root), n=1)
@@ -127,10 +138,69 @@ def find_run(name: str, root: Path) -> Path:
     raise BadInput(f"{name}: no such run; {hint}see `attnbench list runs --out {root}`")
 
 
+def find_run(name: str, root: Path) -> Path:
+    """The folder of one run, named as for `find`. Raises BadInput, also for a suite of several."""
+    path = find(name, root)
+    if not is_suite(path):
+        return path
+    found = find_runs(name, root)
+    if len(found) > 1:
+        scenarios = [read_meta(run)["scenario"].get("name") for run in found]
+        twice = len(set(scenarios)) < len(scenarios)
+        names = [run.name for run in found] if twice else scenarios
+        raise BadInput(
+            f"{name}: a suite of {len(found)} runs; wanted one of them:"
+            f" {', '.join(f'{name}/{one}' for one in names)}"
+        )
+    return found[0]
+
+
+def find_runs(name: str, root: Path) -> list[Path]:
+    """The folder of a run, or those of a suite in the order of its plan. Raises BadInput."""
+    path = find(name, root)
+    if not is_suite(path):
+        return [path]
+    by_entry = runs_by_entry(path)
+    if not by_entry:
+        raise BadInput(
+            f"{name}: a suite of which nothing has run yet; start it with `attnbench run --resume"
+            f" {name}`"
+        )
+    return [by_entry[number] for number in sorted(by_entry)]
+
+
+def _latest(root: Path, *, unfinished: bool) -> Path:
+    newest = newest_started(root)
+    found = newest if unfinished and newest else newest_finished(root)
+    if found is not None:
+        return found
+    hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
+    what = "no finished run" if newest else "no such run"
+    raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --out {root}`")
+
+
+def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
+    """The run that SUITE/SCENARIO or SUITE/RUN names; None if there is no such suite."""
+    newest = newest_started if unfinished else newest_finished
+    head, _, tail = name.rpartition("/")
+    places = (newest(root),) if head == LATEST else (Path(head), root / head)
+    suite = next((path for path in places if head and path and is_suite(path)), None)
+    if suite is None:
+        return None
+    found = find_runs(str(suite), root)
+    known = {run: str(read_meta(run)["scenario"].get("name")) for run in found}
+    asked = [run for run, scenario in known.items() if tail in (scenario, run.name)]
+    if len(asked) == 1:
+        return asked[0]
+    several = "several runs of this scenario" if asked else "no such run in this suite"
+    names = ", ".join(run.name for run in asked) if asked else ", ".join(known.values())
+    raise BadInput(f"{name}: {several}; there are: {names}")
+
+
 def run_names(root: Path) -> list[str]:
-    """What find_run takes for the runs under `root`: scenarios, baselines, "latest", folders."""
-    folders = [path.name for path in reversed(runs(root))]
-    latest = [LATEST] if (root / LATEST / META).is_file() else []
+    """What `find` takes under `root`: "latest", baselines, scenarios and suites, folders."""
+    folders = [path.name for path in reversed(_with_suites(root))]
+    latest = [LATEST] if newest_finished(root) else []
     return [*latest, *baseline_names(root), *dict.fromkeys(map(scenario_in, folders)), *folders]
 
 
@@ -140,5 +210,11 @@ def baseline_names(root: Path) -> list[str]:
 
 
 def scenario_in(folder: str) -> str:
-    """The scenario in a run folder's name."""
+    """The scenario in a run folder's name, or the name of a suite."""
     return folder.partition("-")[2].rpartition("-")[0]
+
+
+def _with_suites(root: Path) -> list[Path]:
+    """All runs, also those of suites, and suites, oldest first."""
+    found = [one for path in runs_and_suites(root) for one in (path, *runs(path))]
+    return sorted(found, key=lambda path: path.name)

@@ -1,6 +1,6 @@
 """What a run plans: cases in groups, walls and studies, with ids and fields for run.json."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -129,6 +129,27 @@ def problem_id(backend: str, problem: Problem, lengths: Sequence[str]) -> str:
 def id_in(python: str | None, name: str) -> str:
     """An id with the name of its environment, if it has one."""
     return name if python is None else f"{name}-{python}"
+
+
+class ShortNames:
+    """Ids of cases and walls without the parts that all of them have; the length always stays."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        parts = [one.split("-") for one in ids if not one.startswith("study-")]
+        shared = set.intersection(*(set(one[1:]) for one in parts)) if len(parts) > 1 else set()
+        self.common = tuple(
+            part for part in (parts[0] if shared else ()) if part in shared and not _length(part)
+        )
+
+    def of(self, case: str) -> str:
+        """'naive n256 h1' for naive-b1-n256-d512-h1-fp32-forward-core; 'wall' goes too."""
+        name = case.removeprefix("study-").removeprefix("wall-")
+        first, *rest = name.split("-")
+        return " ".join([first, *(part for part in rest if part not in self.common)])
+
+
+def _length(part: str) -> bool:
+    return part.startswith("n") and part[1:].isdigit()
 
 
 # ---- pairs of a group whose ratio is reported ----------------------------------------------------

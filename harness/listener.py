@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from .expected_time import Forecast
 from .record import Record
 
 
@@ -17,6 +18,9 @@ class Listener(Protocol):
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         """The walls by id, with the fields of their rows that need no trial."""
+
+    def expects(self, forecast: Forecast) -> None:
+        """How long it will take; only after `begin`, and only if that could be predicted."""
 
     def running(self, what: str, phase: str) -> None: ...
 

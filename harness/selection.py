@@ -1,7 +1,7 @@
 """Which cases of a scenario are measured, and whether user modules may be imported."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
@@ -19,12 +19,13 @@ class Selection:
     """What to measure of a scenario.
 
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
-    whole ids, for a caller that has selected already. `interpreters`: where to measure each case;
-    none: in the interpreter that runs us.
+    whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
+    `interpreters`: where to measure each case; none: in the interpreter that runs us.
     """
 
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
 
@@ -42,8 +43,13 @@ class Selection:
                 for pattern in patterns
             )
 
-        named = (self.ids is None or one.id in self.ids) and (not self.only or matches(self.only))
-        return named and not matches(self.skip)
+        named = self.ids is None or one.id in self.ids
+        chosen = all(matches(some) for some in (self.only, self.within) if some)
+        return named and chosen and not matches(self.skip)
+
+    def narrowed(self, only: Sequence[str], skip: Sequence[str]) -> "Selection":
+        """Of this selection only what `only` matches too, without what `skip` matches."""
+        return replace(self, within=(*self.within, *only), skip=(*self.skip, *skip))
 
 
 class SelectedCases(NamedTuple):

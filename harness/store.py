@@ -5,7 +5,7 @@ import os
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from .errors import BadInput, EnvironmentUnmet, StoreError
 from .record import SCHEMA
 
-META, ROWS, LOGS = "run.json", "rows.jsonl", "logs"
+META, ROWS, LOGS, SUITE = "run.json", "rows.jsonl", "logs", "suite.json"
 QUARANTINE, LOCK, LATEST = "quarantine", ".lock", "latest"
 LINE_CAP_BYTES = 16 << 20
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
@@ -30,13 +30,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         """Raises EnvironmentUnmet if another process holds the lock."""
         self.path = path
-        self._lock = FileLock(path / LOCK)
-        try:
-            self._lock.acquire(timeout=0)
-        except Timeout:
-            raise EnvironmentUnmet(
-                f"{path} is being written by another process; wait for it, or end it"
-            ) from None
+        self._lock = writer_lock(path)
         self._fd = os.open(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
 
     @classmethod
@@ -47,22 +41,11 @@ class Store:
 
         Raises BadInput.
         """
-        stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
-        path = root / f"{stamp}-{scenario}-{secrets.token_hex(4)}"
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            path.mkdir()
+        with _making(root, scenario, now) as path:
             (path / LOGS).mkdir()
             document = {"schema": SCHEMA, "run": path.name, **meta}
             write_whole(path / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
-        except OSError as error:
-            raise BadInput(
-                f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
-                " --out DIR"
-            ) from None
-        store = cls(path)
-        point_latest(root, path.name)
-        return store
+        return cls(path)
 
     @classmethod
     def reopen(cls, path: Path) -> "Store":
@@ -123,6 +106,45 @@ class Store:
         os.fdatasync(self._fd)
 
 
+def create_suite(root: Path, name: str, meta: Mapping[str, Any]) -> Path:
+    """A new folder for the runs of a suite under `root`, with its suite.json. Raises BadInput."""
+    with _making(root, name) as path:
+        write_suite(path, {"schema": SCHEMA, "suite": path.name, **meta})
+    return path
+
+
+def write_suite(path: Path, document: Mapping[str, Any]) -> None:
+    write_whole(path / SUITE, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def writer_lock(path: Path) -> FileLock:
+    """The lock of a folder's only writer, held. Raises EnvironmentUnmet if another has it."""
+    lock = FileLock(path / LOCK)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise EnvironmentUnmet(
+            f"{path} is being written by another process; wait for it, or end it"
+        ) from None
+    return lock
+
+
+@contextmanager
+def _making(root: Path, name: str, now: datetime | None = None) -> Iterator[Path]:
+    """A new folder, named by the time. Raises BadInput if it or what goes in cannot be written."""
+    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    path = root / f"{stamp}-{name}-{secrets.token_hex(4)}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        path.mkdir()
+        yield path
+    except OSError as error:
+        raise BadInput(
+            f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
+            " --out DIR"
+        ) from None
+
+
 def write_whole(path: Path, content: str | bytes) -> None:
     """Replace a file in one step: after a crash it has the old content or the new, never a part."""
     data = content.encode() if isinstance(content, str) else content
@@ -144,7 +166,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def point_latest(root: Path, name: str) -> None:
-    """Link results/latest to the newest run, if the file system has links."""
+    """Link results/latest to a run or suite that has finished, if the file system has links.
+
+    Runs within a suite do not count: the suite does.
+    """
+    if (root / SUITE).is_file():
+        return
     with suppress(OSError):
         temporary = root / f".{LATEST}.{secrets.token_hex(4)}"
         temporary.symlink_to(name)
@@ -153,13 +180,24 @@ def point_latest(root: Path, name: str) -> None:
 
 def runs(root: Path) -> list[Path]:
     """Run folders under `root`, oldest first."""
+    return [path for path in runs_and_suites(root) if (path / META).is_file()]
+
+
+def runs_and_suites(root: Path) -> list[Path]:
+    """The folders of runs and of suites under `root`, oldest first."""
     if not root.is_dir():
         return []
+    named = (path for path in root.iterdir() if RUN_NAME.fullmatch(path.name))
     return sorted(
         path
-        for path in root.iterdir()
-        if not path.is_symlink() and RUN_NAME.fullmatch(path.name) and (path / META).is_file()
+        for path in named
+        if not path.is_symlink() and ((path / META).is_file() or (path / SUITE).is_file())
     )
+
+
+def results_root(folder: Path) -> Path:
+    """Where calibrations and self-checks are: beside a run's folder, or beside its suite's."""
+    return folder.parent if (folder / SUITE).is_file() else folder
 
 
 def read_meta(path: Path) -> dict[str, Any]:

@@ -5,9 +5,9 @@ Progress and summary go to stderr, so that stdout carries data only. Computes no
 
 import json
 import sys
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -15,16 +15,21 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
+    TaskID,
     TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
+from .cases import ShortNames
+from .expected_time import Forecast
+from .fitted_table import FittedTable
 from .record import Record, Status
+from .run.time_left import TimeLeft
 
 STYLE = {
     Status.OK: "green",
@@ -35,11 +40,25 @@ STYLE = {
     Status.INTERRUPTED: "yellow",
 }
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
+PHASES = {
+    "refuse": "checking",
+    "prepare": "preparing",
+    "compile": "compiling",
+    "gate": "checking",
+    "memory": "measuring memory of",
+    "latency": "timing",
+    "utilization": "reading counters of",
+    "kernels": "listing kernels of",
+    "prediction": "predicting",
+}
+"""What a worker's phases are called for people; `--json` has the phases themselves."""
+BAR_FROM = 60  # columns: a narrower terminal has no room for a bar
+FRAMES_PER_S = 4.0  # each is work beside what is measured
 
 
 def console() -> Console:
     """stderr; rich itself leaves out colour without a terminal or with NO_COLOR."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
 
 
 def lines_console() -> Console:
@@ -51,25 +70,22 @@ def lines_console() -> Console:
 
 
 class LiveProgress:
-    """A bar with M/N, the time left and the current case; one line per finished case."""
+    """A line with M/N, the time that passed and is left, and the current case; one line per case.
+
+    `start` may be called before `begin`, so that also starting workers is seen.
+    """
 
     def __init__(self, out: Console, verb: str = "measuring") -> None:
         self.out = out
         self.verb = verb
-        self.bar = Progress(
-            SpinnerColumn(),
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[what]}", style="dim"),
-            console=out,
-            transient=True,
-            disable=not out.is_terminal,
-        )
-        self.started = time.monotonic()
+        self.bar = live_bar(out)
+        self.task: TaskID | None = None
+        self.total = self.done = 0
+        self.time_left: TimeLeft | None = None
+        self.names = ShortNames(())
+
+    def start(self, what: str = "starting") -> None:
+        self._show(None, 0, what)
 
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
@@ -79,10 +95,15 @@ class LiveProgress:
         self.out.print(f"{' and '.join(parts)}{already}; writing {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        total = sum(planned.values())
-        self.task = self.bar.add_task(self.verb, total=total, completed=done, what="")
-        self.total, self.done = total, done
-        self.bar.start()
+        self.total, self.done = sum(planned.values()), done
+        self.time_left, self.names = None, ShortNames(())
+        self._show(self.total, done, self.verb)
+
+    def expects(self, forecast: Forecast) -> None:
+        self.time_left = TimeLeft(forecast)
+        self.names = ShortNames(forecast.expected)
+        same = f"; all with {' '.join(self.names.common)}" if self.short else ""
+        self.out.print(f"{forecast.sentence}{escape(same)}")
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
         if walls:
@@ -92,24 +113,69 @@ class LiveProgress:
             self.bar.console.print(line)
 
     def running(self, what: str, phase: str) -> None:
-        self.bar.update(self.task, what=f"{escape(what)} {phase}")
+        if self.time_left:
+            self.time_left.running(what)
+        if self.task is not None:
+            self.bar.update(self.task, what=self._doing(what, phase), left=self._left())
 
     def finished(self, record: Record) -> None:
         self.done += 1
-        self.bar.advance(self.task)
+        if self.time_left:
+            self.time_left.finished(record)
+        if self.task is not None:
+            self.bar.update(self.task, completed=self.done, left=self._left())
         line = self.line(record)
         if line is not None:
-            self.bar.console.print(f"{self.done:>{len(str(self.total))}}/{self.total}  {line}")
+            self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
 
     def line(self, record: Record) -> str | None:
         """What to say of a finished record; None: nothing."""
-        return line_of(record)
+        return line_of(record, self.name_of(record.id))
 
     def remark(self, text: str) -> None:
-        self.bar.console.print(f"[yellow]note:[/] {escape(text)}")
+        self.out.print(f"[yellow]note:[/] {escape(text)}")
 
     def end(self) -> None:
         self.bar.stop()
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+            self.task = None
+
+    @property
+    def short(self) -> bool:
+        """Whether names are shortened: only where a person reads them on a terminal."""
+        return self.out.is_terminal and bool(self.names.common)
+
+    def name_of(self, case: str) -> str:
+        return self.names.of(case) if self.short else case
+
+    def _show(self, total: int | None, done: int, what: str) -> None:
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+        self.task = self.bar.add_task("", total=total, completed=done, what=what, left="")
+        self.bar.start()
+
+    def _left(self) -> str:
+        return clock_text(self.time_left.seconds()) if self.time_left else ""
+
+    def _doing(self, what: str, phase: str) -> str:
+        if what == "exact result":
+            return "computing the exact result"
+        name = self.name_of(what)
+        if phase.startswith("N = "):
+            return f"trying {phase} of {name}"
+        return f"{PHASES.get(phase, phase)} {name}".strip()
+
+    def _print_line(self, place: str, line: str) -> None:
+        """On a terminal what does not fit goes on below, after the place."""
+        if not self.out.is_terminal:
+            self.out.print(f"{place}  {line}")
+            return
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(place, line)
+        self.out.print(grid)
 
 
 def prediction_text(fields: Mapping[str, Any]) -> str:
@@ -123,11 +189,15 @@ def prediction_text(fields: Mapping[str, Any]) -> str:
 class QuietProgress:
     """Prints nothing."""
 
+    def start(self, what: str = "") -> None: ...
+
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None: ...
 
     def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None: ...
+
+    def expects(self, forecast: Forecast) -> None: ...
 
     def running(self, what: str, phase: str) -> None: ...
 
@@ -154,6 +224,10 @@ class JsonProgress(QuietProgress):
         for name, fields in walls:
             self._print(reason="predicted", case=name, **fields)
 
+    def expects(self, forecast: Forecast) -> None:
+        seconds = {"about_s": round(forecast.about_s, 1), "most_s": round(forecast.most_s, 1)}
+        self._print(reason="expects", **seconds)
+
     def running(self, what: str, phase: str) -> None:
         self._print(reason="running", case=what, phase=phase)
 
@@ -175,14 +249,103 @@ def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgr
     return QuietProgress() if quiet else LiveProgress(console())
 
 
-def line_of(record: Record) -> str:
-    """One line: latency with its half-width, the longest N that fits, or why there is none."""
+# ---- steps that are no cases ---------------------------------------------------------------------
+
+
+def live_bar(out: Console) -> Progress:
+    """A line that always keeps M/N and the times; what is being done gets the rest of it."""
+    bar = (BarColumn(bar_width=16),) if out.width >= BAR_FROM else ()
+    doing = TextColumn(
+        "{task.fields[what]}",
+        style="dim",
+        markup=False,
+        table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+    )
+    return Progress(
+        SpinnerColumn(),
+        *bar,
+        DoneColumn(table_column=Column(no_wrap=True)),
+        TimesColumn(table_column=Column(no_wrap=True)),
+        doing,
+        console=out,
+        expand=True,
+        transient=True,
+        refresh_per_second=FRAMES_PER_S,
+        disable=not out.is_terminal,
+    )
+
+
+class DoneColumn(ProgressColumn):
+    """'12/36'; nothing before the number is known."""
+
+    def render(self, task: Task) -> Text:
+        total = task.total
+        return Text("" if total is None else f"{task.completed:.0f}/{total:.0f}", style="bold")
+
+
+class TimesColumn(ProgressColumn):
+    """'0:23, 0:31 left'."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields.get("left")
+        elapsed = clock_text(task.elapsed or 0.0)
+        return Text(f"{elapsed}, {left} left" if left else elapsed, style="cyan")
+
+
+class Steps:
+    """Progress of a command that is not a run: each step by its name, 'of N' if N is known.
+
+    A context; nothing is shown if stderr is no terminal or `quiet`.
+    """
+
+    def __init__(self, total: int | None = None, *, quiet: bool = False) -> None:
+        self.total = total
+        out = console()
+        self.bar = live_bar(out)
+        self.bar.disable = quiet or not out.is_terminal
+        self.done = -1
+
+    def __enter__(self) -> "Steps":
+        self.task = self.bar.add_task("", total=self.total, what="", left="")
+        self.bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def step(self, what: str, total: int | None = None) -> None:
+        """The step before has ended; this one begins. `total`: once it is known."""
+        self.done = 0 if total and self.total is None else self.done + 1
+        self.total = total or self.total
+        self.bar.update(self.task, what=what, completed=self.done, total=self.total)
+
+
+@contextmanager
+def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
+    """One step of unknown length, such as importing torch."""
+    with Steps(quiet=quiet) as steps:
+        steps.step(what)
+        yield
+
+
+def clock_text(seconds: float) -> str:
+    """'0:07', '12:30', '1:02:03'."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def line_of(record: Record, name: str = "") -> str:
+    """One line: latency with its half-width, the longest N that fits, or why there is none.
+
+    `name`: in place of the id.
+    """
     from humanize import naturalsize
 
     from .measure.utilization_tier import headline
     from .stats import latency_interval
 
-    name = escape(record.id)
+    name = escape(name or record.id)
     if record.status is not Status.OK:
         style = STYLE.get(record.status, "red")
         return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
@@ -224,23 +387,45 @@ def counts(statuses: Counter[str]) -> str:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[str] = ()
-) -> Table:
-    """A plain table whose cells are text, never markup. `right`: right-aligned columns."""
-    grid = Table(title=title or None, title_justify="left", box=None, pad_edge=False)
-    grid.header_style = "bold"
-    for number, column in enumerate(columns):
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    *,
+    ids: bool = False,
+) -> FittedTable:
+    """A plain table whose cells are text, never markup; it fits whatever width it is printed in.
+
+    `right`: right-aligned columns. `leave_out`: the columns that go first if there is little room.
+    `ids`: the first column has ids of cases, which may be shortened then.
+    """
+    rows = list(rows)
+    names = ShortNames(row[0] for row in rows) if ids else None
+    common = f"; all with {' '.join(names.common)}" if names and names.common else ""
+    grid = FittedTable(
+        escape(title),
+        leave_out=leave_out,
+        shorter=[names.of(row[0]) for row in rows] if names else (),
+        shorter_title=escape(f"{title}{common}"),
+    )
+    for column in columns:
         justify: Literal["left", "right"] = "right" if column in right else "left"
-        grid.add_column(column, justify=justify, overflow="fold", no_wrap=number == 0)
+        grid.add_column(escape(column), justify=justify)
     for row in rows:
         grid.add_row(*(escape(cell) for cell in row))
     return grid
 
 
 def echo(part: RenderableType, *, stderr: bool = False) -> None:
-    """Print; in a pipe or a file nothing is folded."""
+    """Print, broken at words in a terminal; in a pipe or a file nothing is folded."""
     wide = None if (sys.stderr if stderr else sys.stdout).isatty() else UNFOLDED
     Console(stderr=stderr, highlight=False, width=wide).print(part)
+
+
+def say(sentence: str, *, stderr: bool = False) -> None:
+    """A sentence that is no markup."""
+    echo(Text(sentence), stderr=stderr)
 
 
 def print_summary(

@@ -1,4 +1,4 @@
-"""What a section consists of: sentences, badges, tables and figures, as plain values.
+"""What sections and cards consist of: sentences, tables and figures, as plain values.
 
 Renderers (`pages/`) decide how they look.
 """
@@ -16,16 +16,25 @@ Scale = Literal["log", "linear"]
 class Text:
     """A paragraph.
 
-    `question`: the scenario's; `finding`: an answer; `note`: a limit or an explanation; `log`: the
-    output of a program.
+    `finding`: an answer; `note`: an explanation, or why there is no data (a section of notes alone
+    has none); `caution`: a reason to doubt the numbers; `log`: the output of a program. `about`:
+    the card that says the same; pages with it leave the text out.
     """
 
     text: str
-    kind: Literal["question", "finding", "note", "log"] = "finding"
+    kind: Literal["finding", "note", "caution", "log"] = "finding"
+    about: str = ""
 
 
 def note(text: str) -> Text:
     return Text(text=text, kind="note")
+
+
+def caution(text: str) -> Text:
+    return Text(text=text, kind="caution")
+
+
+Verdict = Literal["good", "bad", "mixed", "open"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +42,9 @@ class Table:
     """A table of text cells; the first column names the row.
 
     `strong`: highlighted cells, as (row, column). `failed`: cells of cases that did not run or got
-    worse. `cases`: the case that a cell is about (row_groups.case_key). `folded`: shown on demand.
-    `tools`: the table of all rows, with filter and downloads; its first column has the case keys.
+    worse. `verdicts`: cells with a colour and an icon. `cases`: the case that a cell is about
+    (row_groups.case_key). `folded`: shown on demand. `tools`: the table of all rows, with filter
+    and downloads; its first column has the case keys.
     """
 
     title: str
@@ -42,6 +52,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     strong: frozenset[tuple[int, int]] = frozenset()
     failed: frozenset[tuple[int, int]] = frozenset()
+    verdicts: Mapping[tuple[int, int], Verdict] = field(default_factory=dict)
     cases: Mapping[tuple[int, int], str] = field(default_factory=dict)
     folded: bool = False
     tools: bool = False
@@ -54,11 +65,6 @@ class Badge:
     label: str
     state: Literal["good", "caution", "unknown"]
     text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Badges:
-    badges: tuple[Badge, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +87,10 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label."""
+    """One pair of axes. `unit` is that of y; `line` is a horizontal line with its label.
+
+    `title`: what tells a panel of small multiples from the others.
+    """
 
     x_label: str
     y_label: str
@@ -90,6 +99,7 @@ class Panel:
     line: tuple[float, str] | None = None
     x_scale: Scale = "log"
     y_scale: Scale = "log"
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,12 +173,17 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DotRow:
-    """`group`: the rows' common heading, a backend as a rule. `dot`: None if there is no pair."""
+    """`group`: the rows' common heading. `dot`: None if there is no pair, `missing` says why.
+
+    Group or label is a backend as a rule, and gives the mark. `remark`: what the heading adds in
+    small letters, such as `counted`.
+    """
 
     group: str
     label: str
     dot: Dot | None
     missing: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,21 +202,28 @@ class DotPlot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WallPoint:
-    """Memory that a case needs: inputs and peak. `end`: how the case ended."""
+    """Memory that a case needs: inputs and peak. `end`: how the case ended.
+
+    `need_bytes`: None if the case ran out of memory and nobody knows what it would have needed.
+    """
 
     seq_len: int
-    need_bytes: int
+    need_bytes: int | None
     end: Literal["ok", "oom", "predicted_oom", "formula"]
     case: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WallLine:
-    """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond."""
+    """One backend. `stop_n`: the longest N that fits; None if it is not known, or beyond.
+
+    `between`: the longest N that fitted and the shortest that did not, if no more is known.
+    """
 
     backend: str
     points: tuple[WallPoint, ...]
     stop_n: int | None = None
+    between: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,8 +243,8 @@ Picture = WallChart | DotPlot | Figure | Table
 class Card:
     """One answer of a page's first screen: a sentence and the picture that shows it.
 
-    `name`: its anchor, and the word for it in the navigation. `subtitle`: what the picture shows.
-    `note`: how to read the picture. `wide`: over the whole width of the page.
+    `name`: the word for it in the navigation; its anchor is `card-NAME`. `subtitle`: what the
+    picture shows. `note`: how to read the picture. `wide`: over the whole width of the page.
     """
 
     name: str
@@ -234,4 +256,4 @@ class Card:
     wide: bool = False
 
 
-Block = Text | Table | Badges | Figure | Maps | Bars
+Block = Text | Table | Figure | Maps | Bars

@@ -1,7 +1,7 @@
 """Numbers, sizes and statuses as text, and foreign text made safe to print."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import isfinite
 from typing import Literal
 
@@ -48,9 +48,12 @@ def markdown_cell(text: str) -> str:
     return re.sub(r"[\\`*_\[\]|~$]", r"\\\g<0>", entities)
 
 
-def markdown_grid(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown; the cells are Markdown already."""
-    lines = (columns, ["---"] * len(columns), *rows)
+def markdown_grid(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Collection[int] = ()
+) -> str:
+    """A table in Markdown; the cells are Markdown already. `right`: columns aligned right."""
+    rule = ["---:" if column in right else "---" for column in range(len(columns))]
+    lines = (columns, rule, *rows)
     return "\n".join(f"| {' | '.join(cell or ' ' for cell in line)} |" for line in lines)
 
 
@@ -60,11 +63,22 @@ def count_text(count: float) -> str:
     return f"{whole // K}k" if whole and whole % K == 0 else str(whole)
 
 
+def length_text(count: int) -> str:
+    """2848 as 2 848, with a thin space."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
 def bytes_text(size_bytes: float | None) -> str:
     if size_bytes is None:
         return ""
     text = humanize.naturalsize(size_bytes, binary=True)
     return text.replace(".0 ", " ").replace("Bytes", "B").replace("Byte", "B")
+
+
+def size_text(size_bytes: float | None) -> str:
+    """For sentences: `65 MiB`, `4.0 GiB`."""
+    number, _, unit = bytes_text(size_bytes).partition(" ")
+    return f"{float(number):.0f} {unit}" if unit and float(number) >= 10 else bytes_text(size_bytes)
 
 
 def time_text(time_ms: float | None) -> str:

@@ -1,4 +1,4 @@
-"""What the README shows is so."""
+"""What README, docs/backends.md and docs/cookbook.md show is so."""
 
 import json
 import re
@@ -11,12 +11,15 @@ from attnbench.reports import exports
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text()
+BACKENDS = (ROOT / "docs" / "backends.md").read_text()
+COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
+MOST_LINES = 150
 
 
 @pytest.mark.parametrize("scope", ["core", "layer"])
-def test_the_backend_of_the_readme_works(attnbench, tmp_path, scope):
+def test_the_file_of_a_backend_works(attnbench, tmp_path, scope):
     (tmp_path / "my_backends").mkdir()
-    code = re.search(r"```python\n(# my_backends/mine.py\n.*?)```", README, re.DOTALL)
+    code = re.search(r"```python\n(# my_backends/mine.py\n.*?)```", BACKENDS, re.DOTALL)
     assert code is not None
     (tmp_path / "my_backends" / "mine.py").write_text(code[1])
     flags = (
@@ -57,15 +60,13 @@ def flash_attn_func(q, k, v, softmax_scale, causal):
 
 
 @pytest.mark.parametrize("flags", [("--causal",), ("--scope", "layer")])
-def test_the_functions_of_the_readme_are_backends(attnbench, tmp_path, flags):
+def test_functions_are_backends(attnbench, tmp_path, flags):
     (tmp_path / "flash_attn.py").write_text(FLASH_ATTN)  # stands for the package, which needs a GPU
     for name in ("my_attention", "my_flash"):
-        code = re.search(rf"```python\n(# {name}.py\n.*?)```", README, re.DOTALL)
+        code = re.search(rf"```python\n(# {name}.py\n.*?)```", README + BACKENDS, re.DOTALL)
         assert code is not None
         (tmp_path / f"{name}.py").write_text(code[1])
-    command = re.search(
-        r"^ {4}attnbench (run --backend my_attention:attend .*)$", README, re.MULTILINE
-    )
+    command = re.search(r"`attnbench (run --backend my_attention:attend .*?)`", README)
     assert command is not None
     asked = command[1].replace("1k", "64").replace("512", "32").split()
     done = attnbench(
@@ -83,10 +84,10 @@ def test_the_functions_of_the_readme_are_backends(attnbench, tmp_path, flags):
     }
 
 
-def test_the_backends_of_the_readme_exist(monkeypatch):
+def test_the_backends_of_the_table_exist(monkeypatch):
     """The other direction is left to the author: one new file is enough for a backend to work."""
     monkeypatch.delenv("ATTNBENCH_BACKENDS", raising=False)
-    table = re.search(r"\n## Backends\n\n(\|.*?)\n\n", README, re.DOTALL)
+    table = re.search(r"\n(\| name \|.*?)\n\n", BACKENDS, re.DOTALL)
     assert table is not None
     named = re.findall(r"`([a-z_0-9:]+)`", " ".join(re.findall(r"^\|([^|]*)\|", table[1], re.M)))
     assert {"naive", "fused", "sdpa", "triton"} < set(named) <= set(impls.names())
@@ -128,18 +129,30 @@ def test_paths_of_code_exist(page):
     assert [path for path in found if path not in examples and not (ROOT / path).exists()] == []
 
 
-def test_commands_of_the_readme_exist(attnbench):
+def test_commands_exist(attnbench):
     known = attnbench("--help").stdout
-    verbs = set(re.findall(r"^ {4}(?:\w+=\S+ )?attnbench (\w+)", README, re.MULTILINE))
-    assert {"run", "report", "compare"} < verbs
+    text = README + BACKENDS + COOKBOOK
+    verbs = set(re.findall(r"(?:^ {4}(?:\w+=\S+ )?|`)attnbench (\w+)", text, re.MULTILINE))
+    assert {"run", "wall", "claims", "report", "compare", "doctor"} < verbs
     for verb in verbs:
         assert re.search(rf"^  {verb} ", known, re.MULTILINE), verb
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert (
-        set(
-            re.findall(
-                r"^ {4}make (\w+)", README + (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE
-            )
-        )
-        <= targets
-    )
+    pages = README + COOKBOOK + (ROOT / "CONTRIBUTING.md").read_text()
+    assert set(re.findall(r"^ {4}make (\w+)", pages, re.MULTILINE)) <= targets
+
+
+def test_options_exist(attnbench):
+    """Of every command that is shown."""
+    shown: dict[str, set[str]] = {}
+    for command in re.findall(r"attnbench ([a-z].*?)(?:  #|`|$)", README + COOKBOOK, re.MULTILINE):
+        verb, *words = command.split()
+        path = verb if not words or verb not in ("list", "kernels", "baseline") else words[0]
+        name = verb if path == verb else f"{verb} {path}"
+        shown.setdefault(name, set()).update(word for word in words if word.startswith("--"))
+    for name, options in shown.items():
+        known = attnbench(*name.split(), "--help").stdout
+        assert {option for option in options if option not in known} == set(), name
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= MOST_LINES

@@ -1,6 +1,6 @@
 """Calibrate a device: check its counters under known loads, measure its peaks, keep both."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
@@ -15,9 +15,9 @@ from ..measure.data_sheets import specified
 from ..nvml import nvml_device
 from ..process.device_lock import device_lock
 from ..stats import latency_interval
-from .checks import Check, Expectation, check_counters
+from .checks import Check, Expectation, check_counters, loads_of
 from .file import SCHEMA, append, check_writable
-from .peaks import Peak, Sizes, measure
+from .peaks import Peak, Sizes, measure, peaks_of
 
 STEADY_RATIO = 0.15
 """Half the width of a rate's interval: beyond it other work ran, and the best of the repeats may be
@@ -74,9 +74,11 @@ def calibrate(
     wait: bool,
     sizes: Sizes | None = None,
     window_s: float | None = None,
+    step: Callable[[str, int], object] = lambda what, total: None,
 ) -> Calibration:
     """Measure, check, and append to `root`/calibration.jsonl.
 
+    `step` is called with the name of each step when it begins, and how many there are.
     Raises Refusal if there is no such device, it is in use, or the file cannot be written.
     """
     fix_threads()
@@ -88,14 +90,19 @@ def calibrate(
     check_writable(root)
     gpu = nvml_device(device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else cpu_name()
+    total = len(loads_of(device)) + len(peaks_of(device))
+
+    def begins(what: str) -> None:
+        step(what, total)
+
     with device_lock(gpu.uuid or "cpu", wait=wait, check=lambda: None):
         try:
-            checks = check_counters(device, gpu, window_s)
+            checks = check_counters(device, gpu, window_s, begins)
         except torch.OutOfMemoryError:
             raise EnvironmentUnmet(
                 f"{name} has too little free memory to be calibrated; see attnbench doctor"
             ) from None
-        peaks = measure(device, sizes)
+        peaks = measure(device, sizes, begins)
     stated = specified(name)
     calibration = Calibration(
         utc=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -6,7 +6,7 @@ matrix product is trusted in between. The loads run in the same loop as the case
 """
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -94,6 +94,8 @@ CPU_EXPECTATIONS = (
         "the core was shared: other work runs on this machine",
     ),
 )
+CUDA_LOADS = ("idle", "one block", "half the time", "large bf16 product")
+CPU_LOADS = ("idle", "one thread")
 CUDA_PROBES = ("busy", "gpm")
 CPU_PROBES = ("host",)
 
@@ -192,13 +194,24 @@ def seconds_of(call: Call, device: torch.device) -> float:
 # ---- checking ------------------------------------------------------------------------------------
 
 
-def check_counters(device: torch.device, gpu: Device, window_s: float | None = None) -> list[Check]:
-    """Raises torch.OutOfMemoryError if the loads do not fit."""
+def loads_of(device: torch.device) -> tuple[str, ...]:
+    """The names of the loads, in their order."""
+    return CUDA_LOADS if device.type == "cuda" else CPU_LOADS
+
+
+def check_counters(
+    device: torch.device,
+    gpu: Device,
+    window_s: float | None = None,
+    begins: Callable[[str], object] = lambda what: None,
+) -> list[Check]:
+    """Raises torch.OutOfMemoryError if the loads do not fit. `begins` hears of each load."""
     window_s = window_s or WINDOW_S
     if device.type != "cuda":
-        return run(cpu_loads(), CPU_EXPECTATIONS, CPU_PROBES, gpu, window_s)
+        return run(cpu_loads(), CPU_EXPECTATIONS, CPU_PROBES, gpu, window_s, begins)
     sm_count = torch.cuda.get_device_properties(device).multi_processor_count
-    return run(cuda_loads(device), cuda_expectations(sm_count), CUDA_PROBES, gpu, window_s)
+    loads, expectations = cuda_loads(device), cuda_expectations(sm_count)
+    return run(loads, expectations, CUDA_PROBES, gpu, window_s, begins)
 
 
 def run(
@@ -207,9 +220,13 @@ def run(
     probes: Iterable[str],
     device: Device,
     window_s: float,
+    begins: Callable[[str], object] = lambda what: None,
 ) -> list[Check]:
     """Each load once, all its readings from one window."""
-    readings = {name: read(load, probes, device, window_s) for name, load in loads.items()}
+    readings = {}
+    for name, load in loads.items():
+        begins(f"checking counters: {name}")
+        readings[name] = read(load, probes, device, window_s)
     return [check_reading(one, readings[one.subject]) for one in expectations]
 
 

@@ -68,15 +68,29 @@ class Peak:
         return self.work / (min(median(block) for block in self.block_ms) / 1e3)
 
 
-def measure(device: torch.device, sizes: Sizes | None = None) -> tuple[Peak, ...]:
-    """Every peak of this kind of device. The names end in their units."""
+def peaks_of(device: torch.device) -> tuple[str, ...]:
+    """What is measured, in words."""
+    return (*(f"{name} products" for name, _ in KINDS[device.type]), "copying")
+
+
+def measure(
+    device: torch.device,
+    sizes: Sizes | None = None,
+    begins: Callable[[str], object] = lambda what: None,
+) -> tuple[Peak, ...]:
+    """Every peak of this kind of device. The names end in their units.
+
+    `begins` hears of each.
+    """
     sizes = sizes or (CUDA_SIZES if device.type == "cuda" else CPU_SIZES)
     clock = clock_for(device)
     found = []
-    for name, dtype in KINDS[device.type]:
+    for (name, dtype), what in zip(KINDS[device.type], peaks_of(device), strict=False):
+        begins(f"measuring peaks: {what}")
         product = gemm(device, dtype, sizes.gemm)
         with tf32(allowed=name == "tf32"):
             found.append(measure_peak(f"gemm_{name}_flops_per_s", product, clock, sizes))
+    begins("measuring peaks: copying")
     copying = copy(device, sizes.copy_bytes)
     return (*found, measure_peak("copy_bytes_per_s", copying, clock, sizes))
 

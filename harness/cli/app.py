@@ -98,7 +98,7 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="SCENARIO",
-            help="YAML files or names of shipped scenarios.",
+            help="Names of shipped scenarios, YAML files, or a suite file, which lists scenarios.",
             autocompletion=completion.scenarios,
         ),
     ] = None,
@@ -187,9 +187,9 @@ def run(
     quiet: flags.Quiet = False,
     as_json: flags.AsJson = False,
 ) -> None:
-    """Measure scenarios, or a grid given by options.
+    """Measure a scenario, several of them as a suite, or a grid given by options.
 
-    Prints the run folder; progress goes to stderr.
+    Prints the folder of the run or the suite; progress goes to stderr.
     """
     fields = {
         **given({"backends": backends}),
@@ -211,29 +211,49 @@ def run(
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
 
-    from ..baselines import find_run
+    from ..baselines import find
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
+    from ..run.suite import Suite
     from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
+    from ..suites import is_suite
+    from .suite import measure_suite, planned_entries, suite_name
 
-    measure = partial(
-        measure_all, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    progress, options = listening(
+        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
+    measure = partial(measure_all, progress=progress, options=options, quiet=quiet, as_json=as_json)
+    complete = partial(
+        measure_suite,
+        options=options,
+        progress=progress,
+        quiet=quiet,
+        as_json=as_json,
+        retry_failed=retry_failed,
+        force=force,
     )
     if resume is not None:
-        path = find_run(resume, out)
+        path = find(resume, out, unfinished=True)
+        if is_suite(path):
+            return complete(Suite(path))
         return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
-    planned = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
+    entries, several = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=read_interpreters(pythons or ()),
     )
-    refuse_too_many(planned, selection)
+    planned = planned_entries(entries, selection)
+    refuse_too_many((entry.scenario for entry in planned), selection)
     if dry_run:
-        return print_dry_run(planned, selection)
-    for scenario in planned:
-        refuse_imports(scenario.backends, allowed=allow_import)
-    return measure([partial(start_run, scenario, out, seed, selection) for scenario in planned])
+        return print_dry_run(planned)
+    for entry in planned:
+        refuse_imports(entry.scenario.backends, allowed=allow_import)
+    if several:
+        name = suite_name(scenarios or [])
+        return complete(Suite.create(out, name, planned, seed, options.command))
+    (one,) = planned
+    return measure([partial(start_run, one.scenario, out, seed, one.selection)])
 
 
 @verb(
@@ -283,6 +303,7 @@ def wall(
     Prints the run folder; predictions and progress go to stderr.
     """
     from ..run.start import start_run
+    from ..run.suite import SuiteEntry
     from ..scenario import from_axes
     from ..selection import Selection, backends_of
 
@@ -300,9 +321,12 @@ def wall(
         find_wall=True,
     )
     if dry_run:
-        return print_dry_run([scenario], Selection())
+        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())])
     jobs = [partial(start_run, scenario, out, seed, Selection())]
-    return measure_all(jobs, allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json)
+    progress, options = listening(
+        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
+    )
+    return measure_all(jobs, progress, options, quiet=quiet, as_json=as_json)
 
 
 def read_scenarios(
@@ -310,9 +334,10 @@ def read_scenarios(
     axes: Mapping[str, str | bool],
     changes: list[str],
     more_backends: Mapping[str, str],
-) -> list[Any]:
-    """All scenarios; a mistake in the last one is found before the first one is measured."""
-    from ..scenario import from_axes, load
+) -> tuple[list[Any], bool]:
+    """All scenarios, and whether they are a suite."""
+    from ..scenario import Entry, from_axes
+    from .suite import read_entries
 
     if scenarios and axes:
         if hint := separated(scenarios, sys.argv):
@@ -328,43 +353,50 @@ def read_scenarios(
             " --backends naive,fused --seq-len 1k --d-model 512 --heads 8"
         )
     if axes:
-        return [from_axes(axes, changes, more_backends)]
-    return [load(name, changes, more_backends) for name in scenarios]
+        return [Entry(scenario=from_axes(axes, changes, more_backends))], False
+    return read_entries(scenarios, changes, more_backends)
 
 
-def print_dry_run(scenarios: list[Any], selection: Any) -> None:
+def print_dry_run(planned: Sequence[Any]) -> None:
     """What is known before anything runs, on stdout."""
     from ..process.interpreter import check_interpreters
-    from ..terminal import echo
-    from .dry_run import preflight_tables
+    from ..terminal import busy, echo
 
-    check_interpreters(selection.interpreters)
-    for scenario in scenarios:
-        for table in preflight_tables(scenario, selection):
+    with busy("starting"):
+        from .dry_run import preflight_tables
+
+    check_interpreters(planned[0].selection.interpreters)
+    for entry in planned:
+        for table in preflight_tables(entry.scenario, entry.selection):
             echo(table)
 
 
-def measure_all(
-    jobs: Sequence[Callable[[Any], Any]],
-    *,
-    allow_import: bool,
-    wait: bool,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Do one run after the other; exit with the worst exit code."""
+def listening(*, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> tuple[Any, Any]:
+    """The progress that the options ask for, and how to run with it."""
     from .. import terminal
     from ..run.start import RunOptions
 
     progress = terminal.progress(quiet=quiet, as_json=as_json)
-    options = RunOptions(
+    return progress, RunOptions(
         command=["attnbench", *sys.argv[1:]],
         listener=progress,
         wait=wait,
         allow_import=allow_import,
     )
+
+
+def measure_all(
+    jobs: Sequence[Callable[[Any], Any]],
+    progress: Any,
+    options: Any,
+    *,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Do one run after the other; exit with the worst exit code."""
     worst = 0
     for job in jobs:
+        progress.start("starting a worker")
         try:
             result = job(options)
         finally:
@@ -384,12 +416,14 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         return
     typer.echo(result.path)
     if not quiet:
-        from ...reports.pages.report import open_report
-        from ...reports.pages.terminal import terminal_summary
         from .. import terminal
-        from .wall_table import found_table
 
-        answers = terminal_summary(open_report([result.path]))
+        with terminal.busy("reading the results"):
+            from ...reports.pages.report import open_report
+            from ...reports.pages.terminal import terminal_summary
+            from .wall_table import found_table
+
+            answers = terminal_summary(open_report([result.path]))
         terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
 
 
@@ -399,23 +433,25 @@ def validate(
         list[str],
         typer.Argument(
             metavar="SCENARIO",
-            help="YAML files or names of shipped scenarios.",
+            help="YAML files of scenarios or suites, or shipped names.",
             autocompletion=completion.scenarios,
         ),
     ],
 ) -> None:
-    """Check scenario files; every mistake is named with its place."""
-    from ..scenario import load
+    """Check scenario and suite files; every mistake is named with its place."""
+    from ..scenario import load_entries
 
     problems: list[str] = []
     for name in scenarios:
         try:
-            scenario = load(name)
+            file = load_entries(name)
         except BadInput as error:
             problems += error.problems
         else:
-            cpu, gpu = scenario.count("cpu"), scenario.count("cuda")
-            typer.echo(f"{name}: ok, {cpu} cases on a CPU, {gpu} on a GPU")
+            planned = [entry.scenario for entry in file.entries]
+            cpu, gpu = (sum(one.count(device) for one in planned) for device in ("cpu", "cuda"))
+            suite = f"a suite of {len(planned)}, " if file.is_list else ""
+            typer.echo(f"{name}: ok, {suite}{cpu} cases on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
 

@@ -36,6 +36,8 @@ def row_of(peak: Peak, stated: float | None) -> tuple[str, ...]:
         return name, "not measured", "", "", rate(stated, unit), ""
     typical = latency_interval([peak.block_ms])
     share = "" if stated is None else f"{best / stated:.0%}"
+    if stated is not None and best > stated:
+        share += " (impossible)"
     return (
         name,
         rate(best, unit),
@@ -68,6 +70,15 @@ def sentences(calibration: Calibration, root: Path) -> Iterator[str]:
     for check in calibration.checks:
         if check.outcome != "ok":
             yield f"{check.outcome}: {check.name}: {check.reason}"
+    for peak in calibration.peaks:
+        stated = calibration.specified.get(peak.name)
+        if stated is not None and peak.best_per_s is not None and peak.best_per_s > stated:
+            name, unit = named(peak.name)
+            yield (
+                f"{name}: {rate(peak.best_per_s, unit)} is more than the {rate(stated, unit)} that"
+                " are specified: the device is another one than its data sheet's, or the clock is"
+                " wrong."
+            )
     off = sum(check.outcome == "off" for check in calibration.checks)
     device = calibration.device_name or calibration.device
     if off:

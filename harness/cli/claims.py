@@ -77,6 +77,7 @@ def _measure(
     folders, worst = [], 0
     for scenario in scenarios:
         options = RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait)
+        listener.start("starting a worker")
         try:
             result = start_run(scenario, out, 0, Selection(), options)
         finally:

@@ -244,7 +244,7 @@ def save(
     run: Annotated[
         str,
         typer.Argument(
-            metavar="RUN", help="Run folder, or its name under --out; 'latest' is the newest."
+            metavar="RUN", help="Run folder, or its name under --out; 'latest' finished last."
         ),
     ] = "latest",
     force: Annotated[

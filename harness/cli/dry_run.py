@@ -1,66 +1,127 @@
-"""`run --dry-run`: every case and wall with its prediction, before anything runs."""
+"""`run --dry-run`: every case and wall with its prediction, and how long they will take."""
 
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-from rich.table import Table
+from rich.console import RenderableType
+from rich.text import Text
 
 from ..cases import Case, Wall
-from ..environment import pick_device
+from ..environment import fix_threads, pick_device
 from ..errors import EnvironmentUnmet
+from ..expected_time import Forecast
 from ..measure.memory_budget import available_bytes
-from ..preflight import not_imported, preflight_outside_worker
+from ..measure.pace import pace
+from ..preflight import Preflight, not_imported, preflight_outside_worker
+from ..record import Planned
+from ..run.forecast import Foreseen, dtypes_of, forecast, pace_of
 from ..run.start import SAFE_SHARE
+from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
-from ..selection import Selection, select
-from ..terminal import table
+from ..selection import SelectedCases, Selection, select
+from ..terminal import busy, table
 from ..worker.wall import predict
 from .wall_table import predicted_table
 
 COLUMNS = ("case", "input_bytes", "predicted_peak_bytes", "work_flops", "preflight")
+LEAVE_OUT = ("work_flops", "input_bytes")
 
 
-def preflight_tables(scenario: Scenario, selection: Selection) -> Iterator[Table]:
-    """Cases with input bytes, predicted peak, work and refusals; walls with their prediction."""
-    device, why = pick_device(scenario.device)
-    if why:
-        raise EnvironmentUnmet(f"no {scenario.device} device: {why}; try with --device cpu")
-    memory_gib = scenario.limits.memory_gib
-    budget = int(memory_gib * 2**30) if memory_gib else int(SAFE_SHARE * available_bytes(device))
-    selected = select(scenario, device.type, selection)
-    environments = len(selection.interpreters)
-    where = (
-        f" in {environments} environments, predicted by this interpreter" if environments else ""
-    )
-    if selected.groups:
-        cases = selected.cases
-        title = (
-            f"{scenario.name}: {len(cases)} cases on {device.type}{where}, budget {budget:,} bytes"
+def preflight_tables(scenario: Scenario, selection: Selection) -> Iterator[RenderableType]:
+    """Cases and walls as tables, then how long they take, and which exceed the time limit.
+
+    Raises EnvironmentUnmet if there is no such device.
+    """
+    with busy("predicting"):
+        dry = DryRun(scenario, selection)
+        tables, forecast = [*dry.tables()], dry.forecast()
+    yield from tables
+    yield Text(f"A run takes {forecast.sentence}.")
+    for remark in forecast.remarks:
+        yield Text(f"note: {remark}", style="yellow")
+
+
+class DryRun:
+    """What is known of a scenario's run before it begins."""
+
+    def __init__(self, scenario: Scenario, selection: Selection) -> None:
+        """Raises EnvironmentUnmet if there is no such device."""
+        self.scenario = scenario
+        self.device, why = pick_device(scenario.device)
+        if why:
+            raise EnvironmentUnmet(f"no {scenario.device} device: {why}; try with --device cpu")
+        memory_gib = scenario.limits.memory_gib
+        free_bytes = SAFE_SHARE * available_bytes(self.device)
+        self.budget = int(memory_gib * 2**30 if memory_gib else free_bytes)
+        self.selected: SelectedCases = select(scenario, self.device.type, selection)
+        self.environments = len(selection.interpreters)
+        self.views = {one.id: self._view(one) for one in self.selected.cases}
+        self.walls = {wall.id: self._wall(wall) for wall in self.selected.walls}
+
+    def tables(self) -> Iterator[RenderableType]:
+        """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
+        name, budget, device = self.scenario.name, f"{self.budget:,} bytes", self.device.type
+        if self.views:
+            many = self.environments
+            where = f" in {many} environments, predicted by this interpreter" if many else ""
+            title = f"{name}: {len(self.views)} cases on {device}{where}, budget {budget}"
+            rows = (self._row(case, view) for case, view in self.views.items())
+            yield table(title, COLUMNS, rows, right=COLUMNS[1:4], leave_out=LEAVE_OUT, ids=True)
+        if self.walls:
+            count = f"{len(self.walls)} {'wall' if len(self.walls) == 1 else 'walls'}"
+            title = f"{name}: {count} on {device}, budget {budget}"
+            yield predicted_table(title, list(self.walls.items()))
+
+    def forecast(self) -> Forecast:
+        """How long the run will take; measures how fast this machine is now."""
+        fix_threads()
+        scenario, planned = self.scenario, self._planned()
+        config = RunConfig(
+            device=self.device.type,
+            plan=scenario.plan,
+            measure=scenario.measure,
+            timeout_s=scenario.limits.timeout_s,
+            budget_bytes=self.budget,
+            seed=0,
+            watch=scenario.watched(),
         )
-        rows = (_case_row(case, device, budget) for case in cases)
-        yield table(title, COLUMNS, rows, right=COLUMNS[1:4])
-    if selected.walls:
-        walls = selected.walls
-        title = f"{scenario.name}: {len(walls)} walls on {device.type}, budget {budget:,} bytes"
-        yield predicted_table(title, [(one.id, _predicted(one, device, budget)) for one in walls])
+        found = pace(self.device, dtypes_of(planned))
+        lengths = {name: known["predicted_seq_len"] for name, known in self.walls.items()}
+        return forecast(
+            planned,
+            config,
+            pace_of(found),
+            {name: _foreseen(view) for name, view in self.views.items()},
+            {name: length for name, length in lengths.items() if length},
+        )
+
+    def _planned(self) -> list[Planned]:
+        return [*self.selected.cases, *self.selected.walls, *self.selected.studies]
+
+    def _view(self, case: Case) -> Preflight:
+        return preflight_outside_worker(case, self.device, self.budget)
+
+    def _wall(self, wall: Wall) -> dict[str, Any]:
+        reason = not_imported(wall.backend)
+        if reason:
+            return {"predicted_seq_len": None, "predicted_reason": reason}
+        return predict(wall, self.device, self.budget)
+
+    def _row(self, case: str, view: Preflight) -> tuple[str, ...]:
+        peak, inputs = view.fields["predicted_peak_bytes"], view.fields["input_bytes"]
+        if view.status is not None:
+            result = f"{view.status}: {view.reason}"
+        elif peak is None:
+            result = view.fields["predicted_reason"]
+        else:
+            result = "fits" if peak + inputs <= self.budget else "beyond the budget"
+        peak_text = "-" if peak is None else f"{peak:,}"
+        return case, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
 
 
-def _predicted(wall: Wall, device: torch.device, budget: int) -> dict[str, Any]:
-    reason = not_imported(wall.backend)
-    if reason:
-        return {"predicted_seq_len": None, "predicted_reason": reason}
-    return predict(wall, device, budget)
-
-
-def _case_row(case: Case, device: torch.device, budget: int) -> tuple[str, ...]:
-    view = preflight_outside_worker(case, device, budget)
-    peak, inputs = view.fields["predicted_peak_bytes"], view.fields["input_bytes"]
-    if view.status is not None:
-        result = f"{view.status}: {view.reason}"
-    elif peak is None:
-        result = view.fields["predicted_reason"]
-    else:
-        result = "fits" if peak + inputs <= budget else "beyond the budget"
-    peak_text = "-" if peak is None else f"{peak:,}"
-    return case.id, f"{inputs:,}", peak_text, f"{view.fields['work_flops']:,}", result
+def _foreseen(view: Preflight) -> Foreseen:
+    return Foreseen(
+        refused=view.status is not None,
+        peak_bytes=view.fields["predicted_peak_bytes"],
+        compiles=view.backend is not None and view.backend.compiles,
+    )

@@ -86,8 +86,8 @@ RunName = Annotated[
     typer.Argument(
         metavar="RUN",
         help=(
-            "Run folder, or its name under --out; 'latest' is the newest, a scenario's name its"
-            " newest run."
+            "Folder of a run or a suite, or its name under --out; 'latest' finished last, a"
+            " scenario's name is its newest run."
         ),
         autocompletion=completion.runs,
     ),

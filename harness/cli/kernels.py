@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
 
 LEGEND = (
-    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;\n"
-    "per SM: blocks x warps of the warps that it could hold; of causal and not, the worse.\n"
+    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;"
+    " per SM: blocks x warps of the warps that it could hold; of causal and not, the worse."
 )
 kernels_app = typer.Typer(
     help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode="rich"
@@ -51,7 +51,7 @@ def audit(
     from ..audit.architecture import parse_capabilities
     from ..audit.pool import KernelSelection
     from ..audit.run import audit as audit_kernels
-    from ..terminal import JsonProgress, QuietProgress, echo
+    from ..terminal import JsonProgress, QuietProgress, echo, say
     from .audit_table import AuditProgress, sentence, tables
 
     selection = KernelSelection(
@@ -60,6 +60,7 @@ def audit(
         kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
     )
     progress = JsonProgress() if as_json else QuietProgress() if quiet else AuditProgress()
+    progress.start("starting compilers")
     try:
         audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
     finally:
@@ -79,9 +80,10 @@ def audit(
         for drawn in tables(audited.rows):
             echo(drawn)
             typer.echo("")
-        typer.echo(LEGEND)
+        say(LEGEND)
+        typer.echo("")
         for verdict in audited.verdicts:
-            typer.echo(sentence(verdict))
+            say(sentence(verdict))
     typer.echo(audited.path)
     raise typer.Exit(audited.exit_code)
 

@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, examples
 
+if TYPE_CHECKING:
+    from ..suites import RunState
+
 MOST_RUNS = 5  # of the overview
+ENDS = ("finished", "interrupted", "refused", "not started")
 list_app = typer.Typer(
     help="List backends, scenarios, studies, probes or runs; without a word: all of them in short.",
     invoke_without_command=True,
@@ -23,11 +27,11 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
         return
     from ... import impls
     from ..probes import names as probe_names
-    from ..store import runs
+    from ..store import runs_and_suites
     from ..studies import names as study_names
 
     list_scenarios()
-    newest = [path.name for path in reversed(runs(out))][:MOST_RUNS]
+    newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
     lines = {
         "backends": ", ".join(impls.names()),
         "studies": ", ".join(study_names()),
@@ -50,9 +54,11 @@ def list_backends(
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
+    from ..terminal import busy
     from .backend_list import listing
 
-    found = listing(device.value, refresh=refresh)
+    with busy("asking backends"):
+        found = listing(device.value, refresh=refresh)
     columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
     print_table(columns, found.rows)
     for sentence in impls.ignored():
@@ -92,20 +98,35 @@ def list_probes() -> None:
 
 @list_app.command("runs")
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
-    """Runs in a folder: name, device, and how the cases ended."""
-    from ..store import read_meta, read_rows, runs
-    from ..terminal import counts
+    """Runs and suites in a folder: name, device, and how the cases ended."""
+    from ..store import runs_and_suites
+    from ..suites import is_suite, run_state, suite_state
 
-    rows = []
-    for path in runs(out):
-        meta = read_meta(path)
-        last = {row["case"]: row["status"] for row in read_rows(path)}
-        plans = ("cases", "walls", "studies", "kernels")
-        missing = len({one["case"] for plan in plans for one in meta.get(plan, ())} - set(last))
-        ended = [counts(Counter(last.values())), f"{missing} not reached" if missing else ""]
-        rows.append((path.name, meta["device"], ", ".join(filter(None, ended))))
+    rows: list[tuple[str, ...]] = []
+    for path in runs_and_suites(out):
+        if not is_suite(path):
+            rows.append(_run_row(run_state(path)))
+            continue
+        entries = suite_state(path).entries
+        ended = Counter(entry.ended for entry in entries)
+        known = (f"{ended[word]} {word}" for word in ENDS if ended[word])
+        rows.append((path.name, "", f"suite of {len(entries)}: {', '.join(known)}"))
+        for entry in entries:
+            if entry.state is not None:
+                rows.append(_run_row(entry.state, indent="  "))
+            else:
+                why = ": ".join(filter(None, (entry.ended, entry.refused)))
+                rows.append((f"  {entry.scenario}", "", why))
     title = "" if rows else f"no runs in {out}"
     print_table(("run", "device", "cases"), rows, title)
+
+
+def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:
+    from ..terminal import counts
+
+    missing = f"{state.missing} not reached" if state.missing else ""
+    ended = ", ".join(filter(None, [counts(state.statuses), missing]))
+    return f"{indent}{state.path.name}", state.device, ended
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:

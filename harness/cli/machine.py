@@ -38,10 +38,13 @@ def doctor(
 
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
-    from ..doctor import examine
-    from .doctor_table import tables
+    from ..terminal import busy
 
-    findings = examine(out)
+    with busy("looking at this machine", quiet=as_json):
+        from ..doctor import examine
+        from .doctor_table import tables
+
+        findings = examine(out)
     if as_json:
         typer.echo(json.dumps(findings.as_dict(), indent=2))
     else:
@@ -54,11 +57,14 @@ def doctor(
 def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
-    from ..calibration.calibrate import calibrate
-    from ..terminal import echo
-    from .calibration_table import sentences, tables
+    from ..terminal import Steps, echo, say
 
-    calibration = calibrate(device, out, wait=wait)
+    with Steps(quiet=as_json) as steps:
+        steps.step("starting")
+        from ..calibration.calibrate import calibrate
+        from .calibration_table import sentences, tables
+
+        calibration = calibrate(device, out, wait=wait, step=steps.step)
     if as_json:
         typer.echo(json.dumps(calibration.as_line(), indent=2))
         return calibration.exit_code
@@ -66,7 +72,7 @@ def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
         echo(drawn)
         typer.echo("")
     for sentence in sentences(calibration, out):
-        typer.echo(sentence)
+        say(sentence)
     return calibration.exit_code
 
 
@@ -97,10 +103,11 @@ def selfcheck(
     if court:
         raise typer.Exit(_court(device.value, out, seed, wait=wait, quiet=quiet, as_json=as_json))
     from ..selfcheck import selfcheck as check
-    from ..terminal import echo, progress
+    from ..terminal import echo, progress, say
     from .selfcheck_table import pairs_table, sentences
 
     listener = progress(quiet=quiet or as_json)
+    listener.start("starting a worker")
     try:
         floor = check(
             device.value,
@@ -115,7 +122,7 @@ def selfcheck(
     else:
         echo(pairs_table(floor))
         for sentence in sentences(floor, out, floor.environment):
-            typer.echo(sentence)
+            say(sentence)
     raise typer.Exit(floor.exit_code)
 
 
@@ -124,11 +131,12 @@ def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_jso
 
     from ..court import court
     from ..run.start import RunOptions
-    from ..terminal import QuietProgress, echo
+    from ..terminal import QuietProgress, echo, say
     from .court_table import CourtProgress, sentences, verdicts_table
 
     listener = QuietProgress() if quiet or as_json else CourtProgress()
     command = ["attnbench", *sys.argv[1:]]
+    listener.start("starting a worker")
     try:
         result = court(device, out, seed, RunOptions(command=command, listener=listener, wait=wait))
     finally:
@@ -139,5 +147,5 @@ def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_jso
     echo(verdicts_table(result))
     typer.echo("")
     for sentence in sentences(result):
-        typer.echo(sentence)
+        say(sentence)
     return result.exit_code

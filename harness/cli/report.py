@@ -28,7 +28,7 @@ RunNames = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN",
-        help="Run folders, or names under --out; 'latest' is the newest.",
+        help="Folders of runs or suites, or names under --out; 'latest' finished last.",
         autocompletion=completion.runs,
     ),
 ]
@@ -73,10 +73,11 @@ def report(
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
-    from ..baselines import find_run
+    from ..baselines import find
     from ..store import write_whole
+    from ..suites import is_suite
 
-    paths = [find_run(run, out) for run in runs]
+    paths = _run_paths(runs, out)
     opened = open_report(paths)
     if figures is not None:
         from ...reports.pages.figures import write_figures
@@ -92,12 +93,21 @@ def report(
     if output is None and format_ is Pages.MD:
         typer.echo(text, nl=False)
         return
-    page = output or page_path(paths)
+    suite = find(runs[0], out) if len(runs) == 1 else None
+    beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
+    page = output or beside
     with written_to(page, "--output FILE"):
         write_whole(page, text)
     typer.echo(page)
     if open_it and format_ is Pages.HTML:
         typer.launch(page.resolve().as_uri())
+
+
+def _run_paths(names: list[str], out: Path) -> list[Path]:
+    """The folders of all runs that are named, each once; a suite stands for its runs."""
+    from ..baselines import find_runs
+
+    return list(dict.fromkeys(path for name in names for path in find_runs(name, out)))
 
 
 def show(
@@ -106,20 +116,29 @@ def show(
         str,
         typer.Option("--sections", metavar="NAME[,NAME]", help="Which; by default the answers."),
     ] = "",
+    everything: Annotated[
+        bool, typer.Option("--all", help="All sections, with the tables behind the answers.")
+    ] = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
-    """Print what a run found: its answers, and the tables behind them."""
-    from ...reports.pages import terminal
-    from ...reports.pages.report import open_report
-    from ..baselines import find_run
-    from ..terminal import echo
+    """Print what a run or a suite found: its answers. --all adds the tables behind them."""
+    from ..terminal import busy, echo
 
-    requested, known = sections.split(",") if sections else terminal.USUAL, terminal.section_names()
+    with busy("reading the results"):
+        from ...reports.pages import terminal
+        from ...reports.pages.report import open_report, per_question
+
+    known = terminal.section_names()
+    if sections and everything:
+        raise BadInput("--sections: cannot be combined with --all; leave out one of them")
+    requested = sections.split(",") if sections else known if everything else terminal.USUAL
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    for part in terminal.render(open_report([find_run(run, out)]), requested):
-        echo(part)
+    for number, one in enumerate(per_question(open_report(_run_paths([run], out)))):
+        typer.echo("" if number else None, nl=bool(number))
+        for part in terminal.render(one, requested):
+            echo(part)
 
 
 def export(
@@ -149,13 +168,12 @@ def export(
     """
     from ...reports.exports import NotExportable, PackageMissing
     from ...reports.exports import export as exported
-    from ..baselines import find_run
     from ..store import write_whole
 
     if format_ not in names():
         raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
     try:
-        done = exported([find_run(run, out) for run in runs], format_)
+        done = exported(_run_paths(runs, out), format_)
     except NotExportable as error:
         raise BadInput(f"export: {error}") from None
     except PackageMissing as error:

@@ -37,6 +37,7 @@ class RunLog:
         self._listener = listener
         self.running = listener.running
         self.predicted = listener.predicted
+        self.expects = listener.expects
 
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]

@@ -13,14 +13,16 @@ from typing import NamedTuple
 
 from ..cases import Case, Group, PlannedStudy, Wall
 from ..costs import known_costs
+from ..expected_time import Forecast
 from ..listener import Listener
 from ..process.signals import Signals
-from ..process.worker_process import Interrupted
+from ..process.worker_process import ANSWER_S, Interrupted, WorkerFailure
 from ..record import FAILURES, Planned, Record, Status
 from ..scenario import Plan
 from ..store import LOGS, Store
 from ..telemetry.timeline import Timeline
 from .environments import Workers, first_of
+from .forecast import dtypes_of, forecast, foreseen_of, pace_of
 from .group import GroupRun, WorkerLost
 from .studies import StudyRunner
 from .wall_runner import WallRunner
@@ -28,6 +30,7 @@ from .worker_pool import RunConfig, RunContext, WorkerPool
 
 MAX_CASES = 24
 """Of one part of the schedule: a killed run loses at most this many unfinished cases."""
+MOST_FORESEEN = 1000  # cases that a worker is asked about before a run
 
 
 class PreviousRow(NamedTuple):
@@ -116,14 +119,24 @@ class RunSession:
         done = (row.status for case, row in plan.previous.items() if case not in self._left)
         self.result.statuses.update(done)
 
+    @property
+    def is_finished(self) -> bool:
+        """Everything planned was tried to the end, and something was planned."""
+        statuses = self.result.statuses
+        return not self._left and bool(statuses) and not statuses[Status.INTERRUPTED]
+
     def begin(self) -> None:
         plan, done = self.plan, self.result.statuses.total()
         walls, studies = len(plan.walls), len(plan.studies)
         cases = len(self._left) - walls - studies + done
         planned = {"cases": cases, "walls": walls, "studies": studies}
-        plan.listener.begin(plan.store.path, planned, done, plan.remarks)
         for python, worker in self._workers.items():
             self.pool.adopt(worker, python)
+        expected = self._forecast()
+        remarks = [*plan.remarks, *(expected.remarks if expected else ())]
+        plan.listener.begin(plan.store.path, planned, done, remarks)
+        if expected:
+            plan.listener.expects(expected)
 
     def complete(self) -> None:
         """The whole run."""
@@ -176,6 +189,25 @@ class RunSession:
         if self._timeline.failure:
             reason = f"the timeline ends early: {self._timeline.failure}"
             self.plan.listener.remark(reason)
+
+    def _forecast(self) -> Forecast | None:
+        """How long the rest will take; None if the worker cannot say how fast this machine is."""
+        left, python = list(self._left.values()), next(iter(self._workers))
+        cases = [one for one in left if isinstance(one, Case)]
+        walls = [one for one in left if isinstance(one, Wall)]
+        request = {
+            "op": "foresee",
+            "dtypes": dtypes_of(left),
+            "cases": [case.fields() for case in cases[:MOST_FORESEEN]],
+            "walls": [wall.fields() for wall in walls[:MOST_FORESEEN]],
+        }
+        try:
+            found = self.pool.worker(0, python).ask(request, "foreseen", ANSWER_S)
+        except WorkerFailure:
+            self.pool.dismiss(0, python)
+            return None
+        pace, foreseen = pace_of(found["pace"]), foreseen_of(found["cases"])
+        return forecast(left, self.plan.config, pace, foreseen, found["walls"])
 
     def _keep(self, *records: Record) -> None:
         self.plan.store.append(record.row() for record in records)

@@ -18,7 +18,7 @@ from ..process.worker_process import ANSWER_S
 from ..record import RETRIED, Status
 from ..scenario import Scenario
 from ..selection import Selection, refuse_imports, select
-from ..store import Store, read_meta, read_rows
+from ..store import Store, point_latest, read_meta, read_rows, results_root
 from .environments import (
     Workers,
     changes,
@@ -40,7 +40,8 @@ class RunOptions:
 
     `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose counters are read,
     if it is not the one that torch uses. `embedded`: in a process that goes on after the run, see
-    Signals. `allow_import`: of user modules that backends are named by.
+    Signals. `allow_import`: of user modules that backends are named by. `suite_entry`: the number
+    of the run in its suite, into whose folder it is measured; None for a run of its own.
     """
 
     command: Sequence[str]
@@ -49,6 +50,7 @@ class RunOptions:
     gpu_uuid: str | None = None
     embedded: bool = False
     allow_import: bool = False
+    suite_entry: int | None = None
 
 
 def start_run(
@@ -72,8 +74,10 @@ def open_run(
         groups, walls, studies, duplicates = select(scenario, device, selection)
         memory_gib = scenario.limits.memory_gib
         free_bytes = worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"]
+        entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
         meta = {
             "attnbench": environment["attnbench"],
+            **entry,
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": list(options.command),
             "scenario": scenario.resolved(device),
@@ -86,7 +90,7 @@ def open_run(
                 one.run_json(workers[one.name].ready["environment"])
                 for one in selection.interpreters
             ],
-            "calibration": _calibration_of(root, environment),
+            "calibration": _calibration_of(results_root(root), environment),
             "cases": [
                 {"group": group.number, **case.fields()} for group in groups for case in group.cases
             ],
@@ -97,6 +101,7 @@ def open_run(
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
         with open_session(_plan(store, meta, remarks, options), workers, signals) as session:
             yield session
+        _point_latest(session)
 
 
 def resume_run(
@@ -130,7 +135,14 @@ def resume_run(
         plan = _plan(store, meta, remarks if changed else [], options, previous, repeated)
         with open_session(plan, workers, signals) as session:
             session.complete()
+        _point_latest(session)
         return session.result
+
+
+def _point_latest(session: RunSession) -> None:
+    if session.is_finished:
+        path = session.result.path
+        point_latest(path.parent, path.name)
 
 
 @contextmanager

@@ -7,23 +7,27 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..errors import BadInput, shown
-from .changes import add_backends, apply, expand_aliases, options_document
+from .changes import Change, add_backends, apply, expand_aliases, options_document
 from .check import problems_of
 from .document import Document
 from .fields import Limits, Plan
 from .messages import lines
 from .model import Scenario
 from .names import find, summaries
+from .suite_file import Entry, SuiteFile, listed_entries
 from .yaml_text import parse_yaml, read_yaml
 
 __all__ = [
+    "Entry",
     "Limits",
     "Plan",
     "Scenario",
+    "SuiteFile",
     "from_axes",
     "from_mapping",
     "from_text",
     "load",
+    "load_entries",
     "schema",
     "summaries",
 ]
@@ -41,6 +45,34 @@ def load(
     """
     path = path_or_name if isinstance(path_or_name, Path) else find(path_or_name)
     return validated(read_yaml(path), changes, more_backends)
+
+
+def load_entries(
+    path_or_name: str,
+    changes: Iterable[str] = (),
+    more_backends: Mapping[str, str] = {},
+) -> SuiteFile:
+    """The entries of a suite file, a YAML list, or the one scenario of another. Raises BadInput.
+
+    `changes` and `more_backends` as for `load`: they come after each entry's own changes.
+    """
+    document = read_yaml(find(path_or_name))
+    if not isinstance(document.data, list):
+        scenario = validated(document, changes, more_backends)
+        return SuiteFile(is_list=False, entries=(Entry(scenario=scenario),))
+    more = tuple(changes)
+    entries: list[Entry] = []
+    problems: list[str] = []
+    for entry in listed_entries(document):
+        try:
+            scenario = validated(entry.document, (*entry.changes, *more), more_backends)
+        except BadInput as error:
+            problems += error.problems
+        else:
+            entries.append(Entry(scenario=scenario, only=entry.only, skip=entry.skip))
+    if problems:
+        raise BadInput(*dict.fromkeys(problems))
+    return SuiteFile(is_list=True, entries=tuple(entries))
 
 
 def from_axes(
@@ -75,7 +107,7 @@ def copied(value: Any) -> Any:
 
 
 def validated(
-    document: Document, changes: Iterable[str], more_backends: Mapping[str, str] = {}
+    document: Document, changes: Iterable[str | Change], more_backends: Mapping[str, str] = {}
 ) -> Scenario:
     """The document as a scenario; checks each field first, then how the fields fit together.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..axes import ALIASES, VALUE_ALIASES
@@ -10,6 +11,21 @@ from .document import Document, Keys
 from .yaml_text import parse_yaml
 
 SEPARATOR = r"\s*,\s*|\s+"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A field to set: `path`, such as limits.memory_gib, a value, and where it was asked for.
+
+    `inner`: the places of what the value holds.
+    """
+
+    path: str
+    value: Any
+    place: str
+    inner: Mapping[Keys, str] = field(default_factory=dict)
+
+
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 
 
@@ -32,8 +48,8 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
             continue
         given = f"{option(name)} {one_line(text)}"
         document.replace(keys, text if name == "baseline" else listed(text, given), given)
-    if isinstance(head_dim := options.get("head_dim"), str):
-        add_head_dim(document, head_dim)
+    if isinstance(width := options.get("head_dim"), str):
+        add_head_dim(document, width)
     return document
 
 
@@ -139,30 +155,35 @@ def value_at(data: Any, keys: Keys) -> Any:
     return data
 
 
-def apply(document: Document, changes: Iterable[str]) -> None:
-    """Set fields, given as grid.seq_len=[512,1k]; whether they exist is checked later.
+def apply(document: Document, changes: Iterable[str | Change]) -> None:
+    """Set fields, text given as grid.seq_len=[512,1k]; whether they exist is checked later.
 
     Raises BadInput.
     """
     problems: list[str] = []
     for change in changes:
         try:
-            apply_one(document, change)
+            apply_one(document, change_of(change) if isinstance(change, str) else change)
         except BadInput as error:
             problems += error.problems
     if problems:
         raise BadInput(*problems)
 
 
-def apply_one(document: Document, change: str) -> None:
-    place = f"--set {one_line(change)}"
-    path, equals, text = change.partition("=")
-    keys = path.split(".")
-    if not equals or not all(keys):
+def change_of(text: str) -> Change:
+    """What --set asks for. Raises BadInput."""
+    place = f"--set {one_line(text)}"
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.split(".")):
         raise BadInput(
             f"{place}: not a change; wanted --set field=value, for example --set"
             " limits.memory_gib=2"
         )
+    return Change(path=path, value=yaml(value, place), place=place)
+
+
+def apply_one(document: Document, change: Change) -> None:
+    place, keys = change.place, change.path.split(".")
     if keys[0] in ("grid", "watch"):
         keys[-1] = ALIASES.get(keys[-1], keys[-1])
     here = document.data
@@ -174,10 +195,13 @@ def apply_one(document: Document, change: str) -> None:
             document.replace(tuple(keys[:depth]), {}, place)
         elif not isinstance(inner, dict):
             name = ".".join(keys[:depth])
+            option = "--set " if place.startswith("--set") else ""
             raise BadInput(
                 f"{place}: {name} has no fields of its own; wanted one value for all of it; use"
-                f" --set {name}=..."
+                f" {option}{name}=..."
             )
         here = here[key]
-    document.replace(tuple(keys), yaml(text, place), place)
+    document.replace(tuple(keys), change.value, place)
+    for inside, where in change.inner.items():
+        document.values[(*keys, *inside)] = where
     expand_aliases(document)

@@ -37,15 +37,18 @@ CLOSE = 0.7  # gpu is not a misspelt cpu
 
 
 def lines(
-    errors: Iterable[Mapping[str, Any]], document: Document, top: type[BaseModel]
+    errors: Iterable[Mapping[str, Any]],
+    document: Document,
+    top: type[BaseModel],
+    of: str = "a scenario",
 ) -> list[str]:
-    """One line per error, the first MOST_LINES of them."""
+    """One line per error, the first MOST_LINES of them. `of`: what the fields are fields of."""
     # Pydantic also calls a list too short if everything in it was refused.
     found = [error for error in errors if error["type"] != "too_short" or not error["input"]]
     # A misspelt required field is one mistake, not two.
     misspelt = {closest(error["loc"], top) for error in found if error["type"] == "extra_forbidden"}
     found = [error for error in found if error["type"] != "missing" or error["loc"] not in misspelt]
-    return first_lines([line(error, document, top) for error in found])
+    return first_lines([line(error, document, top, of) for error in found])
 
 
 def first_lines(found: list[str]) -> list[str]:
@@ -53,10 +56,10 @@ def first_lines(found: list[str]) -> list[str]:
     return found if more <= 0 else [*found[:MOST_LINES], f"and {more} more; fix these first"]
 
 
-def line(error: Mapping[str, Any], document: Document, top: type[BaseModel]) -> str:
+def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of: str) -> str:
     keys: Keys = error["loc"]
     if error["type"] == "extra_forbidden":
-        return unknown_field(keys, document, top)
+        return unknown_field(keys, document, top, of)
     name = document.name(keys)
     label = f"{document.place(keys)}: {name}: " if name else f"{document.place(keys)}: "
     match error["type"]:
@@ -88,7 +91,7 @@ def suggestion(value: Any, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}? " if close else ""
 
 
-def unknown_field(keys: Keys, document: Document, top: type[BaseModel]) -> str:
+def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str) -> str:
     """A field given by an option is shown with all fields: the user sees no neighbours of it."""
     place = document.place(keys, of_key=True)
     owner = document.name(keys[:-1])
@@ -98,7 +101,7 @@ def unknown_field(keys: Keys, document: Document, top: type[BaseModel]) -> str:
     if not hint or place.startswith("--set"):
         known = model_at(keys[:-1], top).model_fields
         hint += f"{' ' if hint else ''}there are: {', '.join(known)}"
-    return f"{place}: {prefix}{key_word(str(keys[-1]))}: not a field of a scenario; {hint}"
+    return f"{place}: {prefix}{key_word(str(keys[-1]))}: not a field of {of}; {hint}"
 
 
 def closest(keys: Keys, top: type[BaseModel]) -> Keys:

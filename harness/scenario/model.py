@@ -131,6 +131,12 @@ class Scenario(Strict):
         return self._source
 
     @property
+    def stored_source(self) -> str:
+        """The source as files of a run name it: a shipped file by its place in the package."""
+        shipped = Path(self.source).resolve().parent == FOLDER.resolve()
+        return f"{FOLDER.name}/{Path(self.source).name}" if shipped else self.source
+
+    @property
     def devices(self) -> tuple[DeviceKind, ...]:
         """The kinds of device that it may run on."""
         return ("cpu", "cuda") if self.device == "auto" else (self.device,)
@@ -181,14 +187,17 @@ class Scenario(Strict):
         for _, own in self.extra_cases(device):
             yield (case_values(own, axes),)
 
+    def given(self) -> dict[str, Any]:
+        """The scenario as it was given, changes included: `from_mapping` makes it again."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
     def resolved(self, device: str) -> dict[str, Any]:
         """The scenario with all values set for a kind of device, for run.json."""
         plain = self.model_dump(mode="json", exclude={"grid", "cases", "watch", *AXES})
-        shipped = Path(self.source).resolve().parent == FOLDER.resolve()
         return {
             **plain,
             "watch": self.watched(),
-            "source": f"{FOLDER.name}/{Path(self.source).name}" if shipped else self.source,
+            "source": self.stored_source,
             "grid": {name: list(values) for name, values in self.axes(device).items()},
             "cases": [own for _, own in self.extra_cases(device)],
         }

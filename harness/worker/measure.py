@@ -41,6 +41,7 @@ from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
+from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..record import Status
 from ..stats import stationary
 from .check import Checker, source_file
@@ -48,9 +49,6 @@ from .exact_results import ExactResults, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig
 from .window import Watched, profile_kernels, watch_window
 
-WARM_UP_S = 0.3  # at least
-WARM_AGAIN_S = 0.1  # at least, if this process has warmed the case up before: its memory is new
-MAX_WARM_UP_S = 5.0  # or the plan's time per case, if that is less
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
 RECHECKED_CALLS, RECHECKED_RATIO = 6, 2.0  # by chance all of 6 are slower once in 924
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
@@ -268,7 +266,7 @@ class Measurer:
         `readings`: of the calls so far, in ms. Returns whether times are stationary, and how long a
         call takes now, in ms.
         """
-        most_s = min(MAX_WARM_UP_S, max(least_s, self.config.max_warm_up_s))
+        most_s = most_warm_up_s(self.config.max_warm_up_s, least_s)
         start = now_s() - sum(readings) / 1e3
         look_s = least_s
         while True:

@@ -19,6 +19,7 @@ def main() -> None:
     from ..measure.memory_budget import available_bytes
     from ..measure.peak_memory import freeze_gc
     from ..nvml import Device, nvml_device
+    from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
     from .study import run_study
@@ -51,6 +52,10 @@ def main() -> None:
             parent.say({"event": "configured"})
         elif measurer is None:
             raise RuntimeError(f"{op} before configure")
+        elif op == "foresee":
+            walls = [wall_of(fields) for fields in request["walls"]]
+            found = foresee(cases, walls, request["dtypes"], measurer.config)
+            parent.say({"event": "foreseen", **found})
         elif op == "predict":
             with measurer.phases.budget.for_code():
                 found = predict(wall_of(request["wall"]), device, measurer.config.budget_bytes)

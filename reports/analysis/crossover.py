@@ -65,6 +65,28 @@ def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | No
     )
 
 
+def fewer_bytes_from(rows: Sequence[Row], backend: str, against: str) -> int | None:
+    """The shortest N from which on `backend` needs fewer peak bytes at every length.
+
+    Bytes are exact, so the lengths at which both are known decide. None if it does not at the
+    longest.
+    """
+    ours, theirs = (
+        {
+            row["seq_len"]: row["peak_bytes"]
+            for row in rows
+            if row["backend"] == name and row.get("peak_bytes") is not None
+        }
+        for name in (backend, against)
+    )
+    start: int | None = None
+    for n in sorted(ours.keys() & theirs.keys(), reverse=True):
+        if ours[n] >= theirs[n]:
+            break
+        start = n
+    return start
+
+
 def _ratios(rows: Sequence[Row], backend: str, against: str) -> dict[int, Ratio]:
     """By N, the time of `backend` over that of `against`."""
     ours, theirs = (

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...harness.stats import CONFIDENCE, WIDENED_LEVEL, Interval
-from ..data.row_groups import Group, Row, backends, groups
-from ..formatting import number_text
+from ..data.row_groups import Group, Row, axis_title, backends, groups
+from ..formatting import number_text, whole_text
 from .ratio import disturbed, log_bounds, time_ratio
 
 Numbers = NDArray[np.float64]
 FEWEST_LENGTHS = 5  # with four, AICc can choose no formula of two terms
 FURTHEST = 4  # times the longest measured N: beyond it the formula is not used
+EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
 DRAWS = 400
 SEED = 20261121  # the same run gives the same page
 TERMS = ("constant", "N", "N²")
@@ -74,22 +75,25 @@ class Growth:
 # ---- fits of rows --------------------------------------------------------------------------------
 
 
-def growths(rows: Sequence[Row]) -> Iterator[tuple[Group, list[Growth]]]:
-    """Every problem with a backend timed at two or more lengths; lazy, as fits take time."""
-    for group in groups(rows, "seq_len"):
-        fits = [growth(group.rows, backend) for backend in backends(group.rows)]
+def growths(rows: Sequence[Row], over: str = "seq_len") -> Iterator[tuple[Group, list[Growth]]]:
+    """Every problem with a backend timed at two or more lengths; lazy, as fits take time.
+
+    `over`: the axis that grows, N if not given. What is said of N and lengths then holds for it.
+    """
+    for group in groups(rows, over):
+        fits = [growth(group.rows, backend, over) for backend in backends(group.rows)]
         if several := [one for one in fits if len(one.lengths) > 1]:
             yield group, several
 
 
-def growth(rows: Sequence[Row], backend: str) -> Growth:
-    """The fit of one backend among the rows of one problem over N."""
+def growth(rows: Sequence[Row], backend: str, over: str = "seq_len") -> Growth:
+    """The fit of one backend among the rows of one problem over N, or over another axis."""
     of_backend = (row for row in rows if row["backend"] == backend)
-    timed = {row["seq_len"]: row for row in of_backend if row.get("latency_ms") is not None}
+    timed = {row[over]: row for row in of_backend if row.get("latency_ms") is not None}
     mine = [timed[n] for n in sorted(timed)]
-    lengths, times = tuple(row["seq_len"] for row in mine), tuple(row["latency_ms"] for row in mine)
+    lengths, times = tuple(row[over] for row in mine), tuple(row["latency_ms"] for row in mine)
     slopes = tuple(
-        _slope(mine[i - 1], mine[i + 1]) if 0 < i < len(mine) - 1 else None
+        slope(mine[i - 1], mine[i + 1], over) if 0 < i < len(mine) - 1 else None
         for i in range(len(mine))
     )
     if len(mine) < FEWEST_LENGTHS:
@@ -110,7 +114,7 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
             reason=reason,
             draws=np.empty((0, 3)),
         )
-    drawn, note = _drawn(mine)
+    drawn, note = _drawn(mine, over)
     solutions = _solutions(lengths, np.concatenate([np.array([times]), drawn]))
     chosen = _best(*solutions, len(mine), choose=True)[0]
     draws = _best(*solutions, len(mine), choose=False)[1:]
@@ -136,8 +140,7 @@ def growth(rows: Sequence[Row], backend: str) -> Growth:
         ),
         worst=(worst, off[worst]),
         describes=all(
-            off[row["seq_len"]] <= OFF_RATIO or _within(formula[row["seq_len"]], row)
-            for row in mine
+            off[row[over]] <= OFF_RATIO or _within(formula[row[over]], row) for row in mine
         ),
         disturbed=disturbed(*mine),
         draws=draws,
@@ -166,9 +169,18 @@ def growths_of(rows: Sequence[Row], backend: str) -> list[tuple[Group, Growth]]:
 
 
 def interval_text(found: Interval) -> str:
-    """`1.93 (1.90 to 1.97)`; an infinite bound is `no end`."""
+    """`1.93 (1.90 to 1.97)`; an infinite bound is `no end`.
+
+    Without an empty interval: `2 (exactly)` where every draw has the same terms, and `2.00 (within
+    0.004)` where the digits would not differ.
+    """
     if not isfinite(found.low):
         return number_text(found.value)
+    if isfinite(found.high) and number_text(found.low) == number_text(found.high):
+        reach = max(found.high - found.value, found.value - found.low)
+        if reach <= _NO_RESIDUAL * abs(found.value):
+            return f"{whole_text(float(f'{found.value:.6g}'))} (exactly)"
+        return f"{number_text(found.value)} (within {number_text(reach)})"
     high = number_text(found.high) if isfinite(found.high) else "no end"
     return f"{number_text(found.value)} ({number_text(found.low)} to {high})"
 
@@ -237,7 +249,7 @@ def _solved(gram: Numbers, aim: Numbers) -> Numbers:
     return np.asarray(np.linalg.solve(gram + _RIDGE * np.eye(count), aim[:, :, None])[:, :, 0])
 
 
-def _drawn(rows: Sequence[Row]) -> tuple[Numbers, str]:
+def _drawn(rows: Sequence[Row], over: str) -> tuple[Numbers, str]:
     """Simulated times [draw, length]: each length's log moved by a t that reproduces its interval.
 
     The interval of a single process includes that processes differ. Without an interval at some
@@ -246,8 +258,8 @@ def _drawn(rows: Sequence[Row]) -> tuple[Numbers, str]:
     """
     down, up = np.array([log_bounds(row) for row in rows]).T
     if not np.isfinite(down + up).all():
-        n = rows[int(np.isnan(down + up).argmax())]["seq_len"]
-        return np.empty((0, len(rows))), f"no interval of the time at N = {n}"
+        n = rows[int(np.isnan(down + up).argmax())][over]
+        return np.empty((0, len(rows))), f"no interval of the time at {axis_title(over)} = {n}"
     moves = _moves(tuple(max(1, _units(row) - 1) for row in rows))
     moved = moves * np.where(moves < 0, down, up)
     middle = np.log([row["latency_ms"] for row in rows])
@@ -326,12 +338,12 @@ def _crossing(draws: Numbers) -> Numbers:
     )
 
 
-def _slope(before: Row, after: Row) -> Interval | None:
+def slope(before: Row, after: Row, over: str) -> Interval | None:
     """The measured slope of log T over log N between two lengths; NaN bounds without intervals."""
     ratio = time_ratio(after, before)
     if ratio is None:
         return None
-    step = log(after["seq_len"] / before["seq_len"])
+    step = log(after[over] / before[over])
     low, high = (
         log(bound) / step if bound > 0 and isfinite(bound) else nan
         for bound in (ratio.low, ratio.high)

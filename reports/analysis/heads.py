@@ -22,6 +22,7 @@ class HeadCost:
     row: Row
     one: Row
     flops: float
+    exps: float
     peak_bytes: float
     time: Ratio | None
 
@@ -52,6 +53,7 @@ def _costs(group: Group) -> list[HeadCost]:
                 row=row,
                 one=one,
                 flops=_quotient(row.get("work_flops"), one.get("work_flops")),
+                exps=_quotient(row.get("work_exps"), one.get("work_exps")),
                 peak_bytes=_quotient(_bytes(row), _bytes(one)),
                 time=time_ratio(row, one) if heads != 1 else None,
             )
@@ -100,20 +102,24 @@ class SameTime:
 
 
 def same_time(cost: HeadCost) -> SameTime | None:
-    """Whether h heads take the time of one head within 5 %, by an equivalence test.
+    """Whether h heads take the time of one head within 5 %."""
+    return equal_time(cost.time, cost.row, cost.one)
+
+
+def equal_time(ratio: Ratio | None, row: Row, base: Row) -> SameTime | None:
+    """Whether two cases take the same time within 5 %, by an equivalence test.
 
     None without a ratio; "no" if the interval of the test lies beyond the margin. If the two were
     not measured in the same blocks of several processes, the interval of their ratio is used, which
     is stricter.
     """
-    ratio = cost.time
     if ratio is None:
         return None
     low, high, edge = ratio.low, ratio.high, 1 + MARGIN_RATIO
     straddles = low < edge < high or low < 1 / edge < high
     # The test's interval lies within the ratio's; it is slow, and only needed if that is undecided.
     if ratio.paired and not ratio.noise_ratio and straddles:
-        found = equivalence(cost.row["block_ms"], cost.one["block_ms"], MARGIN_RATIO)
+        found = equivalence(row["block_ms"], base["block_ms"], MARGIN_RATIO)
         low, high = found.low, found.high
     is_same = 1 / edge < low and high < edge
     differs = low > edge or high < 1 / edge

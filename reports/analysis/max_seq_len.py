@@ -43,7 +43,9 @@ def _found_text(row: Row) -> str:
     limit, predicted = row["limited_by"], row.get("predicted_seq_len")
     least = "at least " if is_bound(row) else ""
     remarks = [] if predicted is None else [f"predicted {least}{predicted}"]
-    if limit != "memory":
+    if limit is None:  # the search did not come to its end
+        remarks.append(f"search ended early: {STATUS_WORDS.get(row['status'], row['status'])}")
+    elif limit != "memory":
         remarks.append(f"ended by the {LIMITS.get(limit, limit)}")
     verb = "was tried up to" if limit == "time" else "fits up to"
     text = f"{row['backend']} {verb} N\u00a0=\u00a0{row['seq_len_low']}"

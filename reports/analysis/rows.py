@@ -5,6 +5,7 @@ from typing import Any
 
 from ..data.row_groups import AXES, Row, axis_text, axis_title, problem, value_text
 from ..formatting import (
+    STATUS_WORDS,
     bytes_text,
     flops_text,
     kernel_text,
@@ -77,4 +78,6 @@ def _cell(key: str, value: Any) -> str:
         return ""
     if key in _NUMBERS:
         return _NUMBERS[key][1](value)
+    if key == "status":
+        return STATUS_WORDS.get(value, str(value))
     return axis_text(key, value) if key == "causal" else value_text(key, value)

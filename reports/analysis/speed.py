@@ -43,6 +43,22 @@ def race(rows: list[Row]) -> Race:
     return Race(ranking=ranking, margins=known, inexact=[row for row in timed if not is_exact(row)])
 
 
+def tied(found: Race) -> list[Row]:
+    """The fastest, and the others that are not clearly slower; empty without a tie."""
+    others = [
+        row
+        for row, margin in zip(found.ranking[1:], found.margins, strict=False)
+        if not margin.clear
+    ]
+    return [found.ranking[0], *others] if others else []
+
+
+def tie_text(found: Race) -> str:
+    """`tie: sdpa = naive`; empty without a tie."""
+    names = [row["backend"] for row in tied(found)]
+    return f"tie: {' = '.join(names)}" if names else ""
+
+
 def longest_race(group: Group) -> tuple[int, Race] | None:
     """The race at the longest N that two exact backends finished, else that one finished."""
     races = {n: race([row for row in group.rows if row["seq_len"] == n]) for n in group.lengths}
@@ -65,10 +81,7 @@ def finding(group: Group) -> str:
     rival = fastest.tie or 0
     margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
     if not fastest.clear:
-        return (
-            f"no clear winner {where}: {first['backend']} and {other} cannot be told apart"
-            f" ({margin.doubt}){inexact}"
-        )
+        return f"{tie_text(fastest)} {where} ({margin.doubt}){inexact}"
     times = f"{number_text(margin.value)} times as long ({margin.bounds})"
     return f"{first['backend']} is fastest {where}: {time}; {other} takes {times}{inexact}"
 
@@ -86,14 +99,14 @@ def _faster_inexact(found: Race) -> str:
 
 
 def tally(groups: list[Group]) -> str:
-    """How often each backend won: `sdpa is fastest in 14 of 16, no clear winner in 2 of 16`."""
+    """How often each backend won: `sdpa is fastest in 14 of 16, a tie in 2 of 16`."""
     races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margins]
     won = Counter(race.ranking[0]["backend"] for race in races if race.clear)
     texts = [
         f"{backend} is fastest in {count} of {len(races)}" for backend, count in won.most_common()
     ]
     if undecided := len(races) - won.total():
-        texts.append(f"no clear winner in {undecided} of {len(races)}")
+        texts.append(f"a tie in {undecided} of {len(races)}")
     if alone := len(groups) - len(races):
         texts.append(f"nothing to compare in {alone}")
     return ", ".join(texts)

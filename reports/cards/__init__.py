@@ -3,13 +3,15 @@
 A card that has nothing to say about these runs is left out. Sections below have the details.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
 import pandas as pd
 
-from ..data.run_meta import Meta
+from ..data.run_meta import Meta, by_question, scenario_name
 from ..elements import Card
 
 
@@ -29,6 +31,25 @@ def makers() -> list[CardMaker]:
 
 
 def cards(frame: pd.DataFrame, meta: Meta) -> list[Card]:
-    """The answers that these runs have, in the page's order."""
+    """The answers that these runs have, question by question, in the page's order.
+
+    With several questions every card says which scenario it is about, and names stay unique.
+    """
+    questions = list(by_question(meta).values())
+    if len(questions) < 2:
+        return list(_cards(frame, meta))
+    found: dict[str, Card] = {}
+    for runs in questions:
+        scenario = scenario_name(next(iter(runs.values())))
+        for card in _cards(frame[frame["run"].isin(list(runs))], runs):
+            name, number = card.name, 1
+            while name in found:
+                number += 1
+                name = f"{card.name}-{number}"
+            found[name] = replace(card, name=name, title=f"{card.title}: {scenario}")
+    return list(found.values())
+
+
+def _cards(frame: pd.DataFrame, meta: Meta) -> Iterator[Card]:
     found = (maker.card(frame, meta) for maker in makers())
-    return [card for card in found if card is not None]
+    return (card for card in found if card is not None)

@@ -14,7 +14,7 @@ from ..data.noise_floor import (
     newest_noise_floor,
     spread_of_medians,
 )
-from ..data.read import BadRun, Document, Run, read_run
+from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
 from ..formatting import plural, visible
@@ -260,7 +260,7 @@ def _matches(case: CaseSamples, pattern: str) -> bool:
 
 def _compared(whole: Matched, gate: Gate | None, only: Sequence[str]) -> Comparison:
     matched = _selected(whole, only)
-    folders = (matched.base.path.parent, matched.new.path.parent)
+    folders = (*results_folders(matched.base.path), *results_folders(matched.new.path))
     floor = newest_noise_floor(folders, device_identity(matched.new.meta))
     run_noise_ratio = floor.run_noise_ratio if floor else 0.0
     paired_noise_ratio = floor.paired_noise_ratio if floor else 0.0

@@ -16,7 +16,7 @@ from ..data.noise_floor import (
     newest_noise_floor,
     spread_of_rows,
 )
-from ..data.read import BadRun
+from ..data.read import BadRun, results_folders
 from ..data.row_groups import Row, label, problem, varying_axes
 from ..data.run_meta import Meta, device_identity
 from ..formatting import plural, times_text
@@ -115,7 +115,7 @@ def _noise_floor(run: Mapping[str, Any]) -> NoiseFloor | None:
     if "path" not in run:
         return None
     try:
-        return newest_noise_floor([Path(run["path"]).parent], device_identity(run))
+        return newest_noise_floor(results_folders(Path(run["path"])), device_identity(run))
     except BadRun:  # a file beside the run must not break its report
         return None
 

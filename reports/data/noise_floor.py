@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ...harness.contrasts import Spread, assumed_spread, spread
 from ...harness.stats import NORMAL_95, Samples
-from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_plain
+from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_plain, results_folders
 from .run_meta import device_identity
 
 FILE = "selfcheck.jsonl"
@@ -27,11 +27,11 @@ ASSUMED_RATIO = 0.3
 On a virtual machine with neighbours the medians of 26 fresh processes had a standard deviation of
 about 8 %, so that two of them differ by up to 30 % (docs/method.md).
 """
-DISTURBED_RATIO = 1.0
+DISTURBED_RATIO = 3.0
 """The same where other work disturbed most blocks: what a quiet machine showed does not hold then.
 
-Of 144 pairs of equal backends, quick, on two cores with a load average of 3 to 5, one had an
-interval of 0.47 to 0.94 without this.
+In twelve quick runs of four equal backends beside two busy loops on two cores, one backend took 3.9
+times as long as its equals in all eleven blocks of a run. Twice as long is not enough to allow for.
 """
 FEWEST_STARTS = 3
 """Separate self-checks from which the spread between runs is known; t of two is useless."""
@@ -111,10 +111,10 @@ def percent_text(ratio: float) -> str:
 
 
 def process_noise(runs: Sequence[Run], of: Run) -> tuple[ProcessNoise, NoiseFloor | None]:
-    """Of a run's device: by a check in its folder, else by the rows of `runs`, else assumed."""
+    """By a check beside the run or its suite, else by the rows of `runs`, else assumed."""
     identity = device_identity(of.meta)
     try:
-        floor = newest_noise_floor([of.path.parent], identity)
+        floor = newest_noise_floor(results_folders(of.path), identity)
     except BadRun:  # a file beside the run must not break its report
         floor = None
     if floor is not None:

@@ -80,6 +80,8 @@ def read_run(path: str | Path) -> Run:
     if not folder.is_dir():
         found = "not a folder" if folder.exists() else "no such folder"
         raise BadRun(f"{_name(folder)}: {found}; wanted the folder of a run, with run.json in it")
+    if (folder / "suite.json").is_file() and not (folder / "run.json").exists():
+        raise BadRun(f"{_name(folder)}: a suite of runs; wanted one of the run folders in it")
     notes: list[str] = []
     meta = _read_meta(folder / "run.json")
     last: dict[str, dict[str, Document]] = {kind: {} for kind in FIELDS}
@@ -110,6 +112,13 @@ def read_run(path: str | Path) -> Run:
         missing_kernels=missing_kernels,
         notes=notes,
     )
+
+
+def results_folders(run: Path) -> list[Path]:
+    """Where self-checks that count for a run may be: beside it, and beside its suite."""
+    beside = run.parent
+    in_suite = (beside / "suite.json").is_file()
+    return [beside, beside.resolve().parent] if in_suite else [beside]
 
 
 def _by_plan(

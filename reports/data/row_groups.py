@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan, sqrt
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
@@ -24,6 +24,8 @@ _SETTINGS = ("dtype", "causal", "causal_align", "mask", "window", "passes", "sco
 AXES = ("run", "device", "python", *_SYMBOLS, *_SETTINGS)
 ROOT = "√N"  # the usual stride: round(sqrt(kv_seq_len))
 _ABSENT = {("mask", "none"), ("window", 0)}  # a wall's row has its window as the file has it
+WIDTHS = ("d_k", "d_v")  # of one head
+_GOES_WITH = {"mask": "window", "causal": "causal_align"}
 _FOLLOWS = {"kv_seq_len": "N", "kv_heads": "h", "d_k": "d_model/h", "d_v": "d_model/h"}
 
 
@@ -79,34 +81,58 @@ def problem(row: Row) -> dict[str, Any]:
     follows = {
         "kv_seq_len": axes["kv_seq_len"] == n,
         "kv_heads": axes["kv_heads"] == h,
-        **{
-            width: bool(d and h and axes[width]) and axes[width] * h == d
-            for width in ("d_k", "d_v")
-        },
+        **{width: bool(d and h and axes[width]) and axes[width] * h == d for width in WIDTHS},
     }
     return axes | {axis: _FOLLOWS[axis] for axis, usual in follows.items() if usual}
 
 
-def groups(rows: Iterable[Row], over: Literal["seq_len", "heads"] | None) -> list[Group]:
+def groups(rows: Iterable[Row], over: str | None) -> list[Group]:
     """Rows by problem in the order of the plan, whatever their backend and their value of `over`.
 
-    If every stride is the root of its N, the stride counts as equal and is named √N.
+    If every stride is the root of its N, the stride counts as equal and is named √N. Widths of
+    heads that a run gives itself keep their number, also where they happen to be d_model/h. What
+    goes with `over` does not count: the window with the mask, the corner with causal, d_v with an
+    equal d_k.
     """
     rows = list(rows)
-    rooted = _strides_are_roots(rows)
+    rooted, fixed = _strides_are_roots(rows), _fixed_widths(rows)
     together: dict[tuple[Any, ...], tuple[dict[str, Any], list[Row]]] = {}
     for row in rows:
         if over is not None and row.get(over) is None:
             continue
-        equal = {axis: value for axis, value in problem(row).items() if axis != over}
+        equal = problem(row)
+        if fixed:
+            equal |= {width: row[width] for width in WIDTHS if _width_key(row, width) in fixed}
         if rooted and row.get("mask") == "strided":
             equal["window"] = ROOT
+        if over == "d_k" and row["d_v"] == row["d_k"]:
+            equal["d_v"] = "d_k"
+        for axis in (over, _GOES_WITH.get(over or "")):
+            equal.pop(axis or "", None)
         together.setdefault(tuple(equal.values()), (equal, []))[1].append(row)
     varying = varying_axes([equal for equal, _ in together.values()])
     return [
         Group(label=label(equal, varying), problem=equal, rows=rows)
         for equal, rows in together.values()
     ]
+
+
+def _width_key(row: Row, width: str) -> tuple[Any, ...]:
+    return width, row.get("run"), row.get("d_model"), row.get(width)
+
+
+def _fixed_widths(rows: Iterable[Row]) -> set[tuple[Any, ...]]:
+    """The widths of heads that do not follow from d_model in some row of the same run.
+
+    Eight heads of width 64 with d_model 512, of which fewer and fewer are left: 64 is the width
+    that was asked for, also where 8 * 64 = d_model.
+    """
+    return {
+        _width_key(row, width)
+        for row in rows
+        for width in WIDTHS
+        if row.get(width) and row.get("heads") and row[width] * row["heads"] != row.get("d_model")
+    }
 
 
 def over_lengths(rows: Iterable[Row]) -> list[Group]:
@@ -175,6 +201,8 @@ def axis_title(axis: str) -> str:
 
 
 def value_text(axis: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     is_length = axis in ("seq_len", "kv_seq_len") and isinstance(value, int)
     return count_text(value) if is_length else str(value)
 

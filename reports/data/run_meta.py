@@ -58,9 +58,8 @@ def caption(problem: Mapping[str, Any], meta: Meta) -> str:
 
 
 def run_caption(run: Mapping[str, Any], name: str = "", device: Any = None) -> str:
-    """Device and scenario; `name` names the run if there are several."""
-    parts = (device_name(run, device), f"scenario {scenario_name(run)}", name)
-    return " · ".join(filter(None, parts))
+    """Device and scenario; `name` stands for the scenario if there are several runs."""
+    return f"{device_name(run, device)} · scenario {name or scenario_name(run)}"
 
 
 def device_name(run: Mapping[str, Any], device: Any = None) -> str:
@@ -86,6 +85,17 @@ def scenario_name(run: Mapping[str, Any]) -> str:
 
 def question(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("question") or "").strip()
+
+
+def by_question(meta: Meta) -> dict[str, dict[str, Mapping[str, Any]]]:
+    """The runs that ask the same, in the order in which they are given; "" for runs that ask none.
+
+    Sentences about some of them need not name the others.
+    """
+    found: dict[str, dict[str, Mapping[str, Any]]] = {}
+    for name, run in meta.items():
+        found.setdefault(question(run), {})[name] = run
+    return found
 
 
 def plan_of(run: Mapping[str, Any]) -> Mapping[str, Any]:

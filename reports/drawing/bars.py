@@ -8,7 +8,7 @@ from matplotlib.figure import Figure as Canvas
 from ..elements import Bar, Bars
 from ..formatting import visible
 from .canvas import GREY, TITLE_IN, inline, save, styled, svg_text
-from .plots import COLOURS
+from .plots import COLOURS, themed
 from .svg_minify import INK, minify
 
 WIDTH_IN, LINE_IN = 4.8, 0.27
@@ -22,7 +22,7 @@ SIZE = 8.5
 def svg(bars: Bars, name: str) -> str:
     """SVG for the page; the same bars give the same bytes."""
     with styled(name, **{"axes.grid": False}):
-        return inline(minify(svg_text(_drawing(bars, 0.0)), name), bars, name)
+        return inline(themed(minify(svg_text(_drawing(bars, 0.0)), name)), bars, name)
 
 
 def draw(bars: Bars, path: Path, dpi: int) -> None:

@@ -18,20 +18,21 @@ from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay
 
-# Contrast of 3:1 or better on white and on #121212, and safe for colour-blind readers (Okabe-Ito
-# and Tol).
+# Safe for colour-blind readers (Okabe-Ito and Tol). The page's style sheet has the same as --b0 to
+# --b8, and lighter ones for dark pages: contrast is 3:1 or better on both.
 COLOURS = (
     "#0072B2",
     "#D55E00",
     "#009E73",
-    "#CC79A7",
-    "#717581",
-    "#AA3377",
+    "#A8487F",
+    "#7A6000",
     "#4477AA",
-    "#EE6677",
+    "#C2405A",
     "#228833",
+    "#6B6F7B",
 )
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_PLACES = {colour.lower(): place for place, colour in enumerate(COLOURS)}
+MARKERS = ("o", "s", "^", "D", "v", "P", "p")  # no crosses: they mean that a case did not run
 DASHES: tuple[Any, ...] = (
     "-",
     (0, (6, 2)),
@@ -42,6 +43,7 @@ DASHES: tuple[Any, ...] = (
 FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
 WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
+SMALL_IN, MOST_ACROSS = 2.4, 4  # width and height of small multiples
 LEGEND_SIZE, HANDLE_IN = 8.5, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 MOST_LETTERS = 48
@@ -63,7 +65,7 @@ def svg(
             _legend(canvas, figure, backends)
         text = svg_text(canvas)
         points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
-    return inline(minify(text, name, styled=cases is not None), figure, name, points)
+    return inline(themed(minify(text, name, styled=cases is not None)), figure, name, points)
 
 
 def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
@@ -77,13 +79,27 @@ def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
 def _drawing(
     figure: Figure, backends: Sequence[str], height_in: float
 ) -> tuple[Canvas, Sequence[Axes]]:
-    """The panels without a legend."""
-    width = WIDTH_IN if len(figure.panels) == 1 else WIDE_PANEL_IN * len(figure.panels)
-    canvas = Canvas(figsize=(width, height_in), layout="constrained")
-    axes = canvas.subplots(1, len(figure.panels), squeeze=False)[0]
-    for panel, place in zip(figure.panels, axes, strict=True):
-        _panel(place, panel, backends, _limits(figure.panels if figure.same_y else (panel,)))
-    return canvas, axes
+    """The panels without a legend; small multiples in lines of up to MOST_ACROSS."""
+    count = len(figure.panels)
+    small = any(panel.title for panel in figure.panels)
+    across = min(count, MOST_ACROSS) if small else count
+    lines = ceil(count / across)
+    width = WIDTH_IN if count == 1 else (SMALL_IN if small else WIDE_PANEL_IN) * across
+    height = SMALL_IN * lines + height_in - HEIGHT_IN if small else height_in
+    canvas = Canvas(figsize=(width, height), layout="constrained")
+    axes = list(canvas.subplots(lines, across, squeeze=False).flat)
+    for number, (panel, place) in enumerate(zip(figure.panels, axes, strict=False)):
+        limits = _limits(figure.panels if figure.same_y else (panel,))
+        _panel(place, panel, backends, limits, number)
+        if small:
+            place.set_title(_label(panel.title), fontsize=LEGEND_SIZE)
+            place.set(
+                xlabel=place.get_xlabel() if number + across >= count else "",
+                ylabel=place.get_ylabel() if number % across == 0 else "",
+            )
+    for unused in axes[count:]:
+        unused.set_axis_off()
+    return canvas, axes[:count]
 
 
 def swatches(backends: Sequence[str]) -> str:
@@ -93,6 +109,16 @@ def swatches(backends: Sequence[str]) -> str:
     return "".join(_swatch(name, look) for name, look in looks)
 
 
+def themed(text: str) -> str:
+    """The drawing with the page's colours, which follow its light or dark scheme."""
+
+    def variable(found: re.Match[str]) -> str:
+        place = _PLACES.get(found[2].lower())
+        return found.group() if place is None else f"{found[1]}var(--b{place})"
+
+    return re.sub(r"((?:fill|stroke): )(#[0-9a-fA-F]{6})", variable, text)
+
+
 def _swatch(name: str, look: dict[str, Any]) -> str:
     with styled(name):
         canvas = Canvas(figsize=SWATCH_IN)
@@ -100,7 +126,7 @@ def _swatch(name: str, look: dict[str, Any]) -> str:
         axes.axis("off")
         axes.plot([0, 1, 2], [0, 0, 0], markevery=[1], clip_on=False, **look)
         axes.set(xlim=(-0.1, 2.1), ylim=(-1, 1))
-        text = minify(svg_text(canvas), name)
+        text = themed(minify(svg_text(canvas), name))
     box = re.search(r'viewBox="[^"]*"', text)
     inside = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     return f'<symbol id="{name}" {box.group() if box else ""}>{inside}</symbol>'
@@ -134,20 +160,24 @@ def _stacked(xs: Sequence[float], series: Sequence[Series]) -> int:
     return max((floating.count(x) for x in xs), default=0)
 
 
-def _panel(axes: Axes, panel: Panel, backends: Sequence[str], limits: tuple[float, float]) -> None:
+def _panel(
+    axes: Axes,
+    panel: Panel,
+    backends: Sequence[str],
+    limits: tuple[float, float],
+    number: int,
+) -> None:
     if panel.x_scale == "log":
         axes.set_xscale("log", base=2)
     if panel.y_scale == "log":
         axes.set_yscale("log", base=10 if panel.unit in TENS else 2)
     stacked: dict[float, int] = {}
-    place = axes.get_subplotspec()
-    column = place.colspan.start if place else 0
     for series in panel.series:
         own = len(axes.lines)  # the lines of this series start here
         _series(axes, series, _look(series.backend, backends), stacked)
         if series.backend in backends:
-            for number, line in enumerate(axes.lines[own:], start=own):
-                line.set_gid(f"b{backends.index(series.backend)}-{column}-{number}")
+            for place, line in enumerate(axes.lines[own:], start=own):
+                line.set_gid(f"b{backends.index(series.backend)}-{number}-{place}")
     if panel.line is not None:
         axes.axhline(panel.line[0], color=INK, linewidth=1, linestyle=(0, (1, 2)))
         where: Any = ("axes fraction", "data")

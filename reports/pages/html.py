@@ -1,53 +1,61 @@
 """One self-contained page of one run or several: it loads nothing, and works without scripts."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from ..data.row_groups import case_key, records
-from ..data.run_meta import device_name, question, scenario_name
 from ..drawing import bars, maps, plots
-from ..elements import Bars, Figure, Maps, Text
+from ..drawing.picture import drawn
+from ..elements import Bars, Card, Figure, Maps, Table, Text
 from ..formatting import visible
-from ..sections import Section, name_of
 from ..sections.rows import MOST_ROWS
-from ..sections.summary import MOST_QUESTIONS
+from .alignment import number_columns
+from .exactness_marks import pattern_of
 from .page_data import page_data
-from .report import Report
+from .report import Part, Report
+from .run_titles import MOST_NAMED, page_title, questions, subtitle
 
 HERE = Path(__file__).parent
 DATA = '<script type="application/json" id="data">'
 MOST_BYTES = 1_450_000  # above it the samples are thinned; a page of 500 cases may have 1.5 MB
 SHORT = 32  # characters of a cell that stays on one line
+MOST_COLUMNS = 48  # with a rule of their own in the style sheet
+LINKS = 6  # in the navigation: so many short words fit on one line of a phone
+WIDEST_NAME_EM = 14  # of the first column of a table on a card
+ASIDE = " · "  # in a cell of a card: what follows is written smaller, below
 
 
 def render(report: Report) -> str:
     """The page as text; the same runs give the same bytes."""
     known = report.frame.head(MOST_ROWS)
     numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
-    css, *scripts = (
-        (HERE / name).read_text(encoding="utf-8")
-        for name in ("report.css", "samples.js", "report.js")
-    )
-    js = "".join(scripts)
-    scenarios = list(dict.fromkeys(map(scenario_name, report.meta.values())))
-    few = len(scenarios) <= MOST_QUESTIONS
+    css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
+    js = _text_of(HERE / "samples.js", HERE / "report.js")
+    title = page_title(report.meta)
     notes = (
-        f"{name}: {note}"
+        f"{report.titles[name]}: {note}"
         for name, run in zip(report.meta, report.runs, strict=True)
         for note in run.notes
     )
-    text = _environment(numbers).get_template("page.html").render(
-        title=f"attnbench: {', '.join(scenarios) if few else f'{len(scenarios)} scenarios'}",
-        most_runs=MOST_QUESTIONS,
-        runs=[_run(name, run) for name, run in report.meta.items()],
+    text = _environment(numbers, report.backends).get_template("page.html").render(
+        title=title,
+        runs=list(_runs(report)),
+        few=len(report.meta) <= MOST_NAMED,
+        questions=questions(report.meta),
         notes=list(notes),
-        sections=[_section(section, report, numbers) for section in report.sections],
+        trust=report.trust,
+        badges=report.badges,
+        links=list(_links(report)),
+        cards=[_card(card, report) for card in report.cards],
+        sections=[_section(part, report, numbers) for part in report.answered],
+        lacking=report.lacking,
         policy=policy(css, js),
         css=Markup(css),  # noqa: S704 - our own file
         js=Markup(js),  # noqa: S704 - our own file
@@ -71,7 +79,17 @@ def policy(css: str, js: str) -> str:
     )
 
 
-def _environment(cases: Mapping[str, int]) -> Environment:
+def _text_of(*files: Path) -> str:
+    return "".join(file.read_text(encoding="utf-8") for file in files)
+
+
+def _right_aligned() -> Iterator[str]:
+    """A rule per column: a class in each cell would be a tenth of the page."""
+    for column in range(2, MOST_COLUMNS + 1):
+        yield f".r{column} tr>:nth-child({column}){{text-align:right}}"
+
+
+def _environment(cases: Mapping[str, int], backends: Sequence[str]) -> Environment:
     def safe(value: Any) -> Any:
         is_plain = isinstance(value, str) and not isinstance(value, Markup)
         return visible(value, lines=True) if is_plain else value
@@ -86,30 +104,116 @@ def _environment(cases: Mapping[str, int]) -> Environment:
     )
     environment.filters["is_long"] = lambda cell: len(cell) > SHORT
     environment.filters["number"] = cases.get
+    environment.filters["aligned"] = aligned
+    environment.filters["coloured"] = lambda text: coloured(text, backends)
+    environment.filters["names_em"] = names_em
+    environment.filters["aside"] = lambda cell: cell.partition(ASIDE)
     return environment
 
 
-def _run(name: str, run: Any) -> dict[str, str]:
-    started = str(run.get("started_utc") or "")
-    return {"name": name, "device": device_name(run), "started": started, "question": question(run)}
+def aligned(table: Table) -> str:
+    """The classes that align columns of numbers right: `r2 r5`."""
+    places = sorted(place + 1 for place in number_columns(table))
+    return " ".join(f"r{place}" for place in places if place <= MOST_COLUMNS)
 
 
-def _section(section: Section, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
+def names_em(table: Table) -> float:
+    """A width for the first column: the others then share the rest evenly."""
+    longest = max((len(row[0]) for row in (*table.rows, table.columns) if row), default=0)
+    return min(0.7 * longest + 1.5, WIDEST_NAME_EM)
+
+
+def coloured(text: str, backends: Sequence[str]) -> Markup:
+    """The text as HTML, with names of backends in their colours."""
+    if not backends:
+        return escape(visible(text))
+    parts, end = [], 0
+    for found in pattern_of(backends).finditer(text):
+        colour = backends.index(found.group()) % len(plots.COLOURS)
+        name = escape(visible(found.group()))
+        parts += [escape(visible(text[end : found.start()]))]
+        parts += [Markup('<b class="c-{}">{}</b>').format(colour, name)]
+        end = found.end()
+    return Markup("").join([*parts, escape(visible(text[end:]))])
+
+
+def _runs(report: Report) -> Iterator[dict[str, Any]]:
+    rows = records(report.frame)
+    for name, run in report.meta.items():
+        about = subtitle(run, [row for row in rows if row["run"] == name])
+        several = len(report.meta) > 1
+        yield {
+            "title": report.titles[name] if several else "",
+            "about": about,
+            "questions": questions({name: run}),
+        }
+
+
+def _links(report: Report) -> Iterator[tuple[str, str]]:
+    """The navigation: the answers, then how far to trust them and where the rest is."""
+    names = {part.name for part in report.answered}
+    others = [("trust-list", "Checks")] if report.badges else []
+    others += [("sections", "Details")]
+    others += [(name, name.capitalize()) for name in ("method", "rows") if name in names]
+    room = max(LINKS - len(others), LINKS // 2)
+    answers = [(f"card-{card.name}", card.name.capitalize()) for card in report.cards[:room]]
+    if len(answers) + len(others) > LINKS:
+        others = [link for link in others if link[0] != "method"]
+    yield from answers + others
+
+
+def _card(card: Card, report: Report) -> dict[str, Any]:
+    """A card with its drawings. Without any, its table stands for the picture."""
+    found: dict[str, Any] = {"is": card, "id": f"card-{card.name}"}
+    found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None}
+    picture = card.picture
+    if isinstance(picture, Table):
+        turned = len(picture.rows) + 1 < len(picture.columns)
+        narrow = transposed(picture) if turned else None
+        return found | {"table": picture, "narrow_table": narrow}
+    if picture is None:
+        return found
+    drawings = drawn(picture, report.backends, found["id"])
+    if drawings is None or not drawings.wide:
+        return found | {"table": picture.table}
+    svg = [Markup(drawing) for drawing in drawings]  # noqa: S704 - all text in it is escaped
+    return found | {"drawings": svg, "numbers": picture.table}
+
+
+def transposed(table: Table) -> Table:
+    """The same cells with rows for columns, for narrow pages."""
+    rows = zip(*(row[1:] for row in table.rows), strict=True)
+
+    def turned(place: tuple[int, int]) -> tuple[int, int]:
+        return place[1] - 1, place[0] + 1
+
+    return replace(
+        table,
+        columns=(table.columns[0], *(row[0] for row in table.rows)),
+        rows=tuple((name, *row) for name, row in zip(table.columns[1:], rows, strict=True)),
+        strong=frozenset(turned(place) for place in table.strong if place[1]),
+        failed=frozenset(turned(place) for place in table.failed if place[1]),
+        verdicts={turned(place): look for place, look in table.verdicts.items() if place[1]},
+        cases={turned(place): key for place, key in table.cases.items() if place[1]},
+    )
+
+
+def _section(part: Part, report: Report, cases: Mapping[str, int]) -> dict[str, Any]:
     """Consecutive blocks of one kind form a part: sentences a list, figures a grid."""
     parts: list[dict[str, Any]] = []
-    for number, block in enumerate(report.blocks(section)):
+    for number, block in enumerate(part.blocks):
         kind = block.kind if isinstance(block, Text) else type(block).__name__.lower()
         if not parts or parts[-1]["kind"] != kind:
             parts.append({"kind": kind, "blocks": []})
-        drawn, looks, name = "", [], f"{name_of(section)}-{number}"
+        drawing, looks, name = "", [], f"{part.name}-{number}"
         if isinstance(block, Figure):
-            drawn = plots.svg(block, report.backends, name, cases)
+            drawing = plots.svg(block, report.backends, name, cases)
             looks = plots.legend(block, report.backends)
         elif isinstance(block, Maps):
-            drawn = maps.svg(block, name)
+            drawing = maps.svg(block, name)
         elif isinstance(block, Bars):
-            drawn = bars.svg(block, name)
+            drawing = bars.svg(block, name)
         wide = isinstance(block, Maps) or (isinstance(block, Figure) and len(block.panels) > 1)
-        svg = Markup(drawn)  # noqa: S704 - all text in it is escaped
+        svg = Markup(drawing)  # noqa: S704 - all text in it is escaped
         parts[-1]["blocks"].append({"is": block, "svg": svg, "legend": looks, "wide": wide})
-    return {"name": name_of(section), "title": section.TITLE, "parts": parts}
+    return {"name": part.name, "title": part.title, "parts": parts}

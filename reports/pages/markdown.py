@@ -1,62 +1,148 @@
-"""A report as Markdown, for pull requests and job summaries: sentences and tables, no drawings."""
+"""A report as Markdown, for pull requests and job summaries: sentences and tables, no drawings.
 
-from collections.abc import Iterable, Iterator
+The answers and the summary are open; every other section is one folded line with its finding.
+"""
 
-from ..elements import Badges, Bars, Block, Figure, Maps, Table, Text
+import re
+from collections.abc import Iterator
+
+from ..data.row_groups import records
+from ..elements import Block, Card, Table, Text
 from ..formatting import markdown_cell, markdown_grid
-from ..sections import name_of
-from .report import Report
+from .alignment import number_columns
+from .report import Part, Report
+from .run_titles import page_title, questions, subtitle
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
 MOST_ROWS = 200  # of one table
-ALWAYS_OPEN = ("summary",)
+OPEN = "summary"
+TOLD = ("latency", "backends")  # sections whose numbers are in the card on who is fastest
+ON_PAGE = ("method", "environment", "rows")  # for looking things up; the page has them
 
 
 def render(report: Report) -> str:
     """Never longer than MOST_BYTES: sections that do not fit are left out and named."""
-    parts = ["# attnbench: " + ", ".join(map(markdown_cell, report.meta))]
-    left_out = []
-    size = len(parts[0].encode())
-    for section in report.sections:
-        is_open = name_of(section) in ALWAYS_OPEN
-        text = "\n\n".join(_section(section.TITLE, report.blocks(section), is_open=is_open))
-        if size + len(text.encode()) > MOST_BYTES:
-            left_out.append(section.TITLE)
-            continue
-        size += len(text.encode()) + 2
-        parts.append(text)
+    parts = list(_head(report))
+    if report.cards:
+        parts += ["## Answers", *(text for card in report.cards for text in _card(card))]
+    size = sum(len(part.encode()) + 2 for part in parts)
+    in_cards = {*report.answers, *(TOLD if "fastest" in report.answers else ())}
+    on_page, left_out = [], []
+    for part in report.answered:
+        text = _section(part, with_numbers=part.name not in in_cards)
+        if part.name in ON_PAGE or not text:
+            on_page.append(part.title)
+        elif size + len(text.encode()) > MOST_BYTES:
+            left_out.append(part.title)
+        else:
+            size += len(text.encode()) + 2
+            parts.append(text)
+    if report.lacking:
+        parts.append(f"Not in {_these(report)}: {', '.join(one.title for one in report.lacking)}.")
+    if on_page:
+        parts.append(f"On the page only: {', '.join(on_page)}.")
     if left_out:
         parts.append(f"Left out for lack of room: {', '.join(left_out)}; the page has them.")
-    return "\n\n".join(parts) + "\n"
+    return _joined(parts) + "\n"
 
 
-def _section(title: str, blocks: Iterable[Block], *, is_open: bool) -> Iterator[str]:
-    yield f"## {title}"
-    for block in blocks:
-        if isinstance(block, Text):
-            text = markdown_cell(block.text)
-            yield f"- {text}" if block.kind == "finding" else f"_{text}_"
-        elif isinstance(block, Figure | Maps | Bars):
-            yield f"**{markdown_cell(block.title)}**"
-            yield markdown_cell(block.caption)
-            yield _table(block.table, is_open=False)
-        elif isinstance(block, Badges):
-            yield "\n".join(
-                f"- {markdown_cell(one.label)}, {one.state}: {markdown_cell(one.text)}"
-                for one in block.badges
-            )
-        elif isinstance(block, Table):
-            yield _table(block, is_open=is_open and not block.folded)
+def _these(report: Report) -> str:
+    return "these runs" if len(report.meta) > 1 else "this run"
 
 
-def _table(table: Table, *, is_open: bool) -> str:
+def _head(report: Report) -> Iterator[str]:
+    yield f"# attnbench: {markdown_cell(page_title(report.meta))}"
+    rows = records(report.frame)
+    lines = []
+    for name, run in report.meta.items():
+        about = subtitle(run, [row for row in rows if row["run"] == name])
+        title = f"{report.titles[name]}: " if len(report.meta) > 1 else ""
+        lines.append(markdown_cell(title + about))
+    yield "\\\n".join(lines)
+    yield from (f"_{markdown_cell(question)}_" for question in questions(report.meta))
+    if report.badges:
+        checks = "\n".join(
+            f"- {one.state}: {markdown_cell(one.label)}. {markdown_cell(one.text)}"
+            for one in report.badges
+        )
+        yield f"<details><summary>Trust: {report.trust}</summary>\n\n{checks}\n\n</details>"
+
+
+def _card(card: Card) -> Iterator[str]:
+    """The sentence, and the table of its picture."""
+    yield f"**{markdown_cell(card.title)}**: {markdown_cell(card.sentence)}"
+    picture = card.picture
+    if isinstance(picture, Table):
+        yield _table(picture, _title(card.subtitle))
+    elif picture is not None:
+        title = markdown_cell(card.subtitle or picture.table.title)
+        yield f"<details><summary>{title}</summary>\n\n{_table(picture.table)}\n\n</details>"
+
+
+def _title(text: str) -> str:
+    return f"{markdown_cell(text)}\n\n" if text else ""
+
+
+def _section(part: Part, *, with_numbers: bool) -> str:
+    """The summary, or a folded section, or its findings alone where it has no other numbers.
+
+    Empty if it has nothing but notes and folded tables. `with_numbers`: with those of figures.
+    """
+    blocks = [block for block in part.blocks if not (isinstance(block, Table) and block.folded)]
+    texts = [text for block in blocks for text in _block(block, with_numbers=with_numbers)]
+    if part.name == OPEN:
+        return _joined([f"## {markdown_cell(part.title)}", *texts])
+    tables = [block for block in blocks if not isinstance(block, Text)]
+    if not tables or not (with_numbers or any(isinstance(one, Table) for one in tables)):
+        said = [text for block in blocks if (text := _finding(block) or _caution(block))]
+        return "\n".join(f"- {markdown_cell(part.title)}: {markdown_cell(text)}" for text in said)
+    found = [text for block in blocks if (text := _finding(block))][:1]
+    line = ": ".join([part.title, *found])
+    folded = _joined([text for text in texts if text != _line(found)])
+    return f"<details><summary>{markdown_cell(line)}</summary>\n\n{folded}\n\n</details>"
+
+
+def _joined(texts: list[str]) -> str:
+    """Paragraphs; sentences of one list follow each other without an empty line."""
+    return re.sub(r"(?m)^(- .*)\n\n(?=- )", r"\1\n", "\n\n".join(texts))
+
+
+def _line(findings: list[str]) -> str:
+    """How the first finding stands among the texts, where it is a sentence."""
+    return f"- {markdown_cell(findings[0])}" if findings else ""
+
+
+def _finding(block: Block) -> str:
+    if isinstance(block, Text):
+        return block.text if block.kind == "finding" else ""
+    return "" if isinstance(block, Table) else block.title
+
+
+def _caution(block: Block) -> str:
+    if isinstance(block, Text) and block.kind == "caution":
+        return f"Caution: {block.text}"
+    return ""
+
+
+def _block(block: Block, *, with_numbers: bool) -> list[str]:
+    if isinstance(block, Text):
+        said = _finding(block) or _caution(block)
+        return [f"- {markdown_cell(said)}" if said else f"_{markdown_cell(block.text)}_"]
+    if isinstance(block, Table):
+        return [_table(block, _title(block.title))]
+    title = f"**{markdown_cell(block.title)}**"
+    if not with_numbers:
+        return [title]
+    table = _table(block.table, _title(block.table.title))
+    return [title, markdown_cell(block.caption), table]
+
+
+def _table(table: Table, title: str = "") -> str:
     rows = [[markdown_cell(cell) for cell in row] for row in table.rows[:MOST_ROWS]]
     for row, column in table.strong:
         if row < len(rows):
             rows[row][column] = f"**{rows[row][column] or ' '}**"
-    text = markdown_grid(list(map(markdown_cell, table.columns)), rows)
+    columns = list(map(markdown_cell, table.columns))
+    text = markdown_grid(columns, rows, right=number_columns(table))
     more = f"\n\n{len(table.rows) - MOST_ROWS} more rows." if len(table.rows) > MOST_ROWS else ""
-    title = markdown_cell(table.title)
-    if is_open:
-        return f"{title}\n\n{text}{more}"
-    return f"<details><summary>{title}</summary>\n\n{text}{more}\n\n</details>"
+    return f"{title}{text}{more}"

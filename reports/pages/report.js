@@ -52,7 +52,7 @@
   const POWERS = { n: 1e-9, "µ": 1e-6, "μ": 1e-6, m: 1e-3, k: 1e3, K: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 };
   const size = text => {
     // `8k` is 8192; `58.7 ms`, `1.5 GiB` and `3 GFLOP/s` have a prefix in their unit.
-    const found = /^([-+]?\d[\d.]*(?:e[-+]?\d+)?)(k?)(?:\s*([nµμmkKMGTPE])(i?)(?=B|s|FLOP|J|W|Hz))?/.exec(text);
+    const found = /^[×±]?\s?([-+]?\d[\d.]*(?:e[-+]?\d+)?)(k?)(?:\s*([nµμmkKMGTPE])(i?)(?=B|s|FLOP|J|W|Hz))?/.exec(text);
     if (!found) return null;
     const [, digits, k, prefix, binary] = found;
     return digits * (k ? 1024 : 1) * (binary ? 1024 ** ("KMGTPE".indexOf(prefix) + 1) : POWERS[prefix] ?? 1);
@@ -80,7 +80,7 @@
     const body = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => line(row.cells));
     return [line(heads), `|${" --- |".repeat(heads.length)}`, ...body].join("\n") + "\n";
   };
-  for (const table of all("main table")) {
+  for (const table of all("main table:not(.answer)")) {
     if (table.tBodies[0].rows.length > 2) {
       [...table.tHead.rows[0].cells].forEach((head, column) => {
         if (!head.textContent) return;

@@ -1,20 +1,51 @@
-"""Runs opened for rendering: their table, what run.json says, and the blocks of each section."""
+"""Runs opened for rendering: cards, sections with data, what is lacking, and reasons to trust."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
+from ..cards import cards
 from ..data.load import frame
 from ..data.read import Run, read_run
-from ..data.run_meta import Meta, run_meta
-from ..elements import Block, note
-from ..sections import Section, sections_of
-from .exactness_marks import marked, marked_names
+from ..data.row_groups import records
+from ..data.run_meta import Meta, by_question, run_meta
+from ..elements import Badge, Block, Card, Text, note
+from ..sections import Section, name_of, sections_of
+from ..sections._badges import badges
+from .exactness_marks import marked, marked_card, marked_names
+from .run_titles import page_title, questions, run_titles
+
+WITH_RUN_NAMES = ("environment",)  # sections that say in which folder a run is
+STATES = ("good", "caution", "unknown")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A section with what it has to say."""
+
+    section: Section
+    blocks: Sequence[Block]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.section)
+
+    @property
+    def title(self) -> str:
+        return self.section.TITLE
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it has more than notes."""
+        return any(not isinstance(block, Text) or block.kind != "note" for block in self.blocks)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """`names`: each backend, with its mark if it is not exact: `linformer ~`."""
 
@@ -24,21 +55,95 @@ class Report:
     names: Mapping[str, str]
 
     @property
-    def sections(self) -> list[Section]:
-        return sections_of(self.meta)
+    def title(self) -> str:
+        """The names of the scenarios, and their questions."""
+        asked = " ".join(questions(self.meta))
+        return f"{page_title(self.meta)}: {asked}" if asked else page_title(self.meta)
 
     @property
     def backends(self) -> list[str]:
         """As they are shown; the place of each is its look in figures."""
         return list(self.names.values())
 
+    @cached_property
+    def titles(self) -> Mapping[str, str]:
+        """What each run is called, by its name."""
+        return run_titles(self.meta)
+
+    @cached_property
+    def cards(self) -> Sequence[Card]:
+        """The answers, in the page's order."""
+        names = {**self.names, **self.titles}
+        return [marked_card(card, names) for card in cards(self.frame, self.meta)]
+
+    @property
+    def answers(self) -> list[str]:
+        """The names of the cards, as those of the sections; a second question numbers them."""
+        return list(dict.fromkeys(re.sub(r"-\d+$", "", card.name) for card in self.cards))
+
+    @cached_property
+    def badges(self) -> Sequence[Badge]:
+        """Reasons to trust the latencies or not; none without cases."""
+        return badges(records(self.frame), self.meta) if len(self.frame) else ()
+
+    @cached_property
+    def trust(self) -> str:
+        """`2 good, 4 caution, 2 unknown`; empty without cases."""
+        counts = Counter[str](badge.state for badge in self.badges)
+        return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+
+    @property
+    def sections(self) -> list[Section]:
+        """All that are about something in these runs, in the order of the question: the summary,
+        what the cards are about, the others.
+        """
+        asked = ["summary", *self.answers]
+        found = sections_of(self.meta)
+        place = {name_of(one): at for at, one in enumerate(found, start=len(asked))}
+        place |= {name: at for at, name in enumerate(asked) if name in place}
+        return sorted(found, key=lambda one: place[name_of(one)])
+
+    @cached_property
+    def parts(self) -> Sequence[Part]:
+        """Every section, in order, with its blocks."""
+        return [Part(section=one, blocks=tuple(self.blocks(one))) for one in self.sections]
+
+    @property
+    def answered(self) -> list[Part]:
+        return [part for part in self.parts if part.has_data]
+
+    @property
+    def lacking(self) -> list[Part]:
+        """The sections without data; their notes say why."""
+        return [part for part in self.parts if part.blocks and not part.has_data]
+
     def blocks(self, section: Section) -> Iterator[Block]:
-        """The blocks of a section, with exactness marks on names of backends."""
+        """The blocks of a section, as they are shown: names of backends with exactness marks, runs
+        by their titles, and nothing that a card says.
+        """
         lacking = [column for column in section.NEEDS if column not in self.frame.columns]
         if lacking:
-            yield note(f"Not shown: the runs have no {', '.join(lacking)}.")
-        else:
-            yield from marked(section.render(self.frame, self.meta), self.names)
+            yield note(f"the runs have no {', '.join(lacking)}.")
+            return
+        by_title = name_of(section) not in WITH_RUN_NAMES
+        names = {**self.names, **(self.titles if by_title else {})}
+        for block in marked(section.render(self.frame, self.meta), names):
+            if not (isinstance(block, Text) and block.about in self.answers):
+                yield block
+
+
+def per_question(report: Report) -> list[Report]:
+    """One report per question, in the order of the runs; backends look alike in all of them."""
+    runs = dict(zip(report.meta, report.runs, strict=True))
+    return [
+        replace(
+            report,
+            runs=[runs[name] for name in meta],
+            frame=report.frame[report.frame["run"].isin(meta)].reset_index(drop=True),
+            meta=meta,
+        )
+        for meta in by_question(report.meta).values()
+    ]
 
 
 def page_path(run_paths: Sequence[str | Path]) -> Path:

@@ -1,20 +1,23 @@
-"""A report in the terminal: sentences as lines, tables by rich."""
+"""A report in the terminal: the answers first, sentences as lines, tables by rich."""
 
 from collections.abc import Iterable, Iterator
 from typing import cast
 
 from rich.console import RenderableType
 from rich.markup import escape
-from rich.table import Table as Grid
 
-from ..elements import Badges, Bars, Block, Figure, Maps, Table, Text
+from ...harness.fitted_table import FittedTable
+from ..data.row_groups import records
+from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
 from ..formatting import visible
 from ..sections import Section, name_of, sections, summary
-from .report import Report
+from .alignment import number_columns
+from .report import Part, Report
+from .run_titles import page_title, questions, subtitle
 
-USUAL = ("summary", "environments", "heads", "memory", "utilization", "refusals")
+USUAL = ("summary",)
 MOST_ROWS = 60
-STATES = {"good": "[green]good[/]", "caution": "[yellow]caution[/]", "unknown": "[dim]unknown[/]"}
+LOOKS = {"good": "green", "bad": "red", "mixed": "yellow", "open": "dim"}  # of verdicts
 
 
 def section_names() -> list[str]:
@@ -22,35 +25,83 @@ def section_names() -> list[str]:
 
 
 def render(report: Report, names: Iterable[str] = USUAL) -> Iterator[RenderableType]:
-    """The named sections, in the page's order."""
+    """The named sections, in the page's order.
+
+    With the summary come the answers, and at the end a line that names the sections without data.
+    """
     requested = set(names)
+    with_answers = name_of(cast(Section, summary)) in requested
+    if with_answers:
+        yield from head(report)
+        yield from cards(report)
     for section in report.sections:
         if name_of(section) in requested:
-            yield f"\n[bold]{escape(section.TITLE)}[/]"
-            folded_rows = 0
-            for block in report.blocks(section):
-                if isinstance(block, Table) and block.folded:
-                    folded_rows += len(block.rows)
-                yield from render_block(block, fold=folded_rows > MOST_ROWS)
+            part = Part(section=section, blocks=tuple(report.blocks(section)))
+            if part.blocks and (part.has_data or not with_answers):
+                yield from _section(part)
+    if with_answers and report.lacking:
+        these = "these runs" if len(report.meta) > 1 else "this run"
+        names = ", ".join(part.title for part in report.lacking)
+        yield f"\n[dim]Not in {these}: {escape(names)}.[/]"
+
+
+def _section(part: Part) -> Iterator[RenderableType]:
+    yield f"\n[bold]{escape(part.title)}[/]"
+    folded_rows = 0
+    for block in part.blocks:
+        if isinstance(block, Table) and block.folded:
+            folded_rows += len(block.rows)
+        yield from render_block(block, fold=folded_rows > MOST_ROWS)
+
+
+def head(report: Report) -> Iterator[RenderableType]:
+    """Scenario, device and date, the question, and how far to trust the numbers."""
+    yield f"[bold]{_safe(page_title(report.meta))}[/]"
+    rows = records(report.frame)
+    for name, run in report.meta.items():
+        about = subtitle(run, [row for row in rows if row["run"] == name])
+        title = f"{report.titles[name]}: " if len(report.meta) > 1 else ""
+        yield f"[dim]{_safe(title + about)}[/]"
+    yield from (_safe(question) for question in questions(report.meta))
+    if report.badges:
+        cautions = (f"{one.label}" for one in report.badges if one.state == "caution")
+        named = ", ".join(cautions)
+        yield f"[dim]Trust: {report.trust}{f' ({_safe(named)})' if named else ''}[/]"
+
+
+def cards(report: Report) -> Iterator[RenderableType]:
+    """The answers: a sentence each, and the table of its picture."""
+    for card in report.cards:
+        yield ""
+        yield from render_card(card)
+
+
+def render_card(card: Card) -> Iterator[RenderableType]:
+    subtitle = f" [dim]{_safe(card.subtitle)}[/]" if card.subtitle else ""
+    yield f"[bold]{_safe(card.title)}[/]{subtitle}"
+    yield _safe(card.sentence)
+    picture = card.picture
+    if picture is not None:
+        yield _grid(picture if isinstance(picture, Table) else picture.table)
 
 
 def terminal_summary(report: Report) -> list[str]:
-    """The sentences of the page's summary, for the end of a run."""
-    texts = (block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text))
-    return [text.text for text in texts if text.kind not in ("question", "note")]
+    """The sentences of the cards and of the summary, for the end of a run."""
+    texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
+    return [
+        *(card.sentence for card in report.cards),
+        *(text.text for text in texts if text.kind != "note"),
+    ]
 
 
 def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
     """One block, as lines and tables; with `fold`, a folded table is only named."""
     if isinstance(block, Text):
-        style = "dim" if block.kind == "note" else "bold" if block.kind == "question" else ""
+        style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         yield f"[{style}]{_safe(block.text)}[/]" if style else _safe(block.text)
     elif isinstance(block, Figure | Maps | Bars):
         yield _safe(block.title)
         yield from render_block(block.table)
-    elif isinstance(block, Badges):
-        for one in block.badges:
-            yield f"{STATES[one.state]} {_safe(one.label)}: {_safe(one.text)}"
     elif isinstance(block, Table) and block.folded and fold:
         yield f"[dim]{_safe(block.title)}: {len(block.rows)} rows, in the report[/]"
     elif isinstance(block, Table):
@@ -62,18 +113,18 @@ def _safe(text: str) -> str:
     return escape(visible(text))
 
 
-def _grid(table: Table) -> Grid:
-    grid = Grid(box=None, pad_edge=False, header_style="bold")
-    for column in table.columns:
-        grid.add_column(_safe(column))
-    for place, row in enumerate(table.rows[:MOST_ROWS]):
-        cells = map(_safe, row)
-        grid.add_row(
-            *(
-                f"[bold]{cell}[/]" if (place, column) in table.strong else cell
-                for column, cell in enumerate(cells)
-            )
-        )
+def _grid(table: Table) -> FittedTable:
+    grid = FittedTable()
+    numbers = number_columns(table)
+    for place, column in enumerate(table.columns):
+        grid.add_column(_safe(column), justify="right" if place in numbers else "left")
+    for line, row in enumerate(table.rows[:MOST_ROWS]):
+        grid.add_row(*(_cell(table, (line, place), cell) for place, cell in enumerate(row)))
     if len(table.rows) > MOST_ROWS:
         grid.add_row(f"{len(table.rows) - MOST_ROWS} more rows")
     return grid
+
+
+def _cell(table: Table, place: tuple[int, int], cell: str) -> str:
+    look = "bold" if place in table.strong else LOOKS.get(table.verdicts.get(place, ""), "")
+    return f"[{look}]{_safe(cell)}[/]" if look else _safe(cell)

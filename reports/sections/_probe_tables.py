@@ -97,7 +97,9 @@ def _cell(name: str, value: Any) -> str:
         return ""
     if isinstance(value, list):
         return " × ".join(map(str, value))
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
         return _short(str(value))
     if name.endswith("_bytes"):
         return bytes_text(value)

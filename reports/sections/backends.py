@@ -17,8 +17,8 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Series, Table, note
-from ..formatting import STATUS_WORDS, count_text, number_text, range_text
-from ._over_n import not_drawn, panel
+from ..formatting import STATUS_WORDS, count_text, list_text, number_text, range_text
+from ._over_n import multiples, not_drawn, panel
 
 TITLE = "Speed-up"
 ORDER = 38
@@ -55,8 +55,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         " blocks, else marked as unpaired. Intervals are at 95 %."
     )
     over_n = [(group, base) for group, base in known if len(group.lengths) > 1]
-    for group, base in over_n[:MOST_FIGURES]:
-        yield _figure(group, base, meta)
+    figures = [(group, _figure(group, base, meta)) for group, base in over_n[:MOST_FIGURES]]
+    bases = list(dict.fromkeys(base for _, base in over_n))
+    yield from multiples(figures, f"Speed-up against {list_text(bases)}, by problem")
     left = [group for group, _ in over_n[MOST_FIGURES:]]
     yield from not_drawn(left, "; the table has them all")
     if len(over_n) != len(known) or left:

@@ -8,12 +8,18 @@ from ..analysis.claims.ledger import Claim, ledger, tally
 from ..comparison.environments import environments
 from ..data.row_groups import Row, by_environment, records
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, note
+from ..elements import Block, Table, Text, Verdict, note
 
 TITLE = "Claims"
 ORDER = 48
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 MOST_PARTS = 8  # backends named in one cell
+LOOKS: dict[str, Verdict] = {
+    "supported": "good",
+    "refuted": "bad",
+    "depends": "mixed",
+    "inconclusive": "open",
+}
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
@@ -53,7 +59,10 @@ def _tested(claims: Sequence[Claim], title: str) -> Table:
         (claim.id, claim.verdict, claim.statement, _parts(claim), claim.tested) for claim in claims
     )
     return Table(
-        title=title, columns=("claim", "verdict", "statement", "in detail", "tested by"), rows=rows
+        title=title,
+        columns=("claim", "verdict", "statement", "in detail", "tested by"),
+        rows=rows,
+        verdicts={(place, 1): LOOKS[claim.verdict] for place, claim in enumerate(claims)},
     )
 
 

@@ -1,4 +1,4 @@
-"""How time and bytes grow with N: exponents, fitted formulas, and needs at longer sequences."""
+"""How time and bytes grow with N and other sizes: exponents, formulas, needs at longer N."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -8,14 +8,25 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
+from ..analysis.growth_along import SIZES, growth_along, joint_finding
 from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text
-from ..data.row_groups import Group, axis_text, backends, groups, records
+from ..analysis.speedup import baseline
+from ..data.row_groups import (
+    Group,
+    Row,
+    axis_text,
+    axis_title,
+    backends,
+    groups,
+    records,
+    value_text,
+)
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Series, Table, note
+from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, count_text, list_text, number_text, plural, time_text
-from ._over_n import not_drawn, panel
+from ._over_n import N_LABEL, not_drawn
 
-TITLE = "Growth with N"
+TITLE = "Growth"
 ORDER = 42
 NEEDS = ("latency_ms", "peak_bytes", "predicted_peak_bytes")
 MOST_FIGURES = 4
@@ -42,6 +53,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             f"No growth of time is fitted: it needs one problem timed at {FEWEST_LENGTHS} lengths"
             " or more."
         )
+    for axis in SIZES[1:]:
+        yield from _along(rows, axis, meta)
     yield from _needs(over_n[:MOST_PROBLEMS])
     if len(over_n) > MOST_PROBLEMS:
         yield note(
@@ -88,7 +101,7 @@ def _too_few(found: list[tuple[Group, list[Growth]]]) -> Iterator[Block]:
         yield note(f"Not fitted, as {FEWEST_LENGTHS} timed lengths are needed: {names}.")
 
 
-def _figure(group: Group, fits: list[Growth], meta: Meta) -> Figure:
+def _figure(group: Group, fits: list[Growth], meta: Meta, axis: str = "seq_len") -> Figure:
     series: list[Series] = []
     for one in fits:
         exponents = tuple(found.value for found in one.exponents)
@@ -107,19 +120,24 @@ def _figure(group: Group, fits: list[Growth], meta: Meta) -> Figure:
                 )
             )
     return Figure(
-        title=group.prefixed(_finding(fits)),
+        title=group.prefixed(_finding(fits, axis)),
         caption=caption(group.problem, meta),
         description=(
-            "The local exponent of time over the sequence length N, N logarithmic, the exponent"
+            f"The local exponent of time over {axis_title(axis)}, logarithmic, the exponent"
             " linear, one line per backend. Points are measured, with 95 % intervals as bars; the"
             " dotted lines belong to the fitted formula. The table has every number."
         ),
         panels=(
-            panel(
-                "local exponent of time", "plain", series, line=(2, "quadratic"), y_scale="linear"
+            Panel(
+                x_label=N_LABEL if axis == "seq_len" else axis_title(axis),
+                y_label="local exponent of time",
+                unit="plain",
+                series=tuple(series),
+                line=(2, "quadratic"),
+                y_scale="linear",
             ),
         ),
-        table=_exponents(fits),
+        table=_exponents(fits, axis),
     )
 
 
@@ -127,13 +145,13 @@ def _is_precise(slope: Interval) -> bool:
     return isfinite(slope.low) and slope.high - slope.low <= WIDEST
 
 
-def _finding(fits: list[Growth]) -> str:
+def _finding(fits: list[Growth], axis: str) -> str:
     """Each backend's measured exponent at its longest N."""
     found = []
     for one in fits:
         slopes = zip(reversed(one.lengths), reversed(one.slopes), strict=True)
         n, slope = next((n, slope) for n, slope in slopes if slope is not None)
-        text = f"{one.backend} {interval_text(slope)} at {axis_text('seq_len', n)}"
+        text = f"{one.backend} {interval_text(slope)} at {axis_text(axis, n)}"
         found.append((slope.value, text))
     if len(found) > MOST_NAMED:
         found.sort()
@@ -145,10 +163,10 @@ def _off(one: Growth) -> str:
     return f"{number_text(100 * (one.worst[1] - 1))} %"
 
 
-def _exponents(fits: list[Growth]) -> Table:
+def _exponents(fits: list[Growth], axis: str) -> Table:
     rows = [
         (
-            count_text(n),
+            value_text(axis, n),
             one.backend,
             time_text(time),
             interval_text(found),
@@ -161,7 +179,7 @@ def _exponents(fits: list[Growth]) -> Table:
     ]
     return Table(
         title="Local exponents",
-        columns=("N", "backend", "time", "by formula", "measured"),
+        columns=(axis_title(axis), "backend", "time", "by formula", "measured"),
         rows=tuple(rows),
     )
 
@@ -220,6 +238,45 @@ def _predicted(one: Growth, n: int) -> str:
         return NOT_PREDICTED
     between = f" ({time_text(found.low)} to {time_text(found.high)})" if isfinite(found.low) else ""
     return f"{time_text(found.value)}{between}"
+
+
+# ---- other sizes than N --------------------------------------------------------------------------
+
+
+def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
+    """From the smallest to the largest cache, width or batch; a figure where there is a fit."""
+    found = growth_along(rows, axis)[:MOST_PROBLEMS]
+    if not found:
+        return
+    for name, run in meta.items():
+        if mine := [pair for pair in found if pair[0].problem["run"] == name]:
+            lead = baseline(run, [row for group, _ in mine for row in group.rows]) or ""
+            yield Text(text=f"{joint_finding(mine[:MOST_NAMED], lead)}.")
+    fitted = [
+        (group, fits)
+        for group, every in islice(growths(rows, axis), MOST_FIGURES)
+        if (fits := [one for one in every if not one.reason])
+    ]
+    for group, fits in fitted:
+        yield _figure(group, fits, meta, axis)
+    x = axis_title(axis)
+    yield Table(
+        title=f"Growth along {x}, from the smallest to the largest timed value",
+        columns=("problem", "backend", x, "time ratio", f"time grows as {x}^", "bytes as", "word"),
+        rows=tuple(
+            (
+                group.label or "all",
+                one.backend,
+                f"{value_text(axis, one.first)} to {value_text(axis, one.last)}",
+                one.time.text,
+                interval_text(one.exponent),
+                number_text(one.bytes_exponent),
+                one.name or "undecided",
+            )
+            for group, some in found
+            for one in some
+        ),
+    )
 
 
 # ---- bytes ---------------------------------------------------------------------------------------

@@ -40,13 +40,24 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         " Whether a time is the same is decided by an equivalence test with a margin of"
         f" {100 * MARGIN_RATIO:g} %: times that cannot be told apart are not necessarily equal."
     )
-    group, costs = compared[0]
-    yield from (Text(text=f"{group.prefixed(answer(cost))}.") for cost in most_heads(costs))
-    for group, costs in compared[:MOST_FIGURES]:
+    leading = _leading(compared)
+    for group, costs in leading:
+        yield from (Text(text=f"{group.prefixed(answer(cost))}.") for cost in most_heads(costs))
+    others = [pair for pair in compared if pair not in leading]
+    drawn = [*leading, *others[: max(0, MOST_FIGURES - len(leading))]]
+    for group, costs in drawn:
         yield _figure(group, costs, meta)
-    if left := [group for group, _ in compared[MOST_FIGURES:]]:
+    if left := [pair[0] for pair in compared if pair not in drawn]:
         yield from not_drawn(left, "; the table has them all")
         yield _table(compared, folded=True)
+
+
+def _leading(compared: list[tuple[Group, list[HeadCost]]]) -> list[tuple[Group, list[HeadCost]]]:
+    """The first problem of every run: each may have its own heads, and its own question."""
+    first: dict[str, tuple[Group, list[HeadCost]]] = {}
+    for group, costs in compared:
+        first.setdefault(group.problem["run"], (group, costs))
+    return list(first.values())
 
 
 def _figure(group: Group, costs: list[HeadCost], meta: Meta) -> Figure:

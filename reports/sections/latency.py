@@ -8,9 +8,9 @@ from ..analysis import speed, trust
 from ..analysis.missing_points import missing_points
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, caption
-from ..elements import Block, Figure, Series, Table, note
+from ..elements import Block, Figure, Series, Table, caution, note
 from ..formatting import STATUS_WORDS, count_text, number_text, time_text
-from ._over_n import latency_series, not_drawn, panel
+from ._over_n import latency_series, multiples, not_drawn, panel
 
 TITLE = "Latency"
 ORDER = 40
@@ -20,7 +20,7 @@ MOST_FIGURES = 8
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
-    yield from map(note, trust.cautions(rows, meta))
+    yield from map(caution, trust.cautions(rows, meta))
     timed = trust.timed_rows(rows)
     drawn = [
         group
@@ -35,8 +35,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         )
         yield note(f"There is nothing to draw over N: {why}.")
         return
-    for group in drawn[:MOST_FIGURES]:
-        yield _figure(group, meta)
+    figures = [(group, _figure(group, meta)) for group in drawn[:MOST_FIGURES]]
+    together = f"At the longest N of each problem: {speed.tally(drawn)}"
+    yield from multiples(figures, together)
     yield from not_drawn(drawn[MOST_FIGURES:])
 
 

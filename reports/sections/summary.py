@@ -1,4 +1,4 @@
-"""The answers: who is fastest, where memory ends, what heads cost; and how far to trust them."""
+"""The answers in words: who is fastest, where memory ends, what heads cost; and who wins where."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,6 +8,8 @@ import pandas as pd
 
 from ..analysis import (
     approximate,
+    contrasts,
+    growth_along,
     heads,
     max_seq_len,
     memory,
@@ -33,10 +35,9 @@ from ..data.row_groups import (
     records,
     value_text,
 )
-from ..data.run_meta import Meta, question
-from ..elements import Badges, Block, Table, Text, note
+from ..data.run_meta import Meta
+from ..elements import Block, Table, Text, caution, note
 from ..formatting import STATUS_WORDS, number_text, plural, time_text
-from ._badges import badges
 
 TITLE = "Summary"
 ORDER = 10
@@ -44,7 +45,6 @@ NEEDS = ("status", "latency_ms")
 ABOUT = ("cases", "kernels")
 MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
 MOST_TABLE_ROWS = 40
-MOST_QUESTIONS = 4
 
 
 class Finder(Protocol):
@@ -54,9 +54,6 @@ class Finder(Protocol):
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    questions = list(dict.fromkeys(filter(None, map(question, meta.values()))))
-    if len(questions) <= MOST_QUESTIONS:  # more are listed with their runs, at the top of the page
-        yield from (Text(text=one, kind="question") for one in questions)
     rows = records(frame)
     yield from (Text(text=f"{one}.") for one in own_backends.findings(rows, meta))
     yield from _between_environments(rows, meta)
@@ -73,12 +70,16 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 
 def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
+    found = contrasts.findings(rows, meta)
+    yield from _sentences("Contrasts", found, about="contrasts")
+    yield from _sentences("Growth", growth_along.findings(rows, meta), about="growth")
     over_n = groups(rows, "seq_len")
     if any(row["latency_ms"] is not None for row in rows):
         raced = [group for group in over_n if speed.longest_race(group)]
         if len(raced) > MOST_PROBLEMS:
-            yield Text(text=f"At the longest N of each problem: {speed.tally(raced)}.")
-        yield from _sentences("Latency", _findings(speed, raced))
+            text = f"At the longest N of each problem: {speed.tally(raced)}."
+            yield Text(text=text, about="fastest")
+        yield from _sentences("Latency", _findings(speed, raced), about="fastest")
     else:
         yield Text(text="No case has a latency.")
     approximating, recurring = approximate.approximating(rows), recurrence.recurring(rows)
@@ -86,7 +87,7 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
     yield from _sentences("Recurrence", _findings(recurrence, recurring))
     if ran_out := [group for group in over_n if _ran_out(group)]:
         ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
-        yield from _sentences("Memory wall", ends)
+        yield from _sentences("Memory wall", ends, about="wall")
     else:
         yield Text(text="Nothing ran out of memory.")
     if differing := sum(bool(memory.disagreement(row)) for row in rows):
@@ -97,8 +98,7 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
             )
         )
     yield from _heads(rows)
-    yield from (Text(text=warning) for warning in trust.warnings(rows))
-    yield Badges(badges=badges(rows, meta))
+    yield from map(caution, trust.warnings(rows))
     yield from _map(rows)
     yield note(_tally(rows))
     yield from map(note, trust.process_notes(rows))
@@ -113,27 +113,29 @@ def _between_environments(rows: list[Row], meta: Meta) -> Iterator[Block]:
 
 
 def _heads(rows: list[Row]) -> Iterator[Block]:
-    """Per environment and backend, h heads against one at the longest N."""
-    longest: dict[tuple[str | None, str], tuple[Group, heads.HeadCost]] = {}
+    """Per run, environment and backend, h heads against one at the longest N."""
+    longest: dict[tuple[str, str | None, str], tuple[Group, heads.HeadCost]] = {}
     for group, costs in heads.comparable(rows):
         for cost in heads.most_heads(costs):
-            best = longest.setdefault((group.problem["python"], cost.backend), (group, cost))
+            key = group.problem["run"], group.problem["python"], cost.backend
+            best = longest.setdefault(key, (group, cost))
             if (group.problem["seq_len"] or 0) > (best[0].problem["seq_len"] or 0):
-                longest[group.problem["python"], cost.backend] = (group, cost)
+                longest[key] = (group, cost)
     for group, cost in longest.values():
-        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.")
+        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.", about="heads")
 
 
 def _findings(module: Finder, found: list[Group]) -> list[str]:
     return [group.prefixed(module.finding(group)) for group in found]
 
 
-def _sentences(section: str, findings: list[str]) -> Iterator[Block]:
-    """The first findings; the section below has the others."""
+def _sentences(section: str, findings: list[str], about: str = "") -> Iterator[Block]:
+    """The first findings; the section has the others. `about`: the card that says the same."""
     for finding in findings[:MOST_PROBLEMS]:
-        yield Text(text=f"{finding}.")
+        yield Text(text=f"{finding}.", about=about)
     if more := findings[MOST_PROBLEMS:]:
-        yield note(f"{plural(len(more), 'more problem')}: see {section} below.")
+        text = f"{plural(len(more), 'more problem')}: see {section} below."
+        yield Text(text=text, kind="note", about=about)
 
 
 def _ran_out(group: Group) -> bool:
@@ -180,8 +182,9 @@ def _map(rows: list[Row]) -> Iterator[Block]:
     inexact = [row for row in rows if not is_exact(row)]
     yield Table(
         title=(
-            "Who wins where: latency, and how many times as long as the fastest; bold: faster by"
-            f" more than noise{' than every other exact backend' if inexact else ''}"
+            "Who wins where: latency, and its ratio to the fastest; bold: faster by more than"
+            f" noise{' than every other exact backend' if inexact else ''}; tie: not clearly slower"
+            " than the fastest"
         ),
         columns=(*(axis_title(axis) for axis in axes), *names),
         rows=tuple(lines),
@@ -196,16 +199,17 @@ def _map(rows: list[Row]) -> Iterator[Block]:
 
 
 def cell(row: Row, ranking: speed.Race) -> str:
+    """`58.7 ms · fastest`, `63.1 ms · ×1.08 · tie`, `out of memory`."""
     if row["status"] != "ok":
         return STATUS_WORDS[row["status"]]
     if row["latency_ms"] is None:
         return "not timed"
     text, ranked = time_text(row["latency_ms"]), ranking.ranking
-    times = f" · {number_text(row['latency_ms'] / ranked[0]['latency_ms'])}×" if ranked else ""
+    times = f" · ×{number_text(row['latency_ms'] / ranked[0]['latency_ms'])}" if ranked else ""
     if not is_exact(row):
         return f"{text}{times} · {exactness_note(row)}"
     if not ranking.margins:
         return f"{text} · the only {'exact ' if ranking.inexact else ''}one"
     if row is ranked[0]:
-        return f"{text} · {'fastest' if ranking.clear else 'no clear winner'}"
-    return f"{text}{times}"
+        return f"{text} · {'fastest' if ranking.clear else speed.tie_text(ranking)}"
+    return f"{text}{times}{' · tie' if row in speed.tied(ranking) else ''}"

@@ -13,8 +13,8 @@ from ..analysis.wall import OUT_OF_MEMORY, finding, memory_ends
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, budget_bytes, caption
 from ..elements import Block, Figure, Series, Table, Text, note
-from ..formatting import STATUS_WORDS, bytes_text, count_text
-from ._over_n import not_drawn, panel
+from ..formatting import STATUS_WORDS, bytes_text, count_text, plural
+from ._over_n import multiples, not_drawn, panel
 
 TITLE = "Memory wall"
 ORDER = 20
@@ -42,8 +42,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         " allocator. Inputs count against the budget too, so a case can fail a little below the"
         " line."
     )
-    for group in drawn[:MOST_FIGURES]:
-        yield _figure(group, meta)
+    figures = [(group, _figure(group, meta)) for group in drawn[:MOST_FIGURES]]
+    yield from multiples(figures, f"Peak bytes of {plural(len(drawn), 'problem')}")
     yield from not_drawn(drawn[MOST_FIGURES:])
 
 

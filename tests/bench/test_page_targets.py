@@ -1,5 +1,5 @@
 """The page of 500 cases with samples: its size, how long it takes to write, and when a browser has
-it ready. `make bench` runs these.
+it ready; where the first picture of a page is; and how long Markdown is. `make bench` runs these.
 """
 
 from collections.abc import Callable
@@ -9,14 +9,17 @@ from random import Random
 import pytest
 
 from attnbench.reports.pages.html import render
+from attnbench.reports.pages.markdown import render as render_markdown
 from attnbench.reports.pages.report import open_report
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.reports.fake_runs import case, grid, problem, quickstart, row, write_run
 
 MOST_BYTES, MOST_BUILD_S, MOST_READY_MS = 1_500_000, 5.0, 200
 BACKENDS = ("naive", "fused", "sdpa", "sdpa:math", "sdpa:efficient")
 LENGTHS = tuple(2**power for power in range(6, 16))
 BLOCKS, CALLS = 10, 10
 LOADS = 7
+SCREEN = 900  # pixels: the height of the first screen
+MOST_HEADINGS, MOST_LINES = 8, 120  # of six cases
 READY = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd"
 
 
@@ -84,3 +87,41 @@ def test_a_browser_has_it_ready_at_once(
         browser.close()
     benchmark.extra_info["ready_ms"] = times_ms
     assert min(times_ms) <= MOST_READY_MS
+
+
+@pytest.mark.parametrize(("width", "all_of_it"), [(1280, True), (375, False)])
+def test_the_first_picture_is_on_the_first_screen(
+    benchmark,
+    require: Callable[[str], str],
+    tmp_path: Path,
+    width: int,
+    all_of_it: bool,
+) -> None:
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="needs playwright: pip install playwright"
+    )
+    page_file = tmp_path / "page.html"
+    page_file.write_text(render(open_report([quickstart(tmp_path)])))
+    with playwright.sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=require("chromium"), args=["--no-sandbox"])
+        page = browser.new_context(viewport={"width": width, "height": SCREEN}).new_page()
+        benchmark.pedantic(lambda: page.goto(page_file.as_uri()), rounds=1)
+        box = page.locator(".card svg").filter(visible=True).first.bounding_box()
+        browser.close()
+    benchmark.extra_info["picture"] = box
+    assert box is not None
+    # On a phone the panels are stacked: the first one is to be seen.
+    assert box["y"] + (box["height"] if all_of_it else box["height"] / 2) <= SCREEN
+
+
+@pytest.mark.parametrize(("lengths", "heads"), [((1024,), (1, 8)), ((512, 2048), (8,))])
+def test_six_cases_are_short_in_markdown(
+    benchmark, tmp_path: Path, lengths: tuple[int, ...], heads: tuple[int, ...]
+) -> None:
+    cases = grid(("naive", "fused", "sdpa"), lengths, heads)
+    run = write_run(tmp_path, cases, [row(one) for one in cases])
+    text = benchmark.pedantic(lambda: render_markdown(open_report([run])), rounds=3)
+    lines = text.splitlines()
+    benchmark.extra_info["lines"] = len(lines)
+    assert len(lines) <= MOST_LINES
+    assert sum(line.startswith("#") for line in lines) <= MOST_HEADINGS

@@ -130,7 +130,7 @@ def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
 
 
 def test_runs_are_found_by_path_name_and_latest(tmp_path):
-    store = make(tmp_path)
+    store = make(tmp_path, rows=1)
     store.close()
     name = store.path.name
     found = {find_run(one, tmp_path) for one in (str(store.path), name, "latest")}

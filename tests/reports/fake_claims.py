@@ -57,7 +57,9 @@ MERGED = [
 ]
 
 
-def pruned(kept: int, time_ms: float, peak_bytes: int | None, seq_len: int = 512) -> Made:
+def pruned(
+    kept: int, time_ms: float, peak_bytes: int | None, seq_len: int = 512, **changes: Any
+) -> Made:
     """A layer of 8 heads, 64 wide, of which some are left."""
-    widths = {"d_k": 64, "d_v": 64, "scope": "layer"}
-    return timed("fused", time_ms, problem(seq_len, kept, **widths), peak_bytes=peak_bytes)
+    of = problem(seq_len, kept, d_k=64, d_v=64, scope="layer")
+    return timed("fused", time_ms, of, peak_bytes=peak_bytes, **changes)

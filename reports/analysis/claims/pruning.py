@@ -28,8 +28,8 @@ def head_pruning(rows: Sequence[Row]) -> list[Part]:
                 verdict = "inconclusive" if ratio.disturbed else verdict
                 noise = DISTURBED if ratio.disturbed else ""
                 times.append((verdict, f"{left}: {ratio.text} the time{noise}"))
-            if pruned.get("peak_bytes") and whole.get("peak_bytes"):
-                size = pruned["peak_bytes"] / whole["peak_bytes"]
+            if (left_bytes := _bytes(pruned)) and (all_bytes := _bytes(whole)):
+                size = left_bytes / all_bytes
                 verdict = by_interval(size / share, size / share, EQUAL)
                 sizes.append((verdict, f"{left}: {number_text(size)} times the bytes"))
         for quantity, evidence in (("time", times), ("bytes", sizes)):
@@ -39,6 +39,12 @@ def head_pruning(rows: Sequence[Row]) -> list[Part]:
                 numbers = (refuting or [evidence[-1][1]])[-1]
                 parts += part(f"{backend}, {quantity}", evidence, numbers)
     return parts
+
+
+def _bytes(row: Row) -> int | None:
+    """With what is kept between calls; the peak alone in rows that do not know it."""
+    needed: int | None = row.get("needed_bytes")
+    return row.get("peak_bytes") if needed is None else needed
 
 
 def _pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:

@@ -11,7 +11,7 @@ from ....harness.stats import Interval
 from ...data.row_groups import Row, backends, family, groups, problem
 from ...formatting import beyond_text, count_text, number_text
 from ..errors import ALLOWED_RATIO
-from ..growth import Growth, growths_of, interval_text
+from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..heads import comparable, same_time
 from ..polynomial import bytes_over_n, through
 from ..ratio import Ratio, disturbed, time_ratio
@@ -29,7 +29,6 @@ from .claim_verdict import (
 )
 from .studies import HALF, of_study
 
-EXPONENT_MARGIN = 0.1  # an exponent of 1.1 doubles 7 % more than linear does
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
 STRIDED, STRIDED_EXPONENT = "sparse_strided", 1.5
 LOOP, FUSED = "naive", "fused"

@@ -337,18 +337,6 @@ def test_load_gives_a_tidy_frame_and_importing_the_package_is_light(finished_run
     assert done.returncode == 0, done.stderr
 
 
-def test_several_scenarios_are_several_runs(attnbench, tmp_path):
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.yaml").write_text(
-            f"name: {name}\nquestion: which?\nbackends: [sdpa]\ngrid: {{batch: 1, seq_len: 32,"
-            " d_model: 16, heads: 1}\nplan: {processes: 1, min_blocks: 2, max_blocks: 2,"
-            " budget_s: 0.1}\n"
-        )
-    done = attnbench("run", "one.yaml", "two.yaml", "--device", "cpu")
-    assert done.returncode == 0, done.stderr
-    assert [line.split("-")[1] for line in done.stdout.splitlines()] == ["one", "two"]
-
-
 def test_latency_can_be_left_out(attnbench, tmp_path):
     done = attnbench("run", "--backends", "fused", *SMALL, "--set", "measure=[memory]")
     row = json.loads((tmp_path / done.stdout.strip() / "rows.jsonl").read_text())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnbench.harness.stats import latency_interval
+from attnbench.harness.stats import Interval, latency_interval
 from attnbench.reports.analysis import growth
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.row_groups import Row, records
@@ -204,3 +204,35 @@ def test_an_unbounded_interval_is_written_in_words() -> None:
         interval_text(Interval(value=800.0, low=600.0, high=inf, units=9)) == "800 (600 to no end)"
     )
     assert records(frame([])) == []
+
+
+def test_an_exact_exponent_is_said_without_an_empty_interval() -> None:
+    rows = [timed(n, [2e-6 * n * n] * 6, processes=True) for n in LENGTHS]
+    last = growth.growth(rows, "x").exponents[-1]
+    assert growth.interval_text(last) == "2 (exactly)"
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "text"),
+    [
+        (2.0, 2.0, 2.0, "2 (exactly)"),
+        (1.9999999999999998, 2.0, 2.0, "2 (exactly)"),
+        (1.5, 1.5, 1.5, "1.50 (exactly)"),
+        (1.999, 1.997, 2.001, "2.00 (within 0.002)"),
+        (1.93, 1.90, 1.97, "1.93 (1.90 to 1.97)"),
+        (4.0, 4.0, inf, "4.00 (4.00 to no end)"),
+    ],
+)
+def test_an_interval_is_only_written_where_its_digits_differ(
+    value: float, low: float, high: float, text: str
+) -> None:
+    found = Interval(value=value, low=low, high=high, units=9)
+    assert growth.interval_text(found) == text
+
+
+def test_time_over_the_batch_is_fitted_like_time_over_n() -> None:
+    rows = [timed(512, [0.02 + 0.5 * batch] * 6, batch=batch) for batch in (1, 2, 4, 8, 16)]
+    ((_, (found,)),) = growth.growths(rows, "batch")
+    assert found.lengths == (1, 2, 4, 8, 16)
+    assert found.terms == ("constant", "N")
+    assert found.exponents[-1].value == pytest.approx(1, abs=0.01)

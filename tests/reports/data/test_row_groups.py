@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from attnbench.reports.data.row_groups import Row, groups
+from attnbench.reports.data.row_groups import Row, groups, value_text
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of, rows_with_statuses
 
@@ -50,3 +50,38 @@ def test_strides_that_are_the_root_of_n_are_one_problem_over_n(tmp_path: Path) -
     (group,) = groups(strided(tmp_path / "b", {1024: 64, 4096: 64, 2048: 64}), "seq_len")
     assert group.problem["window"] == 64
     assert len(groups(strided(tmp_path / "c", {1024: 32, 4096: 128}), "seq_len")) == 2
+
+
+def test_heads_of_a_given_width_stay_one_problem_where_they_fill_d_model(tmp_path: Path) -> None:
+    """8 * 64 = d_model, and yet 64 was given: the whole layer belongs to its pruned ones."""
+    pruned = [case("fused", problem(128, heads, d_k=64, d_v=64)) for heads in (8, 4, 1)]
+    rows = rows_with_statuses(tmp_path, *((planned, "ok") for planned in pruned))
+    (group,) = groups(rows, "heads")
+    assert [row["heads"] for row in group.rows] == [8, 4, 1]
+    assert group.problem["d_k"] == group.problem["d_v"] == 64
+
+
+def test_widths_of_another_run_do_not_fix_those_of_this_one(tmp_path: Path) -> None:
+    pruned = [case("fused", problem(128, heads, d_k=64, d_v=64)) for heads in (8, 1)]
+    usual = [case("fused", problem(128, heads)) for heads in (8, 1)]
+    runs = [
+        write_run(tmp_path, cases, [row(planned) for planned in cases], name=name)
+        for name, cases in (("pruned", pruned), ("usual", usual))
+    ]
+    found = {group.problem["run"]: group for group in groups(rows_of(*runs), "heads")}
+    assert [len(group.rows) for group in found.values()] == [2, 2]
+    assert [group.problem["d_k"] for group in found.values()] == [64, "d_model/h"]
+
+
+def test_what_goes_with_an_axis_does_not_split_its_groups(tmp_path: Path) -> None:
+    masks = [{"mask": "none"}, {"mask": "local", "window": 64}]
+    corners = [{"causal": False}, {"causal": True, "causal_align": "top_left"}]
+    for axis, shapes in (("mask", masks), ("causal", corners)):
+        made = [case(name, problem(128, **of)) for name, of in zip("ab", shapes, strict=True)]
+        rows = rows_with_statuses(tmp_path / axis, *((planned, "ok") for planned in made))
+        assert len(groups(rows, axis)) == 1
+        assert len(groups(rows, None)) == 2
+
+
+def test_yes_and_no_stand_for_true_and_false() -> None:
+    assert [value_text("causal", value) for value in (True, False)] == ["yes", "no"]

@@ -1,14 +1,25 @@
 """The page in a real browser: offline, accessible, at every width, printed, light and dark."""
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 
+from attnbench.reports.drawing.picture import Drawn
+from attnbench.reports.pages import html
+from tests.reports.fake_cards import fake_cards, with_cards
+from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import write_page
+
 pytestmark = pytest.mark.long
 
-LIGHT, DARK = ("rgb(255, 255, 255)", "rgb(26, 28, 31)"), ("rgb(18, 18, 18)", "rgb(230, 231, 233)")
+LIGHT, DARK = ("rgb(246, 246, 244)", "rgb(27, 31, 36)"), ("rgb(18, 21, 24)", "rgb(233, 235, 238)")
+WHITE = "rgb(255, 255, 255)"
+CARDS = ("wall", "heads")
+FIRST_PANEL = 360  # pixels: of a drawing for narrow pages
 Open = Callable[..., Any]
 
 
@@ -66,7 +77,7 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
         "figure svg",
         "table tbody tr",
         ".findings li",
-        ".badges li",
+        "#trust-list li",
         ".legend li",
         ".points circle",
     ):
@@ -84,31 +95,124 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     assert plain.url.endswith("#row-0")
 
 
-def test_a_printed_page_has_no_controls_and_every_number(opened: Open) -> None:
+def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -> None:
     page = opened(color_scheme="dark")
     page.emulate_media(media="print", color_scheme="dark")
-    assert page.locator("nav, .tools, .caption button").filter(visible=True).count() == 0
-    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == LIGHT[0]
-    assert (
-        page.evaluate(
-            "document.querySelector('figure details table').getBoundingClientRect().height"
-        )
-        > 50
-    )
+    hidden = page.locator("nav, .tools, .caption button, #rows, figure table")
+    assert hidden.filter(visible=True).count() == 0
+    assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == WHITE
+    for selector in ("h1", "#trust-list li", ".findings li", "figure svg", "#summary table"):
+        assert page.locator(selector).first.is_visible(), selector
     assert len(page.pdf(format="A4")) > 50_000
 
 
-def test_the_first_screen_has_the_question_the_answers_the_badges_and_the_map(opened: Open) -> None:
+def test_no_heading_is_the_last_line_of_a_printed_page(opened: Open) -> None:
+    pypdf = pytest.importorskip("pypdf", reason="needs pypdf: pip install pypdf")
     page = opened()
-    for selector in (
-        "#summary .question",
-        "#summary .findings li >> nth=0",
-        ".badges li >> nth=0",
-        "#summary table thead",
-    ):
-        box = page.locator(selector).bounding_box()
-        assert box is not None
-        assert box["y"] + box["height"] < 900, selector
+
+    def plain(text: str) -> str:
+        return "".join(normalize("NFKC", text).split())
+
+    headings = {plain(text) for text in page.locator("h2, h3").all_text_contents()} - {""}
+    pages = pypdf.PdfReader(BytesIO(page.pdf(format="A4"))).pages
+    texts = [plain(one.extract_text()) for one in pages]
+    assert len(texts) > 3
+    assert sum(heading in "".join(texts) for heading in headings) > 8
+    assert not [text[-60:] for text in texts if text.endswith(tuple(headings))]
+
+
+def with_answers(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """A page with two cards side by side, drawn in the sizes of the wall and of heads."""
+    with_cards(monkeypatch, *fake_cards())
+    sizes = {"wall": ((632, 352), (326, 716)), "heads": ((472, 332), (326, 488))}
+
+    def svg(look: str, width: int, height: int) -> str:
+        box = f'viewBox="0 0 {width} {height}"'
+        return f'<svg class="pic {look}" {box} role="img" aria-label="Drawn"></svg>'
+
+    def drawn(picture: object, backends: object, name: str) -> Drawn:
+        wide, narrow = sizes[name.removeprefix("card-")]
+        return Drawn(svg("wide", *wide), svg("narrow", *narrow))
+
+    monkeypatch.setattr(html, "drawn", drawn)
+    return write_page(quickstart(folder, lengths=(512, 2048)), out=folder / "page.html")
+
+
+def test_on_a_wide_screen_two_answers_are_side_by_side_on_the_first_screen(
+    visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = visit(with_answers(monkeypatch, tmp_path))
+    wall, heads = (page.locator(f"#card-{name} svg.wide").bounding_box() for name in CARDS)
+    assert wall["x"] + wall["width"] < heads["x"]
+    for box in (wall, heads):
+        assert box["y"] + box["height"] <= 900
+    assert page.locator("svg.narrow, table.down").filter(visible=True).count() == 0
+    fastest = page.locator("#card-fastest").bounding_box()
+    assert fastest["x"] == page.locator("#card-wall").bounding_box()["x"]
+    assert fastest["y"] < 900
+
+
+@pytest.mark.parametrize("width", [375, 768])
+def test_on_a_narrow_screen_answers_are_stacked_and_the_first_picture_begins_on_it(
+    visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int
+) -> None:
+    page = visit(with_answers(monkeypatch, tmp_path), width=width)
+    look = "narrow" if width < 700 else "wide"
+    wall, heads = (page.locator(f"#card-{name} svg.{look}").bounding_box() for name in CARDS)
+    assert wall["y"] + FIRST_PANEL <= 900
+    assert wall["x"] + wall["width"] <= width
+    assert heads["y"] > wall["y"] + wall["height"]
+    assert page.locator("table.across").filter(visible=True).count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_the_navigation_stays_on_top_in_one_line_of_a_phone(
+    visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    page = visit(with_answers(monkeypatch, tmp_path), width=375)
+    links = page.locator("nav.top a")
+    boxes = [links.nth(place).bounding_box() for place in range(links.count())]
+    assert len(boxes) == 6
+    assert len({box["y"] for box in boxes}) == 1
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= 375
+    page.evaluate("scrollTo(0, 2000)")
+    assert page.locator("nav.top").bounding_box()["y"] == 0
+    page.locator("nav.top a", has_text="Rows").click()
+    top = page.locator("#rows").bounding_box()["y"]
+    assert top >= page.locator("nav.top").bounding_box()["height"] - 1
+
+
+def test_the_first_tab_skips_to_the_answers(opened: Open) -> None:
+    page = opened()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.locator(".skip").bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "answers"
+
+
+def test_checks_open_from_the_navigation(opened: Open) -> None:
+    page = opened()
+    assert page.locator("#trust-list").is_hidden()
+    page.locator("nav.top a", has_text="Checks").click()
+    assert page.locator("#trust-list li").first.is_visible()
+
+
+def test_a_table_that_scrolls_has_a_shade_where_there_is_more(opened: Open) -> None:
+    page = opened(width=375)
+    scroll = page.locator(".scroll:has(table.all)")
+    assert scroll.evaluate("at => at.scrollWidth > at.clientWidth")
+    scroll.scroll_into_view_if_needed()
+    edge = """at => {
+        const { right, top } = at.getBoundingClientRect();
+        return [right, Math.max(top, 0) + 200];
+    }"""
+    x, y = scroll.evaluate(edge)
+    clip = {"x": x - 12, "y": y, "width": 12, "height": 40}
+    shaded = page.screenshot(clip=clip)
+    scroll.evaluate("at => { at.scrollLeft = at.scrollWidth }")
+    page.wait_for_timeout(100)
+    assert page.screenshot(clip=clip) != shaded
 
 
 @pytest.mark.parametrize("width", [320, 1280])

@@ -30,16 +30,18 @@ def write_telemetry(run: Path, cases: list[str]) -> None:
     )
 
 
-def test_the_page_of_several_runs_is_beside_them_and_every_table_names_the_run(
+def test_the_page_of_several_runs_is_beside_them_and_names_them_by_their_scenarios(
     tmp_path: Path,
 ) -> None:
     runs = [quickstart(tmp_path, lengths=(128, 256)), head_sweep(tmp_path)]
     out = write_page(*runs)
     assert out == tmp_path / "report.html"
-    page = text_of(out.read_text())
-    assert "attnbench: quickstart, head_cost" in page
-    for run in runs:
-        assert page.count(run.name) > 20
+    page = out.read_text()
+    assert "<title>attnbench: quickstart, head_cost</title>" in page
+    environment = text_of(section_of(page, "environment"))
+    for run, scenario in zip(runs, ("quickstart", "head_cost"), strict=True):
+        assert text_of(page).count(scenario) > 20
+        assert text_of(page).count(run.name) == environment.count(run.name) > 0
 
 
 def test_the_policy_allows_only_our_own_script_and_style(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 from attnbench.reports.analysis import speed
 from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.row_groups import groups
-from attnbench.reports.elements import Badges, Table
+from attnbench.reports.elements import Table, Text
 from attnbench.reports.sections import summary
+from tests.reports import fake_runs
 from tests.reports.fake_inexact import inexact
-from tests.reports.fake_runs import quickstart
+from tests.reports.fake_runs import case, problem, quickstart, write_run
 from tests.reports.rendering import blocks_of, page_of, rows_of, sentences, tables_of
 
 
@@ -26,7 +27,7 @@ def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Pa
             assert ((line, place) in found.strong) == cell.endswith(" · fastest")
     fastest = next(row for row in found.rows if row[:2] == ("1k", "8"))
     assert re.fullmatch(r"\S+ (μs|ms) · fastest", fastest[found.columns.index("sdpa")])
-    assert re.fullmatch(r"\S+ ms · 2\.\d+×", fastest[found.columns.index("fused")])
+    assert re.fullmatch(r"\S+ ms · ×2\.\d+", fastest[found.columns.index("fused")])
 
 
 def test_failed_and_skipped_cases_are_hatched_and_have_their_status(tmp_path: Path) -> None:
@@ -66,17 +67,25 @@ def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
     assert all(one == other and one in rows for one, other in linked)
 
 
-def test_the_badges_are_before_the_map_with_their_state_in_words(tmp_path: Path) -> None:
-    run = quickstart(tmp_path)
-    kinds = [type(block) for block in blocks_of(summary, run)]
-    assert kinds.index(Badges) < kinds.index(Table)
-    page = page_of(run)
-    for label, state in re.findall(
-        r'<li class="(?:good|caution|unknown)"><strong>([a-z -]+): ([a-z]+)</strong> [A-Z]', page
-    ):
-        assert label
-        assert state in ("good", "caution", "unknown")
-    assert page.count(": unknown</strong>") >= 2
+def test_a_tie_is_written_as_one_in_every_cell_of_it(tmp_path: Path) -> None:
+    cases = [case(backend, problem(128)) for backend in ("a", "b", "c")]
+    blocks = ([[[1.0], [1.01], [1.0]]], [[[1.5], [1.52], [1.51]]], [[[0.5], [9.0], [2.0]]])
+    rows = [fake_runs.row(one, block_ms=block) for one, block in zip(cases, blocks, strict=True)]
+    found = map_of(write_run(tmp_path, cases, rows))
+    (cells,) = (line[1:] for line in found.rows)
+    assert [re.sub(r"[\d.]+", "#", cell) for cell in cells] == [
+        "# ms · tie: a = c",
+        "# ms · ×#",
+        "# ms · ×# · tie",
+    ]
+    assert not found.strong
+
+
+def test_sentences_that_a_card_says_name_it(tmp_path: Path) -> None:
+    texts = [block for block in blocks_of(summary, quickstart(tmp_path)) if isinstance(block, Text)]
+    about = {block.about for block in texts}
+    assert about == {"", "wall", "fastest", "heads"}
+    assert next(block.about for block in texts if "is fastest" in block.text) == "fastest"
 
 
 def test_without_an_exact_backend_nobody_is_fastest(tmp_path: Path) -> None:
@@ -96,9 +105,9 @@ def test_the_first_table_gives_the_error_and_makes_only_exact_ones_bold(tmp_path
     columns = dict(zip(table.columns, range(len(table.columns)), strict=True))
     assert {column for _, column in table.strong} == {columns["sdpa"]}
     assert re.fullmatch(
-        r"6\.\d+ ms · 0\.\d+× · approximate, error 12 %", table.rows[-1][columns["linformer"]]
+        r"6\.\d+ ms · ×0\.\d+ · approximate, error 12 %", table.rows[-1][columns["linformer"]]
     )
-    assert re.fullmatch(r"20\d ms · 1\d\.\d× · not attention", table.rows[-1][columns["rnn"]])
+    assert re.fullmatch(r"20\d ms · ×1\d\.\d · not attention", table.rows[-1][columns["rnn"]])
     assert (
         "Not ranked: ~ approximates attention, with the error that is shown; ≠ computes something"
         " else, and has no error." in sentences(blocks_of(summary, run))

@@ -11,7 +11,15 @@ from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.sections import wall as section
 from tests.reports.fake_runs import GIB, case, problem, row, write_run
-from tests.reports.rendering import NO_VALUE, blocks_of, figures_of, page_of, summary_of, text_of
+from tests.reports.rendering import (
+    NO_VALUE,
+    blocks_of,
+    figures_of,
+    page_of,
+    sentences,
+    summary_of,
+    text_of,
+)
 
 
 def wall(backend: str, **changes: Any) -> dict[str, Any]:
@@ -220,3 +228,13 @@ def test_memory_beside_the_peak_is_in_the_line_and_in_the_cell(tmp_path: Path) -
     (figure,) = figures_of(blocks_of(section, write_run(tmp_path, cases, rows)))
     assert {y for series in figure.panels[0].series for y in series.y} == {9 * mib}
     assert figure.table.rows[0][-1] == "1 MiB and 8 MiB beside it"
+
+
+def test_an_interrupted_search_says_so(tmp_path: Path) -> None:
+    one = wall("fused")
+    cut = wall_row(one, 2048, 4096, status="interrupted", reason="stopped", limited_by=None)
+    run = write_run(tmp_path, [], [cut], walls=planned([one]))
+    texts = " ".join(sentences(blocks_of(section, run))).replace("\u00a0", " ")
+    assert "None" not in texts
+    assert "fused fits up to N = 2048 (" in texts
+    assert "search ended early: interrupted" in texts

@@ -14,6 +14,8 @@ PRUNED: list[tuple[list[Made], ClaimVerdict]] = [
     ([pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(1, 1.0, 100)], "supported"),
     ([pruned(8, 8.0, 800), pruned(4, 6.0, 700), pruned(1, 5.0, 600)], "refuted"),
     ([pruned(8, 8.0, 800), pruned(4, 4.0, 700)], "depends"),
+    # what is kept between calls counts
+    ([pruned(8, 8.0, 800), pruned(4, 4.0, 400, workspace_bytes=400)], "depends"),
     # one has nothing to be held against
     (
         [pruned(8, 8.0, 800), pruned(4, 4.0, 400), pruned(4, 4.0, 400, seq_len=1024)],

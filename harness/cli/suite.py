@@ -1,0 +1,152 @@
+"""`attnbench run` of several scenarios: one run after the other, and a summary at the end."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..run.start import RunOptions
+    from ..run.suite import EntryEnd, Suite, SuiteEntry
+    from ..scenario import Entry
+    from ..selection import Selection
+
+NAME = "suite"  # of several names on the command line
+
+
+def read_entries(
+    names: Sequence[str], changes: Sequence[str], more_backends: Mapping[str, str]
+) -> "tuple[list[Entry], bool]":
+    """The entries of all files and names, and whether they are a suite.
+
+    A mistake in the last one is found before the first one is measured. Raises BadInput.
+    """
+    from ..scenario import load_entries
+
+    files = [load_entries(name, changes, more_backends) for name in names]
+    is_suite = len(files) > 1 or any(file.is_list for file in files)
+    return [entry for file in files for entry in file.entries], is_suite
+
+
+def planned_entries(entries: "Sequence[Entry]", selection: "Selection") -> "list[SuiteEntry]":
+    """With the command line's --only and --skip, which narrow each entry's own."""
+    from ..run.suite import SuiteEntry
+
+    return [
+        SuiteEntry(scenario=one.scenario, selection=selection.narrowed(one.only, one.skip))
+        for one in entries
+    ]
+
+
+def suite_name(names: Sequence[str]) -> str:
+    """That of the one suite file, else `suite`."""
+    return (Path(names[0]).stem if len(names) == 1 else "") or NAME
+
+
+def measure_suite(
+    suite: "Suite",
+    options: "RunOptions",
+    progress: Any,
+    *,
+    quiet: bool,
+    as_json: bool,
+    retry_failed: bool = False,
+    force: bool = False,
+) -> None:
+    """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
+    from .. import terminal
+
+    ends: list[EntryEnd] = []
+    try:
+        pending = suite.pending(retry_failed=retry_failed)
+        for number in pending:
+            scenario = suite.entries[number].scenario
+            _say_which(number, len(suite.entries), scenario, quiet=quiet, as_json=as_json)
+            try:
+                end = suite.measure(number, options, retry_failed=retry_failed, force=force)
+            finally:
+                progress.end()
+            ends.append(end)
+            if end.result is not None:  # what took the device meanwhile must not skip the rest
+                options = replace(options, wait=True)
+            if end.refusal is not None and not as_json:
+                typer.echo(f"{scenario.name}: {end.refusal}", err=True)
+            elif end.result is not None and not as_json and not quiet:
+                terminal.console().print(terminal.counts(end.result.statuses))
+            if end.signal is not None:
+                break
+        code = max([1 if suite.has_failures else 0, *(end.exit_code for end in ends)])
+    finally:
+        suite.close()
+    if suite.path.exists():
+        print_end(suite.path, quiet=quiet, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _say_which(number: int, count: int, scenario: Any, *, quiet: bool, as_json: bool) -> None:
+    from rich.markup import escape
+
+    from ..terminal import console
+
+    if as_json:
+        entry = {"reason": "entry", "number": number, "of": count, "scenario": scenario.name}
+        typer.echo(json.dumps(entry))
+    elif not quiet:
+        what = f"[bold]{number + 1} of {count}: {escape(scenario.name)}:[/]"
+        console().print(f"\n{what} {escape(scenario.question)}")
+
+
+def print_end(path: Path, *, quiet: bool, as_json: bool) -> None:
+    """Print the suite's folder on stdout, and an answer per question on stderr."""
+    from ..suites import suite_state
+
+    state = suite_state(path)
+    statuses: Counter[str] = Counter()
+    for entry in state.entries:
+        statuses.update(entry.state.statuses if entry.state else {})
+    if as_json:
+        entries = [
+            {
+                "scenario": one.scenario,
+                "ended": one.ended,
+                "run": str(one.state.path) if one.state else None,
+            }
+            for one in state.entries
+        ]
+        end = {"reason": "end", "suite": str(path), "entries": entries, "statuses": dict(statuses)}
+        typer.echo(json.dumps(end))
+        return
+    typer.echo(path)
+    if not quiet:
+        _print_summary(path)
+
+
+def _print_summary(path: Path) -> None:
+    from rich.markup import escape
+
+    from ...reports.pages.report import open_report, per_question
+    from ...reports.pages.terminal import terminal_summary
+    from ..suites import suite_state
+    from ..terminal import console, counts, echo
+    from .wall_table import found_table
+
+    state = suite_state(path)
+    out = console()
+    for one in per_question(open_report(state.runs)) if state.runs else ():
+        out.print(f"\n[bold]{escape(one.title)}[/]")
+        for sentence in terminal_summary(one):
+            out.print(escape(sentence))
+        for run in one.runs:
+            if (walls := found_table(run.path)) is not None:
+                echo(walls, stderr=True)
+    out.print("")
+    for entry in state.entries:
+        ended = counts(entry.state.statuses) if entry.is_finished and entry.state else entry.ended
+        reason = f": {entry.refused}" if entry.ended == "refused" else ""
+        out.print(escape(f"{entry.scenario}: {ended}{reason}"))
+    verb = "report" if state.has_ended else "run --resume"
+    out.print(f"next: attnbench {verb} {escape(str(path))}")

@@ -1,0 +1,75 @@
+"""How long a run is expected to take, as a value and in words; run/forecast.py predicts it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+SLOWER = 2.0  # "at most" holds if calls take no longer than so many times the prediction
+
+
+class Expected(NamedTuple):
+    """Seconds of one case, wall or study; `call_s` is None where nothing is called.
+
+    `steady_s` of `about_s` do not depend on how long a call takes, the rest grows with it.
+    """
+
+    backend: str
+    dtype: str
+    call_s: float | None
+    steady_s: float
+    about_s: float
+    most_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What to expect of a run. `start_s`: of starting workers, which belong to no case.
+
+    `unknown`: cases whose time nothing is known of; they are in no number.
+    """
+
+    expected: Mapping[str, Expected]
+    start_s: float
+    too_long: tuple[str, ...]
+    longest_call_s: float
+    timeout_s: float
+    unknown: int = 0
+
+    @property
+    def about_s(self) -> float:
+        return self.start_s + sum(one.about_s for one in self.expected.values())
+
+    @property
+    def most_s(self) -> float:
+        return SLOWER * self.start_s + sum(one.most_s for one in self.expected.values())
+
+    @property
+    def sentence(self) -> str:
+        """'about 50 s, at most 2 min'."""
+        but = f"; not known for {self.unknown} cases" if self.unknown else ""
+        most = duration_text(max(self.most_s, self.about_s))
+        return f"about {duration_text(self.about_s)}, at most {most}{but}"
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """Cases that the time limit will end, said before they begin."""
+        if self.too_long:
+            some = ", ".join(self.too_long[:3])
+            more = f" and {len(self.too_long) - 3} more" if len(self.too_long) > 3 else ""
+            yield (
+                f"one call is predicted to take up to {duration_text(self.longest_call_s)}, more"
+                f" than the limit of {self.timeout_s:g} s, in {some}{more}: expect the status"
+                " timeout; raise the limit with --timeout, or leave them out with --skip"
+            )
+
+
+def duration_text(seconds: float) -> str:
+    """'8 s', '50 s', '4 min', '2 h 10 min': two digits of a prediction are enough."""
+    if seconds < 90:
+        step = 1 if seconds < 10 else 5 if seconds < 30 else 10
+        return f"{max(1, step * round(seconds / step))} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(10 * round(minutes / 10), 60)
+    return f"{hours} h {rest} min" if rest and hours < 10 else f"{hours} h"

@@ -1,0 +1,207 @@
+"""A suite: scenarios measured one after the other into one folder, resumable after any end."""
+
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ... import __version__
+from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
+from ..process.interpreter import Interpreter
+from ..scenario import Scenario, from_mapping
+from ..selection import Selection
+from ..store import LOCK, SUITE, create_suite, point_latest, write_suite, writer_lock
+from ..suites import read_suite, run_state, runs_by_entry, suite_state
+from .session import RunResult
+from .start import RunOptions, resume_run, start_run
+
+NOT_IN_NAMES = re.compile(r"[^a-z0-9_-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteEntry:
+    """A scenario of a suite, and which of its cases are measured."""
+
+    scenario: Scenario
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryEnd:
+    """How the measuring of an entry ended: with a run, or refused."""
+
+    result: RunResult | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def signal(self) -> int | None:
+        if isinstance(self.refusal, Stopped):
+            return self.refusal.exit_code - 128
+        return self.result.signal if self.result else None
+
+    @property
+    def exit_code(self) -> int:
+        if self.refusal is not None:
+            return self.refusal.exit_code
+        return self.result.exit_code if self.result else 0
+
+
+class Suite:
+    """A suite that is being measured: the only writer of its folder, until closed.
+
+    Which run belongs to which entry is in the runs, and how far a run is follows from its rows, so
+    nothing is lost if the writer is killed between two writes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises BadInput; EnvironmentUnmet if another process measures this suite."""
+        self.path = path
+        self._lock = writer_lock(path)
+        try:
+            self._document = read_suite(path)
+            self.entries = _entries_of(self._document)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @classmethod
+    def create(
+        cls, root: Path, name: str, entries: Sequence[SuiteEntry], seed: int, command: Sequence[str]
+    ) -> "Suite":
+        """A new suite under `root`; nothing is measured yet. Raises BadInput."""
+        document = {
+            "attnbench": __version__,
+            "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "command": list(command),
+            "seed": seed,
+            "pythons": [
+                {"name": one.name, "path": str(one.path)}
+                for one in entries[0].selection.interpreters
+            ],
+            "entries": [_planned(entry) for entry in entries],
+        }
+        return cls(create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document))
+
+    def pending(self, *, retry_failed: bool = False) -> list[int]:
+        """The numbers of the entries that still lack something. Raises BadInput."""
+        states = {number: run_state(run) for number, run in runs_by_entry(self.path).items()}
+        return [
+            number
+            for number in range(len(self.entries))
+            if number not in states
+            or not states[number].is_finished
+            or (retry_failed and states[number].can_be_retried)
+        ]
+
+    def measure(
+        self,
+        number: int,
+        options: RunOptions,
+        *,
+        retry_failed: bool = False,
+        force: bool = False,
+    ) -> EntryEnd:
+        """Start an entry's run, or resume it.
+
+        What this machine cannot run, or the filters leave nothing of, is refused, and the others go
+        on. Raises BadInput, StoreError.
+        """
+        entry, run = self.entries[number], runs_by_entry(self.path).get(number)
+        options = replace(options, suite_entry=number)
+        try:
+            if run is None:
+                seed, selection = self._document["seed"], entry.selection
+                result = start_run(entry.scenario, self.path, seed, selection, options)
+            else:
+                result = resume_run(run, options, retry_failed=retry_failed, force=force)
+        except Stopped as stopped:
+            return EntryEnd(refusal=stopped)
+        except (EnvironmentUnmet, NothingSelected) as refusal:
+            self._note(number, run, "refused", str(refusal))
+            return EntryEnd(refusal=refusal)
+        stopped_by = "" if result.signal is None else signal.Signals(result.signal).name
+        ended = "interrupted" if stopped_by else "finished"
+        reason = f"stopped by {stopped_by}" if stopped_by else ""
+        self._note(number, result.path, ended, reason, result.statuses)
+        return EntryEnd(result=result)
+
+    @property
+    def has_failures(self) -> bool:
+        """A case of any of its runs crashed, failed, timed out or was incorrect."""
+        return any(run_state(run).has_failures for run in runs_by_entry(self.path).values())
+
+    def close(self) -> None:
+        """A suite of which no run has started is removed."""
+        try:
+            if not runs_by_entry(self.path):
+                for name in (SUITE, LOCK):
+                    (self.path / name).unlink(missing_ok=True)
+                with suppress(OSError):  # something else is in it
+                    self.path.rmdir()
+            elif suite_state(self.path).has_ended:
+                point_latest(self.path.parent, self.path.name)
+        finally:
+            self._lock.release()
+
+    def _note(
+        self,
+        number: int,
+        run: Path | None,
+        ended: str,
+        reason: str,
+        statuses: Mapping[str, int] | None = None,
+    ) -> None:
+        """Write how an entry ended, for readers of suite.json."""
+        entry = self._document["entries"][number]
+        entry |= {"run": run.name if run else None, "ended": ended, "reason": reason}
+        if statuses is not None:
+            entry["statuses"] = dict(statuses)
+        try:
+            write_suite(self.path, self._document)
+        except OSError as error:
+            raise StoreError(
+                f"{self.path / SUITE}: {error.strerror}; all rows are safe", []
+            ) from None
+
+
+def _planned(entry: SuiteEntry) -> dict[str, Any]:
+    """The entry as it begins in suite.json."""
+    scenario, selection = entry.scenario, entry.selection
+    return {
+        "scenario": scenario.given(),
+        "source": scenario.stored_source,
+        "only": list(selection.only),
+        "within": list(selection.within),
+        "skip": list(selection.skip),
+        "run": None,
+        "ended": None,
+        "reason": "",
+        "statuses": {},
+    }
+
+
+def _entries_of(document: Mapping[str, Any]) -> list[SuiteEntry]:
+    """What suite.json plans. Raises BadInput."""
+    try:
+        pythons = tuple(
+            Interpreter(name=one["name"], path=Path(one["path"])) for one in document["pythons"]
+        )
+        int(document["seed"])
+    except (KeyError, TypeError, ValueError):
+        raise BadInput(f"{SUITE}: no seed or no pythons; the suite cannot be resumed") from None
+    return [
+        SuiteEntry(
+            scenario=from_mapping(entry["scenario"], entry["source"]),
+            selection=Selection(
+                only=tuple(entry["only"]),
+                within=tuple(entry["within"]),
+                skip=tuple(entry["skip"]),
+                interpreters=pythons,
+            ),
+        )
+        for entry in document["entries"]
+    ]

@@ -1,0 +1,52 @@
+"""Sparse patterns: from which N on they beat masking a dense matrix, in time and in bytes."""
+
+from collections.abc import Sequence
+
+from ..data.row_groups import Group, Row, axis_text, backends, family, groups
+from .crossover import Crossover, crossover, fewer_bytes_from
+
+FAMILY = "sparse_"  # backends whose names begin with this compute no dense matrix
+PREFERRED = ("sdpa", "fused")  # to compare with
+
+
+def sparse_groups(rows: Sequence[Row]) -> list[Group]:
+    """Every problem over N with a timed sparse backend and a timed dense one."""
+    return [
+        group
+        for group in groups(rows, "seq_len")
+        if _timed(group, sparse=True) and _timed(group, sparse=False)
+    ]
+
+
+def _timed(group: Group, *, sparse: bool) -> list[str]:
+    return backends(
+        row
+        for row in group.rows
+        if row.get("latency_ms") is not None and family(row["backend"]).startswith(FAMILY) == sparse
+    )
+
+
+def dense(group: Group, baseline: str = "") -> str:
+    """What sparse backends are compared with: the baseline, else sdpa, fused, or the first."""
+    known = _timed(group, sparse=False)
+    return next(name for name in (baseline, *PREFERRED, *known) if name in known)
+
+
+def crossovers(group: Group, baseline: str = "") -> list[Crossover]:
+    against = dense(group, baseline)
+    found = [crossover(group.rows, name, against) for name in _timed(group, sparse=True)]
+    return [one for one in found if one is not None]
+
+
+def finding(group: Group, baseline: str = "") -> str:
+    """`sparse_local is faster than sdpa from N = 2k on (...), fewer bytes from N = 512 on`."""
+    texts = []
+    for one in crossovers(group, baseline):
+        start = fewer_bytes_from(group.rows, one.backend, one.against)
+        last = axis_text("seq_len", one.lengths[1])
+        faster = "not clearly faster than" if one.faster_from is None else "faster than"
+        when = f"up to {last}" if one.faster_from is None else one.text
+        size = f"not fewer bytes up to {last}" if start is None else "fewer bytes"
+        size += "" if start is None else f" from {axis_text('seq_len', start)} on"
+        texts.append(f"{one.backend} is {faster} {one.against} {when}, {size}")
+    return "; ".join(texts) or "no sparse backend shares a timed N with a dense one"

@@ -1,0 +1,78 @@
+"""The verdicts on the claims that a run was made to test."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from ..analysis.claims.ledger import Claim, ledger, merged
+from ..data.row_groups import by_environment, records
+from ..data.run_meta import Meta
+from ..elements import Card, Table
+from ..formatting import list_text, plural
+from ._over import tests_claims
+
+ORDER = 22
+MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
+ORDERED = ("supported", "refuted", "depends", "inconclusive")
+
+
+def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
+    if not tests_claims(meta):
+        return None
+    rows = records(frame)
+    ledgers = []
+    for name, run in meta.items():
+        mine = [row for row in rows if row["run"] == name]
+        ledgers += [ledger(some, run) for some in by_environment(mine).values()]
+    tested = [claim for claim in merged(ledgers) if claim.verdict != "not run"]
+    if not tested:
+        return None
+    return Card(
+        name="claims",
+        title="Verdicts on the claims",
+        sentence=_sentence(tested),
+        picture=Table(
+            title="Claims that were tested",
+            columns=("claim", "verdict", "statement"),
+            rows=tuple((claim.id, claim.verdict, claim.statement) for claim in tested),
+        ),
+        note=(
+            "A verdict comes from an interval, or from exact bytes or FLOPs. Claims has the"
+            " numbers and what other claims need."
+        ),
+        wide=True,
+    )
+
+
+def _sentence(tested: Sequence[Claim]) -> str:
+    """Each verdict with its evidence if there are few, else the claims by verdict."""
+    if len(tested) <= MOST_SPELLED_OUT:
+        return " ".join(_spelled_out(claim) for claim in tested)
+    by_verdict: dict[str, list[str]] = {}
+    for claim in tested:
+        by_verdict.setdefault(claim.verdict, []).append(claim.id)
+    texts = [
+        f"{verdict} {list_text(by_verdict[verdict])}"
+        for verdict in ORDERED
+        if verdict in by_verdict
+    ]
+    return f"{plural(len(tested), 'claim')} tested: {'; '.join(texts)}."
+
+
+def _spelled_out(claim: Claim) -> str:
+    """`C14, "Removing heads saves cost in proportion", depends: supported for fused bytes (...)`.
+
+    By verdict, with the numbers of the first part; those that decide nothing only if no other does.
+    """
+    statement = claim.statement.split(". (")[0].rstrip(".")
+    texts: list[str] = []
+    for verdict in ORDERED:
+        parts = [part for part in claim.parts if part.verdict == verdict]
+        if not parts:
+            continue
+        names = list_text([part.of.replace(", ", " ") for part in parts])
+        said = verdict != "inconclusive" or not texts
+        numbers = f" ({parts[0].numbers})" if said and parts[0].numbers else ""
+        texts.append(f"{verdict} for {names}{numbers}")
+    verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
+    return f'{claim.id}, "{statement}", {verb}: {"; ".join(texts)}.'

@@ -1,0 +1,175 @@
+"""Draws ratios as dots on one log axis: the line of 1, the band of what counts as the same.
+
+Each dot's number and word stand beside it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from math import ceil, floor, isfinite, log, log2
+from typing import Literal
+
+from ..elements import Dot, DotPlot, DotRow
+from .marks import (
+    BOLD_EM,
+    line,
+    mark,
+    rect,
+    shape,
+    shortened,
+    svg,
+    text,
+    text_width,
+    tone,
+)
+
+Width = Literal["wide", "narrow"]
+NAME_PX = 14.0
+MOST_TICKS = 6
+LONGEST_BAR = 8.0  # times the largest ratio: a longer interval is cut off
+TOP = 16.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Measures in units of the view box. `headed`: headings have lines of their own."""
+
+    width: float
+    pitch: float
+    text_px: float
+    headed: bool
+
+
+LAYOUTS: dict[Width, Layout] = {
+    "wide": Layout(width=476, pitch=22, text_px=13, headed=False),
+    "narrow": Layout(width=326, pitch=26, text_px=14, headed=True),
+}
+
+
+def draw(plot: DotPlot, backends: Sequence[str], width: Width) -> str:
+    """SVG text."""
+    layout = LAYOUTS[width]
+    groups = [(heading, list(rows)) for heading, rows in groupby(plot.rows, lambda row: row.group)]
+    labels = max((text_width(row.label, NAME_PX, BOLD_EM) for row in plot.rows), default=0.0)
+    label = min(max(40.0, labels), 120.0)
+    headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
+    start = 0.0 if layout.headed else min(max(headings, 80.0), 112.0) + 10
+    words = max(
+        (text_width(row.dot.word, layout.text_px) for row in plot.rows if row.dot), default=0.0
+    )
+    value = layout.width - words - 8
+    numbers = max((text_width(_value(row), layout.text_px) for row in plot.rows), default=0.0)
+    left, right = start + label + 12, value - min(max(numbers, 36.0), 64.0) - 8
+    axis = _Axis(rows=plot.rows, band=plot.band_ratio, left=left, right=right)
+    y, parts = TOP, []
+    for place, (heading, rows) in enumerate(groups):
+        parts.append(line(0, y, layout.width, y, "sep") if place else "")
+        y += 8
+        remark = rows[0].remark
+        if layout.headed:
+            parts.append(text(0, y + 14, shortened(heading, 200, NAME_PX), "pt", remark=remark))
+            y += 24
+        else:
+            parts.append(text(0, y + 15, shortened(heading, start - 6, NAME_PX), "pt"))
+            parts.append(text(0, y + 32, remark, "src") if remark else "")
+        for number, row in enumerate(rows):
+            centre = y + layout.pitch * (number + 0.5)
+            parts.append(_row(row, centre, axis, backends, start, label, value))
+        lines = layout.pitch * len(rows)
+        y += max(lines, 36.0 if remark and not layout.headed else lines) + 6
+    frame = _frame(axis, y)
+    return svg(layout.width, y, f"dots {width}", plot.description, frame + "".join(parts))
+
+
+class _Axis:
+    """A log axis over all ratios, their intervals, 1 and the band."""
+
+    def __init__(self, rows: Sequence[DotRow], band: float, left: float, right: float) -> None:
+        dots = [row.dot for row in rows if row.dot is not None]
+        ratios = [dot.ratio for dot in dots if isfinite(dot.ratio) and dot.ratio > 0] or [1.0]
+        least, most = min([*ratios, 1.0]), max([*ratios, 1.0])
+        bounds = [
+            min(max(bound, least / LONGEST_BAR), most * LONGEST_BAR)
+            for dot in dots
+            for bound in (dot.low, dot.high)
+            if bound is not None and bound == bound
+        ]
+        self.band = band
+        self.left, self.right = left, right
+        self.low = min([least, *bounds, 1 / (1 + band)]) / 1.12
+        self.high = max([most, *bounds, 1 + band]) * 1.12
+        if self.high / self.low < 2:  # a narrow range makes small differences look large
+            self.low, self.high = min(self.low, 0.75), max(self.high, 1.5)
+
+    def x(self, ratio: float) -> float:
+        within = min(max(ratio, self.low), self.high)
+        share = log(within / self.low) / log(self.high / self.low)
+        return self.left + share * (self.right - self.left)
+
+    def ticks(self) -> list[float]:
+        powers = list(range(ceil(log2(self.low)), floor(log2(self.high)) + 1))
+        wide = self.right - self.left
+        every = max(ceil(len(powers) / MOST_TICKS), ceil(26 * len(powers) / wide))
+        return [2.0**power for power in powers if power % every == 0]
+
+
+def _frame(axis: _Axis, bottom: float) -> str:
+    low, high = axis.x(1 / (1 + axis.band)), axis.x(1 + axis.band)
+    parts = [rect(low, TOP, high - low, bottom - TOP, "band")]
+    for tick in axis.ticks():
+        classes = "one" if tick == 1 else "gl"
+        parts.append(line(axis.x(tick), TOP, axis.x(tick), bottom, classes))
+        parts.append(text(axis.x(tick), 11, _tick_text(tick), "tk", "middle"))
+    return "".join(parts)
+
+
+def _tick_text(tick: float) -> str:
+    fractions = {0.5: "½", 0.25: "¼", 0.125: "⅛"}
+    whole = f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}"
+    return f"×{fractions.get(tick, whole)}"
+
+
+def _row(
+    row: DotRow,
+    y: float,
+    axis: _Axis,
+    backends: Sequence[str],
+    start: float,
+    label: float,
+    value: float,
+) -> str:
+    backend = row.label if row.label in backends else row.group
+    number, look = tone(backend, backends), shape(backend, backends)
+    name = shortened(row.label, label, NAME_PX)
+    parts = [text(start, y + 4.5, name, f"lb t-{number}")]
+    if row.dot is None:
+        parts.append(text(value, y + 4.5, row.missing or "no pair", "src", "end"))
+        return "".join(parts)
+    dot, title = row.dot, f"{row.group}, {row.label}: {_value(row)}{_bounds(row.dot)}"
+    if dot.low is not None and dot.high is not None:
+        low, high = axis.x(dot.low), axis.x(dot.high)
+        parts.append(rect(low, y - 4.5, max(high - low, 1.0), 9, f"ci f-{number}"))
+    parts.append(mark(look, axis.x(dot.ratio), y, 4.2, f"f-{number}", title))
+    parts.append(text(value, y + 4.5, _value(row), "num", "end"))
+    parts.append(text(value + 8, y + 4.5, dot.word, f"wd {dot.word}"))
+    return "".join(parts)
+
+
+def _bounds(dot: Dot) -> str:
+    if dot.low is None or dot.high is None:
+        return ""
+    return f" ({_number(dot.low)} to {_number(dot.high)})"
+
+
+def _value(row: DotRow) -> str:
+    return row.missing or "no pair" if row.dot is None else f"×{_number(row.dot.ratio)}"
+
+
+def _number(ratio: float) -> str:
+    """Two decimals; a whole number, which a counted ratio may be, without."""
+    if not isfinite(ratio):
+        return "?"
+    if ratio == int(ratio) and ratio < 1e6:
+        return str(int(ratio))
+    digits = 0 if ratio >= 100 else 1 if ratio >= 10 else 2 if ratio >= 0.1 else 3
+    return f"{ratio:.{digits}f}"

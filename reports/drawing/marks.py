@@ -1,0 +1,152 @@
+"""What hand-written drawings share: a backend's mark and class, text, and numbers of coordinates.
+
+Colours are classes of the page's style sheet, by the backend's place among all of the page: `s-2`
+strokes, `f-2` fills, `t-2` is the tone for words. What belongs to no backend has `x` for a place.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from math import cos, pi, sin
+
+from ..formatting import visible
+
+COLOURS = 9  # classes s-0 to s-8, as many as the colours of plots.py
+BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)
+
+
+def coordinate(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0").replace("-0", "0" if -0.05 < value < 0 else "-0", 1)
+
+
+def tone(backend: str, backends: Sequence[str]) -> str:
+    """The number in a backend's classes; x if it is none of the page's."""
+    return str(list(backends).index(backend) % COLOURS) if backend in backends else "x"
+
+
+def shape(backend: str, backends: Sequence[str]) -> int:
+    """The number of its marker, in the order of `plots.MARKERS`."""
+    return list(backends).index(backend) % len(_SHAPES) if backend in backends else 0
+
+
+def mark(number: int, x: float, y: float, radius: float, classes: str, title: str = "") -> str:
+    """A filled marker about as large as a circle of this radius."""
+    inside = f"><title>{safe(title)}</title></" if title else ""
+    if number == 0:
+        tag, body = "circle", f'cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(radius)}"'
+    else:
+        points = [(x + radius * dx, y + radius * dy) for dx, dy in _SHAPES[number]]
+        tag, body = "path", f'd="M{"L".join(_point(*point) for point in points)}z"'
+    return f'<{tag} class="{classes}" {body}' + (f"{inside}{tag}>" if inside else "/>")
+
+
+def _around(corners: int, radius: float, turn: float = 0.0) -> tuple[tuple[float, float], ...]:
+    """A regular polygon with a corner at the top, turned by a part of a circle."""
+    angles = [2 * pi * (corner / corners + turn) for corner in range(corners)]
+    return tuple((radius * sin(angle), -radius * cos(angle)) for angle in angles)
+
+
+_PLUS = tuple(
+    (sx * a, sy * b)
+    for sx, sy, swapped in ((1, -1, False), (1, 1, True), (-1, 1, False), (-1, -1, True))
+    for a, b in (((0.4, 1.2), (0.4, 0.4)) if not swapped else ((0.4, 0.4), (0.4, 1.2)))
+)
+_SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),  # a circle
+    _around(4, 1.26, 1 / 8),
+    _around(3, 1.36),
+    _around(4, 1.32),
+    _around(3, 1.36, 1 / 2),
+    _PLUS,
+    _around(5, 1.2),
+)
+
+
+def _point(x: float, y: float) -> str:
+    return f"{coordinate(x)} {coordinate(y)}"
+
+
+def path(points: Sequence[tuple[float, float]], classes: str) -> str:
+    return f'<path class="{classes}" d="M{"L".join(_point(*point) for point in points)}"/>'
+
+
+def line(x: float, y: float, to_x: float, to_y: float, classes: str) -> str:
+    way = f"H{coordinate(to_x)}" if y == to_y else f"V{coordinate(to_y)}" if x == to_x else ""
+    way = way or f"L{_point(to_x, to_y)}"
+    return f'<path class="{classes}" d="M{_point(x, y)}{way}"/>'
+
+
+def rect(x: float, y: float, width: float, height: float, classes: str) -> str:
+    size = f'width="{coordinate(width)}" height="{coordinate(height)}"'
+    return f'<rect class="{classes}" x="{coordinate(x)}" y="{coordinate(y)}" {size}/>'
+
+
+def text(
+    x: float, y: float, content: str, classes: str, anchor: str = "start", remark: str = ""
+) -> str:
+    """One line; `anchor`: start, middle or end. `remark`: follows in small letters."""
+    at = f'x="{coordinate(x)}" y="{coordinate(y)}"'
+    aligned = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    small = f'<tspan class="src" dx="7">{safe(remark)}</tspan>' if remark else ""
+    return f'<text class="{classes}" {at}{aligned}>{safe(content)}{small}</text>'
+
+
+def safe(content: str) -> str:
+    return escape(visible(content))
+
+
+def shortened(content: str, width: float, size: float, em: float = BOLD_EM) -> str:
+    """The text, cut with an ellipsis if it is wider than that."""
+    most = max(2, int(width / (size * em)))
+    shown = visible(content)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+def text_width(content: str, size: float, em: float = TEXT_EM) -> float:
+    return len(visible(content)) * size * em
+
+
+def svg(width: float, height: float, classes: str, description: str, body: str) -> str:
+    """The drawing with a name for screen readers; the page's style sheet gives its size."""
+    box = f'viewBox="0 0 {coordinate(width)} {coordinate(height)}"'
+    return (
+        f'<svg class="pic {classes}" {box} role="img" aria-label="{safe(description)}">{body}</svg>'
+    )
+
+
+def spread(wanted: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
+    """Centres of boxes along a line, as near as possible to where they are wanted, not overlapping.
+
+    If they do not all fit between low and high, they begin at low.
+    """
+    order = sorted(range(len(wanted)), key=lambda place: wanted[place])
+    clusters: list[tuple[list[int], float, float]] = []  # members, start, length
+    for place in order:
+        members, length = [place], sizes[place]
+        start = _start(members, wanted, sizes, low, high)
+        while clusters and clusters[-1][1] + clusters[-1][2] > start:
+            before, _, its_length = clusters.pop()
+            members, length = before + members, its_length + length
+            start = _start(members, wanted, sizes, low, high)
+        clusters.append((members, start, length))
+    centres = [0.0] * len(wanted)
+    for members, start, _ in clusters:
+        top = start
+        for place in members:
+            centres[place] = top + sizes[place] / 2
+            top += sizes[place]
+    return centres
+
+
+def _start(
+    members: Sequence[int],
+    wanted: Sequence[float],
+    sizes: Sequence[float],
+    low: float,
+    high: float,
+) -> float:
+    """Where these boxes begin if they touch: their mean wish, within the bounds."""
+    offset, wishes = 0.0, []
+    for place in members:
+        wishes.append(wanted[place] - offset - sizes[place] / 2)
+        offset += sizes[place]
+    return max(low, min(sum(wishes) / len(wishes), high - offset))

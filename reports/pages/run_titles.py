@@ -1,0 +1,67 @@
+"""What a page calls its runs: by their scenarios, never by the names of folders."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ..data.row_groups import Row
+from ..data.run_meta import Meta, device_name, question, scenario_name
+from ..formatting import plural
+
+MOST_NAMED = 4  # scenarios in a title, and runs in a header
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+EQUAL = ("dtype", "batch", "d_model")  # named in the header if all cases have one value
+
+
+def run_titles(meta: Meta) -> dict[str, str]:
+    """The title of each run: its scenario; of several with one scenario, with date and time."""
+    names = {run: scenario_name(of) for run, of in meta.items()}
+    times = {run: f"{names[run]} ({_when(of, clock=True)})" for run, of in meta.items()}
+    numbered = {run: f"{names[run]} {place}" for place, run in enumerate(meta, start=1)}
+    for titles in (names, times):
+        if len(set(titles.values())) == len(titles):
+            return titles
+    return numbered
+
+
+def page_title(meta: Meta) -> str:
+    """`quickstart, head_cost`; `quickstart (2 runs)`; `7 scenarios`."""
+    counts = Counter(map(scenario_name, meta.values()))
+    if len(counts) > MOST_NAMED:
+        return f"{len(counts)} scenarios"
+    several = {name: f" ({count} runs)" for name, count in counts.items() if count > 1}
+    return ", ".join(f"{name}{several.get(name, '')}" for name in counts)
+
+
+def questions(meta: Meta) -> list[str]:
+    """Each question once."""
+    return list(dict.fromkeys(filter(None, map(question, meta.values()))))
+
+
+def subtitle(run: Mapping[str, Any], rows: list[Row]) -> str:
+    """`AMD EPYC (cpu), 1 thread · fp32, batch 1, d_model 512 · 21 Nov 2026`."""
+    device = device_name(run)
+    threads = run["environment"].get("threads")
+    count = threads.get("intra") if isinstance(threads, dict) else threads
+    if run["device"] == "cpu" and type(count) is int:
+        device += f", {plural(count, 'thread')}"
+    values = {axis: {row.get(axis) for row in rows} for axis in EQUAL}
+    same = {axis: found.pop() for axis, found in values.items() if len(found) == 1}
+    equal = [
+        str(value) if axis == "dtype" else f"{axis} {value}"
+        for axis, value in same.items()
+        if value is not None
+    ]
+    return " · ".join(filter(None, (device, ", ".join(equal), _when(run))))
+
+
+def _when(run: Mapping[str, Any], *, clock: bool = False) -> str:
+    """`21 Nov 2026`, or `21 Nov 09:30:00`; as the file has it if it is no date."""
+    started = str(run.get("started_utc") or "")
+    try:
+        at = datetime.fromisoformat(started)
+    except ValueError:
+        return started
+    day = f"{at.day} {MONTHS[at.month - 1]}"
+    return f"{day} {at:%H:%M:%S}" if clock else f"{day} {at.year}"

@@ -1,0 +1,181 @@
+"""Suites on the command line: one folder, one page, one exit code, and every command knows them."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.suites import run_state, runs_by_entry, suite_state
+from tests.conftest import command_line, environment
+
+PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def scenario(folder: Path, name: str, backends: str = "sdpa", seq_len: str = "32, 64") -> str:
+    (folder / f"{name}.yaml").write_text(
+        f"name: {name}\nquestion: What is {name}?\nbackends: [{backends}]\ndevice: cpu\n"
+        f"grid: {{batch: 1, seq_len: [{seq_len}], d_model: 16, heads: 2}}\nplan: {PLAN}\n"
+    )
+    return f"{name}.yaml"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> str:
+    scenario(tmp_path, "one")
+    scenario(tmp_path, "two", "fused, crashes", "32")
+    text = "- one.yaml\n- {scenario: two.yaml, skip: naive}\n- {scenario: one.yaml, only: n64}\n"
+    (tmp_path / "evening.yaml").write_text(text)
+    return "evening.yaml"
+
+
+def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite: str) -> None:
+    done = attnbench("run", suite, "--only", "sdpa", "--only", "fused")
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    path = tmp_path / line
+    assert re.fullmatch(r"results/\d{8}T\d{6}Z-evening-[0-9a-f]{8}", line)
+    first, second, third = runs_by_entry(path).values()
+    cases = [
+        [one["case"] for one in json.loads((run / "run.json").read_text())["cases"]]
+        for run in (first, second, third)
+    ]
+    assert [len(some) for some in cases] == [2, 1, 1]
+    assert cases[1][0].startswith("fused-")
+    assert "-n64-" in cases[2][0]
+    assert "2 of 3: two: What is two?" in done.stderr
+    said = done.stderr[done.stderr.rindex("one: What is one?") :]
+    assert said.index("one: What is one?") < said.index("two: What is two?")
+    assert said.rstrip().endswith(f"next: attnbench report {line}")
+
+    listed = attnbench("list", "runs").stdout
+    assert re.search(rf"{path.name} +suite of 3: 3 finished", listed)
+    assert re.search(rf"^  {first.name} +cpu +2 ok *$", listed, re.MULTILINE)
+
+    shown = attnbench("show").stdout
+    assert shown.index("What is one?") < shown.index("What is two?")
+    page = attnbench("report", "latest")
+    assert page.stdout.strip() == str(path / "report.html")
+    text = (path / "report.html").read_text()
+    assert text.count("<html") == 1
+    assert "What is one?" in text
+    assert "What is two?" in text
+    exported = attnbench("export", line, "--format", "csv").stdout
+    assert len(exported.splitlines()) == 1 + 4
+
+    for refused in (["compare", "latest", "latest"], ["baseline", "save", "main"]):
+        answer = attnbench(*refused)
+        assert answer.returncode == 2
+        assert "a suite of 3 runs; wanted one of them: latest/" in answer.stderr
+    assert attnbench("baseline", "save", "main", "latest/two").returncode == 0
+    assert attnbench("compare", "main", "latest/two").returncode == 0
+
+
+def test_a_failed_case_of_any_run_is_the_exit_code_of_the_suite(
+    attnbench: Run, tmp_path: Path, suite: str
+) -> None:
+    done = attnbench("run", suite, "--quiet")
+    assert done.returncode == 1
+    assert done.stderr == ""
+    again = attnbench("run", "--resume", done.stdout.strip(), "--json")
+    assert again.returncode == 1
+    (end,) = map(json.loads, again.stdout.splitlines())
+    assert end["reason"] == "end"
+    assert [one["ended"] for one in end["entries"]] == ["finished"] * 3
+    assert end["statuses"] == {"ok": 4, "crashed": 1}
+
+
+def test_one_name_is_a_run_and_a_list_of_one_is_a_suite(attnbench: Run, tmp_path: Path) -> None:
+    scenario(tmp_path, "one", seq_len="32")
+    (tmp_path / "list.yaml").write_text("[one.yaml]\n")
+    alone = attnbench("run", "one.yaml", "--quiet")
+    assert (tmp_path / alone.stdout.strip() / "run.json").is_file()
+    assert "suite_entry" not in json.loads(
+        (tmp_path / alone.stdout.strip() / "run.json").read_text()
+    )
+    listed = attnbench("run", "list.yaml", "--quiet")
+    assert (tmp_path / listed.stdout.strip() / "suite.json").is_file()
+
+
+def test_what_is_wrong_with_any_entry_is_said_before_anything_runs(
+    attnbench: Run, tmp_path: Path, suite: str
+) -> None:
+    (tmp_path / suite).write_text("- one.yaml\n- {scenario: two.yaml, pln: quick}\n")
+    for verb in ("run", "validate"):
+        done = attnbench(verb, suite)
+        assert done.returncode == 2
+        assert done.stderr == (
+            "evening.yaml:2:24: [1].pln: not a field of a suite's entry; did you mean [1].plan?\n"
+        )
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_suite_can_be_looked_at_before_it_runs(
+    attnbench: Run, tmp_path: Path, suite: str
+) -> None:
+    assert attnbench("validate", suite).stdout == (
+        "evening.yaml: ok, a suite of 3, 6 cases on a CPU, 6 on a GPU\n"
+    )
+    done = attnbench("run", suite, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert sum(line.startswith("sdpa-") for line in done.stdout.splitlines()) == 3
+    assert not (tmp_path / "results").exists()
+
+
+def test_nothing_selected_anywhere_leaves_nothing(
+    attnbench: Run, tmp_path: Path, suite: str
+) -> None:
+    done = attnbench("run", suite, "--only", "nothing-like-it")
+    assert done.returncode == 5
+    assert done.stdout == ""
+    assert done.stderr.count("--only and --skip leave no case") == 3
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_suite_that_was_stopped_is_completed(
+    attnbench: Run, tmp_path: Path, number: signal.Signals
+) -> None:
+    scenario(tmp_path, "one", "sdpa, fused", "32")
+    text = scenario(tmp_path, "long", "sdpa, fused", "32, 48, 64, 80, 96, 128")
+    long = (tmp_path / text).read_text().replace(PLAN, "{like: quick, budget_s: 1.5}")
+    (tmp_path / text).write_text(long)
+    process = subprocess.Popen(
+        command_line("run", "one.yaml", "long.yaml", "one.yaml", "--quiet"),
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while not any(
+        file.read_bytes().count(b"\n") >= 2
+        for file in tmp_path.glob("results/2*-suite-*/2*-long-*/rows.jsonl")
+    ):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    os.kill(process.pid, number)
+    process.wait(60)
+    (path,) = tmp_path.glob("results/2*-suite-*")
+    assert [one.ended for one in suite_state(path).entries] == [
+        *("finished", "interrupted", "not started")
+    ]
+    first = runs_by_entry(path)[0]
+    before = (first / "rows.jsonl").read_bytes()
+    assert attnbench("show", "latest").returncode == 0  # the finished run
+    (tmp_path / "one.yaml").unlink()  # the plan is kept
+    done = attnbench("run", "--resume", "latest")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == str(path.resolve())
+    assert (first / "rows.jsonl").read_bytes() == before
+    assert [one.ended for one in suite_state(path).entries] == ["finished"] * 3
+    for run in runs_by_entry(path).values():
+        assert set(run_state(run).statuses) == {"ok"}

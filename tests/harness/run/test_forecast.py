@@ -1,0 +1,142 @@
+"""harness/run/forecast.py: how long a run takes, against stored runs and by its limits."""
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.cases import Case, Wall, case_of, study_of
+from attnbench.harness.expected_time import Forecast, duration_text
+from attnbench.harness.run.forecast import Foreseen, Pace, forecast
+from attnbench.harness.run.worker_pool import RunConfig
+from attnbench.harness.scenario import Plan
+from attnbench.impls.problem import Problem
+from tests.conftest import ROOT
+
+STORED = sorted((ROOT / "results" / "reference").glob("cpu-*-quickstart"))
+PACE = Pace(
+    flops_per_s={"fp32": 1.6e11, "bf16": 2e10},
+    scores_per_s=4e9,
+    bytes_per_s=1.2e10,
+    step_s=1e-5,
+)
+"""Of two cores of an AMD EPYC, on which the stored runs were measured."""
+
+
+def config(**changes: Any) -> RunConfig:
+    usual: dict[str, Any] = {
+        "device": "cpu",
+        "plan": Plan.model_validate("quick"),
+        "measure": ("latency", "memory"),
+        "timeout_s": 60.0,
+        "budget_bytes": 1 << 32,
+        "seed": 0,
+    }
+    return RunConfig(**(usual | changes))
+
+
+def case(seq_len: int = 1024, backend: str = "fused", **axes: Any) -> Case:
+    return Case(
+        backend=backend, problem=Problem(batch=1, seq_len=seq_len, d_model=512, heads=8, **axes)
+    )
+
+
+def of(*cases: Case, **changes: Any) -> Forecast:
+    return forecast(cases, config(**changes), PACE, {}, {})
+
+
+def real_s(path: Path, meta: dict[str, Any], rows: list[dict[str, Any]]) -> float:
+    """From run.json to the end of the last case."""
+    begun = datetime.fromisoformat(meta["started_utc"]).timestamp()
+    return (
+        max(
+            datetime.fromisoformat(row["started_utc"]).timestamp() + row["spent_s"]
+            for row in rows
+            if row["started_utc"]
+        )
+        - begun
+    )
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.name)
+def test_the_forecast_of_quickstart_is_within_a_factor_of_2_and_its_most_is_not_exceeded(
+    path: Path,
+) -> None:
+    meta = json.loads((path / "run.json").read_text())
+    rows = [json.loads(line) for line in (path / "rows.jsonl").read_text().splitlines()]
+    foreseen = {
+        row["case"]: Foreseen(
+            refused=row["status"] in ("unsupported", "unavailable", "predicted_oom"),
+            peak_bytes=row["predicted_peak_bytes"],
+        )
+        for row in rows
+        if row["kind"] == "latency"
+    }
+    planned = [*map(case_of, meta["cases"]), *map(study_of, meta.get("studies", ()))]
+    found = forecast(planned, RunConfig.of(meta), PACE, foreseen, {})
+    real = real_s(path, meta, rows)
+    assert real / 2 <= found.about_s <= 2 * real
+    assert real <= found.most_s
+
+
+def test_there_is_a_stored_quickstart() -> None:
+    assert STORED
+
+
+def test_more_processes_longer_budgets_and_longer_calls_take_longer() -> None:
+    short = of(case(256)).about_s
+    assert of(case(4096)).about_s > short
+    assert of(case(256), plan=Plan.model_validate("rigorous")).about_s > 3 * short
+    hasty = Plan.model_validate({"like": "quick", "budget_s": 0.1})
+    assert of(case(4096), plan=hasty).about_s < of(case(4096)).about_s
+
+
+def test_at_most_is_more_than_about() -> None:
+    for plan in ("quick", "standard", "rigorous"):
+        found = of(case(256), case(2048), plan=Plan.model_validate(plan))
+        assert found.most_s > found.about_s
+
+
+def test_a_refused_case_costs_nothing_and_one_without_memory_little() -> None:
+    long = case(8192)
+    whole = of(long).about_s
+    refused = forecast([long], config(), PACE, {long.id: Foreseen(refused=True)}, {})
+    assert refused.about_s < 0.1
+    hungry = {long.id: Foreseen(peak_bytes=1 << 40)}
+    assert forecast([long], config(), PACE, hungry, {}).about_s < whole / 2
+
+
+def test_a_case_whose_calls_exceed_the_limit_is_announced() -> None:
+    short, long = case(256), case(65536)
+    found = of(short, long, timeout_s=5.0)
+    (remark,) = found.remarks
+    assert long.id in remark
+    assert short.id not in remark
+    assert "more than the limit of 5 s" in remark
+    assert not list(of(short).remarks)
+
+
+def test_a_dtype_that_cannot_be_multiplied_here_is_said_to_be_unknown() -> None:
+    found = of(case(256, dtype="fp16"), case(256))
+    assert found.unknown == 1
+    assert found.sentence.endswith("not known for 1 cases")
+
+
+def test_walls_and_backends_that_are_gone_have_a_time() -> None:
+    wall = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=512, heads=8))
+    assert of(case(256, backend="no_such_backend")).about_s < 0.1
+    known = forecast([wall], config(), PACE, {}, {wall.id: 4096})
+    unknown = forecast([wall], config(), PACE, {}, {})
+    assert 0 < known.about_s < known.most_s
+    assert unknown.most_s <= 20 * (60.0 + 10.0)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.2, "1 s"), (8.4, "8 s"), (23, "25 s"), (52, "50 s"), (100, "2 min"), (3540, "59 min"),
+     (7800, "2 h 10 min"), (7200, "2 h"), (90000, "25 h")],
+)  # fmt: skip
+def test_durations_have_two_digits_at_most(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text

@@ -1,0 +1,235 @@
+"""A suite goes on where it was stopped, whatever stopped it, and measures nothing twice."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.errors import BadInput, EnvironmentUnmet, NothingSelected, Stopped
+from attnbench.harness.run import suite as measured
+from attnbench.harness.run.session import RunResult
+from attnbench.harness.run.start import RunOptions
+from attnbench.harness.run.suite import Suite, SuiteEntry
+from attnbench.harness.scenario import from_mapping
+from attnbench.harness.selection import Selection
+from attnbench.harness.store import Store
+from attnbench.harness.suites import (
+    newest_finished,
+    read_suite,
+    run_state,
+    runs_by_entry,
+    suite_state,
+)
+from attnbench.harness.terminal import QuietProgress
+
+OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing that the suite would do afterwards happens."""
+
+
+class FakeRuns:
+    """Stands for run/start.py: runs of two cases, which end as `script` says for each scenario."""
+
+    def __init__(self, script: dict[str, list[str]]) -> None:
+        self.script = script
+        self.calls: list[str] = []
+
+    def start(
+        self, scenario: Any, root: Path, seed: int, selection: Any, options: Any
+    ) -> RunResult:
+        self.calls.append(f"start {scenario.name}")
+        step = self.script[scenario.name].pop(0)
+        if step == "no device":
+            raise EnvironmentUnmet("no cuda device: there is none")
+        if step == "nothing":
+            raise NothingSelected("--only and --skip leave no case")
+        if step == "signal first":
+            raise Stopped(15)
+        if step == "killed first":
+            raise Killed
+        meta = {
+            "device": "cpu",
+            "scenario": {"name": scenario.name},
+            "cases": [{"case": "a"}, {"case": "b"}],
+            "suite_entry": options.suite_entry,
+        }
+        store = Store.create(root, scenario.name, meta)
+        if step == "killed at once":
+            store.close()
+            raise Killed
+        return self._end(store, step)
+
+    def resume(self, path: Path, options: Any, *, retry_failed: bool, force: bool) -> RunResult:
+        name = run_state(path).scenario
+        self.calls.append(f"resume {name}{' again' if retry_failed else ''}")
+        return self._end(Store.reopen(path), self.script[name].pop(0))
+
+    def _end(self, store: Store, step: str) -> RunResult:
+        done = {"killed": ["ok"], "signal": ["ok", "interrupted"], "fails": ["ok", "crashed"]}
+        statuses = done.get(step, ["ok", "ok"])
+        store.append(
+            {"case": case, "status": status} for case, status in zip("ab", statuses, strict=False)
+        )
+        store.close()
+        if step == "killed":
+            raise Killed
+        signal = 2 if step == "signal" else None
+        return RunResult(path=store.path, statuses=Counter(statuses), signal=signal)
+
+
+@pytest.fixture
+def fake_runs(monkeypatch: pytest.MonkeyPatch) -> Callable[..., FakeRuns]:
+    def install(**script: list[str]) -> FakeRuns:
+        fake = FakeRuns(script)
+        monkeypatch.setattr(measured, "start_run", fake.start)
+        monkeypatch.setattr(measured, "resume_run", fake.resume)
+        return fake
+
+    return install
+
+
+def entry(name: str, **selection: Any) -> SuiteEntry:
+    grid = {"seq_len": 64, "d_model": 32, "heads": 2}
+    data = {"name": name, "question": f"What is {name}?", "backends": ["fused"], "grid": grid}
+    return SuiteEntry(scenario=from_mapping(data, "test"), selection=Selection(**selection))
+
+
+def new_suite(root: Path, *names: str) -> Suite:
+    return Suite.create(root, "Abend suite/1", [entry(name) for name in names], 7, ["attnbench"])
+
+
+def complete(suite: Suite, **options: bool) -> list[Any]:
+    """Measure what is pending, as the command line does; a signal ends it."""
+    retry = {"retry_failed": options.get("retry_failed", False)}
+    ends = []
+    try:
+        for number in suite.pending(**retry):
+            ends.append(suite.measure(number, OPTIONS, **retry))
+            if ends[-1].signal is not None:
+                break
+    finally:
+        suite.close()
+    return ends
+
+
+def test_a_suite_is_a_folder_of_runs_with_a_plan(tmp_path: Path, fake_runs: Any) -> None:
+    fake = fake_runs(one=["done"], two=["fails"])
+    ends = complete(suite := new_suite(tmp_path, "one", "two"))
+    assert fake.calls == ["start one", "start two"]
+    assert [end.exit_code for end in ends] == [0, 1]
+    assert suite.path.name.split("-")[1] == "abend_suite_1"
+    assert [run.parent for run in runs_by_entry(suite.path).values()] == [suite.path] * 2
+    assert not list(suite.path.glob(".*tmp"))
+    document = read_suite(suite.path)
+    assert [one["ended"] for one in document["entries"]] == ["finished", "finished"]
+    assert [one["statuses"] for one in document["entries"]] == [{"ok": 2}, {"ok": 1, "crashed": 1}]
+    assert newest_finished(tmp_path) == suite.path.resolve()
+    assert (tmp_path / "latest").readlink() == Path(suite.path.name)
+
+
+STOPS = ["killed first", "killed at once", "killed", "signal first", "signal"]
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("at", ["one", "two", "three"])
+def test_a_stopped_suite_is_completed_and_finished_runs_are_left(
+    tmp_path: Path, fake_runs: Any, stop: str, at: str
+) -> None:
+    names = ["one", "two", "three"]
+    fake = fake_runs(**{name: [stop, "done"] if name == at else ["done"] for name in names})
+    suite = new_suite(tmp_path, *names)
+    path = suite.path
+    plan = (path / "suite.json").read_bytes()
+    with suppress(Killed):
+        complete(suite)
+    if not path.exists():  # nothing had started, and the suite could still clean up
+        assert at == "one"
+        assert "first" in stop
+        return
+    before = {run: (run / "rows.jsonl").read_bytes() for run in runs_by_entry(path).values()}
+    if stop.startswith("killed"):  # also if suite.json was never written again
+        (path / "suite.json").write_bytes(plan)
+    assert not suite_state(path).has_ended
+    fake.calls.clear()
+    ends = complete(Suite(path))
+    assert [end.exit_code for end in ends] == [0] * len(ends)
+    left = names[names.index(at) :]
+    word = "start" if "first" in stop else "resume"
+    assert fake.calls == [f"{word} {at}", *(f"start {name}" for name in left[1:])]
+    assert suite_state(path).has_ended
+    assert [one.scenario for one in suite_state(path).entries] == names
+    for run, rows in before.items():
+        assert (run / "rows.jsonl").read_bytes().startswith(rows)
+    assert complete(Suite(path)) == []
+
+
+def test_what_cannot_run_here_is_refused_and_the_others_go_on(
+    tmp_path: Path, fake_runs: Any
+) -> None:
+    fake = fake_runs(one=["no device", "no device"], two=["done"], three=["nothing", "done"])
+    ends = complete(suite := new_suite(tmp_path, "one", "two", "three"))
+    assert [end.exit_code for end in ends] == [4, 0, 5]
+    state = suite_state(suite.path)
+    assert [one.ended for one in state.entries] == ["refused", "finished", "refused"]
+    assert state.entries[0].refused == "no cuda device: there is none"
+    assert state.has_ended
+    fake.calls.clear()
+    complete(Suite(suite.path))  # a resume tries them again
+    assert fake.calls == ["start one", "start three"]
+    assert [one.ended for one in suite_state(suite.path).entries] == [
+        *("refused", "finished", "finished")
+    ]
+
+
+def test_a_suite_of_which_nothing_could_start_leaves_nothing(
+    tmp_path: Path, fake_runs: Any
+) -> None:
+    fake_runs(one=["no device"], two=["no device"])
+    ends = complete(new_suite(tmp_path, "one", "two"))
+    assert [end.exit_code for end in ends] == [4, 4]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_cases_are_repeated_only_if_asked(tmp_path: Path, fake_runs: Any) -> None:
+    fake = fake_runs(one=["done"], two=["fails", "done"])
+    suite = new_suite(tmp_path, "one", "two")
+    complete(suite)
+    assert complete(again := Suite(suite.path)) == []
+    assert again.has_failures
+    complete(Suite(suite.path), retry_failed=True)
+    assert fake.calls == ["start one", "start two", "resume two again"]
+
+
+def test_a_suite_keeps_its_plan_when_its_files_change(tmp_path: Path, fake_runs: Any) -> None:
+    fake_runs()
+    entries = [entry("one", only=("fused",), within=("n64",), skip=("x",)), entry("two")]
+    first = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
+    again_entries = first.entries
+    assert [one.scenario.given() for one in again_entries] == [
+        one.scenario.given() for one in entries
+    ]
+    assert again_entries[0].selection == entries[0].selection
+
+
+def test_a_suite_has_one_writer(tmp_path: Path, fake_runs: Any) -> None:
+    fake_runs()
+    suite = new_suite(tmp_path, "one")
+    with pytest.raises(EnvironmentUnmet, match="written by another process"):
+        Suite(suite.path)
+    suite.close()
+
+
+def test_a_suite_that_cannot_be_read_frees_its_lock(tmp_path: Path, fake_runs: Any) -> None:
+    fake_runs(one=["done"])
+    suite = new_suite(tmp_path, "one")
+    complete(suite)
+    good = (suite.path / "suite.json").read_text()
+    (suite.path / "suite.json").write_text(good.replace('"seed": 7', '"seed": null'))
+    for _ in range(2):
+        with pytest.raises(BadInput, match="cannot be resumed"):
+            Suite(suite.path)

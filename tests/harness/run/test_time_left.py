@@ -1,0 +1,76 @@
+"""harness/run/time_left.py: the time left follows predicted work and the speed so far, not a count
+of cases.
+"""
+
+from attnbench.harness.cases import Case
+from attnbench.harness.expected_time import Forecast
+from attnbench.harness.record import Record, Status
+from attnbench.harness.run.forecast import forecast
+from attnbench.harness.run.time_left import TimeLeft
+from attnbench.impls.problem import Problem
+from tests.harness.run.test_forecast import PACE, config
+
+SHORT, LONG = (
+    Case(backend="fused", problem=Problem(batch=1, seq_len=n, d_model=512, heads=8))
+    for n in (256, 8192)
+)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def expected() -> Forecast:
+    return forecast([SHORT, LONG], config(), PACE, {}, {})
+
+
+def end(case: Case, call_ms: float) -> Record:
+    values = {"block_ms": [[[call_ms] * 3] * 3], "exactness": "exact"}
+    return Record(planned=case, device="cpu", attempt=1, status=Status.OK, values=values)
+
+
+def test_at_first_all_of_the_forecast_is_left() -> None:
+    assert TimeLeft(expected(), Clock()).seconds() == expected().about_s
+
+
+def test_half_of_the_cases_are_not_half_of_the_time() -> None:
+    clock, found = Clock(), expected()
+    left = TimeLeft(found, clock)
+    left.running(SHORT.id)
+    clock.now += found.expected[SHORT.id].about_s
+    left.finished(end(SHORT, 1e3 * (found.expected[SHORT.id].call_s or 0.0)))
+    assert left.seconds() > 0.8 * found.about_s
+
+
+def test_it_falls_while_a_case_runs_but_never_to_nothing() -> None:
+    clock, found = Clock(), expected()
+    left = TimeLeft(found, clock)
+    left.running(LONG.id)
+    clock.now += found.expected[LONG.id].about_s / 2
+    half = left.seconds()
+    assert half < 0.7 * found.about_s
+    clock.now += 10 * found.about_s
+    assert 0 < left.seconds() < half
+
+
+def test_calls_that_were_slower_than_predicted_make_the_rest_longer() -> None:
+    times = []
+    for factor in (1.0, 4.0):
+        clock, found = Clock(), expected()
+        left = TimeLeft(found, clock)
+        left.running(SHORT.id)
+        clock.now += found.expected[SHORT.id].about_s
+        left.finished(end(SHORT, factor * 1e3 * (found.expected[SHORT.id].call_s or 0.0)))
+        times.append(left.seconds())
+    assert times[1] > 2 * times[0]
+
+
+def test_nothing_is_left_after_the_last_case() -> None:
+    left = TimeLeft(expected(), Clock())
+    for case in (SHORT, LONG):
+        left.finished(end(case, 1.0))
+    assert left.seconds() == 0.0

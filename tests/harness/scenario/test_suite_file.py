@@ -1,0 +1,162 @@
+"""Suite files: what they mean, and that every mistake is named where it stands."""
+
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.errors import BadInput
+from attnbench.harness.scenario import from_mapping, load, load_entries
+from attnbench.harness.scenario.names import shipped
+from attnbench.harness.scenario.suite_file import MOST_ENTRIES
+
+GOOD = """\
+name: mine
+question: Which?
+backends: [naive, fused]
+grid: {seq_len: 64, d_model: 32, heads: 2}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_with_a_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.yaml").write_text(GOOD, encoding="utf-8")
+
+
+def refusal(text: str, *changes: str) -> list[str]:
+    Path("s.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(BadInput) as caught:
+        load_entries("s.yaml", changes)
+    return list(caught.value.problems)
+
+
+def test_an_entry_is_a_name_a_file_or_a_mapping_with_changes() -> None:
+    Path("s.yaml").write_text(
+        """
+- quickstart
+- mine.yaml
+- scenario: mine.yaml
+  set:
+    grid.N: [32, 48]
+    limits.memory_gib: 2
+  only: fused
+  skip: [n32, naive]
+  plan: quick
+""",
+        encoding="utf-8",
+    )
+    file = load_entries("s.yaml")
+    assert file.is_list
+    first, plain, changed = file.entries
+    assert first.scenario.given() == load("quickstart").given()
+    assert plain.scenario.given() == load("mine.yaml").given()
+    assert (plain.only, plain.skip) == ((), ())
+    assert changed.scenario.axes("cpu")["seq_len"] == (32, 48)
+    assert changed.scenario.limits.memory_gib == 2
+    assert changed.scenario.plan.like == "quick"
+    assert (changed.only, changed.skip) == (("fused",), ("n32", "naive"))
+
+
+def test_changes_of_the_command_line_come_after_those_of_the_entry() -> None:
+    text = "- {scenario: mine.yaml, plan: rigorous, set: {grid.heads: 4}}\n- mine.yaml\n"
+    Path("s.yaml").write_text(text, encoding="utf-8")
+    entries = load_entries("s.yaml", ["plan=quick"]).entries
+    assert [one.scenario.plan.like for one in entries] == ["quick", "quick"]
+    assert [one.scenario.axes("cpu")["heads"] for one in entries] == [(4,), (2,)]
+
+
+def test_a_mapping_is_one_scenario_as_before() -> None:
+    file = load_entries("mine.yaml", ["plan=quick"])
+    assert not file.is_list
+    assert [entry.scenario.name for entry in file.entries] == ["mine"]
+
+
+def test_files_are_found_beside_the_suite() -> None:
+    folder = Path("elsewhere")
+    folder.mkdir()
+    (folder / "own.yaml").write_text(GOOD.replace("mine", "own"), encoding="utf-8")
+    (folder / "s.yaml").write_text("- own.yaml\n- ../mine.yaml\n", encoding="utf-8")
+    found = [entry.scenario.name for entry in load_entries("elsewhere/s.yaml").entries]
+    assert found == ["own", "mine"]
+
+
+def test_the_same_entry_twice_and_aliases_change_nothing_of_each_other() -> None:
+    Path("s.yaml").write_text(
+        "- scenario: mine.yaml\n  set: &same {grid: {N: 32, d_model: 32, h: 2}}\n"
+        "- {scenario: mine.yaml, set: *same}\n",
+        encoding="utf-8",
+    )
+    first, second = load_entries("s.yaml").entries
+    assert first.scenario.given() == second.scenario.given()
+
+
+@pytest.mark.parametrize("name", [*shipped(), "mine.yaml"])
+def test_a_scenario_as_it_was_given_makes_the_same_scenario_again(name: str) -> None:
+    scenario = load(name, ["limits.timeout_s=7"])
+    again = from_mapping(scenario.given(), scenario.stored_source)
+    for device in scenario.devices:
+        assert again.resolved(device) == scenario.resolved(device)
+        assert again.problem_groups(device) == scenario.problem_groups(device)
+
+
+REFUSALS = {
+    "- quickstrat\n": "s.yaml:1:3: no scenario 'quickstrat'; did you mean quickstart?",
+    "- mine.yaml\n- absent.yaml\n": "s.yaml:2:3: 'absent.yaml': no such file; wanted",
+    "- 5\n": "s.yaml:1:3: found 5; wanted a scenario, such as",
+    "- [quickstart]\n": "s.yaml:1:3: found a list of 1; wanted a scenario",
+    "[]\n": "s.yaml:1:1: found an empty list; wanted 1 to",
+    "- {plan: quick}\n": "s.yaml:1:3: [0].scenario: missing; wanted: a scenario's name",
+    "- scenario: mine.yaml\n  onyl: fused\n": (
+        "s.yaml:2:3: [0].onyl: not a field of a suite's entry; did you mean [0].only?"
+    ),
+    "- scenario: mine.yaml\n  only: [3]\n": "s.yaml:2:10: [0].only[0]: found 3; wanted text",
+    "- scenario: mine.yaml\n  set: 3\n": "s.yaml:2:8: [0].set: found 3; wanted a mapping",
+    "- scenario: mine.yaml\n  set: {grid.head: 4}\n": (
+        "s.yaml:2:20: grid.head: not a field of a scenario; did you mean grid.heads?"
+    ),
+    "- scenario: mine.yaml\n  set: {grid.heads: [2, 3]}\n": "s.yaml:2:25: grid.heads[1]: ",
+    "- scenario: mine.yaml\n  set: {backends: [fused, nave]}\n": (
+        "s.yaml:2:27: backends[1]: no backend 'nave'; did you mean naive?"
+    ),
+    "- scenario: mine.yaml\n  set: {name.x: 4}\n": (
+        "s.yaml:2:17: name has no fields of its own; wanted one value for all of it; use name=..."
+    ),
+    "- scenario: mine.yaml\n  set: {.x: 4}\n": "s.yaml:2:9: '.x': not a field; wanted a path",
+    "- scenario: mine.yaml\n  plan: quikc\n": (
+        "s.yaml:2:9: plan: found 'quikc'; did you mean quick? wanted quick, standard or rigorous"
+    ),
+    "- scenario: mine.yaml\n  scenario: mine.yaml\n": "s.yaml:2:3: key 'scenario' given twice",
+    "- s.yaml\n": "s.yaml:1:3: 's.yaml' is a suite itself; wanted a scenario",
+    "- !!str mine.yaml\n": "s.yaml:1:3: tag",
+}
+
+
+@pytest.mark.parametrize("text", REFUSALS)
+def test_a_mistake_is_named_where_it_stands(text: str) -> None:
+    (problem,) = refusal(text)
+    assert problem.startswith(REFUSALS[text]), problem
+    assert "\n" not in problem
+
+
+def test_the_mistakes_of_all_entries_are_named_at_once() -> None:
+    found = refusal("- quickstrat\n- {scenario: mine.yaml, olny: x}\n- mine\n")
+    assert [problem.split(": ")[0] for problem in found] == [
+        "s.yaml:1:3",
+        "s.yaml:2:25",
+        "s.yaml:3:3",
+    ]
+    Path("mine.yaml").write_text(GOOD.replace("heads: 2", "head: 2"), encoding="utf-8")
+    found = refusal("- mine.yaml\n- {scenario: quickstart, set: {plan.budget_s: x}}\n")
+    assert [problem.split(": ")[0] for problem in found] == ["mine.yaml:4:34", "s.yaml:2:47"]
+
+
+def test_a_mistake_on_the_command_line_is_named_once() -> None:
+    (problem,) = refusal("- mine.yaml\n- mine.yaml\n", "grid.head=4")
+    assert problem.startswith("--set grid.head=4: grid.head: not a field of a scenario")
+
+
+def test_a_suite_of_thousands_is_refused() -> None:
+    (problem,) = refusal("- mine.yaml\n" * (MOST_ENTRIES + 1))
+    assert problem.startswith(
+        f"s.yaml:1:1: found a suite of {MOST_ENTRIES + 1} scenarios; wanted 1"
+    )

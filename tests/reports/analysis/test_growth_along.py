@@ -1,0 +1,75 @@
+"""reports/analysis/growth_along.py: exponents along sizes other than N, from two values on."""
+
+from math import isnan, log2
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.analysis import growth_along
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from tests.reports.fake_contrasts import decode, run_of, timed, training
+from tests.reports.fake_runs import problem
+from tests.reports.rendering import rows_of
+
+SIZES: dict[str, list[dict[str, Any]]] = {
+    "kv_seq_len": [{"kv_seq_len": 4096}, {"kv_seq_len": 8192}],
+    "d_model": [{"d_model": 512}, {"d_model": 1024}],
+    "batch": [{"batch": 1}, {"batch": 2}],
+    "d_k": [{"d_k": 32, "d_v": 32}, {"d_k": 64, "d_v": 64}],
+}
+
+
+@pytest.mark.parametrize("axis", SIZES)
+@pytest.mark.parametrize(
+    ("ratio", "name"), [(1.0, "constant"), (2.0, "linear"), (4.0, "quadratic")]
+)
+def test_the_exponent_along_every_size_is_measured_from_two_values(
+    tmp_path: Path, axis: str, ratio: float, name: str
+) -> None:
+    made = [
+        timed("fused", problem(1024, **SIZES[axis][place]), (1, ratio)[place]) for place in (1, 0)
+    ]
+    rows = rows_of(run_of(tmp_path, *made))
+    ((_, (one,)),) = growth_along.growth_along(rows, axis)
+    assert one.last == 2 * one.first
+    assert one.exponent.low < log2(ratio) + 1e-9 or ratio == 1
+    assert one.exponent.value == pytest.approx(log2(ratio), abs=0.05)
+    assert one.name == name
+
+
+def test_decode_says_how_time_grows_with_the_cache(tmp_path: Path) -> None:
+    run = decode(tmp_path)
+    texts = growth_along.findings(rows_of(run), run_meta([read_run(run)]))
+    assert len(texts) == 1
+    text = texts[0].replace("\u00a0", " ")
+    start = "time grows as N_kv^x from N_kv = 512 to 8k: for h_kv = h, sdpa x = "
+    assert text.startswith((f"{start}1.0", f"{start}0.9"))
+    assert ", linear (1" in text
+    assert "; for h_kv = 8, sdpa x = " in text
+    assert text.endswith("); unpaired")
+
+
+def test_a_run_about_n_has_no_other_size_to_tell(tmp_path: Path) -> None:
+    run = training(tmp_path)
+    assert growth_along.findings(rows_of(run), run_meta([read_run(run)])) == []
+
+
+def test_one_value_and_failed_values_have_no_growth(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        timed("fused", problem(1024, batch=1), 1.0),
+        timed("fused", problem(1024, batch=2), None),
+    )
+    assert growth_along.growth_along(rows_of(run), "batch") == []
+
+
+def test_bytes_that_are_not_known_have_no_exponent(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        timed("fused", problem(1024, batch=1), 1.0, peak_bytes=None),
+        timed("fused", problem(1024, batch=2), 2.0),
+    )
+    ((_, (one,)),) = growth_along.growth_along(rows_of(run), "batch")
+    assert isnan(one.bytes_exponent)

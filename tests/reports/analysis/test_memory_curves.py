@@ -1,0 +1,83 @@
+"""reports/analysis/memory_curves.py: growth and end of memory over N."""
+
+from pathlib import Path
+from typing import Any
+
+from attnbench.reports.analysis.memory_curves import MemoryCurve, families, memory_curves
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import run_meta
+from tests.reports.fake_runs import GIB, grid, quickstart, row, write_run
+from tests.reports.rendering import rows_of
+from tests.reports.sections.test_wall import planned, wall, wall_row
+
+LENGTHS = (512, 1024, 2048, 4096, 8192)
+
+
+def curves(run: Path, heads: int = 8) -> dict[str, MemoryCurve]:
+    read = [read_run(run)]
+    (family,) = families(records(frame(read)))
+    return {one.backend: one for one in memory_curves(family[heads], run_meta(read))}
+
+
+def test_growth_is_read_off_the_exact_polynomial(tmp_path: Path) -> None:
+    found = curves(quickstart(tmp_path))
+    assert {name: found[name].growth for name in ("naive", "fused", "sdpa")} == {
+        "naive": "quadratic",
+        "fused": "quadratic",
+        "sdpa": "linear",
+    }
+    assert found["fused"].peak is not None
+    assert (found["fused"].peak.quadratic, found["naive"].peak.quadratic) == (64, 8)  # type: ignore[union-attr]
+
+
+def test_bytes_without_a_polynomial_are_named_by_their_last_doubling(tmp_path: Path) -> None:
+    cases = grid(("fused",), LENGTHS)
+    sizes = {512: 3.1e6, 1024: 1.3e7, 2048: 5e7, 4096: 2.03e8, 8192: 8.1e8}
+    rows = [
+        row(one, predicted_peak_bytes=None, peak_bytes=int(sizes[one["seq_len"]])) for one in cases
+    ]
+    (found,) = curves(write_run(tmp_path, cases, rows)).values()
+    assert (found.peak, found.growth) == (None, "quadratic")
+
+
+def test_what_is_kept_between_calls_makes_the_formula_too_small(tmp_path: Path) -> None:
+    cases = grid(("fused",), LENGTHS)
+    rows = [
+        row(one, "oom" if one["seq_len"] == 8192 else "ok", workspace_bytes=1 << 26)
+        for one in cases
+    ]
+    (found,) = curves(write_run(tmp_path, cases, rows)).values()
+    assert (found.peak, found.stop_n) == (None, None)
+
+
+def test_a_search_on_the_same_problem_counts_more_than_the_formula(tmp_path: Path) -> None:
+    cases = grid(("fused",), LENGTHS)
+    rows: list[dict[str, Any]] = [
+        row(one, "oom" if one["seq_len"] == 8192 else "ok") for one in cases
+    ]
+    walls = [wall("fused"), wall("fused", heads=4)]
+    rows += [
+        wall_row(walls[0], 5690, 5700, memory_bytes=2 * GIB),
+        wall_row(walls[1], 7000, 7010, memory_bytes=2 * GIB),
+    ]
+    (found,) = curves(write_run(tmp_path, cases, rows, walls=planned(walls))).values()
+    assert (found.stop_n, found.searched) == (5690, True)
+
+
+def test_families_join_heads_and_keep_other_problems_apart(tmp_path: Path) -> None:
+    cases = [
+        *grid(("fused",), LENGTHS, heads=(1, 8)),
+        *grid(("fused",), LENGTHS[:3], heads=(1, 8), dtype="bf16"),
+    ]
+    rows = rows_of(write_run(tmp_path, cases, [row(one) for one in cases]))
+    assert [sorted(family) for family in families(rows)] == [[1, 8], [1, 8]]
+    assert [family[1].problem["dtype"] for family in families(rows)] == ["fp32", "bf16"]
+
+
+def test_lengths_at_which_nothing_is_known_make_no_family(tmp_path: Path) -> None:
+    cases = grid(("fused",), LENGTHS)
+    unknown = {"predicted_peak_bytes": None, "input_bytes": None}
+    rows = rows_of(write_run(tmp_path, cases, [row(one, "crashed", **unknown) for one in cases]))
+    assert families(rows) == []

@@ -1,0 +1,49 @@
+"""reports/cards/least_memory.py: the fewest peak bytes, by the shapes of a scenario."""
+
+from pathlib import Path
+
+from attnbench.reports.cards import least_memory
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Card, Table
+from tests.reports.fake_contrasts import run_of, timed, training
+from tests.reports.fake_inexact import inexact
+from tests.reports.fake_runs import problem, quickstart
+
+
+def card_of(run: Path) -> Card | None:
+    read = [read_run(run)]
+    return least_memory.card(frame(read), run_meta(read))
+
+
+def shapes(parent: Path) -> Path:
+    """fused needs 8 times the bytes of sdpa on the first shape, and as many on the second."""
+    sizes = {("fused", 8): 800, ("sdpa", 8): 100, ("fused", 4): 50, ("sdpa", 4): 50}
+    return run_of(
+        parent,
+        *(
+            timed(backend, problem(1024 if heads == 8 else 512, heads), 1.0, peak_bytes=size)
+            for (backend, heads), size in sizes.items()
+        ),
+        name="backends",
+    )
+
+
+def test_equal_bytes_share_the_first_place(tmp_path: Path) -> None:
+    card = card_of(shapes(tmp_path))
+    assert card is not None
+    assert card.sentence == (
+        "Of exact backends, sdpa in 2 of 2 and fused in 1 of 2 need the fewest peak bytes; others"
+        " need up to 8.00 times those of sdpa."
+    )
+    assert isinstance(card.picture, Table)
+    assert len(card.picture.rows) == 2
+    assert len(card.picture.strong) == 3
+
+
+def test_runs_over_n_or_about_a_contrast_have_other_cards(tmp_path: Path) -> None:
+    assert card_of(quickstart(tmp_path / "a", lengths=(128, 256))) is None
+    assert card_of(training(tmp_path / "b")) is None
+    assert card_of(inexact(tmp_path / "c")) is None
+    assert card_of(run_of(tmp_path / "d")) is None

@@ -1,0 +1,35 @@
+"""reports/cards/ledger.py: verdicts on claims, for runs that were made to test them."""
+
+from pathlib import Path
+
+from attnbench.reports.cards import ledger
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.elements import Card, Table
+from tests.reports.fake_contrasts import pruning, run_of, training
+from tests.reports.fake_runs import quickstart
+
+
+def card_of(*runs: Path) -> Card | None:
+    read = [read_run(run) for run in runs]
+    return ledger.card(frame(read), run_meta(read))
+
+
+def test_few_claims_are_spelled_out_with_their_numbers(tmp_path: Path) -> None:
+    card = card_of(pruning(tmp_path))
+    assert card is not None
+    text = card.sentence.replace("\u00a0", " ")
+    assert text.startswith(
+        'C14, "Removing heads saves cost in proportion", depends: supported for fused bytes (1 of 8'
+    )
+    assert "; refuted for fused time (1 of 8 heads at N = 1k: 0.25 times (" in text
+    assert isinstance(card.picture, Table)
+    assert [row[:2] for row in card.picture.rows] == [("C14", "depends")]
+
+
+def test_only_runs_that_test_claims_have_the_card(tmp_path: Path) -> None:
+    assert card_of(quickstart(tmp_path / "a", lengths=(128, 256))) is None
+    assert card_of(training(tmp_path / "b")) is None
+    assert card_of(run_of(tmp_path / "c", name="claims_layer")) is None
+    assert card_of(pruning(tmp_path / "d"), training(tmp_path / "e")) is None

@@ -1,0 +1,114 @@
+"""reports/drawing/dot_plot.py: dots on a log axis, words and numbers beside them."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from attnbench.reports.drawing.dot_plot import Width, draw
+from attnbench.reports.elements import Dot, DotPlot, DotRow, Table
+from tests.reports.drawing.test_wall_chart import classed, contents, overlapping, texts
+
+BACKENDS = ["naive", "fused", "sdpa"]
+WIDTHS: tuple[Width, ...] = ("wide", "narrow")
+
+
+def dots(*rows: DotRow) -> DotPlot:
+    return DotPlot(
+        rows=rows,
+        x_label="ratio",
+        band_ratio=0.05,
+        description="ratios of <8> heads",
+        table=Table(title="", columns=(), rows=()),
+    )
+
+
+def counted(group: str, label: str, ratio: float) -> DotRow:
+    word = "same" if ratio == 1 else "more"
+    return DotRow(group=group, label=label, dot=Dot(ratio=ratio, word=word), remark="counted")
+
+
+def timed(label: str, ratio: float, low: float, high: float) -> DotRow:
+    dot = Dot(ratio=ratio, low=low, high=high, word="undecided")
+    return DotRow(group="Time", label=label, dot=dot, remark="95 % interval")
+
+
+PLOT = dots(
+    counted("FLOPs", "all 3", 1),
+    counted("Exponentials", "all 3", 8),
+    counted("Peak memory", "naive", 1.11),
+    counted("Peak memory", "fused", 8),
+    counted("Peak memory", "sdpa", 0.86),
+    timed("naive", 1.67, 1.2, 2.3),
+    timed("fused", 1.59, 1.1, 2.2),
+    DotRow(group="Time", label="sdpa", dot=None, missing="no pair", remark="95 % interval"),
+)
+
+
+def svg(plot: DotPlot, width: Width = "wide") -> ElementTree.Element:
+    return ElementTree.fromstring(draw(plot, BACKENDS, width))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_text_covers_another_or_leaves_the_drawing(width: Width) -> None:
+    drawing = svg(PLOT, width)
+    assert overlapping(texts(drawing)) == []
+    _, _, wide, high = map(float, drawing.get("viewBox", "").split())
+    for words in texts(drawing):
+        assert words.left >= 0, words
+        assert words.right <= wide + 2, words
+        assert words.bottom <= high, words
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_long_names_are_cut_and_cover_nothing(width: Width) -> None:
+    name = "package.module:a_very_long_name_of_a_function"
+    plot = dots(counted("Peak memory and more", name, 3), timed(name, 2, 0.1, 90))
+    assert overlapping(texts(svg(plot, width))) == []
+
+
+def test_each_dot_has_its_number_and_its_word() -> None:
+    found = contents(svg(PLOT))
+    assert {"×1", "×8", "×1.11", "×0.86", "same", "more", "undecided"} <= set(found)
+
+
+def test_a_row_without_a_pair_says_so_and_has_no_mark() -> None:
+    drawing = svg(PLOT)
+    assert "no pair" in contents(drawing)
+    assert sum(len(classed(drawing, f"f-{place}")) for place in "012x") == 2 + 3 + 2 + 2
+
+
+def test_the_band_lies_around_the_line_of_one() -> None:
+    drawing = svg(PLOT)
+    (band,) = classed(drawing, "band")
+    (one,) = classed(drawing, "one")
+    x = float(one.get("d", "M0 ")[1:].split()[0])
+    left = float(band.get("x", ""))
+    assert left < x < left + float(band.get("width", ""))
+
+
+def test_ratios_further_from_one_lie_further_out() -> None:
+    drawing = svg(dots(counted("a", "naive", 2), counted("b", "naive", 4)))
+    marks = [float(one.get("cx", "")) for one in classed(drawing, "f-0") if one.tag == "circle"]
+    assert marks[0] < marks[1]
+
+
+def test_an_interval_without_end_stays_in_the_drawing() -> None:
+    plot = dots(timed("naive", 2, 0, float("inf")))
+    drawing = svg(plot)
+    (bar,) = classed(drawing, "ci")
+    assert float(bar.get("x", "")) + float(bar.get("width", "")) <= 476
+
+
+def test_a_heading_stands_once_over_its_rows() -> None:
+    assert contents(svg(PLOT)).count("Peak memory") == 1
+
+
+def test_names_from_files_are_escaped() -> None:
+    attack = "<script>alert(1)</script>"
+    text = draw(dots(counted(attack, attack, 2)), [attack], "narrow")
+    assert "<script" not in text
+    assert "&lt;8&gt;" in text
+
+
+def test_no_rows_are_no_error() -> None:
+    assert svg(dots()).get("role") == "img"

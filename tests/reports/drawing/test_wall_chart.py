@@ -1,0 +1,255 @@
+"""reports/drawing/wall_chart.py: scales, ends of lines, and texts that do not cover each other."""
+
+import re
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import pytest
+
+from attnbench.reports.drawing.marks import BOLD_EM, TEXT_EM
+from attnbench.reports.drawing.wall_chart import draw
+from attnbench.reports.elements import Scale, Table, WallChart, WallLine, WallPoint
+
+MIB = 1 << 20
+LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
+VERSIONS: tuple[tuple[str, Scale], ...] = (
+    ("wide", "log"),
+    ("wide", "linear"),
+    ("narrow", "log"),
+    ("narrow", "linear"),
+)
+
+
+class Words(NamedTuple):
+    content: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+def line(
+    backend: str, quadratic: float, linear: float = 10240, budget: int = 512 * MIB
+) -> WallLine:
+    points = []
+    for n in LENGTHS:
+        need = int(quadratic * n * n + linear * n)
+        out = "predicted_oom" if need > 4 * budget else "oom"
+        points.append(WallPoint(seq_len=n, need_bytes=need, end="ok" if need <= budget else out))
+    stop = max((n for n in range(256, 8192) if quadratic * n * n + linear * n <= budget), default=0)
+    stops = points[-1].end != "ok"
+    return WallLine(backend=backend, points=tuple(points), stop_n=stop if stops else None)
+
+
+def chart(*panels: Sequence[WallLine], budget: int | None = 512 * MIB) -> WallChart:
+    return WallChart(
+        panels=tuple((f"{place} heads", tuple(lines)) for place, lines in enumerate(panels, 1)),
+        budget_bytes=budget,
+        description="memory <over> N",
+        table=Table(title="", columns=(), rows=()),
+    )
+
+
+QUICKSTART = chart(
+    [line("naive", 8), line("fused", 64), line("sdpa", 0)],
+    [line("naive", 8), line("fused", 8), line("sdpa", 0)],
+)
+
+
+def svg(of: WallChart, version: str = "wide", scale: Scale = "log") -> ElementTree.Element:
+    names = list(dict.fromkeys(one.backend for _, lines in of.panels for one in lines))
+    assert version in ("wide", "narrow")
+    return ElementTree.fromstring(draw(of, names, version, scale))  # type: ignore[arg-type]
+
+
+def texts(drawing: ElementTree.Element) -> list[Words]:
+    """Each text with the box that it fills at most."""
+    found = []
+    for one in drawing.iter("text"):
+        classes = one.get("class", "").split()
+        size = 14 if "narrow" in drawing.get("class", "") or {"lb", "pt"} & set(classes) else 13
+        wide = (
+            len(one.text or "") * size * (BOLD_EM if {"lb", "pt", "wl"} & set(classes) else TEXT_EM)
+        )
+        x, y = float(one.get("x", "")), float(one.get("y", ""))
+        left = {"start": x, "middle": x - wide / 2, "end": x - wide}[
+            one.get("text-anchor", "start")
+        ]
+        found.append(Words(one.text or "", left, y - 0.75 * size, left + wide, y + 0.2 * size))
+    return found
+
+
+def overlapping(words: Sequence[Words]) -> list[tuple[str, str]]:
+    return [
+        (one.content, other.content)
+        for one, other in combinations(words, 2)
+        if one.left < other.right
+        and other.left < one.right
+        and one.top < other.bottom
+        and other.top < one.bottom
+    ]
+
+
+def contents(drawing: ElementTree.Element) -> list[str]:
+    return [(one.text or "").replace("\u202f", " ") for one in drawing.iter("text")]
+
+
+def classed(drawing: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [one for one in drawing.iter() if name in one.get("class", "").split()]
+
+
+def ys(element: ElementTree.Element) -> list[float]:
+    pairs = re.findall(r"(-?[\d.]+) (-?[\d.]+)", element.get("d", ""))
+    return [float(y) for _, y in pairs]
+
+
+@pytest.mark.parametrize(("version", "scale"), VERSIONS)
+def test_no_text_covers_another(version: str, scale: Scale) -> None:
+    assert overlapping(texts(svg(QUICKSTART, version, scale))) == []
+
+
+@pytest.mark.parametrize(("version", "scale"), VERSIONS)
+def test_no_text_covers_another_with_ten_backends(version: str, scale: Scale) -> None:
+    lines = [line(f"backend:{place}", 0, 10240 + 200 * place) for place in range(9)]
+    drawing = svg(chart([*lines, line("fused", 64)]), version, scale)
+    assert overlapping(texts(drawing)) == []
+    assert {f"backend:{place}" for place in range(9)} <= set(contents(drawing))
+
+
+@pytest.mark.parametrize(("version", "scale"), VERSIONS)
+def test_everything_lies_within_the_view_box(version: str, scale: Scale) -> None:
+    drawing = svg(QUICKSTART, version, scale)
+    _, _, width, height = map(float, drawing.get("viewBox", "").split())
+    for words in texts(drawing):
+        assert words.left >= 0, words
+        assert words.right <= width, words
+        assert words.bottom <= height, words
+    for cross in classed(drawing, "hollow"):
+        assert min(ys(cross)) > 0
+    for x, y in (found for one in classed(drawing, "cross") for found in starts(one)):
+        assert 0 < x < width - 11
+        assert 0 < y < height - 11
+
+
+def starts(cross: ElementTree.Element) -> list[tuple[float, float]]:
+    """Where the two strokes of a cross begin."""
+    pairs = re.findall(r"M(-?[\d.]+) (-?[\d.]+)", cross.get("d", ""))
+    return [(float(x), float(y)) for x, y in pairs]
+
+
+def test_crosses_lie_beyond_the_budget_line() -> None:
+    drawing = svg(QUICKSTART)
+    budget = ys(classed(drawing, "bud")[0])[0]
+    hollow = classed(drawing, "hollow")
+    assert (len(hollow), len(classed(drawing, "cross"))) == (1, 4)
+    assert all(max(ys(one)) < budget for one in hollow)
+    for one in classed(drawing, "cross"):
+        assert starts(one)[0][1] + 5.5 < budget
+
+
+def test_panels_have_equal_scales() -> None:
+    budgets = [ys(one)[0] for one in classed(svg(QUICKSTART), "bud")]
+    assert len(budgets) == 2
+    assert budgets[0] == budgets[1]
+
+
+def test_slopes_stand_for_a_legend() -> None:
+    found = contents(svg(QUICKSTART))
+    assert (found.count("length ×2"), "memory ×4" in found, "memory ×2" in found) == (2, True, True)
+
+
+def test_a_guide_has_the_slope_that_it_names() -> None:
+    """On these axes a line of N^2 is parallel to the first guide."""
+    drawing = svg(chart([line("fused", 64, linear=0)]))
+    lines = [one for one in classed(drawing, "ln") if "dash" not in one.get("class", "")]
+    xs = [float(x) for x, _ in re.findall(r"(-?[\d.]+) (-?[\d.]+)", lines[0].get("d", ""))]
+    slope = (ys(lines[0])[1] - ys(lines[0])[0]) / (xs[1] - xs[0])
+    way = classed(drawing, "guide")[0].get("d", "")
+    found = re.match(r"M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)", way)
+    assert found is not None
+    x, y, to_x, to_y = map(float, found.groups())
+    assert (to_y - y) / (to_x - x) == pytest.approx(slope, rel=0.02)
+
+
+def test_lines_on_top_of_each_other_are_both_seen() -> None:
+    drawing = svg(chart([line("fused", 8), line("naive", 8)]))
+    wide = [one for one in classed(drawing, "ln") if "u-1" in one.get("class", "").split()]
+    assert {"s-0" in one.get("class", "").split() for one in wide} == {True}
+    assert {"fused", "naive"} <= set(contents(drawing))
+    assert contents(drawing).count("7 816") <= 1  # one label for both
+
+
+def test_a_stop_that_is_not_computed_is_named_by_its_bounds() -> None:
+    known = line("fused", 64)
+    unknown = WallLine(backend="fused", points=known.points, between=(2048, 4096))
+    found = contents(svg(chart([unknown])))
+    assert "2k to 4k" in found
+    assert not classed(svg(chart([unknown])), "stop")
+
+
+def test_without_a_budget_there_is_no_zone() -> None:
+    drawing = svg(chart([line("fused", 64, budget=1 << 40)], budget=None))
+    assert not classed(drawing, "zone")
+    assert not classed(drawing, "bud")
+
+
+def test_a_case_whose_need_nobody_knows_stands_on_the_budget_line() -> None:
+    points = (*line("fused", 64).points[:4], WallPoint(seq_len=4096, need_bytes=None, end="oom"))
+    drawing = svg(chart([WallLine(backend="fused", points=points)]))
+    (cross,) = classed(drawing, "cross")
+    (budget,) = classed(drawing, "bud")
+    middle = float(re.findall(r"M[\d.]+ ([\d.]+)l([\d.]+)", cross.get("d", ""))[0][0]) + 5.5
+    assert middle == pytest.approx(ys(budget)[0], abs=0.2)
+
+
+def test_predicted_stretches_are_dashed() -> None:
+    drawing = svg(chart([line("fused", 64)]))
+    dashed = classed(drawing, "dash")
+    assert len(dashed) == 1
+    assert len(ys(dashed[0])) == 3  # from the last point that ran over two crosses
+
+
+def test_linear_axes_begin_at_zero_and_show_a_parabola_bent() -> None:
+    drawing = svg(chart([line("fused", 64)]), scale="linear")
+    assert "0" in contents(drawing)
+    solid = [one for one in classed(drawing, "ln") if "dash" not in one.get("class", "")]
+    steps = ys(solid[0])
+    assert len(steps) > 2 * 4
+    rises = [before - after for before, after in pairwise(steps)]
+    assert rises[-1] > 4 * rises[0] > 0
+
+
+def test_names_from_files_are_escaped() -> None:
+    attack = "<script>alert(1)</script>"
+    text = draw(chart([line(attack, 8)]), [attack], "wide", "log")
+    assert "<script" not in text
+    assert "memory &lt;over&gt; N" in text
+
+
+def test_it_is_one_picture_for_screen_readers() -> None:
+    drawing = svg(QUICKSTART)
+    assert (drawing.get("role"), drawing.get("aria-label")) == ("img", "memory <over> N")
+
+
+def test_a_single_point_can_be_drawn() -> None:
+    point = WallPoint(seq_len=512, need_bytes=MIB, end="ok")
+    drawing = svg(chart([WallLine(backend="fused", points=(point,))]))
+    assert "fused" in contents(drawing)
+
+
+def test_a_stop_beyond_the_lengths_that_were_drawn_has_no_circle() -> None:
+    known = line("fused", 8)
+    further = WallLine(backend="fused", points=known.points[:4], stop_n=1_000_000)
+    drawing = svg(chart([further]))
+    assert not classed(drawing, "stop")
+    assert "1 000 000" in contents(drawing)
+
+
+def test_a_budget_below_every_need_leaves_a_zone_over_everything() -> None:
+    drawing = svg(chart([line("fused", 64, budget=1 << 40)], budget=1 << 20))
+    (zone,) = classed(drawing, "zone")
+    highest = float(zone.get("y", "")) + float(zone.get("height", ""))
+    (solid,) = classed(drawing, "ln")
+    assert max(ys(solid)) < highest

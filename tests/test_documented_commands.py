@@ -1,0 +1,138 @@
+"""Every command that the documentation shows is one that attnbench takes.
+
+What is cheap is executed on stored runs; of `run` and `wall` the dry run is. The rest, which would
+measure, compile or need another interpreter, is parsed.
+"""
+
+import gc
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from attnbench.harness.baselines import save
+from attnbench.harness.cli.app import app
+from attnbench.harness.store import point_latest
+from tests.conftest import ROOT
+
+PAGES = ("README.md", "docs/*.md", "scenarios/README.md", "results/README.md", "CONTRIBUTING.md")
+REFERENCE = ROOT / "results" / "reference" / "cpu-20261121-quickstart"
+SUITE_FILE = "- quickstart\n- {scenario: head_cost, plan: quick}\n"
+STANDS_FOR = {
+    "RUN": "latest",
+    "RUN...": "latest",
+    "SUITE": "latest",
+    "FILE": "my_scenario.yaml",
+    "BASE": "base",
+    "NEW": "head",
+    "FORMAT": "csv",
+    "NAME": "other",
+}
+"""What placeholders of the documentation are here."""
+MEASURE = {"claims", "selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
+UNKNOWN_HERE = ("--python", "@old", "--resume", "--device cuda", "latest/", "mine,sdpa")
+
+
+def documented() -> list[str]:
+    """The commands of indented or fenced blocks, and those in `backticks`, each once."""
+    found: dict[str, None] = {}
+    for pattern in PAGES:
+        for page in sorted(ROOT.glob(pattern)):
+            text = page.read_text(encoding="utf-8")
+            blocks = re.findall(
+                r"^(?: {4}| *- run: |)(?:\w+=\S+ )?(attnbench [a-z].*)$", text, re.M
+            )
+            shown = [line for line in blocks if f"\n{line}" not in text]  # no line of prose
+            shown += filter(is_whole, re.findall(r"`(attnbench [a-z]+[^`]*)`", text))
+            found |= dict.fromkeys(" ".join(words(one)) for one in shown)
+    return list(found)
+
+
+def words(command: str) -> list[str]:
+    """Without the comment, the redirection and optional parts."""
+    plain = re.sub(r" {2,}.*| > .*| \[.*\]$", "", command)
+    given = shlex.split(plain, comments=True) if plain.count("'") % 2 == 0 else plain.split()
+    return [shlex.quote(STANDS_FOR.get(word, word)) for word in given]
+
+
+def is_whole(command: str) -> bool:
+    """Not only the name of a command or of an option in a sentence."""
+    words = command.split()
+    needs_more = words[1] in ("run", "wall", "compare", "report", "export", "validate")
+    return "FILE" not in words and (not needs_more or (len(words) > 2 and words[2][0] != "-"))
+
+
+COMMANDS = documented()
+EXECUTED = [
+    one
+    for one in COMMANDS
+    if one.split()[1] not in MEASURE and not any(part in one for part in UNKNOWN_HERE)
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the documentation takes for granted: runs, a baseline, files of the user."""
+    folder = tmp_path_factory.mktemp("documented")
+    for number, side in enumerate(("results", "results", "base", "base", "head", "head")):
+        name = f"2026112{number}T000000Z-quickstart-0000000{number}"
+        shutil.copytree(REFERENCE, folder / side / name)
+    newest = folder / "results" / "20261121T000000Z-quickstart-00000001"
+    point_latest(newest.parent, newest.name)
+    save("main", newest, folder / "results", force=False)
+    own = (ROOT / "scenarios" / "quickstart.yaml").read_text(encoding="utf-8")
+    for name in ("my", "my_scenario"):
+        (folder / f"{name}.yaml").write_text(own, encoding="utf-8")
+    (folder / "my_suite.yaml").write_text(SUITE_FILE, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(folder)
+    yield
+    gc.enable()  # `compare` turns it off for the rest of its process
+
+
+def test_the_documentation_shows_commands_of_every_kind() -> None:
+    verbs = {command.split()[1] for command in COMMANDS}
+    assert verbs >= {"run", "wall", "show", "report", "compare", "export", "baseline", "claims"}
+    assert len(EXECUTED) >= 25
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_documented_command_is_taken(command: str) -> None:
+    parse(command)
+
+
+def test_a_command_that_does_not_exist_is_noticed() -> None:
+    for command in ("attnbench rnu", "attnbench run --nope", "attnbench list nothing"):
+        with pytest.raises(Exception, match="No such"):
+            parse(command)
+
+
+def parse(command: str) -> None:
+    """Raises if a verb or an option does not exist, or an argument is missing."""
+    parser, arguments = typer.main.get_command(app), shlex.split(command)[1:]
+    context = parser.make_context("attnbench", list(arguments))
+    while hasattr(parser, "resolve_command") and arguments:
+        name, parser, arguments = parser.resolve_command(context, arguments)
+        context = parser.make_context(name, list(arguments), parent=context)
+
+
+@pytest.mark.parametrize("command", EXECUTED)
+@pytest.mark.usefixtures("there")
+def test_a_cheap_documented_command_works(command: str) -> None:
+    arguments = shlex.split(command)[1:]
+    if arguments[0] in ("run", "wall") and "--dry-run" not in arguments:
+        arguments.append("--dry-run")
+    if arguments[:2] == ["baseline", "save"]:
+        arguments.append("--force")
+    done = CliRunner().invoke(app, arguments)
+    allowed = (0, 3) if "--gate" in arguments else (0,)  # 3: the gate's verdict
+    assert done.exit_code in allowed, done.exception or done.output
