@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # locks of their own: no real run is waited for
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+os.environ["ATTNBENCH_CACHE"] = os.environ["XDG_RUNTIME_DIR"]  # and a list of backends of their own
 PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "gcc": ("gcc",),

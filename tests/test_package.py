@@ -160,3 +160,19 @@ def test_files_fit_a_sitting():
             # of 100 columns: what one reader takes in at a sitting; a table of fields is looked up
             most = 500 if path.name == "row_schema.py" else 400
             assert len(path.read_text().splitlines()) <= most, f"{path}: split it"
+
+
+def test_pytest_benchmark_lists_and_compares_inside_a_checkout(tmp_path):
+    """Its program reads our conftest.py without the checkout on sys.path."""
+    code = "import sys; from pytest_benchmark.cli import main; sys.exit(main())"
+    storage = f"--storage=file://{tmp_path}"
+    for words in (["list"], ["compare"]):
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", code, storage, *words],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT / ".package")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr

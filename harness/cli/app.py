@@ -5,9 +5,9 @@ Heavy packages are imported inside the verbs, so that help and listings answer a
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -22,7 +22,6 @@ from .flags import (
     DEFAULT_ROOT,
     EARLIER,
     HOW,
-    LIMITS,
     WHAT,
     Root,
     examples,
@@ -31,11 +30,11 @@ from .flags import (
 from .gate import gate
 from .kernels import kernels_app
 from .lists import list_app
-from .texts import as_changes, given, ratio_of, separated
+from .measuring import listening, measure_all, print_dry_run, read_scenarios
+from .texts import as_changes, given
+from .wall import wall
 
 MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
-USUAL_BACKENDS = "naive,fused,sdpa"
-WALL_BUDGET_S = 45.0  # with the workers' starts an answer within a minute
 
 app = typer.Typer(
     help=(
@@ -256,183 +255,12 @@ def run(
     return measure([partial(start_run, one.scenario, out, seed, one.selection)])
 
 
-@verb(
-    MEASURE,
-    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
-    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
-    " --tolerance 0.1% --budget 600",
-    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
-)
-@flags.axis_options("seq_len")
-def wall(
-    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    backends: flags.Backends = USUAL_BACKENDS,
-    backend: flags.Imported = None,
-    allow_import: flags.AllowImport = False,
-    axes: Mapping[str, str | bool] = {},
-    head_dim: flags.HeadDim = None,
-    memory_gib: flags.MemoryGib = None,
-    device: flags.Where = None,
-    threads: flags.Threads = None,
-    out: Root = DEFAULT_ROOT,
-    dry_run: flags.DryRun = False,
-    tolerance: Annotated[
-        str,
-        typer.Option(
-            metavar="PERCENT",
-            help="How close to the wall is close enough: between what fits and what fails.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = "2%",
-    budget: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="For the trials of all walls; what is not tried by then stays as predicted.",
-            rich_help_panel=LIMITS,
-        ),
-    ] = WALL_BUDGET_S,
-    timeout: flags.Timeout = None,
-    wait: flags.Wait = False,
-    seed: flags.Seed = 0,
-    quiet: flags.Quiet = False,
-    as_json: flags.AsJson = False,
-) -> None:
-    """Find the longest sequence that fits into memory: predicted at once, then tried.
-
-    Prints the run folder; predictions and progress go to stderr.
-    """
-    from ..run.start import start_run
-    from ..run.suite import SuiteEntry
-    from ..scenario import from_axes
-    from ..selection import Selection, backends_of
-
-    axes = {**given({"backends": backends}), **axes, **given({"head_dim": head_dim})}
-    if words:
-        raise BadInput(separated(words, sys.argv) or f"wall: {words[0]!r}: wanted options only")
-    scenario = from_axes(
-        axes,
-        [
-            *as_changes(device, timeout, memory_gib),
-            f"limits.wall_tolerance_ratio={ratio_of(tolerance)}",
-            f"limits.wall_budget_s={budget}",
-        ],
-        backends_of(backend or ()),
-        find_wall=True,
-    )
-    if dry_run:
-        return print_dry_run([SuiteEntry(scenario=scenario, selection=Selection())])
-    jobs = [partial(start_run, scenario, out, seed, Selection())]
-    progress, options = listening(
-        allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
-    )
-    return measure_all(jobs, progress, options, quiet=quiet, as_json=as_json)
-
-
-def read_scenarios(
-    scenarios: list[str],
-    axes: Mapping[str, str | bool],
-    changes: list[str],
-    more_backends: Mapping[str, str],
-) -> tuple[list[Any], bool]:
-    """All scenarios, and whether they are a suite."""
-    from ..scenario import Entry, from_axes
-    from .suite import read_entries
-
-    if scenarios and axes:
-        if hint := separated(scenarios, sys.argv):
-            raise BadInput(hint)
-        option = f"--{next(iter(axes)).replace('_', '-')}"
-        raise BadInput(
-            f"{option}: cannot be combined with a scenario; change a scenario with --set"
-            " grid.seq_len=[512,1k]"
-        )
-    if not scenarios and not axes:
-        raise BadInput(
-            "nothing to run; name a scenario (see attnbench list scenarios), or give axes such as"
-            " --backends naive,fused --seq-len 1k --d-model 512 --heads 8"
-        )
-    if axes:
-        return [Entry(scenario=from_axes(axes, changes, more_backends))], False
-    return read_entries(scenarios, changes, more_backends)
-
-
-def print_dry_run(planned: Sequence[Any]) -> None:
-    """What is known before anything runs, on stdout."""
-    from ..process.interpreter import check_interpreters
-    from ..terminal import busy, echo
-
-    with busy("starting"):
-        from .dry_run import preflight_tables
-
-    check_interpreters(planned[0].selection.interpreters)
-    for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection):
-            echo(table)
-
-
-def listening(*, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> tuple[Any, Any]:
-    """The progress that the options ask for, and how to run with it."""
-    from .. import terminal
-    from ..run.start import RunOptions
-
-    progress = terminal.progress(quiet=quiet, as_json=as_json)
-    return progress, RunOptions(
-        command=["attnbench", *sys.argv[1:]],
-        listener=progress,
-        wait=wait,
-        allow_import=allow_import,
-    )
-
-
-def measure_all(
-    jobs: Sequence[Callable[[Any], Any]],
-    progress: Any,
-    options: Any,
-    *,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Do one run after the other; exit with the worst exit code."""
-    worst = 0
-    for job in jobs:
-        progress.start("starting a worker")
-        try:
-            result = job(options)
-        finally:
-            progress.end()
-        print_result(result, quiet=quiet, as_json=as_json)
-        worst = max(worst, result.exit_code)
-        if result.signal is not None:
-            break
-    raise typer.Exit(worst)
-
-
-def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
-    """Print the run folder on stdout, and a summary on stderr."""
-    if as_json:
-        end = {"reason": "end", "run": str(result.path), "statuses": dict(result.statuses)}
-        typer.echo(json.dumps(end))
-        return
-    typer.echo(result.path)
-    if not quiet:
-        from .. import terminal
-
-        with terminal.busy("reading the results"):
-            from ...reports.pages.report import open_report
-            from ...reports.pages.terminal import terminal_summary
-            from .wall_table import found_table
-
-            answers = terminal_summary(open_report([result.path]))
-        terminal.print_summary(result.statuses, answers, found_table(result.path), result.path)
-
-
 @verb(FILES, "attnbench validate my.yaml")
 def validate(
     scenarios: Annotated[
         list[str],
         typer.Argument(
-            metavar="SCENARIO...",
+            metavar="SCENARIO",
             help="YAML files of scenarios or suites, or shipped names.",
             autocompletion=completion.scenarios,
         ),
@@ -464,6 +292,13 @@ def schema() -> None:
     typer.echo(json.dumps(scenario_schema(), indent=2))
 
 
+verb(
+    MEASURE,
+    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
+    " --tolerance 0.1% --budget 600",
+    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
+)(wall)
 verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
     machine_verbs.doctor
 )

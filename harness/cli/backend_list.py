@@ -1,7 +1,8 @@
 """Which backends run here: asked once, then kept until a file or a package changes.
 
 Asking imports torch and every backend that may be imported, which takes seconds. What was found is
-kept in $XDG_CACHE_HOME/attnbench, with a digest of everything that it depends on.
+kept in $ATTNBENCH_CACHE, else in attnbench/ of the user's cache, with a digest of everything that
+it depends on.
 """
 
 import hashlib
@@ -50,7 +51,8 @@ def listing(device: str, *, refresh: bool = False) -> Listing:
 
 def _cache_file(device: str) -> Path:
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "attnbench" / f"backends-{device}.json"
+    folder = os.environ.get("ATTNBENCH_CACHE") or Path(home) / "attnbench"
+    return Path(folder) / f"backends-{device}.json"
 
 
 def _kept(path: Path, digest: str) -> Listing | None:

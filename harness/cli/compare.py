@@ -45,7 +45,7 @@ def compare(
     new: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NEW]",
+            metavar="NEW",
             help="Run that is judged. Without it: --baseline.",
             autocompletion=completion.runs,
         ),
@@ -244,7 +244,7 @@ def save(
     run: Annotated[
         str,
         typer.Argument(
-            metavar="[RUN]", help="Run folder, or its name under --out; 'latest' finished last."
+            metavar="RUN", help="Run folder, or its name under --out; 'latest' finished last."
         ),
     ] = "latest",
     force: Annotated[

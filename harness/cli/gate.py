@@ -28,9 +28,7 @@ def gate(
             " repository. Empty: HEAD alone.",
         ),
     ],
-    head: Annotated[
-        Path, typer.Argument(metavar="[HEAD]", help="Checkout that is judged.")
-    ] = Path(),
+    head: Annotated[Path, typer.Argument(metavar="HEAD", help="Checkout that is judged.")] = Path(),
     scenario: Annotated[
         str | None,
         typer.Option(

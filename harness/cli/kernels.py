@@ -91,7 +91,7 @@ def audit(
 @kernels_app.command("keep")
 def keep(
     runs: Annotated[
-        list[str], typer.Argument(metavar="RUN...", help="Runs of the backend triton on a GPU.")
+        list[str], typer.Argument(metavar="RUN", help="Runs of the backend triton on a GPU.")
     ],
     out: Root = DEFAULT_ROOT,
 ) -> None:

@@ -27,7 +27,7 @@ class Pages(StrEnum):
 RunNames = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN...",
+        metavar="RUN",
         help="Folders of runs or suites, or names under --out; 'latest' finished last.",
         autocompletion=completion.runs,
     ),

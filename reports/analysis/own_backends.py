@@ -75,19 +75,28 @@ def _without_ratio(mine: list[Row]) -> str:
     return f"has no latency: {STATUS_WORDS[ended['status']]}{reason}"
 
 
+def races(name: str, rows: list[Row]) -> list[tuple[Group, Row, str, Ratio | None]]:
+    """Per problem with a row of the backend: that row, the fastest other exact backend, and how
+    many times as long as that it takes; "" and None without such a pair.
+    """
+    found: list[tuple[Group, Row, str, Ratio | None]] = []
+    for group in groups(rows, None):
+        mine = next((row for row in group.rows if row["backend"] == name), None)
+        if mine is None:
+            continue
+        timed = [row for row in group.rows if row.get("latency_ms") is not None and is_exact(row)]
+        others = [row for row in timed if row["backend"] != name]
+        best = min(others, key=lambda row: row["latency_ms"], default=None)
+        ratio = None if best is None else time_ratio(mine, best)
+        found.append((group, mine, "" if best is None else best["backend"], ratio))
+    return found
+
+
 def _compared(name: str, rows: list[Row]) -> str:
     """Against the fastest other exact backend, at the longest N; "" if no problem has both."""
-    found: list[tuple[Group, str, Ratio]] = []
-    for group in groups(rows, None):
-        timed = [row for row in group.rows if row.get("latency_ms") is not None]
-        mine = next((row for row in timed if row["backend"] == name), None)
-        others = [row for row in timed if row["backend"] != name and is_exact(row)]
-        if mine is None or not others:
-            continue
-        best = min(others, key=lambda row: row["latency_ms"])
-        ratio = time_ratio(mine, best)
-        if ratio is not None:
-            found.append((group, best["backend"], ratio))
+    found = [
+        (group, best, ratio) for group, _, best, ratio in races(name, rows) if ratio is not None
+    ]
     if not found:
         return ""
     group, best_name, ratio = max(found, key=lambda one: one[0].problem["seq_len"] or 0)

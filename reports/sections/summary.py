@@ -57,7 +57,7 @@ class Finder(Protocol):
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     rows = records(frame)
-    yield from (Text(text=f"{one}.") for one in own_backends.findings(rows, meta))
+    yield from (Text(text=f"{one}.", about="own") for one in own_backends.findings(rows, meta))
     yield from _between_environments(rows, meta)
     walls = max_seq_len.wall_groups(meta)
     texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]

@@ -251,7 +251,7 @@ def test_lists_show_what_there_is(attnbench, finished_run):
     assert "8 ok" in runs
 
 
-def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
+def test_the_list_of_backends_imports_no_compiler_and_no_large_package(tmp_path):
     code = (
         "import sys; from attnbench.harness.cli.app import app; app(standalone_mode=False);"
         " print(*sys.modules)"
@@ -259,7 +259,7 @@ def test_the_list_of_backends_imports_no_compiler_and_no_large_package():
     command = [sys.executable, "-c", code, "list", "backends", "--device", "cpu"]
     done = subprocess.run(
         command,
-        env=environment({"ATTNBENCH_BACKENDS": ""}),
+        env=environment({"ATTNBENCH_BACKENDS": "", "ATTNBENCH_CACHE": str(tmp_path)}),
         capture_output=True,
         text=True,
         check=True,

@@ -108,19 +108,15 @@ def test_a_slower_copy_is_a_regression_under_a_gate_and_told_without_one(attnben
     assert attnbench("compare", copy, run, "--gate", "latency: 5%").returncode == 0
 
 
-def test_a_second_run_of_the_same_code_passes(attnbench, run):
-    other = fake_run(run.parent, 2)
-    done = attnbench(
-        "compare",
-        run.name,
-        other.name,
-        "--gate",
-        "latency: 5%, peak_bytes: 0%",
-        "--out",
-        run.parent,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "slower in 0, faster in 0" in done.stdout
+def test_a_second_run_of_the_same_code_passes_once_it_is_known_how_much_runs_differ(attnbench, run):
+    words = ("compare", run.name, fake_run(run.parent, 2).name, "--out", run.parent, "--gate")
+    unknown = attnbench(*words, "latency: 50%, peak_bytes: 0%")
+    assert unknown.returncode == 6, unknown.stdout + unknown.stderr
+    assert "nothing decided (0 of 6: two runs at different times)" in unknown.stdout
+    starts(run.parent, 0.01)
+    known = attnbench(*words, "latency: 50%, peak_bytes: 0%")
+    assert known.returncode == 0, known.stdout + known.stderr
+    assert "slower in 0, faster in 0" in known.stdout
 
 
 def test_json_is_one_object_that_says_it_all(attnbench, run):
@@ -318,7 +314,7 @@ def test_cases_on_one_side_only_are_listed(run):
     more = [*PLANNED, case("sdpa", problem(1024))]
     found = compare_runs(run, fake_run(run.parent, 2, planned=more), None)
     assert [(one.verdict, one.reasons) for one in found.verdicts if one.metric == "status"] == [
-        ("undecided", ("missing",))
+        ("absent", ())
     ]
     assert "1 case absent from base" in " ".join(compare_text.sentences(found))
 

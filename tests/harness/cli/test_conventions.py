@@ -3,49 +3,18 @@
 import json
 import os
 import shlex
-import subprocess
-import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from attnbench import __version__
 from attnbench.harness.cli import completion
-from attnbench.harness.cli.app import main
 from attnbench.harness.cli.texts import separated
 from attnbench.harness.scenario.fields import PLANS
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import case, problem, row, write_run
 
 SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
-
-
-@pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """The command line in this process, in an empty folder: for what starts no worker."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-    def run(*args: object, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
-        words = ["attnbench", *map(str, args)]
-        monkeypatch.setattr(sys, "argv", words)
-        for name, value in env.items():
-            monkeypatch.setenv(name, value)
-        code: object = 0
-        try:
-            main()
-        except SystemExit as end:
-            code = end.code or 0
-        for name in env:
-            monkeypatch.delenv(name)
-        printed = capsys.readouterr()
-        assert isinstance(code, int)
-        return subprocess.CompletedProcess(words, code, printed.out, printed.err)
-
-    return run
 
 
 def rows_of(folder: Path) -> list[dict]:

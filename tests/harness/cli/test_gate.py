@@ -51,36 +51,36 @@ def test_a_branch_is_measured_against_the_commit_before_it(attnbench, tmp_path):
         (". .", "--scenario: not given"),
         (". . --out empty --step judge", "has no run of HEAD; measure first"),
         (". . --out used --scenario quickstart", "used: has runs already"),
-        (". . --turns 0", "0 is not in the range"),
+        (". . --turns 0", "--turns"),
         (". . --scenario absent.yaml --quiet --turns 1", "absent.yaml: no such file"),
         (". . --scenario quickstart --python no-such-python", "no-such-python: does not run"),
     ],
 )
-def test_what_cannot_be_measured_is_exit_code_2(attnbench, tmp_path, words, said):
+def test_what_cannot_be_measured_is_exit_code_2(here, tmp_path, words, said):
     (tmp_path / "used" / "head").mkdir(parents=True)
     scenario = [] if "--scenario" in words or words == ". ." else ["--scenario", "quickstart"]
-    done = attnbench("gate", *words.split(), *scenario)
+    done = here("gate", *words.split(), *scenario)
     assert done.returncode == 2, done.stdout
     assert said in " ".join(done.stderr.split())
     assert not list(tmp_path.glob("*/base/2*"))
 
 
-def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(attnbench, tmp_path):
+def test_runs_that_decide_nothing_are_exit_code_6_and_said_so(here, tmp_path):
     planned = [case("fused", problem(n)) for n in (64, 128)]
     out = results(tmp_path / "one", base=1.0, turns=1, planned=planned)
-    done = attnbench("gate", "", "--step", "judge", "--out", out, "--gate", "latency: 5%")
+    done = here("gate", "", "--step", "judge", "--out", out, "--gate", "latency: 5%")
     assert done.returncode == 6, done.stderr
     assert "latency: nothing decided (0 of 2: " in done.stdout
     assert done.stderr == "nothing decided about latency: 5%; see the summary\n"
     assert "nothing decided" in (out / "summary.md").read_text()
-    compared = attnbench("compare", out / "base", out / "head", "--turns", "--gate", "latency: 5%")
+    compared = here("compare", out / "base", out / "head", "--turns", "--gate", "latency: 5%")
     assert compared.returncode == 6
     failed = ("--fail-on-undecided", "--gate", "latency: 5%")
-    assert attnbench("gate", "", "--step", "judge", "--out", out, *failed).returncode == 3
+    assert here("gate", "", "--step", "judge", "--out", out, *failed).returncode == 3
 
 
-def test_an_earlier_run_may_be_the_base(attnbench, tmp_path):
+def test_an_earlier_run_may_be_the_base(here, tmp_path):
     out = results(tmp_path / "alone", base=None, turns=1)
     earlier = next((out / "head").glob("2*"))
-    done = attnbench("gate", "", "--step", "judge", "--out", out, "--baseline", earlier)
+    done = here("gate", "", "--step", "judge", "--out", out, "--baseline", earlier)
     assert done.returncode == 0, done.stdout + done.stderr

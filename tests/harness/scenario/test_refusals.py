@@ -163,7 +163,7 @@ FIELDS = {
             " at its default; change or remove it"
         ),
     ),
-    "device": ({"device": "gpu"}, "f.yaml:5:9: device: found 'gpu'; wanted auto, cpu or cuda"),
+    "device": ({"device": "tpu"}, "f.yaml:5:9: device: found 'tpu'; wanted auto, cpu or cuda"),
     "yes": ({"causal": "yes"}, "f.yaml:5:9: causal: found 'yes'; wanted true or false"),
     "plan": (
         {"plan": "quik"},

@@ -93,8 +93,9 @@ def test_a_run_names_its_own_backends_and_shipped_ones_are_none(tmp_path: Path) 
 
 def test_it_is_the_first_sentence_of_the_summary(tmp_path: Path) -> None:
     run = run_of(tmp_path, {256: {"status": "error", "log_tail": "Traceback\nValueError: no\n"}})
-    first = next(text for text in terminal_summary(open_report([run])) if "?" not in text)
-    assert first == f"{MINE} failed in 1 of 1 case: ValueError: no."
+    assert (
+        terminal_summary(open_report([run]))[0] == f"{MINE} failed in 1 of 1 case: ValueError: no."
+    )
 
 
 def test_what_a_traceback_says_stays_text(tmp_path: Path) -> None:
