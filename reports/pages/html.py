@@ -172,7 +172,7 @@ def _placed(cards: Sequence[Card]) -> Iterator[tuple[Card, str]]:
     Of two cards side by side, the one with a chart of memory is in the wider column.
     """
     narrow = [card for card in cards if not card.wide]
-    places = {}
+    places: dict[str, str] = {}
     for one, other in zip(narrow[::2], narrow[1::2], strict=False):
         if isinstance(other.picture, WallChart) and not isinstance(one.picture, WallChart):
             places |= {one.name: "right", other.name: "left"}
