@@ -24,7 +24,7 @@ def printed(path: Path, names: tuple[str, ...] = terminal.USUAL) -> str:
 
 def test_answers_and_tables_are_there_without_colour(tmp_path: Path) -> None:
     text = printed(quickstart(tmp_path))
-    assert "sdpa is fastest at" in text
+    assert "Who is fastest" in text
     assert "Cost of heads" in text
     assert "\x1b" not in text
     assert "All rows" not in text
