@@ -69,6 +69,7 @@ def _spelled_out(claim: Claim) -> str:
     By verdict, with the numbers of the first part; those that decide nothing only if no other does.
     """
     statement = claim.statement.split(". (")[0].rstrip(".")
+    alone = {part.verdict for part in claim.parts} == {claim.verdict}
     texts: list[str] = []
     for verdict in LOOKS:
         parts = [part for part in claim.parts if part.verdict == verdict]
@@ -77,6 +78,7 @@ def _spelled_out(claim: Claim) -> str:
         names = list_text([part.of.replace(", ", " ") for part in parts])
         said = verdict != "inconclusive" or not texts
         numbers = f" ({parts[0].numbers})" if said and parts[0].numbers else ""
-        texts.append(f"{verdict} for {names}{numbers}")
+        texts.append(f"{'' if alone else f'{verdict} '}for {names}{numbers}")
     verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
-    return f'{claim.id}, "{statement}", {verb}: {"; ".join(texts)}.'
+    colon = "" if alone else ":"
+    return f'{claim.id}, "{statement}", {verb}{colon} {"; ".join(texts)}.'

@@ -196,7 +196,8 @@ def _card(card: Card, report: Report, place: str) -> dict[str, Any]:
     if drawings is None or not drawings.wide:
         return found | {"table": picture.table}
     svg = [Markup(drawing) for drawing in drawings]  # noqa: S704 - all text in it is escaped
-    return found | {"drawings": svg, "numbers": picture.table}
+    looks = plots.legend(picture, report.backends) if isinstance(picture, Figure) else []
+    return found | {"drawings": svg, "numbers": picture.table, "legend": looks}
 
 
 def transposed(table: Table) -> Table:
