@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from ..data.row_groups import case_key, records
 from ..drawing import bars, maps, plots
 from ..drawing.picture import drawn
-from ..elements import Bars, Card, Figure, Maps, Table, Text
+from ..elements import Bars, Card, DotPlot, Figure, Maps, Table, Text, WallChart
 from ..formatting import visible
 from ..sections.rows import MOST_ROWS
 from .alignment import number_columns
@@ -57,7 +57,7 @@ def render(report: Report) -> str:
         badges=report.badges,
         links=list(_links(report)),
         groups=[
-            {"question": question, "cards": [_card(card, report) for card in cards]}
+            {"question": question, "cards": _cards(list(cards), report)}
             for question, cards in groupby(report.cards, key=lambda card: card.question)
         ],
         sections=[_section(part, report, numbers) for part in report.answered],
@@ -171,9 +171,28 @@ def _links(report: Report) -> Iterator[tuple[str, str]]:
     yield from answers + others
 
 
-def _card(card: Card, report: Report) -> dict[str, Any]:
+def _placed(cards: Sequence[Card]) -> Iterator[tuple[Card, str]]:
+    """Each card with its column: full, or "" for the next free one, left or right.
+
+    Of two cards side by side, the one with a chart of memory is in the wider column.
+    """
+    narrow = [card for card in cards if not card.wide]
+    places: dict[str, str] = {}
+    for one, other in zip(narrow[::2], narrow[1::2], strict=False):
+        if isinstance(other.picture, WallChart) and not isinstance(one.picture, WallChart):
+            places |= {one.name: "right", other.name: "left"}
+    for card in cards:
+        yield card, "full" if card.wide else places.get(card.name, "")
+
+
+def _cards(cards: Sequence[Card], report: Report) -> list[dict[str, Any]]:
+    return [_card(card, report, place) for card, place in _placed(cards)]
+
+
+def _card(card: Card, report: Report, place: str) -> dict[str, Any]:
     """A card with its drawings. Without any, its table stands for the picture."""
-    found: dict[str, Any] = {"is": card, "id": f"card-{card.name}"}
+    found: dict[str, Any] = {"is": card, "id": f"card-{card.name}", "place": place}
+    found["dots"] = isinstance(card.picture, DotPlot)
     found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None}
     picture = card.picture
     if isinstance(picture, Table):

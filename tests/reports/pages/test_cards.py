@@ -40,6 +40,16 @@ def test_cards_come_first_in_their_order_with_title_sentence_and_note(page: str)
     assert re.search(r'<section class="card full" id="card-fastest"', page)
 
 
+def test_of_two_cards_side_by_side_the_chart_of_memory_has_the_wider_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wall, heads, fastest = fake_cards()
+    with_cards(monkeypatch, heads, fastest, wall)
+    page = page_of(quickstart(tmp_path, lengths=(128, 256)))
+    places = re.findall(r'<section class="card ?(\w*)" id="card-(\w+)"', page)
+    assert places == [("right", "heads"), ("full", "fastest"), ("left", "wall")]
+
+
 def test_names_of_backends_have_the_colour_of_their_place(page: str) -> None:
     found = cards_of(page)
     assert '<b class="c-1">fused</b> with 8 heads' in found["wall"]

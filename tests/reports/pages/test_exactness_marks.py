@@ -15,7 +15,9 @@ from tests.reports.rendering import page_of, summary_of, without_scripts
 def test_names_of_inexact_backends_are_marked_everywhere_on_the_page(tmp_path: Path) -> None:
     run = inexact(tmp_path)
     page = page_of(run)
-    visible = unescape(without_scripts(page))
+    # Drawings of cards shorten names and break them into lines.
+    drawings = r'<svg class="pic.*?</svg>'
+    visible = unescape(re.sub(drawings, "", without_scripts(page), flags=re.DOTALL))
     for name, mark in (("linformer", "~"), ("linformer:64", "~"), ("performer", "~"), ("rnn", "≠")):
         shown = re.findall(rf"(?<![\w:/.-]){name}(?!:?[\w-])(.{{2}})", visible)
         assert len(shown) > 20
@@ -56,11 +58,7 @@ def test_walls_of_what_is_not_exact_are_marked(tmp_path: Path) -> None:
 
 
 def test_the_terminal_summary_is_marked_too(tmp_path: Path) -> None:
-    sentences = summary_of(inexact(tmp_path))
-    assert any(
-        re.search(r"linformer:64 ~ \(approximate, error 34 %\) takes", sentence)
-        for sentence in sentences
-    )
-    assert any(
-        sentence.startswith("rnn ≠ is not faster than fused and sdpa") for sentence in sentences
-    )
+    text = " ".join(summary_of(inexact(tmp_path)))
+    assert re.search(r"linformer ~ is off by 12 % and takes 0\.\d+ times", text)
+    assert "rnn ≠ is not faster than fused and sdpa" in text
+    assert not re.search(r"(linformer|rnn|performer)(?! [~≠]|:64 ~)", text)
