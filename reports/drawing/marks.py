@@ -12,6 +12,12 @@ from ..formatting import visible
 
 COLOURS = 9  # classes s-0 to s-8, as many as the colours of plots.py
 BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)
+CROSS_PX = 5.5
+# The outline of a cross.
+HOLLOW = (
+    (0, -2.2), (4.8, -7), (7, -4.8), (2.2, 0), (7, 4.8), (4.8, 7),
+    (0, 2.2), (-4.8, 7), (-7, 4.8), (-2.2, 0), (-7, -4.8), (-4.8, -7),
+)  # fmt: skip
 
 
 def coordinate(value: float) -> str:
@@ -103,6 +109,25 @@ def shortened(content: str, width: float, size: float, em: float = BOLD_EM) -> s
 
 def text_width(content: str, size: float, em: float = TEXT_EM) -> float:
     return len(visible(content)) * size * em
+
+
+def cross(x: float, y: float, number: str, title: str, *, hollow: bool) -> str:
+    """Out of memory; hollow: predicted."""
+    if not hollow:
+        a, b = coordinate(x - CROSS_PX), coordinate(y - CROSS_PX)
+        arm = coordinate(2 * CROSS_PX)
+        way = f"M{a} {b}l{arm} {arm}M{a} {coordinate(y + CROSS_PX)}l{arm} -{arm}"
+        return f'<path class="cross s-{number}" d="{way}"><title>{safe(title)}</title></path>'
+    way = "L".join(f"{coordinate(x + dx)} {coordinate(y + dy)}" for dx, dy in HOLLOW)
+    return f'<path class="hollow s-{number}" d="M{way}z"><title>{safe(title)}</title></path>'
+
+
+def triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -> str:
+    """Its long side rises to the right; the others are above it if it is steep, else below."""
+    below = up + high
+    way = f"M{coordinate(left)} {coordinate(below)}L{coordinate(left + wide)} {coordinate(up)}"
+    way += f"H{coordinate(left)}z" if steep else f"V{coordinate(below)}z"
+    return f'<path class="guide" d="{way}"/>'
 
 
 def svg(width: float, height: float, classes: str, description: str, body: str) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from ..elements import DotPlot, Figure, Picture, Scale, Table, WallChart
 from . import dot_plot, plots, wall_chart
+from .wall_axes import Width
 
 SCALES: tuple[Scale, ...] = ("log", "linear")
 
@@ -43,7 +44,7 @@ def drawn(picture: Picture, backends: Sequence[str], name: str) -> Drawn | None:
             )
 
 
-def _switched(chart: WallChart, backends: Sequence[str], name: str, width: wall_chart.Width) -> str:
+def _switched(chart: WallChart, backends: Sequence[str], name: str, width: Width) -> str:
     """Both scales; the logarithmic one is shown first."""
     switch = "".join(
         f'<input type="radio" class="{scale}" name="{escape(name)}-scale"'

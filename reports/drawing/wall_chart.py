@@ -7,19 +7,19 @@ A drawing that has no room for a text leaves it out; the card's sentence and tab
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import ceil, floor, log, log2
-from typing import Literal
+from math import log
 
 from ..elements import Scale, WallChart, WallLine, WallPoint
 from ..formatting import bytes_text, count_text, length_text, size_text
 from .marks import (
     BOLD_EM,
+    CROSS_PX,
     coordinate,
+    cross,
     line,
     mark,
     path,
     rect,
-    safe,
     shape,
     shortened,
     spread,
@@ -27,80 +27,21 @@ from .marks import (
     text,
     text_width,
     tone,
+    triangle,
 )
 from .obstacles import Box, Obstacles
+from .wall_axes import LAYOUTS, Axes, Layout, Width, axes_of, size_ticks
 
-Width = Literal["wide", "narrow"]
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 LINE_PX = 15  # from one line of text to the next
-RADIUS, CROSS_PX = 3.8, 5.5
+NAME_PX, RADIUS = 14.0, 3.8
 TOP, PLOT_HEIGHT = 26.0, 283.0
-MOST_TICKS = 7
 MOST_MARKED = 2  # lines over a line whose marks are still drawn
 MOST_NAMES = 4  # of lines that end at one place
-ZONE_SHARE = 4  # the axis reaches to at least so many budgets: room for words in the zone
 SAME_PX = 2.0  # ends of lines nearer than that share a label
 SAME_LOG = 0.04  # lines whose needs differ by less look like one
 LABEL_GAP, TICK_GAP = 12.0, 7.0
 FAR_PX = 40.0  # from the right end: a stop nearer than that is named by the line's label
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Measures of one version, in units of its view box."""
-
-    width: float
-    between: float
-    most_label: float
-    text_px: float
-    stacked: bool
-
-
-LAYOUTS: dict[Width, Layout] = {
-    "wide": Layout(
-        width=632,
-        between=16,
-        most_label=96,
-        text_px=13,
-        stacked=False,
-    ),
-    "narrow": Layout(
-        width=326,
-        between=0,
-        most_label=84,
-        text_px=14,
-        stacked=True,
-    ),
-}
-NAME_PX = 14.0
-# The outline of a cross.
-HOLLOW = (
-    (0, -2.2), (4.8, -7), (7, -4.8), (2.2, 0), (7, 4.8), (4.8, 7),
-    (0, 2.2), (-4.8, 7), (-7, 4.8), (-2.2, 0), (-7, -4.8), (-4.8, -7),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axes:
-    """Scales of all panels."""
-
-    scale: Scale
-    lengths: tuple[int, ...]
-    low: float
-    high: float
-    height: float
-
-    def x(self, n: float, left: float, width: float) -> float:
-        if self.scale == "linear":
-            return left + width * n / self.lengths[-1]
-        first, last = self.lengths[0], self.lengths[-1]
-        return left + width * (log(n / first) / log(last / first) if last > first else 0.5)
-
-    def y(self, size: float, top: float) -> float:
-        """Not clipped."""
-        if self.scale == "linear":
-            return top + self.height * (1 - size / self.high)
-        return top + self.height * (1 - log(size / self.low) / log(self.high / self.low))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,9 +65,9 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
     least = max(text_width(part, layout.text_px, BOLD_EM) for part in others)
     label = min(max(least, names), layout.most_label) + LABEL_GAP + 2
     most = max((len(some) for _, some in chart.panels), default=1)
-    axes = _axes(chart, lines, scale, max(PLOT_HEIGHT, most * LINE_PX))
+    axes = axes_of(chart, lines, scale, max(PLOT_HEIGHT, most * LINE_PX))
     across = 1 if layout.stacked else max(1, len(chart.panels))
-    first = max(text_width(words, layout.text_px) for _, words in _size_ticks(axes)) + TICK_GAP + 1
+    first = max(text_width(words, layout.text_px) for _, words in size_ticks(axes)) + TICK_GAP + 1
     plot = (layout.width - first - across * label - (across - 1) * layout.between) / across
     pitch = TOP + axes.height + (57 if layout.stacked else 43)
     body = []
@@ -148,20 +89,6 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
     rows = len(chart.panels) if layout.stacked else 1
     height = rows * pitch - (15 if layout.stacked else 0)
     return svg(layout.width, height, f"wall {width} {scale}", chart.description, "".join(body))
-
-
-def _axes(chart: WallChart, lines: Sequence[WallLine], scale: Scale, height: float) -> Axes:
-    lengths = tuple(sorted({point.seq_len for one in lines for point in one.points}))
-    known = [point.need_bytes for one in lines for point in one.points if point.need_bytes]
-    low, high = (min(known), max(known)) if known else (1 << 20, 1 << 30)
-    budget = chart.budget_bytes
-    if scale == "linear":
-        reaches = budget is not None and 2 * high >= budget
-        top = 1.4 * budget if reaches and budget else 1.1 * high
-        return Axes(scale=scale, lengths=lengths, low=0.0, high=top, height=height)
-    top = max(1.6 * high, ZONE_SHARE * budget) if budget else 1.6 * high
-    low = min(low, budget) if budget else low
-    return Axes(scale=scale, lengths=lengths, low=low / 1.25, high=top, height=height)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,7 +147,7 @@ class _Panel:
             parts.append(rect(self.left, self.top, self.width, edge - self.top, "zone"))
         else:
             edge = None
-        for size, words in _size_ticks(self.axes):
+        for size, words in size_ticks(self.axes):
             y = self.y(size)
             parts.append(line(self.left, y, self.right, y, "gl"))
             if ticks:
@@ -290,7 +217,7 @@ class _Panel:
                 boxes.append(Box(start, up + high * part / 3, end, up + high * (part + 1) / 3))
             if all(box.within(room) and taken.free(box) for box in boxes):
                 taken.boxes += boxes
-                return _triangle(left, up, wide, high, steep=steep) + "".join(
+                return triangle(left, up, wide, high, steep=steep) + "".join(
                     text(at[0], at[1] + 11 + place * LINE_PX, one, "gt")
                     for place, one in enumerate(words)
                 )
@@ -333,7 +260,7 @@ class _Panel:
                 number_of = shape(one.line.backend, self.backends)
                 parts.append(mark(number_of, x, y, radius, classes, title))
             elif point.end in OUT_OF_MEMORY:
-                parts.append(_cross(x, y, number, title, hollow=point.end != "oom"))
+                parts.append(cross(x, y, number, title, hollow=point.end != "oom"))
                 if point.need_bytes and self.y(point.need_bytes) < self.top:  # further up
                     tip = [(x - 4, self.top - 1), (x, self.top - 5), (x + 4, self.top - 1)]
                     parts.append(path(tip, f"tip-up s-{number}"))
@@ -492,25 +419,6 @@ def _name_lines(name: str, room: float) -> list[str]:
     return [shortened(part, room, NAME_PX) for part in (f"{family}{colon}", variant)]
 
 
-def _cross(x: float, y: float, number: str, title: str, *, hollow: bool) -> str:
-    """Out of memory; hollow: predicted."""
-    if not hollow:
-        a, b = coordinate(x - CROSS_PX), coordinate(y - CROSS_PX)
-        arm = coordinate(2 * CROSS_PX)
-        way = f"M{a} {b}l{arm} {arm}M{a} {coordinate(y + CROSS_PX)}l{arm} -{arm}"
-        return f'<path class="cross s-{number}" d="{way}"><title>{safe(title)}</title></path>'
-    way = "L".join(f"{coordinate(x + dx)} {coordinate(y + dy)}" for dx, dy in HOLLOW)
-    return f'<path class="hollow s-{number}" d="M{way}z"><title>{safe(title)}</title></path>'
-
-
-def _triangle(left: float, up: float, wide: float, high: float, *, steep: bool) -> str:
-    """Its long side rises to the right; the others are above it if it is steep, else below."""
-    below = up + high
-    way = f"M{coordinate(left)} {coordinate(below)}L{coordinate(left + wide)} {coordinate(up)}"
-    way += f"H{coordinate(left)}z" if steep else f"V{coordinate(below)}z"
-    return f'<path class="guide" d="{way}"/>'
-
-
 def _runs(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:
     """Stretches of a line: solid between measured points, dashed where either end is not."""
     runs: list[tuple[bool, list[WallPoint]]] = []
@@ -543,23 +451,6 @@ def _stop(one: WallLine) -> tuple[str, str] | None:
         first, last = one.between
         return "stops at", f"{count_text(first)} to {count_text(last)}"
     return None
-
-
-def _size_ticks(axes: Axes) -> list[tuple[float, str]]:
-    """Sizes with their texts; the unit stands where it changes."""
-    if axes.scale == "linear":
-        step = 2.0 ** ceil(log2(axes.high / (MOST_TICKS - 1)))
-        sizes = [step * place for place in range(floor(axes.high / step) + 1)]
-    else:
-        powers = range(ceil(log(axes.low, 4)), floor(log(axes.high, 4)) + 1)
-        every = ceil(len(powers) / MOST_TICKS) or 1
-        sizes = [4.0**power for power in powers if power % every == 0]
-    found, unit = [], ""
-    for size in sizes:
-        number, _, its = (bytes_text(size) if size else "0").partition(" ")
-        found.append((size, f"{number} {its}" if its and its != unit else number))
-        unit = its or unit
-    return found or [(axes.high, "")]
 
 
 def _steps(low: float, high: float, step: float = 6.0) -> list[float]:
