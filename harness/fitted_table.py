@@ -245,10 +245,12 @@ class _Drawn:
 
     def _indented(self, text: Text, width: int, indent: str = GAP) -> Iterator[Text]:
         """What is longer than a line goes on below, further in."""
-        if text.plain.strip():
-            lines = _wrapped(text, max(1, width - len(GAP)), self.console)
-            for number, line in enumerate(lines):
-                yield Text(indent if not number else GAP) + line
+        if not text.plain.strip():
+            return
+        fits = "\n" not in text.plain and len(indent) + text.cell_len <= width
+        lines = [text] if fits else _wrapped(text, max(1, width - len(GAP)), self.console)
+        for number, line in enumerate(lines):
+            yield Text(GAP if number else indent) + line
 
 
 def _text(cell: object, style: str, console: Console) -> Text:

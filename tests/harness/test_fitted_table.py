@@ -114,3 +114,14 @@ def test_a_table_without_rows_is_its_headers() -> None:
     out = StringIO()
     Console(file=out, width=80).print(table("", ("a", "b"), []))
     assert out.getvalue().split() == ["a", "b"]
+
+
+def test_a_cell_stays_with_its_header_where_both_fit_on_a_line() -> None:
+    rows = [("naive n256 h1", "1,572,864", "1,048,576"), ("sdpa n256 h1", "1,572,864", "919,552")]
+    for width in range(32, 44):
+        out = StringIO()
+        columns = ("case", "input_bytes", "predicted_peak_bytes")
+        Console(file=out, width=width).print(table("", columns, rows))
+        lines = out.getvalue().splitlines()
+        headed = lines[0].split()[:2] == ["case", "input_bytes"]
+        assert headed or sum("input_bytes 1,572,864" in line for line in lines) == 2
