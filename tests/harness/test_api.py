@@ -97,7 +97,7 @@ def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(
 def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> None:
     for arguments in (
         {"plan": "fast"},
-        {"device": "gpu"},
+        {"device": "tpu"},
         {"changes": {"limits.memory": 2}},
         {"changes": {"plan.budget_s": "long"}},
     ):
