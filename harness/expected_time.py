@@ -41,14 +41,14 @@ class Forecast:
 
     @property
     def most_s(self) -> float:
-        return SLOWER * self.start_s + sum(one.most_s for one in self.expected.values())
+        most_s = SLOWER * self.start_s + sum(one.most_s for one in self.expected.values())
+        return max(most_s, SLOWER * self.about_s)
 
     @property
     def sentence(self) -> str:
         """'about 50 s, at most 2 min'."""
         but = f"; not known for {self.unknown} cases" if self.unknown else ""
-        most = duration_text(max(self.most_s, self.about_s))
-        return f"about {duration_text(self.about_s)}, at most {most}{but}"
+        return f"about {duration_text(self.about_s)}, at most {duration_text(self.most_s)}{but}"
 
     @property
     def remarks(self) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, TextIO
 
 from rich.console import Console, RenderableType
@@ -80,7 +81,8 @@ class LiveProgress:
         self.verb = verb
         self.bar = live_bar(out)
         self.task: TaskID | None = None
-        self.total = self.done = 0
+        self.total = self.done = self.found_done = 0
+        self.since = monotonic()
         self.time_left: TimeLeft | None = None
         self.names = ShortNames(())
 
@@ -95,7 +97,8 @@ class LiveProgress:
         self.out.print(f"{' and '.join(parts)}{already}; writing {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
-        self.total, self.done = sum(planned.values()), done
+        self.total, self.done, self.found_done = sum(planned.values()), done, done
+        self.since = monotonic()
         self.time_left, self.names = None, ShortNames(())
         self._show(self.total, done, self.verb)
 
@@ -156,7 +159,12 @@ class LiveProgress:
         self.bar.start()
 
     def _left(self) -> str:
-        return clock_text(self.time_left.seconds()) if self.time_left else ""
+        """By the forecast; what has none, such as kernels to compile, takes about equally long."""
+        if self.time_left:
+            return clock_text(self.time_left.seconds())
+        done = self.done - self.found_done
+        each_s = (monotonic() - self.since) / done if done else 0.0
+        return clock_text(each_s * (self.total - self.done)) if done else ""
 
     def _doing(self, what: str, phase: str) -> str:
         if what == "exact result":

@@ -245,6 +245,7 @@ class Card:
 
     `name`: the word for it in the navigation; its anchor is `card-NAME`. `subtitle`: what the
     picture shows. `note`: how to read the picture. `wide`: over the whole width of the page.
+    `question`: what it answers, if runs with several questions are on the page.
     """
 
     name: str
@@ -254,6 +255,7 @@ class Card:
     subtitle: str = ""
     note: str = ""
     wide: bool = False
+    question: str = ""
 
 
 Block = Text | Table | Figure | Maps | Bars

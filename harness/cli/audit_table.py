@@ -31,6 +31,9 @@ class AuditProgress(LiveProgress):
     def __init__(self) -> None:
         super().__init__(console(), "compiling")
 
+    def name_of(self, case: str) -> str:
+        return case.removeprefix("kernel-")
+
     def line(self, record: Record) -> str | None:
         due = self.done % max(1, self.total // STEPS) == 0
         return complaint(record) or ("compiled" if due and not self.out.is_terminal else None)

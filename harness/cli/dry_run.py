@@ -84,6 +84,7 @@ class DryRun:
             budget_bytes=self.budget,
             seed=0,
             watch=scenario.watched(),
+            wall_budget_s=scenario.limits.wall_budget_s,
         )
         found = pace(self.device, dtypes_of(planned))
         lengths = {name: known["predicted_seq_len"] for name, known in self.walls.items()}

@@ -66,6 +66,7 @@ def measure_suite(
         for number in pending:
             scenario = suite.entries[number].scenario
             _say_which(number, len(suite.entries), scenario, quiet=quiet, as_json=as_json)
+            progress.start("starting a worker")
             try:
                 end = suite.measure(number, options, retry_failed=retry_failed, force=force)
             finally:

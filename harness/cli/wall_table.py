@@ -22,14 +22,14 @@ def found_table(path: Path) -> Table | None:
         return None
     last = {row["case"]: row for row in read_rows(path) if row["kind"] == "wall"}
     cells = [_cells(last[name]) for name in planned if name in last]
-    return table("", COLUMNS, cells, right=COLUMNS[1:5])
+    return table("", COLUMNS, cells, right=COLUMNS[1:5], ids=True)
 
 
 def predicted_table(title: str, walls: list[tuple[str, dict[str, Any]]]) -> Table:
     """Walls by name, with the fields of their rows that need no run."""
     columns = ("wall", "predicted N", "why there is none, or whose formula it is")
     cells = [(name, _predicted(fields), fields["predicted_reason"]) for name, fields in walls]
-    return table(title, columns, cells, right=columns[1:2])
+    return table(title, columns, cells, right=columns[1:2], ids=True)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """How long a run will take, before it begins: from its work, its plan and this machine's pace.
 
-A call takes its FLOPs at the rate of a matrix product, its scores at the rate of a softmax, and
+A call takes its FLOPs, and the exponentials of its scores, at the rate of matrix products, and
 scores that are written at the rate of memory. How often a case is called, and what comes with it,
 follows from the plan. docs/method.md says how far off this was.
 """
@@ -24,6 +24,7 @@ from .wall_search import FIRST, GROWTH
 from .worker_pool import RunConfig
 
 STEPS = 4  # operations of a call, of which each takes a moment
+SCORE_FLOPS = 40  # of a product in fp32, which take as long as a score in softmax, in caches
 SCORE_MOVES = 6  # written, scaled, put through softmax and read again, through memory
 RANK = 256  # keys that an approximate backend sees of N
 CASE_S = 0.15  # making inputs, preparing, digests
@@ -50,7 +51,6 @@ class Pace:
     """Rates of this machine as measure/pace.py finds them."""
 
     flops_per_s: Mapping[str, float]
-    scores_per_s: float
     bytes_per_s: float
     step_s: float
 
@@ -74,7 +74,8 @@ class Pace:
             flops, seen = share * flops, round(share * pairs)
         scores = float(seen * p.heads * passes)
         moved_s = SCORE_MOVES * scores * p.item_bytes / self.bytes_per_s if writes else 0.0
-        return STEPS * self.step_s + flops / rate + scores / self.scores_per_s + moved_s
+        scores_s = scores * SCORE_FLOPS / self.flops_per_s.get("fp32", rate)
+        return STEPS * self.step_s + flops / rate + scores_s + moved_s
 
 
 def _writes_scores(p: Problem, foreseen: Foreseen) -> bool:
@@ -94,6 +95,8 @@ def forecast(
     expected: dict[str, Expected] = {}
     too_long: list[str] = []
     longest, unknown, apart, cases = 0.0, 0, False, False
+    planned = list(planned)
+    walls = sum(1 for one in planned if isinstance(one, Wall))
     checked: set[tuple[str | None, Problem]] = set()
     declared: dict[str, Declared] = {}
     for one in planned:
@@ -116,7 +119,10 @@ def forecast(
             expected[one.id] = found
         elif isinstance(one, Wall):
             apart = True
-            expected[one.id] = _wall(one, wall_lengths.get(one.id), config, pace)
+            found = _wall(one, wall_lengths.get(one.id), config, pace)
+            if config.wall_budget_s is not None:
+                found = _within(found, config.wall_budget_s / walls, config)
+            expected[one.id] = found
         elif isinstance(one, PlannedStudy):
             apart = True
             expected[one.id] = Expected(one.backend, "", None, STUDY_S, STUDY_S, 6 * STUDY_S)
@@ -242,6 +248,13 @@ def _wall(wall: Wall, longest: int | None, config: RunConfig, pace: Pace) -> Exp
     about = NEAR_WALL * (START_S + 1.5 * trial_s) + growing * CASE_S
     most = MOST_TRIALS * (SLOWER * START_S + min(limit_s, 3 * trial_s if longest else limit_s))
     return Expected(wall.backend, dtype, None, about, about, max(most, about))
+
+
+def _within(wall: Expected, share_s: float, config: RunConfig) -> Expected:
+    """The last trial may begin just before the end of the wall's share of the time."""
+    about_s = min(wall.about_s, share_s)
+    most_s = min(wall.most_s, share_s + SLOWER * START_S + config.timeout_s)
+    return wall._replace(steady_s=about_s, about_s=about_s, most_s=max(about_s, most_s))
 
 
 # ---- a worker's request and answer ---------------------------------------------------------------

@@ -5,7 +5,7 @@ padding against no mask, 8 key and value heads against 32. One head against more
 rules (heads.py); heads of a fixed width are here, as then the first has most of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Any, Literal
@@ -91,11 +91,8 @@ def contrasted(rows: Sequence[Row], meta: Meta, *, only_asked: bool = False) -> 
     found = []
     for name, run in meta.items():
         mine = [row for row in rows if row["run"] == name]
-        asked = run["scenario"].get("contrast")
-        asked = asked if isinstance(asked, list | tuple) else ()
-        for axis in sorted(CONTRASTED, key=lambda axis: axis not in asked):
-            if only_asked and axis not in asked:
-                continue
+        asked = [axis for axis in CONTRASTED if asks_for(run, axis)]
+        for axis in asked if only_asked else sorted(CONTRASTED, key=lambda one: one not in asked):
             problems = contrasts(mine, axis)
             if problems:
                 timed = {one.backend for _, some in problems for one in some if one.time}
@@ -112,13 +109,24 @@ def contrasted(rows: Sequence[Row], meta: Meta, *, only_asked: bool = False) -> 
     return sorted(found, key=lambda one: not one.asked)
 
 
+def asks_for(run: Mapping[str, Any], axis: str) -> bool:
+    """Whether the run's scenario contrasts the axis."""
+    asked = run["scenario"].get("contrast")
+    return isinstance(asked, list | tuple) and axis in asked
+
+
+def of_given_width(group: Group) -> bool:
+    """Whether more heads of the problem are not narrower ones."""
+    return not any(isinstance(group.problem[width], str) for width in WIDTHS)
+
+
 def contrasts(rows: Sequence[Row], axis: str) -> list[tuple[Group, list[Contrast]]]:
     """Every problem on which some backend ran with one of two values of the axis at least."""
     found: list[tuple[Group, list[Contrast]]] = []
     if len({row.get(axis) for row in rows}) < 2:
         return found
     for group in groups(rows, axis):
-        if axis == "heads" and any(isinstance(group.problem[w], str) for w in WIDTHS):
+        if axis == "heads" and not of_given_width(group):
             continue
         if len({row[axis] for row in group.rows}) < 2:  # such as windows of one mask
             continue

@@ -13,6 +13,7 @@ from ...harness.stats import Interval
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..formatting import number_text, range_text
+from .contrasts import asks_for
 from .growth import EXPONENT_MARGIN, interval_text, slope
 from .ratio import Ratio, time_ratio
 from .speedup import baseline
@@ -113,9 +114,8 @@ def length_axis(rows: Sequence[Row]) -> str:
 
 def main_axis(rows: Sequence[Row], run: Mapping[str, Any]) -> str:
     """The size other than N that a run is about; "" if it varies N, or contrasts that size."""
-    axis, contrast = length_axis(rows), run["scenario"].get("contrast")
-    is_contrast = isinstance(contrast, list | tuple) and axis in contrast
-    return "" if axis == SIZES[0] or is_contrast else axis
+    axis = length_axis(rows)
+    return "" if axis == SIZES[0] or asks_for(run, axis) else axis
 
 
 def findings(rows: Sequence[Row], meta: Meta) -> list[str]:

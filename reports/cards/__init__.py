@@ -33,20 +33,22 @@ def makers() -> list[CardMaker]:
 def cards(frame: pd.DataFrame, meta: Meta) -> list[Card]:
     """The answers that these runs have, question by question, in the page's order.
 
-    With several questions every card says which scenario it is about, and names stay unique.
+    With several questions every card says which scenario and question it is about, and names stay
+    unique.
     """
-    questions = list(by_question(meta).values())
+    questions = by_question(meta)
     if len(questions) < 2:
         return list(_cards(frame, meta))
     found: dict[str, Card] = {}
-    for runs in questions:
+    for question, runs in questions.items():
         scenario = scenario_name(next(iter(runs.values())))
         for card in _cards(frame[frame["run"].isin(list(runs))], runs):
             name, number = card.name, 1
             while name in found:
                 number += 1
                 name = f"{card.name}-{number}"
-            found[name] = replace(card, name=name, title=f"{card.title}: {scenario}")
+            title = f"{card.title}: {scenario}"
+            found[name] = replace(card, name=name, title=title, question=question or scenario)
     return list(found.values())
 
 

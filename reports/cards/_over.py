@@ -38,7 +38,8 @@ def time_panels(groups: Sequence[Group], axis: str) -> tuple[Panel, ...]:
     """Latency over a size with its intervals, a panel per problem."""
     return tuple(
         Panel(
-            x_label=axis_title(axis) + (f", {group.label}" if group.label else ""),
+            title=group.label,
+            x_label=axis_title(axis),
             y_label="latency",
             unit="ms",
             series=tuple(_series(group.rows, name, axis) for name in _timed_backends(group)),

@@ -243,7 +243,9 @@ def _longest(contested: Sequence[Raced]) -> str:
     first, margin = found.ranking[0], found.margins[found.tie or 0]
     rival = found.ranking[(found.tie or 0) + 1]["backend"]
     others = label(group.problem, [axis for axis in AXES if axis in axes and axis != "seq_len"])
-    where = ", ".join(filter(None, [_length(group.problem["seq_len"]), others]))
+    n = group.problem["seq_len"]
+    shown = _length(n) if n != 1 or not others else ""  # as it is when tokens come one by one
+    where = ", ".join(filter(None, [shown, others]))
     time = time_text(first["latency_ms"])
     times = f"{first['backend']} takes {time}"
     if found.clear:

@@ -6,6 +6,7 @@ from typing import Literal
 
 import pandas as pd
 
+from ..analysis.contrasts import asks_for, of_given_width
 from ..analysis.heads import MARGIN_RATIO, HeadCost, comparable, same_time
 from ..data.row_groups import Group, records
 from ..data.run_meta import Meta
@@ -19,7 +20,12 @@ MOST_NAMES = 4
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
-    found = comparable(records(frame))
+    """None where heads of a given width are removed: their contrast has its own card."""
+    found = [
+        pair
+        for pair in comparable(records(frame))
+        if not (of_given_width(pair[0]) and asks_for(meta[pair[0].problem["run"]], "heads"))
+    ]
     if not found:
         return None
     group, heads, costs = _common(found)

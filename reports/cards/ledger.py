@@ -7,13 +7,18 @@ import pandas as pd
 from ..analysis.claims.ledger import Claim, ledger, merged
 from ..data.row_groups import by_environment, records
 from ..data.run_meta import Meta
-from ..elements import Card, Table
+from ..elements import Card, Table, Verdict
 from ..formatting import list_text, plural
 from ._over import tests_claims
 
 ORDER = 22
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
-ORDERED = ("supported", "refuted", "depends", "inconclusive")
+LOOKS: dict[str, Verdict] = {
+    "supported": "good",
+    "refuted": "bad",
+    "depends": "mixed",
+    "inconclusive": "open",
+}
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
@@ -35,6 +40,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
             title="Claims that were tested",
             columns=("claim", "verdict", "statement"),
             rows=tuple((claim.id, claim.verdict, claim.statement) for claim in tested),
+            verdicts={(place, 1): LOOKS[claim.verdict] for place, claim in enumerate(tested)},
         ),
         note=(
             "A verdict comes from an interval, or from exact bytes or FLOPs. Claims has the"
@@ -52,9 +58,7 @@ def _sentence(tested: Sequence[Claim]) -> str:
     for claim in tested:
         by_verdict.setdefault(claim.verdict, []).append(claim.id)
     texts = [
-        f"{verdict} {list_text(by_verdict[verdict])}"
-        for verdict in ORDERED
-        if verdict in by_verdict
+        f"{verdict} {list_text(by_verdict[verdict])}" for verdict in LOOKS if verdict in by_verdict
     ]
     return f"{plural(len(tested), 'claim')} tested: {'; '.join(texts)}."
 
@@ -65,14 +69,16 @@ def _spelled_out(claim: Claim) -> str:
     By verdict, with the numbers of the first part; those that decide nothing only if no other does.
     """
     statement = claim.statement.split(". (")[0].rstrip(".")
+    alone = {part.verdict for part in claim.parts} == {claim.verdict}
     texts: list[str] = []
-    for verdict in ORDERED:
+    for verdict in LOOKS:
         parts = [part for part in claim.parts if part.verdict == verdict]
         if not parts:
             continue
         names = list_text([part.of.replace(", ", " ") for part in parts])
         said = verdict != "inconclusive" or not texts
         numbers = f" ({parts[0].numbers})" if said and parts[0].numbers else ""
-        texts.append(f"{verdict} for {names}{numbers}")
+        texts.append(f"{'' if alone else f'{verdict} '}for {names}{numbers}")
     verb = "depends" if claim.verdict == "depends" else f"is {claim.verdict}"
-    return f'{claim.id}, "{statement}", {verb}: {"; ".join(texts)}.'
+    colon = "" if alone else ":"
+    return f'{claim.id}, "{statement}", {verb}{colon} {"; ".join(texts)}.'

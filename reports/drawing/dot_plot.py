@@ -26,6 +26,7 @@ from .marks import (
 Width = Literal["wide", "narrow"]
 NAME_PX = 14.0
 MOST_TICKS = 6
+FINE = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 LONGEST_BAR = 8.0  # times the largest ratio: a longer interval is cut off
 TOP = 16.0
 
@@ -53,7 +54,7 @@ def draw(plot: DotPlot, backends: Sequence[str], width: Width) -> str:
     labels = max((text_width(row.label, NAME_PX, BOLD_EM) for row in plot.rows), default=0.0)
     label = min(max(40.0, labels), 120.0)
     headings = max((text_width(heading, NAME_PX, BOLD_EM) for heading, _ in groups), default=0.0)
-    start = 0.0 if layout.headed else min(max(headings, 80.0), 112.0) + 10
+    start = 0.0 if layout.headed else min(max(headings, 80.0), 112.0) + 14
     words = max(
         (text_width(row.dot.word, layout.text_px) for row in plot.rows if row.dot), default=0.0
     )
@@ -107,7 +108,10 @@ class _Axis:
         return self.left + share * (self.right - self.left)
 
     def ticks(self) -> list[float]:
+        """Powers of 2, or finer steps if there are few of those."""
         powers = list(range(ceil(log2(self.low)), floor(log2(self.high)) + 1))
+        if len(powers) < 3:
+            return [tick for tick in FINE if self.low <= tick <= self.high]
         wide = self.right - self.left
         every = max(ceil(len(powers) / MOST_TICKS), ceil(26 * len(powers) / wide))
         return [2.0**power for power in powers if power % every == 0]
@@ -124,7 +128,7 @@ def _frame(axis: _Axis, bottom: float) -> str:
 
 
 def _tick_text(tick: float) -> str:
-    fractions = {0.5: "½", 0.25: "¼", 0.125: "⅛"}
+    fractions = {0.75: "¾", 0.5: "½", 0.25: "¼", 0.125: "⅛"}
     whole = f"{tick:g}" if tick >= 1 else f"1/{1 / tick:g}"
     return f"×{fractions.get(tick, whole)}"
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, isfinite, log10, nan
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -44,6 +45,7 @@ FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
 WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
 SMALL_IN, MOST_ACROSS = 2.4, 4  # width and height of small multiples
+SMALL_LETTERS = 30  # of a line of their titles
 LEGEND_SIZE, HANDLE_IN = 8.5, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 MOST_LETTERS = 48
@@ -92,14 +94,22 @@ def _drawing(
         limits = _limits(figure.panels if figure.same_y else (panel,))
         _panel(place, panel, backends, limits, number)
         if small:
-            place.set_title(_label(panel.title), fontsize=LEGEND_SIZE)
-            place.set(
-                xlabel=place.get_xlabel() if number + across >= count else "",
-                ylabel=place.get_ylabel() if number % across == 0 else "",
+            _as_small_multiple(
+                place, panel, first=not number % across, last=number + across >= count
             )
     for unused in axes[count:]:
         unused.set_axis_off()
     return canvas, axes[:count]
+
+
+def _as_small_multiple(axes: Axes, panel: Panel, *, first: bool, last: bool) -> None:
+    """With its title in several lines; `first` of its line, with y; `last` below, with x."""
+    title = fill(visible(panel.title), SMALL_LETTERS, max_lines=3, placeholder=" …")
+    axes.set_title(title, fontsize=LEGEND_SIZE)
+    axes.set_xlabel(panel.x_label.partition(" (")[0] if last else "")
+    if not first:
+        axes.set_ylabel("")
+        axes.tick_params(axis="y", labelleft=False)
 
 
 def swatches(backends: Sequence[str]) -> str:

@@ -1,9 +1,11 @@
 """One self-contained page of one run or several: it loads nothing, and works without scripts."""
 
+import re
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ def render(report: Report) -> str:
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
     title = page_title(report.meta)
+    asked = {card.question for card in report.cards}  # those stand above their answers
     notes = (
         f"{report.titles[name]}: {note}"
         for name, run in zip(report.meta, report.runs, strict=True)
@@ -48,12 +51,15 @@ def render(report: Report) -> str:
         title=title,
         runs=list(_runs(report)),
         few=len(report.meta) <= MOST_NAMED,
-        questions=questions(report.meta),
+        questions=[one for one in questions(report.meta) if one not in asked],
         notes=list(notes),
         trust=report.trust,
         badges=report.badges,
         links=list(_links(report)),
-        cards=[_card(card, report) for card in report.cards],
+        groups=[
+            {"question": question, "cards": [_card(card, report) for card in cards]}
+            for question, cards in groupby(report.cards, key=lambda card: card.question)
+        ],
         sections=[_section(part, report, numbers) for part in report.answered],
         lacking=report.lacking,
         policy=policy(css, js),
@@ -156,7 +162,10 @@ def _links(report: Report) -> Iterator[tuple[str, str]]:
     others += [("sections", "Details")]
     others += [(name, name.capitalize()) for name in ("method", "rows") if name in names]
     room = max(LINKS - len(others), LINKS // 2)
-    answers = [(f"card-{card.name}", card.name.capitalize()) for card in report.cards[:room]]
+    answers = [
+        (f"card-{card.name}", re.sub("[-_]", " ", card.name).capitalize())
+        for card in report.cards[:room]
+    ]
     if len(answers) + len(others) > LINKS:
         others = [link for link in others if link[0] != "method"]
     yield from answers + others
@@ -168,7 +177,7 @@ def _card(card: Card, report: Report) -> dict[str, Any]:
     found |= {"drawings": None, "table": None, "narrow_table": None, "numbers": None}
     picture = card.picture
     if isinstance(picture, Table):
-        turned = len(picture.rows) + 1 < len(picture.columns)
+        turned = 1 < len(picture.rows) + 1 < len(picture.columns)
         narrow = transposed(picture) if turned else None
         return found | {"table": picture, "narrow_table": narrow}
     if picture is None:
@@ -177,7 +186,8 @@ def _card(card: Card, report: Report) -> dict[str, Any]:
     if drawings is None or not drawings.wide:
         return found | {"table": picture.table}
     svg = [Markup(drawing) for drawing in drawings]  # noqa: S704 - all text in it is escaped
-    return found | {"drawings": svg, "numbers": picture.table}
+    looks = plots.legend(picture, report.backends) if isinstance(picture, Figure) else []
+    return found | {"drawings": svg, "numbers": picture.table, "legend": looks}
 
 
 def transposed(table: Table) -> Table:

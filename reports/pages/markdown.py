@@ -5,6 +5,7 @@ The answers and the summary are open; every other section is one folded line wit
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 
 from ..data.row_groups import records
 from ..elements import Block, Card, Table, Text
@@ -24,7 +25,7 @@ def render(report: Report) -> str:
     """Never longer than MOST_BYTES: sections that do not fit are left out and named."""
     parts = list(_head(report))
     if report.cards:
-        parts += ["## Answers", *(text for card in report.cards for text in _card(card))]
+        parts += ["## Answers", *_answers(report)]
     size = sum(len(part.encode()) + 2 for part in parts)
     in_cards = {*report.answers, *(TOLD if "fastest" in report.answers else ())}
     on_page, left_out = [], []
@@ -59,13 +60,23 @@ def _head(report: Report) -> Iterator[str]:
         title = f"{report.titles[name]}: " if len(report.meta) > 1 else ""
         lines.append(markdown_cell(title + about))
     yield "\\\n".join(lines)
-    yield from (f"_{markdown_cell(question)}_" for question in questions(report.meta))
+    asked = {card.question for card in report.cards}  # those stand above their answers
+    yield from (f"_{markdown_cell(one)}_" for one in questions(report.meta) if one not in asked)
     if report.badges:
         checks = "\n".join(
             f"- {one.state}: {markdown_cell(one.label)}. {markdown_cell(one.text)}"
             for one in report.badges
         )
         yield f"<details><summary>Trust: {report.trust}</summary>\n\n{checks}\n\n</details>"
+
+
+def _answers(report: Report) -> Iterator[str]:
+    """The cards, under their questions if there are several."""
+    for question, some in groupby(report.cards, key=lambda card: card.question):
+        if question:
+            yield f"### {markdown_cell(question)}"
+        for card in some:
+            yield from _card(card)
 
 
 def _card(card: Card) -> Iterator[str]:

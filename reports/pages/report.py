@@ -83,8 +83,9 @@ class Report:
 
     @cached_property
     def badges(self) -> Sequence[Badge]:
-        """Reasons to trust the latencies or not; none without cases."""
-        return badges(records(self.frame), self.meta) if len(self.frame) else ()
+        """Reasons to trust the latencies or not, good ones first; none without cases."""
+        found = badges(records(self.frame), self.meta) if len(self.frame) else ()
+        return sorted(found, key=lambda badge: STATES.index(badge.state))
 
     @cached_property
     def trust(self) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 import pandas as pd
@@ -29,6 +30,7 @@ from ..data.row_groups import (
     axis_text,
     axis_title,
     backends,
+    by_environment,
     case_key,
     distinguishing_axes,
     groups,
@@ -58,9 +60,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield from (Text(text=f"{one}.", about="own") for one in own_backends.findings(rows, meta))
     yield from _between_environments(rows, meta)
     walls = max_seq_len.wall_groups(meta)
-    yield from _sentences(
-        "Memory wall", [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
-    )
+    texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
+    yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")
     audited = by_gpu(kernels(meta))
     yield from _sentences("GPU anatomy", [kernels_finding(some) for some in audited.values()])
     if rows:
@@ -70,6 +71,16 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 
 def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
+    for block in _answers(rows, meta):
+        # Cards are about one environment.
+        yield block if len(by_environment(rows)) == 1 else replace(block, about="")
+    yield from map(caution, trust.warnings(rows))
+    yield from _map(rows)
+    yield note(_tally(rows))
+    yield from map(note, trust.process_notes(rows))
+
+
+def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
     found = contrasts.findings(rows, meta)
     yield from _sentences("Contrasts", found, about="contrasts")
     yield from _sentences("Growth", growth_along.findings(rows, meta), about="growth")
@@ -83,8 +94,9 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
     else:
         yield Text(text="No case has a latency.")
     approximating, recurring = approximate.approximating(rows), recurrence.recurring(rows)
-    yield from _sentences("Approximate attention", _findings(approximate, approximating))
-    yield from _sentences("Recurrence", _findings(recurrence, recurring))
+    found = _findings(approximate, approximating)
+    yield from _sentences("Approximate attention", found, about="crossover")
+    yield from _sentences("Recurrence", _findings(recurrence, recurring), about="crossover")
     if ran_out := [group for group in over_n if _ran_out(group)]:
         ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
         yield from _sentences("Memory wall", ends, about="wall")
@@ -98,21 +110,19 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
             )
         )
     yield from _heads(rows)
-    yield from map(caution, trust.warnings(rows))
-    yield from _map(rows)
-    yield note(_tally(rows))
-    yield from map(note, trust.process_notes(rows))
 
 
 def _between_environments(rows: list[Row], meta: Meta) -> Iterator[Block]:
-    for between in environments.compare_environments(rows, meta):
+    compared = list(environments.compare_environments(rows, meta))
+    for between in compared:
         if between.verdicts:
-            yield Text(text=f"{environments.finding(between)}.")
+            about = "environments" if len(compared) == 1 else ""
+            yield Text(text=f"{environments.finding(between)}.", about=about)
             for sentence in environments.exceptions(between):
                 yield Text(text=f"{sentence[0].upper()}{sentence[1:]}.")
 
 
-def _heads(rows: list[Row]) -> Iterator[Block]:
+def _heads(rows: list[Row]) -> Iterator[Text]:
     """Per run, environment and backend, h heads against one at the longest N."""
     longest: dict[tuple[str, str | None, str], tuple[Group, heads.HeadCost]] = {}
     for group, costs in heads.comparable(rows):
@@ -129,7 +139,7 @@ def _findings(module: Finder, found: list[Group]) -> list[str]:
     return [group.prefixed(module.finding(group)) for group in found]
 
 
-def _sentences(section: str, findings: list[str], about: str = "") -> Iterator[Block]:
+def _sentences(section: str, findings: list[str], about: str = "") -> Iterator[Text]:
     """The first findings; the section has the others. `about`: the card that says the same."""
     for finding in findings[:MOST_PROBLEMS]:
         yield Text(text=f"{finding}.", about=about)

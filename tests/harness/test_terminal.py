@@ -134,3 +134,15 @@ def test_a_run_that_never_began_can_end() -> None:
 )
 def test_times_are_minutes_and_seconds(seconds: float, text: str) -> None:
     assert clock_text(seconds) == text
+
+
+def test_without_a_forecast_the_time_left_follows_the_count() -> None:
+    progress, _ = listener(80)
+    progress.begin(Path("results/a-run"), {"kernels": 4}, 0, [])
+    progress.running(CASES[0].id, "")
+    assert "left" not in live_line(progress, 80)
+    progress.since -= 10.0
+    finish(progress, CASES[0], Status.OK)
+    line = live_line(progress, 80)
+    progress.end()
+    assert re.search(r"1/4 +\d+:\d\d, 0:30 left", line)

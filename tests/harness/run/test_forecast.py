@@ -18,7 +18,6 @@ from tests.conftest import ROOT
 STORED = sorted((ROOT / "results" / "reference").glob("cpu-*-quickstart"))
 PACE = Pace(
     flops_per_s={"fp32": 1.6e11, "bf16": 2e10},
-    scores_per_s=4e9,
     bytes_per_s=1.2e10,
     step_s=1e-5,
 )
@@ -131,6 +130,9 @@ def test_walls_and_backends_that_are_gone_have_a_time() -> None:
     unknown = forecast([wall], config(), PACE, {}, {})
     assert 0 < known.about_s < known.most_s
     assert unknown.most_s <= 20 * (60.0 + 10.0)
+    limited = forecast([wall], config(wall_budget_s=5.0), PACE, {}, {})
+    assert limited.about_s <= 5.0
+    assert limited.most_s < unknown.most_s
 
 
 @pytest.mark.parametrize(

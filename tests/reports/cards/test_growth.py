@@ -26,9 +26,9 @@ def test_decode_has_a_panel_over_the_cache_per_number_of_shared_heads(tmp_path: 
     assert "; for h_kv = 8, sdpa x = " in text
     assert text.endswith("); unpaired.")
     assert isinstance(card.picture, Figure)
-    assert [panel.x_label for panel in card.picture.panels] == [
-        "N_kv, h_kv\u00a0=\u00a0h",
-        "N_kv, h_kv\u00a0=\u00a08",
+    assert [panel.title for panel in card.picture.panels] == [
+        "h_kv\u00a0=\u00a0h",
+        "h_kv\u00a0=\u00a08",
     ]
     for panel in card.picture.panels:
         assert {series.x for series in panel.series} == {(512, 2048, 8192)}

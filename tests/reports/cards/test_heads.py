@@ -4,6 +4,7 @@ from pathlib import Path
 
 from attnbench.reports.cards import heads
 from attnbench.reports.elements import Card, DotPlot
+from tests.reports.fake_contrasts import pruning
 from tests.reports.fake_runs import case, grid, head_sweep, problem, quickstart, row, write_run
 from tests.reports.rendering import card_of
 
@@ -82,3 +83,7 @@ def test_runs_in_which_everything_failed_have_no_card(tmp_path: Path) -> None:
     cases = [case("fused", problem(256, h)) for h in (1, 8)]
     run = write_run(tmp_path, cases, [row(one, "crashed") for one in cases])
     assert card_of(heads, run) is None
+
+
+def test_removed_heads_of_a_given_width_are_left_to_their_contrast(tmp_path: Path) -> None:
+    assert card_of(heads, pruning(tmp_path)) is None

@@ -7,6 +7,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Table
+from tests.reports.fake_claims import pruned
 from tests.reports.fake_contrasts import pruning, run_of, training
 from tests.reports.fake_runs import quickstart
 
@@ -33,3 +34,13 @@ def test_only_runs_that_test_claims_have_the_card(tmp_path: Path) -> None:
     assert card_of(training(tmp_path / "b")) is None
     assert card_of(run_of(tmp_path / "c", name="claims_layer")) is None
     assert card_of(pruning(tmp_path / "d"), training(tmp_path / "e")) is None
+
+
+def test_parts_that_agree_do_not_repeat_the_verdict(tmp_path: Path) -> None:
+    made = [pruned(8, 8.0, 800), pruned(1, 5.0, 600)]
+    run = run_of(tmp_path, *made, name="claims_pruning")
+    card = card_of(run)
+    assert card is not None
+    assert '"Removing heads saves cost in proportion", is refuted for fused time and fused' in (
+        card.sentence
+    )

@@ -112,3 +112,7 @@ def test_names_from_files_are_escaped() -> None:
 
 def test_no_rows_are_no_error() -> None:
     assert svg(dots()).get("role") == "img"
+
+
+def test_a_narrow_range_has_finer_ticks() -> None:
+    assert {"×¾", "×1", "×1.5"} <= set(contents(svg(dots(timed("naive", 1, 0.72, 1.4)))))

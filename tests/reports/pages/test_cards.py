@@ -9,6 +9,7 @@ from attnbench.reports.drawing.picture import Drawn
 from attnbench.reports.elements import Card
 from attnbench.reports.pages import html
 from tests.reports.fake_cards import fake_cards, figure_card, with_cards
+from tests.reports.fake_contrasts import decode
 from tests.reports.fake_inexact import inexact
 from tests.reports.fake_runs import quickstart
 from tests.reports.pages.test_hostile import HOSTILE, Tags
@@ -132,3 +133,11 @@ def test_names_add_no_tag_to_cards(run: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(found.scripts) == 2
     assert not [name for name in found.attributes if name.startswith("on")]
     assert '<b class="c-0">&lt;img src=x' in page
+
+
+def test_a_card_with_a_figure_says_which_line_is_whose(tmp_path: Path) -> None:
+    found = cards_of(page_of(decode(tmp_path)))
+    legend = re.search(r'(?s)<ul class="legend">(.*?)</ul>', found["growth"])
+    assert legend is not None
+    assert re.findall(r'data-look="(\d)"', legend.group()) == ["0", "1"]
+    assert text_of(f"<body>{legend.group()}").split()[-2:] == ["fused", "sdpa"]

@@ -126,7 +126,8 @@ def test_the_page_of_many_runs_begins_with_answers(tmp_path: Path) -> None:
         (run / "run.json").write_text(json.dumps(meta))
         runs.append(run)
     few, many = page_of(*runs[:4]), page_of(*runs)
-    assert few.count('<p class="question">') == 4
+    assert few.count('<h2 class="asked">') == 4
+    assert '<p class="question">' not in few
     assert '<details class="runs">' not in few
     assert "<title>attnbench: 5 scenarios</title>" in many
     assert '<p class="question">' not in many

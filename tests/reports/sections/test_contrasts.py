@@ -41,5 +41,6 @@ def test_without_a_second_value_a_note_says_so(tmp_path: Path) -> None:
 
 def test_the_end_of_a_run_answers_what_its_contrast_asks(tmp_path: Path) -> None:
     lines = [line.replace("\u00a0", " ") for line in summary_of(decode(tmp_path))]
-    assert lines[0].startswith("h_kv = 8 against h_kv = 32 at N_kv = 8k, sdpa: 0.25 times the time")
-    assert any("time grows as N_kv^x" in line for line in lines[1:4])
+    contrast = "h_kv = 8 against h_kv = 32 at N_kv = 8k, sdpa: 0.25 times the time"
+    assert any(line.startswith(contrast) for line in lines[:2])
+    assert any("ime grows as N_kv^x" in line for line in lines[:2])

@@ -151,9 +151,9 @@ def test_kernels_that_fail_the_audit_have_a_table_of_their_own(tmp_path: Path) -
 def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
     run = three_gpus(tmp_path)
     text = markdown_of(run)
-    assert "## GPU anatomy" in text
+    assert "<details><summary>GPU anatomy: " in text
     assert "| shared memory |" in text
-    assert "## Memory wall" not in text
+    assert "Memory wall" not in text
     out = StringIO()
     console = Console(file=out, width=300, highlight=False)
     for part in terminal.render(open_report([run]), (*terminal.USUAL, "gpu_anatomy")):

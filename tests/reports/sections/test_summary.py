@@ -11,7 +11,7 @@ from attnbench.reports.sections import summary
 from tests.reports import fake_runs
 from tests.reports.fake_inexact import inexact
 from tests.reports.fake_runs import case, problem, quickstart, write_run
-from tests.reports.rendering import blocks_of, page_of, rows_of, sentences, tables_of
+from tests.reports.rendering import blocks_of, page_of, rows_of, section_of, sentences, tables_of
 
 
 def map_of(run: Path) -> Table:
@@ -47,7 +47,7 @@ def test_failed_and_skipped_cases_are_hatched_and_have_their_status(tmp_path: Pa
     }
     assert not found.failed & found.strong
     page = page_of(quickstart(tmp_path / "page"))
-    section = page[page.index('<section id="summary"') : page.index("</section>")]
+    section = section_of(page, "summary")
     assert len(
         re.findall(r'<td class="x" data-case="\d+"><a href="#row-\d+">[a-z]', section)
     ) == len(found.failed)
@@ -61,7 +61,7 @@ def test_every_case_of_the_map_is_a_link_to_its_row(tmp_path: Path) -> None:
             page,
         )
     )
-    section = page[page.index('<section id="summary"') : page.index("</section>")]
+    section = section_of(page, "summary")
     linked = re.findall(r'data-case="(\d+)">(?:<strong>)?<a href="#row-(\d+)">', section)
     assert len(linked) == len(rows) == 20
     assert all(one == other and one in rows for one, other in linked)

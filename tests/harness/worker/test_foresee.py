@@ -1,0 +1,66 @@
+"""harness/worker/foresee.py: what a forecast learns before a run, and what it leaves alone."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from attnbench.harness.cases import Case, Wall
+from attnbench.harness.nvml import Device
+from attnbench.harness.run.forecast import foreseen_of
+from attnbench.harness.worker import foresee as module
+from attnbench.harness.worker.foresee import foresee
+from attnbench.harness.worker.phases import WorkerConfig
+from attnbench.impls.problem import Problem
+
+CONFIG = WorkerConfig(
+    device=torch.device("cpu"),
+    seed=0,
+    budget_bytes=1 << 20,
+    measure=("latency", "memory"),
+    warm_heap=True,
+    max_warm_up_s=1.0,
+    watched=Device(uuid=None),
+)
+
+
+def case(backend: str, seq_len: int = 64) -> Case:
+    return Case(backend=backend, problem=Problem(batch=1, seq_len=seq_len, d_model=32, heads=2))
+
+
+def found(*cases: Case, walls: tuple[Wall, ...] = ()) -> dict[str, Any]:
+    return foresee(cases, walls, ["fp32"], CONFIG)
+
+
+def test_peaks_refusals_and_compilers_are_known_before_the_run() -> None:
+    cases = [case("fused"), case("sdpa:cudnn"), case("fused", 8192), case("compiled")]
+    fused, cudnn, hopeless, compiled = foreseen_of(found(*cases)["cases"]).values()
+    assert not fused.refused
+    assert fused.peak_bytes == 2 * 2 * 64 * 64 * 4
+    assert cudnn.refused
+    assert hopeless.refused
+    assert compiled.compiles
+
+
+def test_a_walls_longest_n_follows_from_the_formula() -> None:
+    wall = Wall(backend="fused", problem=Problem(batch=1, seq_len=1, d_model=32, heads=2))
+    longest = found(walls=(wall,))["walls"][wall.id]
+    assert 4 * 4 * longest**2 < CONFIG.budget_bytes < 4 * 4 * (longest + 20) ** 2
+
+
+def test_code_of_others_is_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it does belongs to its own case."""
+    monkeypatch.setattr(module.impls, "load", pytest.fail)
+    assert found(case("attend@some_module"))["cases"] == {}
+
+
+def test_a_backend_that_cannot_be_asked_is_no_reason_to_measure_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: str) -> None:
+        raise ImportError("no")
+
+    monkeypatch.setattr(module.impls, "load", refuse)
+    answer = found(case("fused"))
+    assert answer["reason"] == "ImportError: no"
+    assert answer["pace"]["flops_per_s"]
