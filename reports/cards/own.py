@@ -17,6 +17,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     names = own_backends(rows, meta)
     if not names:
         return None
+    several = len(names) > 1
     said = [f"{sentence}." for sentence in findings(rows, meta)]
     lines, cases, failed = [], {}, set()
     found = [(name, *race) for name in names for race in races(name, rows)]
@@ -25,19 +26,25 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         time = time_text(row["latency_ms"]) if row.get("latency_ms") is not None else ""
         over = "" if ratio is None else f"{ratio.text}, {best}"
         where = group.label or axis_text("seq_len", row["seq_len"])
-        lines.append((name, where, time if ok else STATUS_WORDS[row["status"]], over))
-        cases[place, 2] = case_key(row)
+        result = time if ok else STATUS_WORDS[row["status"]]
+        lines.append((*([name] if several else []), where, result, over))
+        cases[place, len(lines[-1]) - 2] = case_key(row)
         if not ok:
-            failed.add((place, 2))
+            failed.add((place, len(lines[-1]) - 2))
     left = len(found) - len(lines)
     return Card(
         name="own",
-        title="Your backend" if len(names) == 1 else "Your backends",
+        title="Your backends" if several else "Your backend",
         subtitle="each of its cases, beside the best other exact backend",
         sentence=" ".join(said),
         picture=Table(
             title="Your backend, case by case",
-            columns=("backend", "problem", "result", "times the best other one"),
+            columns=(
+                *(["backend"] if several else []),
+                "problem",
+                "result",
+                "\u00d7 the best other",
+            ),
             rows=tuple(lines),
             cases=cases,
             failed=frozenset(failed),

@@ -143,4 +143,4 @@ def test_the_gate_of_the_project_measures_what_exists() -> None:
     scenario = load(ROOT / job["with"]["scenario"])
     assert set(scenario.backends) == {"naive", "fused", "sdpa"}
     assert (ROOT / job["with"]["code"] / "attnbench" / "__main__.py").is_file()
-    assert f"SCENARIO={job['with']['scenario']} " in (ROOT / "Makefile").read_text()
+    assert f"--scenario {job['with']['scenario']} " in (ROOT / "Makefile").read_text()

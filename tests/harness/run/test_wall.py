@@ -15,7 +15,7 @@ from tests.conftest import ROOT, command_line, environment
 pytestmark = pytest.mark.long
 
 SHAPE = ("--batch", "1", "--d-model", "64", "--heads", "2", "--device", "cpu")
-ROOM = ("--memory-gib", "0.1")
+ROOM = ("--memory-gib", "0.1", "--budget", "600")
 FIND = (
     "name: mine\nquestion: How long?\nbackends: [fused, sdpa:cudnn, needs_package]\nfind_wall:"
     " true\nplan: {processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}\nlimits: {memory_gib:"
@@ -68,7 +68,7 @@ def test_the_wall_is_an_interval_of_trials_beside_its_prediction(attnbench, tmp_
     assert low < min(fails)
     assert max(fits) < high
     if max(fits) < min(fails):
-        assert 0 < high - low <= 0.003 * high
+        assert 0 < high - low <= 0.02 * high
     # trials contradict each other: the interval ends at the nearest ones that none contradicts
     else:
         assert (low, high) == (
