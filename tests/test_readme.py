@@ -135,7 +135,7 @@ def test_commands_exist(attnbench):
     verbs = set(re.findall(r"(?:^ {4}(?:\w+=\S+ )?|`)attnbench (\w+)", text, re.MULTILINE))
     assert {"run", "wall", "claims", "report", "compare", "doctor"} < verbs
     for verb in verbs:
-        assert re.search(rf"^  {verb} ", known, re.MULTILINE), verb
+        assert re.search(rf"^\W*{verb} ", known, re.MULTILINE), verb
     targets = set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     pages = README + COOKBOOK + (ROOT / "CONTRIBUTING.md").read_text()
     assert set(re.findall(r"^ {4}make (\w+)", pages, re.MULTILINE)) <= targets

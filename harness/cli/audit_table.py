@@ -7,8 +7,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..audit.verdict import CapabilityVerdict, Row, spills
+from ..live_bar import console
 from ..record import Record, Status
-from ..terminal import STYLE, LiveProgress, console, table
+from ..terminal import STYLE, LiveProgress, table
 
 COLUMNS = (
     *("kernel", "head", "configuration", "regs", "smem", "spill", "per SM", "occ.", "limited by"),

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from ..court import SHIPPED, CourtResult, Finding, Verdict
+from ..live_bar import console
 from ..record import Record, Status
-from ..terminal import LiveProgress, console, line_of, table
+from ..terminal import LiveProgress, line_of, table
 
 COLUMNS = ("backend", "verdict", "what it does", "status", "reason")
 

@@ -10,6 +10,7 @@ from ..cases import Case, Wall
 from ..environment import fix_threads, pick_device
 from ..errors import EnvironmentUnmet
 from ..expected_time import Forecast
+from ..live_bar import busy
 from ..measure.memory_budget import available_bytes
 from ..measure.pace import pace
 from ..preflight import Preflight, not_imported, preflight_outside_worker
@@ -19,7 +20,7 @@ from ..run.start import SAFE_SHARE
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
 from ..selection import SelectedCases, Selection, select
-from ..terminal import busy, table
+from ..terminal import table
 from ..worker.wall import predict
 from .wall_table import predicted_table
 

@@ -54,7 +54,7 @@ def list_backends(
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
-    from ..terminal import busy
+    from ..live_bar import busy
     from .backend_list import listing
 
     with busy("asking backends"):

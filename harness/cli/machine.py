@@ -38,7 +38,7 @@ def doctor(
 
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
-    from ..terminal import busy
+    from ..live_bar import busy
 
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
@@ -57,7 +57,8 @@ def doctor(
 def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
-    from ..terminal import Steps, echo, say
+    from ..live_bar import Steps
+    from ..terminal import echo, say
 
     with Steps(quiet=as_json) as steps:
         steps.step("starting")

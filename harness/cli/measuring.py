@@ -41,8 +41,9 @@ def read_scenarios(
 
 def print_dry_run(planned: Sequence[Any]) -> None:
     """What is known before anything runs, on stdout."""
+    from ..live_bar import busy
     from ..process.interpreter import check_interpreters
-    from ..terminal import busy, echo
+    from ..terminal import echo
 
     with busy("starting"):
         from .dry_run import preflight_tables
@@ -98,9 +99,9 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         return
     typer.echo(result.path)
     if not quiet:
-        from .. import terminal
+        from .. import live_bar, terminal
 
-        with terminal.busy("reading the results"):
+        with live_bar.busy("reading the results"):
             from ...reports.pages.report import open_report
             from ...reports.pages.terminal import terminal_summary
             from .wall_table import found_table

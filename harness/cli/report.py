@@ -122,7 +122,8 @@ def show(
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print what a run or a suite found: its answers. --all adds the tables behind them."""
-    from ..terminal import busy, echo
+    from ..live_bar import busy
+    from ..terminal import echo
 
     with busy("reading the results"):
         from ...reports.pages import terminal

@@ -58,7 +58,7 @@ def measure_suite(
     force: bool = False,
 ) -> None:
     """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
-    from .. import terminal
+    from .. import live_bar, terminal
 
     ends: list[EntryEnd] = []
     try:
@@ -77,7 +77,7 @@ def measure_suite(
             if end.refusal is not None and not as_json:
                 typer.echo(f"{scenario.name}: {end.refusal}", err=True)
             elif end.result is not None and not as_json and not quiet:
-                terminal.console().print(terminal.counts(end.result.statuses))
+                live_bar.console().print(terminal.counts(end.result.statuses))
             if end.signal is not None:
                 break
         code = max([1 if suite.has_failures else 0, *(end.exit_code for end in ends)])
@@ -91,7 +91,7 @@ def measure_suite(
 def _say_which(number: int, count: int, scenario: Any, *, quiet: bool, as_json: bool) -> None:
     from rich.markup import escape
 
-    from ..terminal import console
+    from ..live_bar import console
 
     if as_json:
         entry = {"reason": "entry", "number": number, "of": count, "scenario": scenario.name}
@@ -131,8 +131,9 @@ def _print_summary(path: Path) -> None:
 
     from ...reports.pages.report import open_report, per_question
     from ...reports.pages.terminal import terminal_summary
+    from ..live_bar import console
     from ..suites import suite_state
-    from ..terminal import console, counts, echo
+    from ..terminal import counts, echo
     from .wall_table import found_table
 
     state = suite_state(path)

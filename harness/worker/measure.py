@@ -31,7 +31,7 @@ from torch import Tensor
 from ...impls import load
 from ...impls.problem import Problem
 from ..cases import Case
-from ..measure.clock import Clock, Look, Timer, clock_for, now_s
+from ..measure.clock import Clock, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
@@ -43,10 +43,10 @@ from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
 from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
 from ..record import Status
-from ..stats import stationary
 from .check import Checker, source_file
 from .exact_results import ExactResults, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig
+from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
@@ -167,7 +167,9 @@ class Measurer:
             if not complaint:
                 least_s = WARM_AGAIN_S if case.id in self.warmed else WARM_UP_S
                 look = partial(fingerprint.look, flipped=values.flipped)
-                found = self._call_until_stationary(run, readings, least_s, look)
+                most_s = most_warm_up_s(self.config.max_warm_up_s, least_s)
+                times = least_s, most_s
+                found = call_until_stationary(run, self.clock, readings, times, look)
                 is_stationary, call_ms = found
                 timer = self.clock.timer(run, call_ms)
                 complaint = written(values, thorough=True) or fingerprint.complaint
@@ -257,32 +259,6 @@ class Measurer:
             return None
         known.expected[True] = known.take(output)
         return known
-
-    def _call_until_stationary(
-        self, run: Callable[[], object], readings: list[float], least_s: float, look: Look
-    ) -> tuple[bool | None, float]:
-        """Call until the times are stationary or the warm-up's time is over.
-
-        `readings`: of the calls so far, in ms. Returns whether times are stationary, and how long a
-        call takes now, in ms.
-        """
-        most_s = most_warm_up_s(self.config.max_warm_up_s, least_s)
-        start = now_s() - sum(readings) / 1e3
-        look_s = least_s
-        while True:
-            # Looks at growing times: a search for a trend after each of many short calls is slow.
-            spent_s = now_s() - start
-            if spent_s >= look_s:
-                found = stationary(readings)
-                if found or spent_s >= most_s:
-                    return found, median(readings[-5:])
-                look_s = 1.25 * spent_s
-            begun = now_s()
-            result = run()
-            self.clock.finish()
-            readings.append((now_s() - begun) * 1e3)
-            look(result, must=False)
-            del result
 
     def sample(self, cases: list[Case], calls: dict[str, int]) -> None:
         """One block: the given cases in the given order, each with its number of calls.

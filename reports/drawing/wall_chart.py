@@ -7,7 +7,6 @@ A drawing that has no room for a text leaves it out; the card's sentence and tab
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import log
 
 from ..elements import Scale, WallChart, WallLine, WallPoint
 from ..formatting import bytes_text, count_text, length_text, size_text
@@ -21,7 +20,6 @@ from .marks import (
     path,
     rect,
     shape,
-    shortened,
     spread,
     svg,
     text,
@@ -31,29 +29,25 @@ from .marks import (
 )
 from .obstacles import Box, Obstacles
 from .wall_axes import LAYOUTS, Axes, Layout, Width, axes_of, size_ticks
+from .wall_lines import (
+    NAME_PX,
+    Drawn,
+    bundles_of,
+    coincide,
+    name_lines,
+    steps,
+    stop_words,
+    stretches,
+)
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 LINE_PX = 15  # from one line of text to the next
-NAME_PX, RADIUS = 14.0, 3.8
+RADIUS = 3.8
 TOP, PLOT_HEIGHT = 26.0, 283.0
 MOST_MARKED = 2  # lines over a line whose marks are still drawn
 MOST_NAMES = 4  # of lines that end at one place
-SAME_PX = 2.0  # ends of lines nearer than that share a label
-SAME_LOG = 0.04  # lines whose needs differ by less look like one
 LABEL_GAP, TICK_GAP = 12.0, 7.0
 FAR_PX = 40.0  # from the right end: a stop nearer than that is named by the line's label
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drawn:
-    """One backend's line in a panel: its points, clipped to the plot, and how often it is covered.
-
-    `covered`: by how many lines drawn later.
-    """
-
-    line: WallLine
-    places: tuple[tuple[float, float, WallPoint], ...]
-    covered: int
 
 
 def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) -> str:
@@ -61,7 +55,7 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
     layout = LAYOUTS[width]
     lines = [one for _, some in chart.panels for one in some]
     names = max((text_width(one.backend, NAME_PX, BOLD_EM) for one in lines), default=0.0)
-    others = [part for one in lines for part in _stop(one) or ()] + ["999.9 MiB"]
+    others = [part for one in lines for part in stop_words(one) or ()] + ["999.9 MiB"]
     least = max(text_width(part, layout.text_px, BOLD_EM) for part in others)
     label = min(max(least, names), layout.most_label) + LABEL_GAP + 2
     most = max((len(some) for _, some in chart.panels), default=1)
@@ -129,7 +123,7 @@ class _Panel:
             taken.add_line([(x, y) for x, y, _ in one.places])
             taken.boxes += [Box(x, y, x, y).grown(CROSS_PX) for x, y, _ in one.places]
         parts = [text(self.left, self.top - 10, heading, "pt"), self._grid(taken, ticks=ticks)]
-        bundles = self._bundles(drawn)
+        bundles = bundles_of(drawn)
         stops, named = self._stops(bundles, taken)
         parts.append(self._zone_words(taken))
         if guides and self.axes.scale == "log":
@@ -178,11 +172,11 @@ class _Panel:
             return ""
         for words in (f"does not fit in {bytes_text(self.budget)}", "does not fit"):
             wide = text_width(words, self.layout.text_px)
-            tops = (self.top + 4, *_steps(self.top + 4, edge - LINE_PX - 4))
+            tops = (self.top + 4, *steps(self.top + 4, edge - LINE_PX - 4))
             boxes = [
                 Box(left, top, left + wide, top + LINE_PX)
                 for top in tops
-                for left in _steps(self.left + 7, self.right - wide - 7, 12.0)
+                for left in steps(self.left + 7, self.right - wide - 7, 12.0)
             ]
             zone = Box(self.left, self.top, self.right, edge)
             if box := taken.first_free(boxes, zone):
@@ -204,7 +198,7 @@ class _Panel:
         if not steep:
             aim = (room.right - wide - 8 - text_wide, room.bottom - max(high, 2 * LINE_PX))
         places = [
-            (x, y) for x in _steps(room.left, room.right) for y in _steps(room.top, room.bottom)
+            (x, y) for x in steps(room.left, room.right) for y in steps(room.top, room.bottom)
         ]
         places.sort(key=lambda place: abs(place[0] - aim[0]) + abs(place[1] - aim[1]))
         for left, top in places:
@@ -230,7 +224,7 @@ class _Panel:
         found: list[Drawn] = []
         placed = [(one, self._places(one)) for one in lines]
         for number, (one, places) in enumerate(placed):
-            covered = sum(_coincide(one, other) for other, _ in placed[number + 1 :])
+            covered = sum(coincide(one, other) for other, _ in placed[number + 1 :])
             found.append(Drawn(line=one, places=places, covered=covered))
         return found
 
@@ -248,7 +242,7 @@ class _Panel:
         under = f" u-{min(one.covered, 3)}" if one.covered else ""
         parts = []
         known = [point for point in one.line.points if point.need_bytes]
-        for solid, run in _runs(known):
+        for solid, run in stretches(known):
             way = self._way(run)
             classes = f"ln s-{number}{'' if solid else ' dash'}{under}"
             parts.append(path(way, classes) if len(way) > 1 else "")
@@ -299,22 +293,6 @@ class _Panel:
         return f"{backend} at N = {length_text(point.seq_len)}: {size}, {how.get(point.end, '')}"
 
     # ---- where lines end ------------------------------------------------------------------------
-
-    def _bundles(self, drawn: Sequence[Drawn]) -> list[list[Drawn]]:
-        """Lines that end at one place and stop at one N share a label."""
-        bundles: list[list[Drawn]] = []
-        for one in drawn:
-            if not one.places:
-                continue
-            for bundle in bundles:
-                first = bundle[0]
-                same_end = _near(first.places[-1], one.places[-1])
-                if same_end and _stop(first.line) == _stop(one.line):
-                    bundle.append(one)
-                    break
-            else:
-                bundles.append([one])
-        return bundles
 
     def _stops(self, bundles: Sequence[Sequence[Drawn]], taken: Obstacles) -> tuple[str, set[int]]:
         """Circles on the budget line, and words beside those that have room: their bundles."""
@@ -394,12 +372,12 @@ class _Panel:
         entries = [
             (part, f"lb t-{tone(one.line.backend, self.backends)}")
             for one in (bundle if len(bundle) <= MOST_NAMES else bundle[: MOST_NAMES - 1])
-            for part in _name_lines(one.line.backend, room)
+            for part in name_lines(one.line.backend, room)
         ]
         if len(bundle) > MOST_NAMES:
             entries.append((f"+ {len(bundle) - MOST_NAMES + 1} more", "lb"))
         last, several = bundle[0].line, len(bundle) > 1
-        stop, point = _stop(last), last.points[-1]
+        stop, point = stop_words(last), last.points[-1]
         if stop is not None and not stop_named:
             first, second = stop
             return [
@@ -409,49 +387,3 @@ class _Panel:
             ]
         size = size_text(point.need_bytes)
         return [*entries, (size, "sub")] if size else entries
-
-
-def _name_lines(name: str, room: float) -> list[str]:
-    """A name that is too long is broken before its variant, and cut if that is not enough."""
-    family, colon, variant = name.partition(":")
-    if text_width(name, NAME_PX, BOLD_EM) <= room or not variant:
-        return [shortened(name, room, NAME_PX)]
-    return [shortened(part, room, NAME_PX) for part in (f"{family}{colon}", variant)]
-
-
-def _runs(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:
-    """Stretches of a line: solid between measured points, dashed where either end is not."""
-    runs: list[tuple[bool, list[WallPoint]]] = []
-    for before, after in pairwise(points):
-        solid = before.end == after.end == "ok"
-        if runs and runs[-1][0] == solid:
-            runs[-1][1].append(after)
-        else:
-            runs.append((solid, [before, after]))
-    return runs
-
-
-def _coincide(one: WallLine, other: WallLine) -> bool:
-    """The same need, over at least half of the first's points."""
-    there = {point.seq_len: point.need_bytes for point in other.points if point.need_bytes}
-    known = {point.seq_len: point.need_bytes for point in one.points if point.need_bytes}
-    same = sum(n in there and abs(log(there[n] / need)) <= SAME_LOG for n, need in known.items())
-    return bool(known) and 2 * same >= len(known)
-
-
-def _near(one: tuple[float, float, WallPoint], other: tuple[float, float, WallPoint]) -> bool:
-    return abs(one[0] - other[0]) <= SAME_PX and abs(one[1] - other[1]) <= SAME_PX
-
-
-def _stop(one: WallLine) -> tuple[str, str] | None:
-    """Two lines of text on where it stops."""
-    if one.stop_n is not None:
-        return "stops at", length_text(one.stop_n)
-    if one.between is not None:
-        first, last = one.between
-        return "stops at", f"{count_text(first)} to {count_text(last)}"
-    return None
-
-
-def _steps(low: float, high: float, step: float = 6.0) -> list[float]:
-    return [low + step * place for place in range(int((high - low) / step) + 1)]

@@ -8,9 +8,10 @@ import pytest
 from rich.console import Console
 
 from attnbench.harness.cases import Case, ShortNames
+from attnbench.harness.live_bar import clock_text
 from attnbench.harness.record import Record, Status
 from attnbench.harness.run.forecast import forecast
-from attnbench.harness.terminal import PHASES, LiveProgress, clock_text
+from attnbench.harness.terminal import PHASES, LiveProgress
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 

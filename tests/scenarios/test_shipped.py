@@ -8,7 +8,15 @@ from time import process_time
 import pytest
 
 from attnbench.harness.axes import ALIASES
-from attnbench.harness.scenario import Plan, Scenario, from_mapping, load, schema, summaries
+from attnbench.harness.scenario import (
+    Plan,
+    Scenario,
+    from_mapping,
+    load,
+    load_entries,
+    schema,
+    summaries,
+)
 from attnbench.harness.scenario.fields import Axes, ExtraCase, Grid, Limits
 from attnbench.harness.scenario.names import FOLDER, shipped
 from attnbench.harness.scenario.yaml_text import parse_yaml
@@ -92,19 +100,27 @@ def test_the_readme_documents_every_field(model: type[Scenario]) -> None:
     assert set(model.model_fields) | (set(ALIASES) if model is Grid else set()) <= words
 
 
-def test_the_examples_of_the_readme_are_scenarios() -> None:
+def test_the_examples_of_the_readme_are_scenarios(tmp_path: Path) -> None:
     examples = re.findall(
         r"```yaml\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL
     )
     assert len(examples) >= 4
     head = {"name": "example", "question": "What?", "backends": ["naive"]}
+    suites = []
     for text in examples:
-        data = {
-            **head,
-            "grid": {"seq_len": 1, "d_model": 1, "heads": 1},
-            **parse_yaml(text, "README.md").data,
-        }
+        found = parse_yaml(text, "README.md").data
+        if isinstance(found, list):
+            suites.append(text)
+            continue
+        data = {**head, "grid": {"seq_len": 1, "d_model": 1, "heads": 1}, **found}
         assert from_mapping(data, "README.md").count("cuda") > 0
+    assert suites
+    own = (FOLDER / "quickstart.yaml").read_text(encoding="utf-8")
+    for text in suites:
+        for name in re.findall(r"[\w/]+\.yaml", text):
+            (tmp_path / name).write_text(own, encoding="utf-8")
+        (tmp_path / "suite.yaml").write_text(text, encoding="utf-8")
+        assert load_entries(str(tmp_path / "suite.yaml")).is_list
 
 
 def test_summaries_name_every_scenario_with_its_question() -> None:

@@ -1,5 +1,6 @@
 """The command line without a process of its own."""
 
+import gc
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ def here(
             main()
         except SystemExit as end:
             code = end.code or 0
+        gc.enable()  # `compare` turns it off for the rest of its process
         for name in env:
             monkeypatch.delenv(name)
         printed = capfd.readouterr()

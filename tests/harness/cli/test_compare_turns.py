@@ -96,8 +96,8 @@ def test_a_margin_by_noise_is_that_of_the_check_beside_the_runs(attnbench, folde
         (margins[noise],) = {
             one["margin_ratio"] for one in found["cases"] if one["metric"] == "latency"
         }
-        # 25 % slower: within the largest margin, beyond the others
-        assert done.returncode == (0 if noise == 0.4 else 3)
+        # 25 % slower: at the edge of the largest margin, which decides nothing; beyond the others
+        assert done.returncode == (6 if noise == 0.4 else 3)
     # Twice the noise of a ratio of two processes, which the mean of four turns has half of; 3 % at
     # least, 25 % at most.
     assert margins == {None: 0.03, 0.1: pytest.approx(0.1), 0.4: pytest.approx(0.25)}

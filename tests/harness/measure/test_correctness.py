@@ -16,6 +16,7 @@ from attnbench.harness.measure.correctness import (
     sample,
     widen,
 )
+from attnbench.harness.measure.input_values import InputValues
 from attnbench.harness.measure.prepared_call import leaves, make_tensors, prepare_call
 from attnbench.impls.layer import as_call
 from attnbench.impls.problem import Problem
@@ -335,3 +336,18 @@ def test_distance_by_row_weighs_rows_alike():
     wrong = torch.tensor([[[1000.0, 0.0], [0.002, 0.0]]], dtype=torch.float64)
     assert distance(wrong, exact, by_row=True) == pytest.approx((0.5) ** 0.5)
     assert distance(wrong, exact, by_row=False) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_a_single_query_with_wide_scores_convicts_no_correct_backend(dtype):
+    """Fused was called wrong in 12 of 288 such problems: the textbook was exact by chance."""
+    problem = Problem(
+        batch=1, seq_len=1, kv_seq_len=512, d_model=2048, heads=32, kv_heads=8, dtype=dtype
+    )
+    for seed in (0, 1, 8, 10):
+        values = InputValues(problem, CPU, seed)
+        values.widen()
+        check = CorrectnessCheck(problem, *values.tensors, seed, few_rows=True, wide=True)
+        for name in ("naive", "fused", "sdpa"):
+            prepared = prepare_call(problem, impls.load(name), values.tensors, None)
+            assert check.check(prepared.result()[0], ()).complaint == "", (name, seed)

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -50,8 +51,11 @@ def test_a_file_that_cannot_be_written_is_one_line_and_leaves_the_old_one(
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
-def test_an_unknown_format_and_runs_that_do_not_fit_are_one_line(attnbench, run: Path) -> None:
-    for arguments in (("--format", "xlsx"), (run, "--format", "github-benchmark")):
+def test_an_unknown_format_and_runs_that_do_not_fit_are_one_line(
+    attnbench, run: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(run, tmp_path / "other")
+    for arguments in (("--format", "xlsx"), (other, "--format", "github-benchmark")):
         done = attnbench("export", run, *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 

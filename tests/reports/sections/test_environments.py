@@ -212,7 +212,7 @@ def test_markdown_and_terminal_give_the_answer(run: Path) -> None:
     text = markdown_of(run)
     assert "<summary>Between environments: new against old: slower in 8" in text
     console = Console(width=200, record=True, file=io.StringIO())
-    for part in terminal.render(open_report([run])):
+    for part in terminal.render(open_report([run]), (*terminal.USUAL, "environments")):
         console.print(part)
     printed = console.export_text()
     assert "Between environments" in printed

@@ -1,0 +1,38 @@
+"""Call a case until its times are stationary."""
+
+from collections.abc import Callable
+from statistics import median
+
+from ..measure.clock import Clock, Look, now_s
+from ..stats import stationary
+
+
+def call_until_stationary(
+    run: Callable[[], object],
+    clock: Clock,
+    readings: list[float],
+    seconds: tuple[float, float],
+    look: Look,
+) -> tuple[bool | None, float]:
+    """Call for the least of `seconds`, then until the times are stationary or the most is over.
+
+    `readings`: of the calls so far, in ms. Returns whether times are stationary, None if there were
+    too few calls to tell, and how long a call takes now, in ms.
+    """
+    least_s, most_s = seconds
+    start = now_s() - sum(readings) / 1e3
+    look_s = least_s
+    while True:
+        # Looks at growing times: a search for a trend after each of many short calls is slow.
+        spent_s = now_s() - start
+        if spent_s >= look_s:
+            found = stationary(readings)
+            if found or spent_s >= most_s:
+                return found, median(readings[-5:])
+            look_s = 1.25 * spent_s
+        begun = now_s()
+        result = run()
+        clock.finish()
+        readings.append((now_s() - begun) * 1e3)
+        look(result, must=False)
+        del result
