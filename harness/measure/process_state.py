@@ -46,7 +46,7 @@ def _settings() -> list[Setting]:
             torch.set_float32_matmul_precision,
         ),
         Setting("torch's default dtype", torch.get_default_dtype, torch.set_default_dtype),
-        Setting("torch's default device", _default_device, torch.set_default_device),
+        Setting("torch's default device", _default_device, _no_default_device),
         Setting("torch's grad mode", torch.is_grad_enabled, torch._C._set_grad_enabled),
         Setting(
             "deterministic algorithms",
@@ -178,6 +178,11 @@ def _attribute(what: str, owner: Any, name: str) -> Setting:
 
 def _default_device() -> torch.device:
     return torch.get_default_device()
+
+
+def _no_default_device(_: torch.device) -> None:
+    """As before any backend; naming the CPU would leave a mode on that every torch call passes."""
+    torch.set_default_device(None)
 
 
 def _set_cpu_autocast(enabled: bool) -> None:
