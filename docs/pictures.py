@@ -15,7 +15,7 @@ from attnbench.reports.pages import html
 from attnbench.reports.pages.report import open_report
 
 DOCS = Path(__file__).parent
-RUN = DOCS.parent / "results" / "reference" / "cpu-20261122-quickstart"
+RUN = DOCS.parent / "results" / "reference" / "cpu-20261121-quickstart"
 CARDS = {"wall": "wall.png", "heads": "heads.png"}
 WINDOW = {"width": 1280, "height": 900}
 PIXELS_PER_POINT = 1.5
