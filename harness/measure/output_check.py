@@ -57,6 +57,9 @@ def improper(
     return ""
 
 
+SAME_MEMORY = "returns the same memory in every call; wanted storage of its own"
+
+
 def share_storage(one: object, other: object) -> bool:
     """Whether two results, outputs or tuples of gradients, have a tensor's memory in common."""
     pointers = [
@@ -82,6 +85,7 @@ class Fingerprint:
         self._positions: list[tuple[Tensor, ...]] = []
         self.expected: dict[bool, Tensor] = {}
         self.complaint = ""
+        self._held: object | None = None
         self._looks = 0
         self._look_s = 0.0
         self._since_s = perf_counter()
@@ -95,8 +99,15 @@ class Fingerprint:
         taken = [tensor.detach()[places] for tensor, places in pairs]
         return torch.cat([one.double() for one in taken]).cpu()
 
+    def hold(self, result: object) -> None:
+        """Keep a result until the next one is looked at, which may not lie in the same memory."""
+        self._held = result
+
     def look(self, result: object, flipped: bool, *, must: bool) -> None:
         """Compare a call's result with what is expected, if it `must` be or time allows."""
+        if self._held is not None:
+            self.complaint = SAME_MEMORY if share_storage(result, self._held) else self.complaint
+            self._held = None
         start = perf_counter()
         spent_s = start - self._since_s
         first = self._looks < FIRST_LOOKS

@@ -40,7 +40,7 @@ class Checker:
         self.budget = phases.budget
         self.clock = clock
         self.resident = resident
-        self.fingerprints: dict[str, Fingerprint] = {}  # by case, of results that are correct
+        self.fingerprints: dict[str, Fingerprint] = {}  # by case, of outputs that are correct
 
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory; the tensors of only one problem exist at a time."""
@@ -90,8 +90,6 @@ class Checker:
                 fingerprint = Fingerprint(problem, secrets.randbits(32))
                 checked = CheckedCall(case, prepared, values, exact, kept, fingerprint)
                 self._check_call(checked)
-                if fingerprint.expected:
-                    self.fingerprints[case.id] = fingerprint
                 del checked
             del prepared  # nothing else holds its tensors
             self.budget.lift()
@@ -168,6 +166,8 @@ class Checker:
             self.phases.end(case, Status.INCORRECT, complaint, phase)
         elif found and (complaint := too_small(found)):
             self.phases.end(case, Status.ERROR, complaint, phase)
+        elif not case.problem.backward:
+            self.fingerprints[case.id] = checked.fingerprint
 
 
 class CheckedCall(NamedTuple):

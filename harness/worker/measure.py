@@ -36,7 +36,7 @@ from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
 from ..measure.launch import launch_ms, shortest_call_ms
 from ..measure.memory_budget import available_bytes
-from ..measure.output_check import FROM_MEMORY, Fingerprint, improper, share_storage
+from ..measure.output_check import FROM_MEMORY, SAME_MEMORY, Fingerprint, improper, share_storage
 from ..measure.peak_memory import release
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
@@ -242,7 +242,7 @@ class Measurer:
             True: -expected if backward else fingerprint.take(flipped),
         }
         if not backward and share_storage(result, flipped):
-            return "returns the same memory in every call; wanted storage of its own"
+            return SAME_MEMORY
         return ""
 
     def _known_results(
@@ -251,13 +251,13 @@ class Measurer:
         """What later calls must give, if that is known without a second call.
 
         `output`: of flipped inputs. A long call needs no more warm-up; its other result was judged
-        when the case was checked, in this process, and its memory with the peak.
+        when the case was checked, in this process, and its memory is when the next one is there.
         """
         known = self._checker.fingerprints.pop(case.id, None)
-        judged = not case.problem.backward and "memory" in self.config.measure
-        if known is None or not judged or sum(readings) < WARM_UP_S * 1e3:
+        if known is None or sum(readings) < WARM_UP_S * 1e3:
             return None
         known.expected[True] = known.take(output)
+        known.hold(output)
         return known
 
     def sample(self, cases: list[Case], calls: dict[str, int]) -> None:

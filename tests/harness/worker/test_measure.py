@@ -55,10 +55,11 @@ print(json.dumps([event for event in events if event["event"] in ("ended", "samp
 def events(tmp_path):
     """What a worker says of a backend that does `change` in each call, beside fused."""
 
-    def run(change):
+    def run(change, measure=("latency",), calls=5):
         (tmp_path / "suspect.py").write_text(BACKEND.format(change=dedent(change)))
+        worker = WORKER.replace('("latency",)', str(measure)).replace(": 5 for", f": {calls} for")
         done = subprocess.run(
-            [sys.executable, "-c", WORKER],
+            [sys.executable, "-c", worker],
             env=environment({"ATTNBENCH_BACKENDS": str(tmp_path)}),
             capture_output=True,
             text=True,
@@ -119,3 +120,23 @@ def test_a_cache_that_follows_new_values_is_found_by_its_times(events):
     ended, _ = events(cached)
     assert "it answers from memory" in ended["suspect"]["reason"]
     assert set(ended) == {"suspect"}
+
+
+LONG = "import time; time.sleep(0.31)"
+BOTH = ("latency", "memory")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("measure", [BOTH, ("latency",)])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "result = kept.setdefault('first', torch.empty_like(result)).copy_(result)",
+        "result = result * (1 + (calls > 4))",
+        "result = kept.setdefault('first', result).clone()",
+    ],
+)
+def test_a_long_case_is_convicted_as_a_short_one_is(events, measure, change):
+    ended, _ = events(f"{LONG}; {change}", measure, calls=1)
+    assert set(ended) == {"suspect"}
+    assert ended["suspect"]["status"] in ("incorrect", "error")
