@@ -47,7 +47,7 @@ def tied(found: Race) -> list[Row]:
     """The fastest, and the others that are not clearly slower; empty without a tie."""
     others = [
         row
-        for row, margin in zip(found.ranking[1:], found.margins, strict=False)
+        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
         if not margin.clear
     ]
     return [found.ranking[0], *others] if others else []

@@ -7,13 +7,12 @@ from typing import Any
 import pandas as pd
 
 from ..analysis import heads
-from ..analysis.speed import Race, race
+from ..analysis.speed import Race, race, tied
 from ..analysis.winner_map import second_axis
 from ..data.exactness import meanings
 from ..data.row_groups import (
     AXES,
     Group,
-    Row,
     axis_text,
     axis_title,
     case_key,
@@ -45,7 +44,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     inexact = [row for row in rows if row.get("exactness") not in (None, "exact")]
     left = len(raced) - len(shown)
     notes = [
-        "Tie: the 95 % interval of the ratio to the fastest includes 1.",
+        "Tie: not told apart, since the 95 % interval of the ratio to the fastest includes 1.",
         f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
         f"{plural(left, 'more problem')} below." if left else "",
     ]
@@ -175,19 +174,19 @@ def _cell(group: Group, found: Race) -> str:
     time = time_text(first["latency_ms"])
     if not found.margins:
         return ASIDE.join(filter(None, [f"{first['backend']} {time}", _alone(group, found)]))
-    tied = _tied(found)
+    even = tied(found)
     slower = [
         f"then {row['backend']} ×{number_text(margin.value)}"
         for row, margin in zip(found.ranking[1:], found.margins, strict=True)
         if margin.clear
     ][:1]
-    if not tied:
+    if not even:
         return ASIDE.join([f"{first['backend']} {time}", *slower])
-    names = " = ".join(row["backend"] for row in tied[:MOST_NAMES])
-    if len(tied) == len(found.ranking) > 2:
-        names = "all three" if len(tied) == 3 else f"all {len(tied)}"
-    elif len(tied) > MOST_NAMES:
-        names += f" and {len(tied) - MOST_NAMES} more"
+    names = " = ".join(row["backend"] for row in even[:MOST_NAMES])
+    if len(even) == len(found.ranking) > 2:
+        names = "all three" if len(even) == 3 else f"all {len(even)}"
+    elif len(even) > MOST_NAMES:
+        names += f" and {len(even) - MOST_NAMES} more"
     return f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
 
 
@@ -198,16 +197,6 @@ def _alone(group: Group, found: Race) -> str:
     if not others:
         return ""
     return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
-
-
-def _tied(found: Race) -> list[Row]:
-    """The fastest and those that are not clearly slower; empty without a tie."""
-    others = [
-        row
-        for row, margin in zip(found.ranking[1:], found.margins, strict=True)
-        if not margin.clear
-    ]
-    return [found.ranking[0], *others] if others else []
 
 
 # ---- the sentence --------------------------------------------------------------------------------
