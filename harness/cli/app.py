@@ -66,7 +66,7 @@ def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..
     """A decorator: a function as a verb, in a group of the help and with examples."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        settings = {"rich_help_panel": panel, "help": unfolded(function)}
+        settings = {"rich_help_panel": panel, "help": unfolded(function), "cls": flags.Verb}
         return app.command(**settings, epilog=examples(*lines))(function)  # type: ignore[arg-type]
 
     return decorate
