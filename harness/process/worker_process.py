@@ -22,6 +22,7 @@ import psutil
 
 from ..record import Status
 from .death import host_oom_kills, how_it_ended
+from .events import BadReply, Events, any_event, parse
 from .guard import END_ALL
 
 LOG_CAP_BYTES = 1 << 20
@@ -53,8 +54,9 @@ class WorkerProcess:
     """A child that runs `python -m PROGRAM REQUEST_FD EVENT_FD OUR_PID ARGUMENTS...`.
 
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
-    raises Interrupted when it becomes readable. `name`: what messages call the child. The child
-    dies with the thread that starts it, and so does everything that it has started (guard.py).
+    raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
+    what it may say. The child dies with the thread that starts it, and so does everything that it
+    has started (guard.py).
     """
 
     def __init__(
@@ -64,12 +66,13 @@ class WorkerProcess:
         python: Path | None = None,
         wake_fd: int | None = None,
         name: str = "worker",
+        events: Events = any_event,
     ) -> None:
         request_read, self._request_fd = os.pipe()
         self._event_fd, event_write = os.pipe()
         interpreter = str(python or sys.executable)
         numbers = (request_read, event_write, os.getpid())
-        self._name = name
+        self._name, self._events = name, events
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
@@ -160,14 +163,13 @@ class WorkerProcess:
                 raise WorkerFailure(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
         line, self._buffer = self._buffer.split(b"\n", 1)
         try:
-            event = json.loads(line)
-            event["event"]
-        except (ValueError, KeyError, TypeError):
-            raise WorkerFailure(Status.ERROR, f"bad reply: {line[:80]!r} is not an event") from None
+            event = parse(line, self._events)
+        except BadReply as bad:
+            raise WorkerFailure(Status.ERROR, f"bad reply: {bad}") from None
         if self._pid is None and event["event"] == "started":
             self._pid = event["pid"]
             return self.receive(max(0.0, deadline - time.monotonic()))
-        return dict(event)
+        return event
 
     def ask(self, request: Mapping[str, Any], wanted: str, timeout_s: float) -> dict[str, Any]:
         """Send a request that has one answer, the event `wanted` before `done`, and return it.

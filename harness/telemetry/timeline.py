@@ -6,6 +6,7 @@ A run is never broken by its telemetry.
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..process import events
 from ..process.worker_process import WorkerFailure, WorkerProcess
 from ..record import Status
 
@@ -45,7 +46,9 @@ class Timeline:
             return
         try:
             if self._sampler is None:
-                self._sampler = WorkerProcess(self.program, *self._arguments, name="sampler")
+                self._sampler = WorkerProcess(
+                    self.program, *self._arguments, name="sampler", events=events.SAMPLER
+                )
             self._sampling = True
             self._sampler.send({"op": "sample", "what": what, "pids": list(pids)}, timeout_s=0)
         except (WorkerFailure, OSError) as failure:

@@ -140,6 +140,31 @@ def test_a_process_that_a_backend_leaves_behind_is_killed(attnbench, tmp_path):
     assert not is_alive(int(pid_file.read_text()))
 
 
+BAD_REPLIES = {
+    "deeply": "is not an event",
+    "wrong_type": "facts.case: Input should be a valid string",
+    "wrong_field": "running.more: Extra inputs are not permitted",
+    "unknown_event": "event: Input tag 'finished'",
+    "unknown_case": "running of 'another' answers no request",
+    "another_answer": "free answers no request",
+    "too_long": "an event of more than 16777216 bytes",
+}
+
+
+def test_whatever_comes_through_the_reply_channel_costs_only_the_case_that_sent_it(attnbench):
+    backends = [f"babbles:{variant}" for variant in BAD_REPLIES]
+    done = attnbench("run", *axes(",".join(["sdpa", *backends])), *QUICK)
+    rows = rows_of(done)
+    assert rows.pop("sdpa")["status"] == "ok"
+    assert {row["status"] for row in rows.values()} == {"error"}
+    for variant, said in BAD_REPLIES.items():
+        reason = rows[f"babbles:{variant}"]["reason"]
+        assert reason.startswith("bad reply: ")
+        assert said in reason
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
 def escaped_pids(file: Path) -> list[int]:
     """Those that are alive; waits for the first."""
     deadline = time.monotonic() + 60
