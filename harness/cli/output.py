@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 LOST = 7  # exit code
-SIGNS = "± × · ° µ μ ² − – — … ≥ ≤ ≈ →".split()
-ASCII = "+- x * deg u u ^2 - - - ... >= <= ~ ->".split()
+SIGNS = "±×·°µμ²−–—…≥≤≈→"
+ASCII = ("+-", "x", "*", "deg", "u", "u", "^2", "-", "-", "-", "...", ">=", "<=", "~", "->")
 SPELLED = {**dict(zip(SIGNS, ASCII, strict=True)), "\N{NO-BREAK SPACE}": " "}
 """Of what we print, where the encoding has no such character."""
 

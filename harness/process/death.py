@@ -2,7 +2,8 @@
 
 import signal
 from contextlib import suppress
-from pathlib import Path
+
+from ..control_group import host_oom_kills
 
 
 def signal_name(number: int) -> str:
@@ -25,16 +26,3 @@ def how_it_ended(name: str, exit_code: int, oom_kills_before: int | None) -> str
     if kills is not None and oom_kills_before is not None and kills > oom_kills_before:
         return f"{by} by the host's out-of-memory killer; lower limits.memory_gib"
     return f"{by}, maybe by the host's out-of-memory killer"
-
-
-def host_oom_kills() -> int | None:
-    """How many processes of this control group the kernel killed for lack of memory.
-
-    From memory.events of cgroup v2; None if unknown.
-    """
-    with suppress(OSError, ValueError):
-        for line in Path("/sys/fs/cgroup/memory.events").read_text().splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return None

@@ -20,8 +20,9 @@ from typing import IO, Any
 
 import psutil
 
+from ..control_group import host_oom_kills
 from ..record import Status
-from .death import host_oom_kills, how_it_ended
+from .death import how_it_ended
 from .events import BadReply, Events, any_event, parse
 from .guard import END_ALL
 
