@@ -18,7 +18,11 @@ from pathlib import Path
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36  # prctl(2)
 END_ALL = signal.SIGUSR1
 """Tells a guard to kill everything below it at once. SIGTERM is passed on to the worker."""
-WATCHED = (signal.SIGCHLD, signal.SIGTERM, END_ALL)
+PARENT_DIED = signal.SIGCONT
+"""If so: it arrives, and is waited for, even where the guard was stopped."""
+WATCHED = (signal.SIGCHLD, signal.SIGTERM, PARENT_DIED, END_ALL)
+RUN = "ATTNBENCH_RUN"
+"""In a worker's environment: the process of the run."""
 GIVE_UP_S = 5.0  # a process that cannot be killed (another user's, or stuck in a driver) is left
 AGAIN_S = 0.05
 
@@ -26,29 +30,37 @@ AGAIN_S = 0.05
 def guarded(parent: int, fds: Iterable[int]) -> None:
     """Return in a new process, the worker; this one becomes its guard and never returns.
 
-    `parent`: the run's process, whose end is the worker's. `fds`: those of the worker only. "The
-    run's process" is the thread that started this one, so that thread must live as long.
+    `parent`: the run's process, whose end is the worker's. `fds`: those of the worker only.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, no status would be kept
     before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _die_with(parent, END_ALL)
+    _signal_at_end_of(parent, PARENT_DIED)
     guard, worker = os.getpid(), os.fork()
     if worker == 0:
         os.setpgid(0, 0)  # a signal to the worker's group is not for its guard
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        _die_with(guard, signal.SIGKILL)
+        _signal_at_end_of(guard, signal.SIGKILL)
+        os.environ[RUN] = str(parent)
         return
     for fd in fds:
         os.close(fd)
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)
-    _end_as(_watch(worker))
+    _end_as(_watch(worker, parent))
 
 
-def _die_with(parent: int, number: int) -> None:
-    """Have the kernel send us a signal when our parent dies; end now if it died before."""
+def run_pid() -> int:
+    """The process that this worker works for; in another process its parent."""
+    return int(os.environ.get(RUN) or os.getppid() or os.getpid())
+
+
+def _signal_at_end_of(parent: int, number: int) -> None:
+    """Have the kernel send us a signal when our parent, or its thread that started us, ends.
+
+    End now if it died before.
+    """
     _prctl(PR_SET_PDEATHSIG, number)
     if os.getppid() != parent:
         os._exit(1)
@@ -61,7 +73,7 @@ def _prctl(option: int, value: int) -> None:
 # ---- in the guard --------------------------------------------------------------------------------
 
 
-def _watch(worker: int) -> int:
+def _watch(worker: int, parent: int) -> int:
     """Wait until the worker has ended, end the rest, and return the worker's status."""
     status: int | None = None
     while status is None:
@@ -69,7 +81,7 @@ def _watch(worker: int) -> int:
         if number == signal.SIGTERM:
             with suppress(ProcessLookupError):
                 os.killpg(worker, signal.SIGTERM)
-        elif number == END_ALL:
+        elif number == END_ALL or os.getppid() != parent:
             break
         status = _reap(worker)[1]
     deadline = time.monotonic() + GIVE_UP_S

@@ -56,8 +56,8 @@ class WorkerProcess:
 
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
     raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
-    what it may say. The child dies with the thread that starts it, and so does everything that it
-    has started (guard.py).
+    what it may say. The child dies with this process, and so does everything that it has started
+    (guard.py).
     """
 
     def __init__(
@@ -105,7 +105,15 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """The child's; its guard's until the child's first event."""
+        """The child's; its guard's until the child has said that it has started."""
+        if self._pid is None:
+            with suppress(OSError, ValueError):  # no event yet; `receive` will complain
+                if select.select([self._event_fd], [], [], 0)[0]:
+                    self._buffer += os.read(self._event_fd, 1 << 16)
+                first, _, rest = self._buffer.partition(b"\n")
+                event = parse(first, any_event)
+                if event["event"] == "started":
+                    self._pid, self._buffer = event["pid"], rest
         return self._pid or self._process.pid
 
     @property
@@ -214,6 +222,7 @@ class WorkerProcess:
         ):
             if wait_s:
                 self._process.send_signal(number)  # nothing if it has ended
+                self._process.send_signal(signal.SIGCONT)  # somebody may have stopped it
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(wait_s)
         for process in self._descendants():

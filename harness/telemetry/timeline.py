@@ -20,8 +20,7 @@ CLOSE_S = 2.0
 class Timeline:
     """Samples into a run's folder between `sample` and `pause`.
 
-    No method raises; `failure` says why telemetry has ended early, else it is None. The thread that
-    calls `sample` first must live as long as the timeline: the sampler dies with it.
+    No method raises; `failure` says why telemetry has ended early, else it is None.
     """
 
     def __init__(self, run: Path, uuid: str | None) -> None:

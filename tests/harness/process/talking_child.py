@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+from attnbench.harness.probes.gpu_memory import own_run
 from attnbench.harness.process.child import Parent
 
 
@@ -23,6 +24,8 @@ def main() -> None:
             parent.say({"event": "spawned", "pid": child.pid})
         elif request["op"] == "escape":
             parent.say({"event": "escaped", "pid": escaped()})
+        elif request["op"] == "own_run":
+            parent.say({"event": "run", "pids": sorted(own_run())})
         elif request["op"] == "sleep":
             time.sleep(600)
         elif request["op"] == "stop":

@@ -128,6 +128,35 @@ def test_a_child_that_ends_takes_along_what_it_has_started(
     escaped.wait(10)
 
 
+def test_a_child_knows_its_run_and_the_other_children(child: WorkerProcess) -> None:
+    other = WorkerProcess(PROGRAM)
+    try:
+        other.wait_ready(60)
+        pids = child.ask({"op": "own_run"}, "run", 10)["pids"]
+        assert {os.getpid(), child.pid, other.pid} <= set(pids)
+        assert os.getppid() not in pids
+    finally:
+        other.kill(term_s=0)
+
+
+def test_a_child_outlives_the_thread_that_started_it_and_a_stop() -> None:
+    started: list[WorkerProcess] = []
+    thread = threading.Thread(target=lambda: started.append(WorkerProcess(PROGRAM)))
+    thread.start()
+    thread.join()
+    (child,) = started
+    try:
+        child.wait_ready(60)
+        guard = psutil.Process(child.pid).parent()
+        assert guard is not None
+        guard.suspend()
+        guard.resume()
+        assert child.ask({"op": "echo", "what": 1}, "echoed", 10) == {"what": 1}
+    finally:
+        child.kill(term_s=0)
+    assert not guard.is_running()
+
+
 PARENT = """
 import sys, time
 from attnbench.harness.process.worker_process import WorkerProcess
@@ -138,13 +167,16 @@ time.sleep(600)
 """
 
 
-def test_nothing_is_left_after_the_parent_was_killed() -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_nothing_is_left_after_the_parent_was_killed(stopped: bool) -> None:
     env = environment({"PYTHONPATH": f"{ROOT / '.package'}{os.pathsep}{ROOT}"})
     command = [sys.executable, "-c", PARENT]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         left = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
         left += psutil.Process(parent.pid).children(recursive=True)
+        for process in left if stopped else ():
+            process.suspend()
         parent.kill()
     gone, alive = psutil.wait_procs(left, 10)
     assert gone
