@@ -12,9 +12,8 @@ from typing import Any
 import torch
 
 from .. import __version__
+from .control_group import quota
 from .nvml import nvml_device, system_fact
-
-CGROUP = Path("/sys/fs/cgroup")
 
 SETTINGS = (  # environment variables that change numbers; no other variable is recorded
     "OMP_NUM_THREADS",
@@ -61,18 +60,9 @@ def fix_threads() -> None:
 
 
 def quota_cores() -> float | None:
-    """The control group's CPU quota in cores; None if there is none.
-
-    cpu.max of cgroup v2, cpu.cfs_* of v1.
-    """
-    with suppress(OSError, ValueError, IndexError):
-        quota, period = (CGROUP / "cpu.max").read_text().split()
-        return None if quota == "max" else int(quota) / int(period)
-    with suppress(OSError, ValueError):
-        quota_us = int((CGROUP / "cpu/cpu.cfs_quota_us").read_text())
-        period_us = int((CGROUP / "cpu/cpu.cfs_period_us").read_text())
-        return None if quota_us < 0 else quota_us / period_us
-    return None
+    """The control groups' CPU quota in cores; None if there is none."""
+    limit = quota()
+    return limit.cores if limit else None
 
 
 def collect(device: torch.device) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def live_bar(out: Console) -> Progress:
         table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
     )
     return Progress(
-        SpinnerColumn(),
+        SpinnerColumn("dots" if out.encoding.startswith("utf") else "line"),
         *bar,
         DoneColumn(table_column=Column(no_wrap=True)),
         TimesColumn(table_column=Column(no_wrap=True)),

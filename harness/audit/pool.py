@@ -13,7 +13,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from ..errors import BadInput
+from ..process import events
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
+from ..record import Status
 from .architecture import Capability, dotted
 
 PROGRAM = "attnbench.harness.audit.child"
@@ -120,7 +122,8 @@ class CompilerPool:
                     child = child or self._child()[0]
                     child.send({"op": "compile", "case": case})
                     answer = child.receive(COMPILE_S)
-                    del answer["event"]
+                    if answer.pop("event") != "compiled":
+                        raise WorkerFailure(Status.ERROR, "bad reply: not the result of a kernel")
                 except WorkerFailure as failure:
                     log_tail = failure.log_tail
                     if child is not None:
@@ -143,7 +146,7 @@ class CompilerPool:
 
         Raises BadInput, WorkerFailure and Interrupted.
         """
-        child = WorkerProcess(PROGRAM, wake_fd=self._stop_read)
+        child = WorkerProcess(PROGRAM, wake_fd=self._stop_read, events=events.COMPILER)
         child.wait_ready()
         try:
             self._write_log(child)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import EnvironmentUnmet
 from ..listener import Listener
+from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure
 from ..record import Record, Status
@@ -114,7 +115,7 @@ def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResul
                     keep(kernel_record(left.pop(event.case), status, **found))
         except Interrupted:
             result.signal = signals.received
-            name = signal.Signals(signals.received or signal.SIGINT).name
+            name = signal_name(signals.received or signal.SIGINT)
             for plan in left.values():
                 reason = f"not compiled: stopped by {name}"
                 keep(kernel_record(plan, Status.INTERRUPTED, reason))

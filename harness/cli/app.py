@@ -4,8 +4,10 @@ Heavy packages are imported inside the verbs, so that help and listings answer a
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Annotated
 
@@ -31,6 +33,7 @@ from .gate import gate
 from .kernels import kernels_app
 from .lists import list_app
 from .measuring import listening, measure_all, print_dry_run, read_scenarios
+from .output import lasting_output
 from .texts import as_changes, given
 from .wall import wall
 
@@ -336,14 +339,27 @@ verb(
 
 def main() -> None:
     """Run the command line; a refusal is printed without a traceback and sets the exit code."""
+    with lasting_output() as output:
+        code = _exit_code()
+    # A reader that has read enough is no news.
+    if output.failure and not isinstance(output.failure, BrokenPipeError):
+        lost = f"stdout: {output.failure.strerror}; what was printed there is lost\n"
+        with suppress(OSError):  # stderr may be gone too
+            os.write(2, lost.encode())
+    sys.exit(output.exit_code(code))
+
+
+def _exit_code() -> int:
     try:
         app(prog_name="attnbench")
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except Refusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         if isinstance(refusal, StoreError):
             for row in refusal.unsaved:
                 sys.stderr.write(json.dumps(row) + "\n")
-        sys.exit(refusal.exit_code)
+        return refusal.exit_code
     except ValueError as error:
         from ...impls import BadBackend
         from ...reports.data.read import BadRun
@@ -352,10 +368,7 @@ def main() -> None:
         if not isinstance(error, BadRun | BadBackend):
             raise
         sys.stderr.write(f"{error}\n")
-        sys.exit(BadInput.exit_code)
+        return BadInput.exit_code
     except KeyboardInterrupt:
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read our output has gone; print nothing more, also not at exit.
-        sys.stderr.close()
-        sys.exit(1)
+        return 130
+    return 0

@@ -1,6 +1,7 @@
 """Findings on the CPU, its load, settings, and the memory that a run would have."""
 
 import os
+import resource
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import torch
 
 from ..calibration.file import newest_calibration
+from ..control_group import MemoryLimit, QuotaLimit, memory_limit, quota
 from ..measure.memory_budget import available_bytes
 from .finding import Finding, calibration_finding
 
@@ -24,6 +26,7 @@ def host_findings(environment: dict[str, Any], device: torch.device, root: Path)
         *load(environment["cores"]),
         *settings(environment["allocator"]),
         Finding("memory", memory),
+        *limits(memory_limit(), quota(), resource.getrlimit(resource.RLIMIT_AS)[1]),
     ]
     if device.type == "cpu":
         findings.append(calibration_finding(newest_calibration(root, None, environment["cpu"])))
@@ -41,6 +44,21 @@ def cpu(environment: dict[str, Any]) -> Finding:
         return Finding("cpu", found)
     advice = "set OMP_NUM_THREADS, so that runs on other machines can be compared"
     return Finding("cpu", found, "note", "" if "OMP_NUM_THREADS" in os.environ else advice)
+
+
+def limits(
+    memory: MemoryLimit | None, quota: QuotaLimit | None, address_space_bytes: int
+) -> list[Finding]:
+    """What a container, a service or a shell allows, of which less is free or usable."""
+    found = []
+    if memory:
+        size = f"{memory.limit_bytes / 2**30:.1f} GiB, {memory.free_bytes / 2**30:.1f} free"
+        found.append(f"memory {size} ({memory.file})")
+    if quota:
+        found.append(f"{quota.cores:g} cores ({quota.file})")
+    if address_space_bytes != resource.RLIM_INFINITY:
+        found.append(f"address space {address_space_bytes / 2**30:.1f} GiB (ulimit -v)")
+    return [Finding("limits", "; ".join(found))] if found else []
 
 
 def load(cores: int) -> list[Finding]:

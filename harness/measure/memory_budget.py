@@ -4,10 +4,12 @@ import re
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOMEM
 from pathlib import Path
 
 import torch
 
+from ..control_group import memory_limit
 from .peak_memory import release
 
 OOM_SIGNS = (
@@ -18,6 +20,7 @@ OOM_SIGNS = (
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "std::bad_alloc",
+    "Cannot allocate memory",  # strerror(ENOMEM): of a mapping that failed, in a library's text
 )
 CODE_BYTES = 4 << 30
 """Address space for importing and compiling, on top of the budget.
@@ -101,38 +104,40 @@ def address_space_bytes() -> int:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out: torch's CUDA error, the CPU allocator's, or Python's own."""
+    """Whether memory ran out: torch's CUDA error, an allocator's, the kernel's, or Python's own."""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(sign in str(error) for sign in OOM_SIGNS)
+    if isinstance(error, OSError) and error.errno == ENOMEM:
+        return True
+    kinds = RuntimeError | OSError | ImportError
+    return isinstance(error, kinds) and any(sign in str(error) for sign in OOM_SIGNS)
 
 
 def out_of_memory_reason(error: BaseException, budget_bytes: int) -> str:
     """How much was asked for and did not fit; else the error's own first line."""
     import humanize
 
-    found = re.search(r"allocate (\d+) bytes|[Tt]ried to allocate ([\d.]+ [KMGT]iB)", str(error))
+    found = re.search(
+        r"(?:allocate|mmap) (\d+) bytes|[Tt]ried to allocate ([\d.]+ [KMGT]iB)", str(error)
+    )
     budget = humanize.naturalsize(budget_bytes, binary=True)
     if found is None:
         text = str(error).strip().split("\n")[0] or type(error).__name__
         return f"{text[:300]} (the budget is {budget})"
-    asked = found[2] or humanize.naturalsize(int(found[1]), binary=True)
-    return f"{asked} more did not fit into the budget of {budget}"
+    size = found[2] or humanize.naturalsize(int(found[1]), binary=True)
+    return f"{size} more did not fit into the budget of {budget}"
 
 
 def available_bytes(device: torch.device) -> int:
-    """Free memory: the device's, or the host's within its control group (cgroup v2 memory.max)."""
+    """Free memory: the device's, or the host's within our control groups and `ulimit -v`."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     import psutil
 
-    free = int(psutil.virtual_memory().available)
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit = (group / "memory.max").read_text().strip()
-        used = int((group / "memory.current").read_text())
-        counts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-        used -= int(counts["inactive_file"])  # page cache that the kernel gives back at once
-    except (OSError, ValueError, KeyError):
-        return free
-    return free if limit == "max" else min(free, max(0, int(limit) - used))
+    free = [int(psutil.virtual_memory().available)]
+    if group := memory_limit():
+        free.append(group.free_bytes)
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if hard != resource.RLIM_INFINITY:
+        free.append(max(0, hard - address_space_bytes()))
+    return min(free)

@@ -4,11 +4,9 @@ Processes are listed after the window: the driver's list takes a lock that kerne
 """
 
 import os
-from contextlib import suppress
-
-import psutil
 
 from ..nvml import Device, Gpu, Reading, used_bytes
+from ..process.guard import descendants, run_pid
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization",)
@@ -49,10 +47,5 @@ def read(gpu: Gpu, start: None, used: Reading) -> Readings:
 
 
 def own_run() -> set[int]:
-    """Processes of this run: this one, its parent, and the parent's other workers."""
-    ours = {os.getpid()}
-    with suppress(psutil.Error):
-        parent = psutil.Process().parent()
-        if parent is not None:
-            ours |= {parent.pid, *(child.pid for child in parent.children(recursive=True))}
-    return ours
+    """Processes of this run: this one, the one that started it, and all others below that."""
+    return {os.getpid(), run_pid(), *descendants(run_pid())}

@@ -1,32 +1,32 @@
 """The child's end of worker_process.py: requests in, events out, and an end with the parent."""
 
-import ctypes
 import faulthandler
 import json
 import os
 import select
-import signal
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-PR_SET_PDEATHSIG = 1  # prctl(2)
+from .guard import guarded
 
 
 class Parent:
-    """The process that started this one as `python -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
+    """The process that started this one: `python -m PROGRAM REQUEST_FD EVENT_FD PID ARGUMENTS...`.
 
-    Make it before anything slow is imported: from here on this process dies with its parent.
+    PID is its own: asked for here, the answer would be another one if it has died. Make this before
+    anything slow is imported: from here on this process and all that it starts die with the parent.
     """
 
     def __init__(self) -> None:
-        die_with(os.getppid())
+        self._request_fd, self._event_fd, parent = map(int, sys.argv[1:4])
+        self.arguments = sys.argv[4:]
+        guarded(parent, (self._request_fd, self._event_fd))
         faulthandler.enable()
-        self._request_fd, self._event_fd = int(sys.argv[1]), int(sys.argv[2])
-        self.arguments = sys.argv[3:]
         for fd in (self._request_fd, self._event_fd):
             os.set_inheritable(fd, False)
         self._pending = b""
+        self.say({"event": "started", "pid": os.getpid()})
 
     def say(self, event: Mapping[str, Any]) -> None:
         """Send one event; it carries the key "event"."""
@@ -48,13 +48,3 @@ class Parent:
             return None
         *lines, self._pending = (self._pending + chunk).split(b"\n")
         return [json.loads(line) for line in lines]
-
-
-def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies.
-
-    "Parent" is the thread that started this process, so that thread must live as long.
-    """
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before the line above
-        os._exit(1)

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any, Self
 
@@ -16,7 +17,8 @@ class Signals:
     A second signal ends the process at once. `listen` and `ignore` are for a program that does
     other things between the steps of a run and handles signals itself there. `embedded`: in a
     process that goes on after the run a second signal is ignored while the first one ends the run.
-    Python delivers signals to the main thread only; in another thread none is noticed.
+    Python delivers signals to the main thread only; in another thread none is noticed. A signal
+    that is ignored stays ignored: nohup does that to SIGHUP, a shell to SIGINT of a background job.
     """
 
     NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -51,7 +53,8 @@ class Signals:
     def listen(self) -> None:
         """Take the signals over; safe to call twice."""
         if not self._before and threading.current_thread() is threading.main_thread():
-            self._before = {n: signal.signal(n, self._handle) for n in self.NUMBERS}
+            ours = [n for n in self.NUMBERS if signal.getsignal(n) not in (signal.SIG_IGN, None)]
+            self._before = {n: signal.signal(n, self._handle) for n in ours}
 
     def ignore(self) -> None:
         """Give the signals back to their earlier handlers; safe to call twice."""
@@ -71,7 +74,8 @@ class Signals:
             try:
                 self.second()
             finally:
-                os.write(2, f"stopped at once; {self.advice}\n".encode())
+                with suppress(OSError):  # nobody may be there to read it
+                    os.write(2, f"stopped at once; {self.advice}\n".encode())
                 os._exit(128 + number)
         self.received = number
         os.write(self._write_fd, b"x")

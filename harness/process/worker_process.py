@@ -20,7 +20,11 @@ from typing import IO, Any
 
 import psutil
 
+from ..control_group import host_oom_kills
 from ..record import Status
+from .death import how_it_ended
+from .events import BadReply, Events, any_event, parse
+from .guard import END_ALL
 
 LOG_CAP_BYTES = 1 << 20
 TAIL_BYTES = 4096
@@ -48,11 +52,12 @@ class Interrupted(Exception):
 
 
 class WorkerProcess:
-    """A child that runs `python -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
+    """A child that runs `python -m PROGRAM REQUEST_FD EVENT_FD OUR_PID ARGUMENTS...`.
 
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
-    raises Interrupted when it becomes readable. `name`: what messages call the child. The child
-    dies with the thread that starts it.
+    raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
+    what it may say. The child dies with this process, and so does everything that it has started
+    (guard.py).
     """
 
     def __init__(
@@ -62,15 +67,17 @@ class WorkerProcess:
         python: Path | None = None,
         wake_fd: int | None = None,
         name: str = "worker",
+        events: Events = any_event,
     ) -> None:
         request_read, self._request_fd = os.pipe()
         self._event_fd, event_write = os.pipe()
         interpreter = str(python or sys.executable)
-        self._name = name
+        numbers = (request_read, event_write, os.getpid())
+        self._name, self._events = name, events
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
-            [interpreter, "-m", program, str(request_read), str(event_write), *arguments],
+            [interpreter, "-m", program, *map(str, numbers), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -81,6 +88,7 @@ class WorkerProcess:
         os.close(request_read)
         os.close(event_write)
         os.set_blocking(self._request_fd, False)  # a child that has stopped must not stop us
+        self._pid: int | None = None
         self._pid_fd = pid_fd(self._process.pid)
         self._wake_fd = wake_fd
         self._buffer = b""
@@ -97,7 +105,16 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        return self._process.pid
+        """The child's; its guard's until the child has said that it has started."""
+        if self._pid is None:
+            with suppress(OSError, ValueError):  # no event yet; `receive` will complain
+                if select.select([self._event_fd], [], [], 0)[0]:
+                    self._buffer += os.read(self._event_fd, 1 << 16)
+                first, _, rest = self._buffer.partition(b"\n")
+                event = parse(first, any_event)
+                if event["event"] == "started":
+                    self._pid, self._buffer = event["pid"], rest
+        return self._pid or self._process.pid
 
     @property
     def exit_code(self) -> int | None:
@@ -155,11 +172,13 @@ class WorkerProcess:
                 raise WorkerFailure(Status.TIMEOUT, f"still running after its {timeout_s:.3g} s")
         line, self._buffer = self._buffer.split(b"\n", 1)
         try:
-            event = json.loads(line)
-            event["event"]
-        except (ValueError, KeyError, TypeError):
-            raise WorkerFailure(Status.ERROR, f"bad reply: {line[:80]!r} is not an event") from None
-        return dict(event)
+            event = parse(line, self._events)
+        except BadReply as bad:
+            raise WorkerFailure(Status.ERROR, f"bad reply: {bad}") from None
+        if self._pid is None and event["event"] == "started":
+            self._pid = event["pid"]
+            return self.receive(max(0.0, deadline - time.monotonic()))
+        return event
 
     def ask(self, request: Mapping[str, Any], wanted: str, timeout_s: float) -> dict[str, Any]:
         """Send a request that has one answer, the event `wanted` before `done`, and return it.
@@ -196,10 +215,14 @@ class WorkerProcess:
         if self._killed:
             return
         self._killed = True
-        for number, wait_s in ((signal.SIGTERM, term_s), (signal.SIGKILL, TERM_S)):
+        for number, wait_s in (
+            (signal.SIGTERM, term_s),
+            (END_ALL, TERM_S),
+            (signal.SIGKILL, TERM_S),  # a guard that does not answer; its worker dies with it
+        ):
             if wait_s:
-                with suppress(ProcessLookupError):
-                    os.killpg(self.pid, number)
+                self._process.send_signal(number)  # nothing if it has ended
+                self._process.send_signal(signal.SIGCONT)  # somebody may have stopped it
                 with suppress(subprocess.TimeoutExpired):
                     self._process.wait(wait_s)
         for process in self._descendants():
@@ -245,17 +268,7 @@ class WorkerProcess:
             code = self._process.wait(TERM_S)
         except subprocess.TimeoutExpired:
             return WorkerFailure(Status.ERROR, f"the {self._name} closed its reply pipe")
-        if code >= 0:
-            reason = f"the {self._name} ended with exit code {code}"
-            return WorkerFailure(Status.CRASHED, reason)
-        name = signal.Signals(-code).name
-        if name == "SIGKILL":
-            kills = host_oom_kills()
-            if kills is not None and self._oom_kills is not None and kills > self._oom_kills:
-                name += " by the host's out-of-memory killer; lower limits.memory_gib"
-            else:
-                name += ", maybe by the host's out-of-memory killer"
-        return WorkerFailure(Status.CRASHED, name)
+        return WorkerFailure(Status.CRASHED, how_it_ended(self._name, code, self._oom_kills))
 
 
 def pid_fd(pid: int) -> int:
@@ -281,16 +294,3 @@ def child_environment(*, ours: bool = True) -> dict[str, str]:
     ]
     path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
     return {**os.environ, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
-
-
-def host_oom_kills() -> int | None:
-    """How many processes of this control group the kernel killed for lack of memory.
-
-    From memory.events of cgroup v2; None if unknown.
-    """
-    with suppress(OSError, ValueError):
-        for line in Path("/sys/fs/cgroup/memory.events").read_text().splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import BadInput, EnvironmentUnmet, Stopped
+from ..process import events
 from ..process.device_lock import device_lock
 from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
@@ -45,7 +46,7 @@ def start_worker(
     device: str, python: Path | None = None, wake_fd: int | None = None
 ) -> WorkerProcess:
     """A worker that is ready. Raises WorkerFailure and Interrupted."""
-    worker = WorkerProcess(PROGRAM, device, python=python, wake_fd=wake_fd)
+    worker = WorkerProcess(PROGRAM, device, python=python, wake_fd=wake_fd, events=events.WORKER)
     worker.wait_ready()
     return worker
 

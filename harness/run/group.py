@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cases import Case, reported_pairs
 from ..costs import known_costs
+from ..errors import shown
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
 from ..measure.utilization_tier import tier_of
@@ -82,6 +83,12 @@ class WorkerLost(Exception):
         self.python = python
 
 
+def bad_reply(event: Mapping[str, Any]) -> WorkerFailure:
+    """For an event that does not fit what was asked."""
+    of = f" of {shown(event['case'])}" if event.get("case") else ""
+    return WorkerFailure(Status.ERROR, f"bad reply: {event['event']}{of} answers no request")
+
+
 class GroupRun:
     """The steps of one group: check, sample per process, watch, finish.
 
@@ -102,6 +109,7 @@ class GroupRun:
         self.states = {
             case.id: CaseState(case=case, fields=known_costs(case.problem)) for case in cases
         }
+        self.known = frozenset(self.states)  # also those that end meanwhile
         self.sampler = Sampler(self.config.plan, ())  # samples of a broken session do not count
         self.session = secrets.token_hex(6)
 
@@ -255,29 +263,35 @@ class GroupRun:
                     case "done":
                         return
                     case "running":
-                        current, phase = event["case"], event["phase"]
+                        current, phase = self._running(event), event["phase"]
                         self._started(current, phase)
                     case "facts":
-                        self.states[event["case"]].fields.update(event["fields"])
+                        self._state(event).fields.update(event["fields"])
                     case "warm":
-                        name = event["case"]
-                        self.states[name].fields["graph_reason"] = event["graph_reason"]
-                        add_floor(self.states[name].fields, event)
+                        name, fields = event["case"], self._state(event).fields
+                        fields["graph_reason"] = event["graph_reason"]
+                        add_floor(fields, event)
                         if name in self.sampler.samplings:  # not if no latency was requested
                             self.sampler.samplings[name].stationary.append(event["stationary"])
                             self.sampler.samplings[name].call_ms = event["call_ms"]
                     case "samples":
-                        sampling = self.sampler.samplings[event["case"]]
+                        state = self._state(event)
+                        sampling = self.sampler.samplings.get(event["case"])
+                        if sampling is None:
+                            raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
-                        self.states[event["case"]].clocks.append(self._clocks(now - begun, event))
+                        state.clocks.append(self._clocks(now - begun, event))
                     case "watched":
-                        self._watched(self.states[event["case"]], event)
+                        self._watched(self._state(event), event)
                     case "ended":
+                        self._state(event)
                         yield from self._ended(event)
                         if event["poisoned"]:
                             self.context.pool.dismiss(process)
                             failure = WorkerFailure(Status.ERROR, event["reason"])
                             raise WorkerLost(failure, event["case"], phase, None, python)
+                    case _:
+                        raise bad_reply(event)
         except WorkerFailure as failure:
             self._charge(current, time.monotonic() - since)
             if failure.status is Status.TIMEOUT and phase:
@@ -288,6 +302,20 @@ class GroupRun:
                 )
             log_tail = self.context.pool.dismiss(process, python) or failure.log_tail
             raise WorkerLost(failure, current, phase, log_tail, python) from None
+
+    def _state(self, event: Mapping[str, Any]) -> CaseState:
+        """Of the case that an event is about. Raises WorkerFailure if it is not being measured."""
+        state = self.states.get(event["case"])
+        if state is None:
+            raise bad_reply(event)
+        return state
+
+    def _running(self, event: Mapping[str, Any]) -> str | None:
+        """The case that runs now; None: our own work."""
+        name: str | None = event["case"]
+        if name is not None and name not in self.known:
+            raise bad_reply(event)
+        return name
 
     def _ended(self, event: dict[str, Any]) -> Iterator[Record]:
         state = self.states.pop(event["case"])

@@ -15,6 +15,7 @@ from ..cases import Case, Group, PlannedStudy, Wall
 from ..costs import known_costs
 from ..expected_time import Forecast
 from ..listener import Listener
+from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S, Interrupted, WorkerFailure
 from ..record import FAILURES, Planned, Record, Status
@@ -78,8 +79,7 @@ def open_session(plan: RunPlan, workers: Workers, signals: Signals) -> Iterator[
         session.pool.close()
     except Interrupted:
         session.result.signal = signals.received
-        name = signal.Signals(signals.received or signal.SIGINT).name
-        session.stop(f"stopped by {name}")
+        session.stop(f"stopped by {signal_name(signals.received or signal.SIGINT)}")
     finally:
         session.close()
     session.report_telemetry()

@@ -1,7 +1,6 @@
 """A suite: scenarios measured one after the other into one folder, resumable after any end."""
 
 import re
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 
 from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
+from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..scenario import Scenario, from_mapping
 from ..selection import Selection
@@ -123,7 +123,7 @@ class Suite:
         except (EnvironmentUnmet, NothingSelected) as refusal:
             self._note(number, run, "refused", str(refusal))
             return EntryEnd(refusal=refusal)
-        stopped_by = "" if result.signal is None else signal.Signals(result.signal).name
+        stopped_by = "" if result.signal is None else signal_name(result.signal)
         ended = "interrupted" if stopped_by else "finished"
         reason = f"stopped by {stopped_by}" if stopped_by else ""
         self._note(number, result.path, ended, reason, result.statuses)

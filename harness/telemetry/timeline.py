@@ -6,6 +6,7 @@ A run is never broken by its telemetry.
 from collections.abc import Iterable
 from pathlib import Path
 
+from ..process import events
 from ..process.worker_process import WorkerFailure, WorkerProcess
 from ..record import Status
 
@@ -19,8 +20,7 @@ CLOSE_S = 2.0
 class Timeline:
     """Samples into a run's folder between `sample` and `pause`.
 
-    No method raises; `failure` says why telemetry has ended early, else it is None. The thread that
-    calls `sample` first must live as long as the timeline: the sampler dies with it.
+    No method raises; `failure` says why telemetry has ended early, else it is None.
     """
 
     def __init__(self, run: Path, uuid: str | None) -> None:
@@ -45,7 +45,9 @@ class Timeline:
             return
         try:
             if self._sampler is None:
-                self._sampler = WorkerProcess(self.program, *self._arguments, name="sampler")
+                self._sampler = WorkerProcess(
+                    self.program, *self._arguments, name="sampler", events=events.SAMPLER
+                )
             self._sampling = True
             self._sampler.send({"op": "sample", "what": what, "pids": list(pids)}, timeout_s=0)
         except (WorkerFailure, OSError) as failure:

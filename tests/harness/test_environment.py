@@ -4,32 +4,10 @@ import os
 import subprocess
 import sys
 
-import pytest
 import torch
 
 from attnbench.harness import environment as facts
 from tests.conftest import environment as command_environment
-
-
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({"cpu.max": "150000 100000\n"}, 1.5),
-        ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu/cpu.cfs_quota_us": "400000\n", "cpu/cpu.cfs_period_us": "100000\n"}, 4.0),
-        ({"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, None),
-        ({}, None),
-        ({"cpu.max": "garbage\n"}, None),
-    ],
-)
-def test_the_cpu_quota_is_read_from_both_kinds_of_control_group(
-    tmp_path, monkeypatch, files, cores
-):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.setattr(facts, "CGROUP", tmp_path)
-    assert facts.quota_cores() == cores
 
 
 def threads_under(quota, **environment):

@@ -232,3 +232,18 @@ def test_every_refusal_is_shown_with_its_reason(fake_nvml):
     for function, found in answers.items():
         shown = json.dumps([found["findings"], [gpu["reasons"] for gpu in found["gpus"]]])
         assert function in ALTERNATIVE or "this user may not read it" in shown, function
+
+
+def test_the_limits_of_a_container_are_named_with_their_place(fake_nvml):
+    extra = """
+from pathlib import Path
+from attnbench.harness.control_group import MemoryLimit, QuotaLimit
+from attnbench.harness.doctor import host
+host.memory_limit = lambda: MemoryLimit(4 << 30, 1 << 30, Path("/sys/fs/cgroup/memory.max"))
+host.quota = lambda: QuotaLimit(1.5, Path("/sys/fs/cgroup/cpu.max"))
+"""
+    _, found = examined(fake_nvml, extra)
+    assert about(found, "limits")["found"] == (
+        "memory 4.0 GiB, 1.0 free (/sys/fs/cgroup/memory.max); 1.5 cores (/sys/fs/cgroup/cpu.max)"
+    )
+    assert about(found, "limits")["grade"] == "ok"

@@ -1,11 +1,15 @@
 """The budget holds, and only memory errors are taken for memory errors."""
 
+import errno
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
+from attnbench.harness.control_group import MemoryLimit
+from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.memory_budget import is_out_of_memory
 from tests.conftest import environment
 
@@ -100,6 +104,57 @@ for problem in range(3):
     succeeds_alone(code)
 
 
+FAILING_MAPPINGS = {
+    "python": "mmap.mmap(-1, 1 << 30)",
+    "torch": "torch.UntypedStorage.from_file(sys.argv[1], nbytes=1 << 30)",
+    "numpy": "np.memmap(sys.argv[1], mode='r', shape=(1 << 30,))",
+}
+
+
+@pytest.mark.parametrize("what", FAILING_MAPPINGS)
+def test_a_mapping_that_fails_is_out_of_memory_with_the_size_if_it_is_known(what, tmp_path):
+    file = tmp_path / "zeros"
+    with file.open("wb") as zeros:
+        zeros.truncate(1 << 30)
+    code = f"""
+import mmap, subprocess, sys
+import numpy as np
+import torch
+from attnbench.harness.measure.memory_budget import (
+    Budget, is_out_of_memory, out_of_memory_reason,
+)
+budget = Budget(256 << 20, torch.device("cpu"))
+sys.argv = ["", {str(file)!r}]
+try:
+    {FAILING_MAPPINGS[what]}
+except Exception as error:
+    assert is_out_of_memory(error), repr(error)
+    reason = out_of_memory_reason(error, 256 << 20)
+    assert "budget" in reason and "256.0 MiB" in reason, reason
+    assert {what != "torch"} or "1.0 GiB more did not fit" in reason, reason
+else:
+    raise SystemExit("it did not fail")
+"""
+    succeeds_alone(code)
+
+
+def test_what_ulimit_leaves_is_what_is_free():
+    code = """
+import resource, torch
+from attnbench.harness.measure.memory_budget import address_space_bytes, available_bytes
+limit = address_space_bytes() + (300 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+assert 200 << 20 < available_bytes(torch.device("cpu")) <= 300 << 20
+"""
+    succeeds_alone(code)
+
+
+def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
+    limit = MemoryLimit(1 << 30, 1 << 20, Path("memory.max"))
+    monkeypatch.setattr(memory_budget, "memory_limit", lambda: limit)
+    assert memory_budget.available_bytes(torch.device("cpu")) == 1 << 20
+
+
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
@@ -111,6 +166,13 @@ for problem in range(3):
                 " memory: you tried to allocate 8 bytes"
             ),
             True,
+        ),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), True),
+        (OSError(errno.ENOENT, "No such file"), False),
+        (ImportError("libx.so: cannot allocate memory in static TLS block"), False),
+        (
+            ImportError("libx.so: failed to map segment from shared object: Permission denied"),
+            False,
         ),
         (RuntimeError("CUDA error: an illegal memory access was encountered"), False),
         (ValueError("CUDA out of memory"), False),

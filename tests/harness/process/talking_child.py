@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 
+from attnbench.harness.probes.gpu_memory import own_run
 from attnbench.harness.process.child import Parent
 
 
@@ -21,6 +22,10 @@ def main() -> None:
         elif request["op"] == "spawn":  # a grandchild in a session of its own
             child = subprocess.Popen(["sleep", "600"], start_new_session=True)
             parent.say({"event": "spawned", "pid": child.pid})
+        elif request["op"] == "escape":
+            parent.say({"event": "escaped", "pid": escaped()})
+        elif request["op"] == "own_run":
+            parent.say({"event": "run", "pids": sorted(own_run())})
         elif request["op"] == "sleep":
             time.sleep(600)
         elif request["op"] == "stop":
@@ -28,9 +33,26 @@ def main() -> None:
         elif request["op"] == "abort":
             print("dying", flush=True)
             os.abort()
+        elif request["op"] == "die":
+            os.kill(os.getpid(), request["signal"])
+        elif request["op"] == "end":
+            sys.exit(0)
         elif request["op"] == "babble":
             os.write(int(sys.argv[2]), b"nonsense\n")
         parent.say({"event": "done"})
+
+
+def escaped() -> int:
+    """A grandchild in a session of its own, without our environment, whose parent has ended.
+
+    It ignores SIGTERM and holds whatever descriptors it got.
+    """
+    ours, its = os.pipe()
+    os.set_inheritable(its, True)
+    program = f'trap "" TERM HUP; echo $$ >&{its}; exec {its}>&-; sleep 60'
+    start = f"exec env -i setsid sh -c '{program}' >/dev/null 2>&1"
+    subprocess.run(["sh", "-c", f"({start}) & exit 0"], close_fds=False, check=True)
+    return int(os.read(ours, 100))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,24 @@
 """Both ends of a child process: requests with deadlines, how it died, and nothing left behind."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
 import psutil
 import pytest
 
-from attnbench.harness.process.worker_process import Interrupted, WorkerFailure, WorkerProcess
+from attnbench.harness.process.worker_process import (
+    TOKEN_VARIABLE,
+    Interrupted,
+    WorkerFailure,
+    WorkerProcess,
+    child_environment,
+)
 from attnbench.harness.record import Status
-from tests.conftest import ROOT
+from tests.conftest import ROOT, environment
 
 PROGRAM = "tests.harness.process.talking_child"
 
@@ -90,6 +99,138 @@ def test_killing_a_child_ends_what_it_has_started_in_other_sessions(child: Worke
     grandchild.wait(10)
     assert not psutil.pid_exists(child.pid)
     child.kill()  # twice is safe
+
+
+def escaped_of(child: WorkerProcess) -> psutil.Process:
+    escaped = psutil.Process(child.ask({"op": "escape"}, "escaped", 10)["pid"])
+    assert TOKEN_VARIABLE not in escaped.environ()
+    assert os.getsid(escaped.pid) == escaped.pid
+    assert child.pid not in [parent.pid for parent in escaped.parents()]
+    return escaped
+
+
+def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(
+    child: WorkerProcess,
+) -> None:
+    escaped = escaped_of(child)
+    child.kill()
+    escaped.wait(10)
+
+
+@pytest.mark.parametrize("request_", [{"op": "end"}, {"op": "die", "signal": signal.SIGKILL}])
+def test_a_child_that_ends_takes_along_what_it_has_started(
+    child: WorkerProcess, request_: dict[str, object]
+) -> None:
+    escaped = escaped_of(child)
+    child.send(request_)
+    with pytest.raises(WorkerFailure):
+        child.receive(10)
+    escaped.wait(10)
+
+
+def test_a_child_knows_its_run_and_the_other_children(child: WorkerProcess) -> None:
+    other = WorkerProcess(PROGRAM)
+    try:
+        other.wait_ready(60)
+        pids = child.ask({"op": "own_run"}, "run", 10)["pids"]
+        assert {os.getpid(), child.pid, other.pid} <= set(pids)
+        assert os.getppid() not in pids
+    finally:
+        other.kill(term_s=0)
+
+
+def test_a_child_outlives_the_thread_that_started_it_and_a_stop() -> None:
+    started: list[WorkerProcess] = []
+    thread = threading.Thread(target=lambda: started.append(WorkerProcess(PROGRAM)))
+    thread.start()
+    thread.join()
+    (child,) = started
+    try:
+        child.wait_ready(60)
+        guard = psutil.Process(child.pid).parent()
+        assert guard is not None
+        guard.suspend()
+        guard.resume()
+        assert child.ask({"op": "echo", "what": 1}, "echoed", 10) == {"what": 1}
+    finally:
+        child.kill(term_s=0)
+    assert not guard.is_running()
+
+
+PARENT = """
+import sys, time
+from attnbench.harness.process.worker_process import WorkerProcess
+child = WorkerProcess("tests.harness.process.talking_child")
+child.wait_ready(60)
+print(child.pid, child.ask({"op": "escape"}, "escaped", 10)["pid"], flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_nothing_is_left_after_the_parent_was_killed(stopped: bool) -> None:
+    env = environment({"PYTHONPATH": f"{ROOT / '.package'}{os.pathsep}{ROOT}"})
+    command = [sys.executable, "-c", PARENT]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        left = [psutil.Process(int(pid)) for pid in parent.stdout.readline().split()]
+        left += psutil.Process(parent.pid).children(recursive=True)
+        for process in left if stopped else ():
+            process.suspend()
+        parent.kill()
+    gone, alive = psutil.wait_procs(left, 10)
+    assert gone
+    assert not alive
+
+
+def test_a_child_whose_parent_died_while_it_started_ends_at_once() -> None:
+    """Its parent is another process than the one that gave its number."""
+    request_read, request_write = os.pipe()
+    event_read, event_write = os.pipe()
+    fds = request_read, event_write
+    ours = subprocess.Popen(["true"])
+    ours.wait()
+    numbers = map(str, (*fds, ours.pid))
+    child = subprocess.Popen(
+        [sys.executable, "-m", PROGRAM, *numbers], pass_fds=fds, env=child_environment()
+    )
+    try:
+        assert child.wait(60) == 1
+    finally:
+        child.kill()
+        for fd in (*fds, request_write):
+            os.close(fd)
+    assert os.read(event_read, 100) == b""
+    os.close(event_read)
+
+
+@pytest.mark.parametrize(("number", "name"), [(35, r"signal 35 \(SIGRTMIN\+1\)"), (24, "SIGXCPU")])
+def test_any_signal_that_kills_a_child_has_a_name(
+    child: WorkerProcess, number: int, name: str
+) -> None:
+    child.send({"op": "die", "signal": number})
+    with pytest.raises(WorkerFailure, match=f"^{name}$") as failure:
+        child.receive(10)
+    assert failure.value.status is Status.CRASHED
+    assert child.exit_code == -number
+
+
+GUARD = """
+import os, resource
+before = resource.getrusage(resource.RUSAGE_CHILDREN)
+if os.fork() == 0:
+    guarded(os.getppid(), ())
+    os._exit(0)
+os.wait()
+after = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+"""
+
+
+def test_a_guard_costs_less_than_20_ms_of_processor_time() -> None:
+    command = [sys.executable, "-c", GUARD]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.02
 
 
 def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:

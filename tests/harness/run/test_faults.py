@@ -60,6 +60,7 @@ def by_backend(run: Path) -> dict[str, dict]:
 FAULTS = [
     ("crashes", "crashed", "SIGSEGV", 1),
     ("killed", "crashed", "SIGKILL, maybe by the host's out-of-memory killer", 1),
+    ("dies_of_signal_35", "crashed", "signal 35 (SIGRTMIN+1)", 1),
     ("runs_out_of_memory", "oom", "64.00 GiB more did not fit into the budget of", 0),
     ("lies", "incorrect", "times as far from the exact result as the textbook formula in fp32", 1),
     ("gives_nan", "incorrect", "the output has NaN or infinity", 1),
@@ -137,6 +138,86 @@ def test_a_process_that_a_backend_leaves_behind_is_killed(attnbench, tmp_path):
     done = attnbench("run", *axes("forks"), *QUICK, env={"FORKS_PID": str(pid_file)})
     assert rows_of(done)["forks"]["status"] == "ok"
     assert not is_alive(int(pid_file.read_text()))
+
+
+BAD_REPLIES = {
+    "deeply": "is not an event",
+    "wrong_type": "facts.case: Input should be a valid string",
+    "wrong_field": "running.more: Extra inputs are not permitted",
+    "unknown_event": "event: Input tag 'finished'",
+    "unknown_case": "running of 'another' answers no request",
+    "another_answer": "free answers no request",
+    "too_long": "an event of more than 16777216 bytes",
+}
+
+
+def test_whatever_comes_through_the_reply_channel_costs_only_the_case_that_sent_it(attnbench):
+    backends = [f"babbles:{variant}" for variant in BAD_REPLIES]
+    done = attnbench("run", *axes(",".join(["sdpa", *backends])), *QUICK)
+    rows = rows_of(done)
+    assert rows.pop("sdpa")["status"] == "ok"
+    assert {row["status"] for row in rows.values()} == {"error"}
+    for variant, said in BAD_REPLIES.items():
+        reason = rows[f"babbles:{variant}"]["reason"]
+        assert reason.startswith("bad reply: ")
+        assert said in reason
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def escaped_pids(file: Path) -> list[int]:
+    """Those that are alive; waits for the first."""
+    deadline = time.monotonic() + 60
+    while not (file.exists() and file.read_text().endswith("\n")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return [pid for pid in map(int, file.read_text().split()) if is_alive(pid)]
+
+
+def test_a_process_that_has_dropped_everything_that_tells_where_it_comes_from_is_killed(
+    attnbench, tmp_path
+):
+    pid_file = tmp_path / "pids"
+    done = attnbench("run", *axes("escapes"), *QUICK, env={"ESCAPES_PID": str(pid_file)})
+    assert rows_of(done)["escapes"]["status"] == "ok"
+    assert escaped_pids(pid_file) == []
+
+
+def test_it_is_also_killed_if_the_run_was(tmp_path):
+    pid_file = tmp_path / "pids"
+    process = subprocess.Popen(
+        command_line("run", *axes("escapes,hangs"), *QUICK),
+        cwd=tmp_path,
+        env=environment({"ESCAPES_PID": str(pid_file)}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    escaped = escaped_pids(pid_file)
+    assert escaped
+    left = [*worker_pids(process.pid), *escaped]
+    process.kill()
+    process.wait()
+    wait_for_end(left)
+
+
+def test_a_run_started_with_nohup_does_not_end_when_the_terminal_does(tmp_path):
+    command = ["nohup", *command_line("run", *LONG[:-4], *QUICK)]
+    process = subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline:
+        if worker_pids(process.pid):  # else nohup itself may be hit
+            process.send_signal(signal.SIGHUP)
+        time.sleep(0.1)
+    output = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert {row["status"] for row in by_backend(tmp_path / output.strip()).values()} == {"ok"}
 
 
 def test_what_backends_print_goes_to_a_capped_log_and_not_to_stdout(attnbench):

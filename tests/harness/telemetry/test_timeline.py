@@ -37,7 +37,8 @@ def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp
     ) as parent:
         sampler = psutil.Process(int(parent.stdout.readline()))
         wait_for(lambda: samples_of(tmp_path))
-        sampler.suspend()  # it cannot read the end of its requests
+        for process in (sampler, *sampler.children()):  # its guard, if it had not started yet
+            process.suspend()  # it cannot read the end of its requests
         parent.kill()
     wait_for(
         lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE, timeout_s=5

@@ -1,0 +1,341 @@
+"""What a child may say, checked in one place: where the parent reads it.
+
+A backend shares its process with the code that answers, so an event may be anything. What passes
+here has the fields and types that the parent relies on; all else is a bad reply. worker/measure.py
+says what the events of a worker mean, telemetry/sampler.py and audit/child.py those of the others.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from ..errors import shown
+from ..record import Status
+from ..row_schema import FIELDS
+
+Events = Callable[[Any], object]
+"""Raises ValidationError if the value is not an event of this kind of child."""
+
+MAX_DEPTH = 32  # of objects and lists in each other; our deepest event has 6
+INT64 = 1 << 63
+SHOWN_BYTES, MOST_SHOWN = 80, 300  # of a line, of what is wrong
+
+
+class BadReply(ValueError):
+    """What was found, in words."""
+
+
+def parse(line: bytes, events: Events) -> dict[str, Any]:
+    """The event of a line. Raises BadReply."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        event = None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        more = "..." if len(line) > SHOWN_BYTES else ""
+        raise BadReply(f"{line[:SHOWN_BYTES]!r}{more} is not an event")
+    _refuse_values(event)
+    try:
+        events(event)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "event"
+        found = f"{place}: {first['msg']}"[:MOST_SHOWN]
+        raise BadReply(found if found.isprintable() else ascii(found)[1:-1]) from None
+    return event
+
+
+def _refuse_values(event: dict[str, Any]) -> None:
+    """Values that JSON, arithmetic or a data frame cannot hold."""
+    level: list[Any] = [event]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for value in level:
+            below += value.values() if isinstance(value, dict) else value
+        for value in below:
+            if isinstance(value, int) and not -INT64 <= value < INT64:
+                raise BadReply("a number of more than 64 bits")
+            if isinstance(value, float) and value - value != 0.0:
+                raise BadReply(f"{value} in place of a finite number")
+        level = [value for value in below if isinstance(value, dict | list)]
+        if not level:
+            return
+    raise BadReply(f"more than {MAX_DEPTH} lists or objects in each other")
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+def _row_fields(kind: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A check of fields of a row of this kind."""
+
+    def check(fields: dict[str, Any]) -> dict[str, Any]:
+        for name, value in fields.items():
+            field = FIELDS[kind].get(name)
+            if field is None:
+                raise ValueError(f"{shown(name)} is not in a row of kind {kind}")
+            if type(value) not in field.types and not (value is None and field.nullable):
+                raise ValueError(f"{name}: found {shown(value)}, wanted {field.kind}")
+        return fields
+
+    return check
+
+
+Positive = Annotated[float, Field(gt=0)]
+Seconds = Annotated[float, Field(ge=0)]
+Samples = Annotated[list[Positive], Field(fail_fast=True)]
+Object = dict[str, Any]
+Reasons = dict[str, str]
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Open(BaseModel):
+    """May have more fields than these."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+class Environment(Open):
+    device_uuid: str | None
+    cores: int
+    quota_cores: float | None
+    attnbench: str
+
+
+class Conditions(Open):
+    __pydantic_extra__: dict[str, float | bool]
+    calls: int
+    new_values: int
+    wall_s: float
+
+
+class Quantities(Part):
+    block_ms: Annotated[Samples, Field(min_length=1)]
+    wall_block_ms: Samples | None
+    hot_block_ms: Samples | None
+    graph_block_ms: Samples | None
+    conditions: Conditions
+
+
+class Window(Open):
+    """Those of its columns that the parent reads: utilization_tier.HEADLINES."""
+
+    way: str
+    window_s: float
+    calls: int
+    sm_active_ratio: float | None = None
+    kernel_busy_ratio: float | None = None
+    host_cpu_ratio: float | None = None
+
+
+class Pace(Part):
+    flops_per_s: dict[str, Positive]
+    bytes_per_s: Positive
+    step_s: Seconds
+
+
+class Foreseen(Part):
+    refused: bool = False
+    peak_bytes: int | None = None
+    compiles: bool = False
+
+
+class Outcome(Part):
+    """A status other than ok has a reason."""
+
+    status: str
+    reason: str
+
+    @model_validator(mode="after")
+    def _has_reason(self) -> "Outcome":
+        if self.status not in list(Status):
+            raise ValueError(f"{shown(self.status)} is no status")
+        if (self.status == Status.OK) == bool(self.reason):
+            raise ValueError(f"status {self.status} with reason {shown(self.reason)}")
+        return self
+
+
+# ---- of every child ------------------------------------------------------------------------------
+
+
+class Started(Part):
+    event: Literal["started"]
+    pid: int
+
+
+class Done(Part):
+    event: Literal["done"]
+
+
+# ---- of a worker ---------------------------------------------------------------------------------
+
+
+class Ready(Part):
+    event: Literal["ready"]
+    device: Literal["cpu", "cuda"]
+    why: str
+    environment: Environment
+
+
+class Free(Part):
+    event: Literal["free"]
+    available_bytes: Annotated[int, Field(ge=0)]
+
+
+class Configured(Part):
+    event: Literal["configured"]
+
+
+class Foresight(Part):
+    event: Literal["foreseen"]
+    pace: Pace
+    cases: dict[str, Foreseen]
+    walls: dict[str, int]
+    reason: str
+
+
+class Predicted(Part):
+    event: Literal["predicted"]
+    exactness: str | None = None
+    predicted_seq_len: int | None
+    predicted_source: str | None
+    predicted_reason: str
+
+
+class Tried(Outcome):
+    event: Literal["tried"]
+    log_tail: str | None
+    spent_s: Seconds
+
+
+class Studied(Outcome):
+    event: Literal["studied"]
+    log_tail: str | None
+    findings: list[Object]
+
+
+class Running(Part):
+    event: Literal["running"]
+    case: str | None
+    phase: str
+
+
+class Facts(Part):
+    event: Literal["facts"]
+    case: str
+    fields: Annotated[Object, AfterValidator(_row_fields("latency"))]
+
+
+class Warm(Part):
+    event: Literal["warm"]
+    case: str
+    stationary: bool | None
+    graph_reason: str | None
+    call_ms: Seconds
+    launch_ms: float | None
+    shortest_call_ms: float | None
+
+
+class OneBlock(Part):
+    event: Literal["samples"]
+    case: str
+    quantities: Quantities
+    spent_s: Seconds
+    block_s: Seconds
+
+
+class Watched(Part):
+    event: Literal["watched"]
+    case: str
+    window: Window | None
+    tables: Object
+    missing: Reasons
+
+
+class Ended(Outcome):
+    """Of a case that goes no further, and so never ok."""
+
+    event: Literal["ended"]
+    case: str
+    reason: Annotated[str, Field(min_length=1)]
+    phase: str
+    log_tail: str | None
+    poisoned: bool
+
+
+# ---- of the sampler and of a compiler ------------------------------------------------------------
+
+
+class SamplerReady(Part):
+    event: Literal["ready"]
+
+
+class Paused(Part):
+    event: Literal["paused"]
+
+
+class SamplerFailed(Part):
+    event: Literal["failed"]
+    reason: str
+
+
+class CompilerReady(Part):
+    event: Literal["ready"]
+    environment: Environment
+
+
+class UnknownCapability(Part):
+    event: Literal["unknown_capability"]
+    capability: list[int]
+    ptxas: str
+    known: list[list[int]]
+
+
+class KernelsPlanned(Part):
+    event: Literal["planned"]
+    kernels: list[Object]
+
+
+class Compiled(Open):
+    event: Literal["compiled"]
+    status: Literal["ok", "error"]
+    reason: str
+    log_tail: str | None
+
+    @model_validator(mode="after")
+    def _has_fields_of_a_row(self) -> "Compiled":
+        _row_fields("kernel")(self.model_extra or {})
+        return self
+
+
+def _one_of(*models: type[BaseModel]) -> Events:
+    union: Any = Annotated[reduce(or_, models), Field(discriminator="event")]
+    return TypeAdapter[Any](union).validate_python
+
+
+def any_event(event: Mapping[str, Any]) -> object:
+    """For a child without a list of events."""
+    return Started.model_validate(event) if event["event"] == "started" else event
+
+
+WORKER = _one_of(
+    *(Started, Done, Ready, Free, Configured, Foresight, Predicted, Tried, Studied),
+    *(Running, Facts, Warm, OneBlock, Watched, Ended),
+)
+SAMPLER = _one_of(Started, SamplerReady, Paused, SamplerFailed)
+COMPILER = _one_of(Started, CompilerReady, UnknownCapability, KernelsPlanned, Compiled)

@@ -1,0 +1,105 @@
+"""A command goes on when nobody can read it any more, and its exit code says so."""
+
+import json
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import command_line, environment
+from tests.harness.cli.test_cli import SMALL
+
+BACKENDS = "naive,fused,sdpa"
+DONE, LOST = 0, 7
+
+
+def in_shell(
+    folder: Path, redirection: str, *args: str, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    line = f"exec {shlex.join(command_line(*args))} {redirection}"
+    return subprocess.run(
+        ["sh", "-c", line],
+        cwd=folder,
+        env=environment(env),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=240,
+    )
+
+
+@pytest.mark.parametrize(
+    ("redirection", "exit_code", "said"),
+    [
+        (">&-", LOST, "stdout: Bad file descriptor; what was printed there is lost\n"),
+        (">/dev/full", LOST, "stdout: No space left on device; what was printed there is lost\n"),
+        ("2>&-", DONE, ""),
+        ("2>/dev/full", DONE, ""),
+        ("<&-", DONE, ""),
+        (">&- 2>&- <&-", LOST, ""),
+        (">/dev/full 2>/dev/full", LOST, ""),
+    ],
+)
+def test_output_that_is_lost_is_said_once(
+    tmp_path: Path, redirection: str, exit_code: int, said: str
+) -> None:
+    done = in_shell(tmp_path, redirection, "list", "scenarios")
+    assert (done.returncode, done.stderr) == (exit_code, said)
+    assert ("quickstart" in done.stdout) == (exit_code == DONE)
+
+
+def test_a_refusal_keeps_its_exit_code(tmp_path: Path) -> None:
+    for redirection in ("2>&-", "2>/dev/full", ">&- 2>&-"):
+        assert in_shell(tmp_path, redirection, "run", "no_such_scenario").returncode == 2
+
+
+def test_a_reader_that_has_read_enough_is_no_news(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        command_line("schema"),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    assert process.wait(60) == LOST
+    process.stderr.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("redirection", "exit_code"),
+    [("--json | head -1", DONE), (">&-", LOST), ("2>&-", DONE), (">/dev/full 2>&1", LOST)],
+)
+def test_a_run_goes_on_and_keeps_its_rows(tmp_path: Path, redirection: str, exit_code: int) -> None:
+    done = in_shell(tmp_path, redirection, "run", "--backends", BACKENDS, *SMALL)
+    assert done.returncode == exit_code, done.stderr
+    assert "Traceback" not in done.stderr
+    (rows,) = tmp_path.glob("results/2*/rows.jsonl")
+    found = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert [row["status"] for row in found] == ["ok"] * 3
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("encoding", "sign"), [("ascii", "+-"), ("latin-1", "±"), ("ascii:strict", "+-")]
+)
+def test_a_terminal_without_unicode_gets_what_it_can_show(
+    tmp_path: Path, encoding: str, sign: str
+) -> None:
+    done = subprocess.run(
+        command_line("run", "--backends", "sdpa,fused", *SMALL),
+        cwd=tmp_path,
+        env=environment({"PYTHONIOENCODING": encoding, "LC_ALL": "C"}),
+        capture_output=True,
+        check=False,
+        timeout=240,
+    )
+    printed = done.stderr.decode(encoding.partition(":")[0])
+    assert done.returncode == 0, printed
+    assert f" ms {sign}" in printed
+    assert "\\x" not in printed
