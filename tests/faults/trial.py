@@ -47,6 +47,7 @@ class Trial:
         self.results = folder / "results"
         self.outcome = Outcome()
         self._commands = 0
+        self._said: dict[int, Path] = {}
         (folder / "locks").mkdir(exist_ok=True)
 
     def environment(self, **extra: str) -> dict[str, str]:
@@ -78,7 +79,7 @@ class Trial:
             file.write(f"{self._commands}: {words}\n")
         out = self.folder / f"{self._commands}.out"
         with out.open("wb") as out_file, out.with_suffix(".err").open("wb") as error_file:
-            return subprocess.Popen(
+            process = subprocess.Popen(
                 words,
                 cwd=self.folder,
                 env=self.environment(**(env or {})),
@@ -87,6 +88,8 @@ class Trial:
                 stderr=error_file if stderr is None else stderr,
                 preexec_fn=before,  # noqa: PLW1509 - a try has one thread
             )
+        self._said[process.pid] = out
+        return process
 
     def end(
         self,
@@ -103,8 +106,8 @@ class Trial:
             process.kill()
             return process.wait()
         self.outcome.expect(code in allowed, f"exit code {code}, wanted one of {sorted(allowed)}")
-        for suffix in ("out", "err"):
-            self.judge((self.folder / f"{self._commands}.{suffix}").read_bytes())
+        for suffix in (".out", ".err"):
+            self.judge(self._said[process.pid].with_suffix(suffix).read_bytes())
         return code
 
     def judge(self, said: bytes) -> None:
