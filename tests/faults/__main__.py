@@ -8,12 +8,14 @@ or another promise of docs/reliability.md was broken.
 
 import argparse
 import os
+import platform
 import secrets
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -21,6 +23,7 @@ from .outcome import Tally
 from .sweep import Plan, adopt_orphans, load, measured_once, names, sweep
 from .trial import Trial
 
+WRITTEN_BY = 'Written by make faults ARGS="--document docs/reliability.md"'
 COLUMNS = ("tried", "survived", "lost", "doubled", "tracebacks", "hangs", "left")
 
 
@@ -45,6 +48,8 @@ def main() -> None:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     print(table(tallies))
+    if options.document is not None:
+        document(options.document, tallies)
     print(f"{(time.monotonic() - begin) / 60:.1f} minutes")
     sys.exit(any(tally.survived != tally.tried for tally in tallies))
 
@@ -58,6 +63,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--short", action="store_true", help="under a minute, as in CI")
     parser.add_argument("--minutes", type=float, default=0.0, help="start no try after these")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--document", type=Path, help="write the table into this page")
     parser.add_argument("--findings", type=Path, default=Path(".faults"))
     found = parser.parse_args(words)
     unknown = set(found.only) - set(names())
@@ -77,6 +83,17 @@ def table(tallies: Sequence[Tally]) -> str:
         numbers = " | ".join(f"{getattr(tally, name):,}".replace(",", " ") for name in COLUMNS)
         lines.append(f"| {tally.attack} | {numbers} |")
     return "\n".join(lines)
+
+
+def document(page: Path, tallies: Sequence[Tally]) -> None:
+    """Replace the table of docs/reliability.md."""
+    begin, end = (f"<!-- {words}. -->" for words in (WRITTEN_BY, "End of the table"))
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    said = f"{date}, Python {platform.python_version()}, {os.cpu_count()} cores, Linux"
+    parts = (before + begin, f"The last whole sweep: {said}.", table(tallies), end + after)
+    page.write_text("\n\n".join(parts), encoding="utf-8")
 
 
 def sweep_one(plan: Plan, name: str, number: int) -> list[Tally]:
