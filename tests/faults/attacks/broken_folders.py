@@ -10,7 +10,7 @@ from ..trial import Trial
 
 TITLE = "broken run folders, read by six commands"
 COUNT = 1000
-SHORT = 25
+SHORT = 20
 GOOD, BROKEN = "20261121T000000Z-good-00000001", "20261121T000001Z-broken-00000002"
 FORMATS = ("csv", "json", "parquet", "md", "pytest-benchmark", "github-benchmark", "chrome-trace")
 

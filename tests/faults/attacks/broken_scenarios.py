@@ -9,7 +9,7 @@ from ..trial import ROOT, Trial
 
 TITLE = "broken scenario files"
 COUNT = 600
-SHORT = 25
+SHORT = 15
 MOST_S = 4.0  # 2 s on a machine that does nothing else
 SUITE = b"- quickstart\n- scenario: head_cost\n  plan: quick\n  set: {seed: 1}\n"
 PIECES = (

@@ -13,7 +13,7 @@ from ..trial import SMALL, Trial
 
 TITLE = "full disks, few descriptors, vanished folders"
 COUNT = 32
-SHORT = 2
+SHORT = 1
 EACH_FILE, TMPFS, DESCRIPTORS, VANISHED = range(4)
 
 

@@ -12,7 +12,7 @@ from ..trial import Trial
 
 TITLE = "hostile backends"
 COUNT = 60
-SHORT = 2
+SHORT = 1
 FILE = Path(__file__).parents[1] / "hostile.py"  # imports torch, which this process must not
 AT_ONCE = 3
 

@@ -11,7 +11,7 @@ from ..trial import EXIT_CODES, SMALL, Trial, name_of
 
 TITLE = "parent killed at every step of a run, then resumed"
 COUNT = 48
-SHORT = 2
+SHORT = 1
 STEPS, STEPS_OF_RESUME = 48, 30  # a run of SMALL has 47
 PROGRAM = Path(__file__).parents[1] / "dies_at_step.py"
 ORDERLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -16,7 +16,7 @@ from ..trial import Trial
 
 TITLE = "output to pipes, devices, links, folders, full disks; killed while writing"
 COUNT = 160
-SHORT = 12
+SHORT = 11
 OLD = b"the old content"
 FULL, NULL = os.makedev(1, 7), os.makedev(1, 3)
 

@@ -8,7 +8,7 @@ from ..trial import EXIT_CODES, SMALL, Trial, name_of
 
 TITLE = "parent killed at a random moment, then resumed"
 COUNT = 110
-SHORT = 2
+SHORT = 1
 DEADLY = (
     *[signal.SIGKILL] * 8,
     *(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) * 3,

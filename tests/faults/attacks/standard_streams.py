@@ -13,7 +13,7 @@ from ..trial import SMALL, Trial
 
 TITLE = "stdout or stderr closed, full or of another encoding; hang-up under nohup"
 COUNT = 28
-SHORT = 2
+SHORT = 1
 ENCODINGS: tuple[dict[str, str], ...] = (
     {"PYTHONIOENCODING": "ascii"},
     {"PYTHONIOENCODING": "latin-1"},

@@ -18,7 +18,7 @@ from ..trial import Trial
 
 TITLE = "writer of the store killed at every step"
 COUNT = 400
-SHORT = 20
+SHORT = 15
 ROWS = 5
 
 
