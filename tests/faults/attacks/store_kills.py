@@ -2,6 +2,7 @@
 another takes over. Many tries, since none imports torch.
 """
 
+import json
 import os
 import signal
 import traceback
@@ -9,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from attnbench.harness.store import Store, point_latest, read_rows, write_whole
+from attnbench.harness.store import Store, point_latest, write_whole
 from attnbench.reports.data.read import read_run
 
 from ..dies_at_step import Steps
@@ -54,7 +55,7 @@ def write(root: Path, meta: Any, rows: list[dict[str, Any]], say: Callable[[], N
     """What a run does with its files: `say` is called after each row that is on disk."""
     found = sorted(path.parent for path in root.glob("2*/run.json"))
     store = Store.reopen(found[0]) if found else Store.create(root, "killed", meta)
-    there = {row["case"] for row in read_rows(store.path)}
+    there = {json.loads(line)["case"] for line in whole_lines(store.path)}
     for row in rows:
         if row["case"] not in there:
             store.append([row])
