@@ -207,7 +207,7 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     BadInput.
     """
     from ..baselines import find_run
-    from ..store import META
+    from ..run_files import META
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():

@@ -48,6 +48,8 @@ def written_to(path: Path, flag: str) -> Iterator[None]:
     """Raises BadInput where the file cannot be written."""
     try:
         yield
+    except BrokenPipeError:  # whoever read it has gone, as behind a pipe of the shell
+        raise
     except OSError as error:
         raise BadInput(
             f"{path}: cannot be written ({error.strerror}); choose another place with {flag}"
@@ -74,7 +76,7 @@ def report(
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
     from ..baselines import find
-    from ..store import write_whole
+    from ..files import write_output, write_whole
     from ..suites import is_suite
 
     paths = _run_paths(runs, out)
@@ -97,7 +99,10 @@ def report(
     beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
     page = output or beside
     with written_to(page, "--output FILE"):
-        write_whole(page, text)
+        if output is None:
+            write_whole(page, text)  # a link that a run's folder came with is not followed
+        elif not write_output(page, text):
+            return
     typer.echo(page)
     if open_it and format_ is Pages.HTML:
         typer.launch(page.resolve().as_uri())
@@ -169,7 +174,7 @@ def export(
     """
     from ...reports.exports import NotExportable, PackageMissing
     from ...reports.exports import export as exported
-    from ..store import write_whole
+    from ..files import write_output
 
     if format_ not in names():
         raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
@@ -184,8 +189,9 @@ def export(
         typer.echo(done.content, nl=False)
     else:
         with written_to(Path(output), "--output FILE"):
-            write_whole(Path(output), done.content)
-        typer.echo(output)
+            is_file = write_output(Path(output), done.content)
+        if is_file:
+            typer.echo(output)
     for note in done.notes:
         typer.echo(f"note: {note}", err=True)
 

@@ -12,13 +12,19 @@ import pytest
 
 from attnbench.harness.baselines import find_run
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, StoreError
-from attnbench.harness.store import Store, point_latest, read_meta, read_rows, runs, write_whole
+from attnbench.harness.files import write_whole
+from attnbench.harness.run_files import read_meta, read_rows
+from attnbench.harness.store import Store, point_latest, runs
 from tests.conftest import environment
+from tests.fakes.stored_runs import case, plan, record
+
+NAMES = [case(number).id for number in range(9)]
 
 
 def make(root: Path, rows: int = 0) -> Store:
-    store = Store.create(root, "test", {"cases": []})
-    store.append({"case": f"c{number}", "status": "ok"} for number in range(rows))
+    cases = [case(number) for number in range(rows)]
+    store = Store.create(root, "test", plan(cases, "test"))
+    store.append(record(one) for one in cases)
     return store
 
 
@@ -49,11 +55,11 @@ def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
     start_of_last = whole.rstrip(b"\n").rfind(b"\n") + 1
     for cut in range(start_of_last, len(whole)):
         (store.path / "rows.jsonl").write_bytes(whole[:cut])
-        assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1"]
+        assert [row["case"] for row in read_rows(store.path)] == NAMES[:2]
         again = Store.reopen(store.path)
-        again.append([{"case": "new"}])
+        again.append([record(case(8))])
         again.close()
-        assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1", "new"]
+        assert [row["case"] for row in read_rows(store.path)] == [*NAMES[:2], NAMES[8]]
         torn = whole[start_of_last:cut]
         kept = (
             [path.read_bytes() for path in (store.path / "quarantine").glob("*")] if torn else [b""]
@@ -78,7 +84,7 @@ def test_broken_line_in_the_middle_is_named_with_its_number(tmp_path):
     store.close()
     with (store.path / "rows.jsonl").open("ab") as file:
         file.write(b'{"case": \n{"case": "c9"}\n')
-    with pytest.raises(BadInput, match=r"rows.jsonl:3: not a row"):
+    with pytest.raises(BadInput, match=r"rows.jsonl:3: not valid JSON"):
         list(read_rows(store.path))
 
 
@@ -91,13 +97,13 @@ def test_full_disk_keeps_earlier_rows_and_hands_back_the_new_one(tmp_path):
         with pytest.raises(
             StoreError, match=r"rows.jsonl: File too large after \d+ bytes"
         ) as caught:
-            store.append([{"case": "long", "reason": "x" * 5000}])
+            store.append([record(case(7), "error", "x" * 4000)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert caught.value.unsaved[0]["case"] == "long"
+    assert caught.value.unsaved[0]["case"] == NAMES[7]
     assert (store.path / "rows.jsonl").stat().st_size == size
-    store.append([{"case": "after"}])
-    assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1", "after"]
+    store.append([record(case(8))])
+    assert [row["case"] for row in read_rows(store.path)] == [*NAMES[:2], NAMES[8]]
     store.close()
 
 
@@ -105,14 +111,7 @@ def test_vanished_folder_is_an_error_and_not_a_silent_loss(tmp_path):
     store = make(tmp_path, rows=1)
     (store.path / "rows.jsonl").unlink()
     with pytest.raises(StoreError, match="the file is gone"):
-        store.append([{"case": "late"}])
-
-
-def test_rows_have_no_nan(tmp_path):
-    store = make(tmp_path)
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        store.append([{"case": "x", "value": float("nan")}])
-    store.close()
+        store.append([record(case(8))])
 
 
 def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
@@ -153,7 +152,7 @@ def test_newer_format_is_refused_naming_both_versions(tmp_path):
     store.close()
     meta = json.loads((store.path / "run.json").read_text())
     (store.path / "run.json").write_text(json.dumps({**meta, "schema": 99}))
-    with pytest.raises(BadInput, match=r"format 99 is newer than this attnbench understands \(1\)"):
+    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
         read_meta(store.path)
 
 
