@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..errors import BadInput, EnvironmentUnmet
+from ..run_files import shown_path
 from . import completion
-from .flags import DEFAULT_ROOT, Root, RunName
+from .flags import DEFAULT_ROOT, Root, RunName, Salvage
+
+if TYPE_CHECKING:
+    from ...reports.pages.report import Report
 
 STDOUT = "-"
 
@@ -72,6 +76,7 @@ def report(
         ),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    salvage: Salvage = False,
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
@@ -80,7 +85,8 @@ def report(
     from ..suites import is_suite
 
     paths = _run_paths(runs, out)
-    opened = open_report(paths)
+    opened = open_report(paths, salvage=salvage)
+    say_notes(opened)
     if figures is not None:
         from ...reports.pages.figures import write_figures
 
@@ -108,6 +114,13 @@ def report(
         typer.launch(page.resolve().as_uri())
 
 
+def say_notes(opened: "Report") -> None:
+    """What was left out when the runs were read, on stderr."""
+    for run in opened.runs:
+        for note in run.notes:
+            typer.echo(f"note: {shown_path(run.path)}: {note}", err=True)
+
+
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once; a suite stands for its runs."""
     from ..baselines import find_runs
@@ -124,6 +137,7 @@ def show(
     everything: Annotated[
         bool, typer.Option("--all", help="All sections, with the tables behind the answers.")
     ] = False,
+    salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print what a run or a suite found: its answers. --all adds the tables behind them."""
@@ -141,7 +155,9 @@ def show(
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    for number, one in enumerate(per_question(open_report(_run_paths([run], out)))):
+    opened = open_report(_run_paths([run], out), salvage=salvage)
+    say_notes(opened)
+    for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
         for part in terminal.render(one, requested):
             echo(part)
@@ -167,6 +183,7 @@ def export(
             help="Written whole or not at all; - is stdout, the default.",
         ),
     ] = STDOUT,
+    salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs.
@@ -179,7 +196,7 @@ def export(
     if format_ not in names():
         raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
     try:
-        done = exported(_run_paths(runs, out), format_)
+        done = exported(_run_paths(runs, out), format_, salvage=salvage)
     except NotExportable as error:
         raise BadInput(f"export: {error}") from None
     except PackageMissing as error:

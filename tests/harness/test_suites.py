@@ -30,7 +30,7 @@ def run(
     """A run of the cases a and b, started in the second `number`."""
     path = root / f"20260101T0000{number:02}Z-{scenario}-{number:08x}"
     path.mkdir(parents=True)
-    document = plan([A, B], scenario, **meta)
+    document = plan([A, B], scenario) | meta
     (path / "run.json").write_text(json.dumps({"schema": 1, "run": path.name, **document}))
     records = [record({"a": A, "b": B}[name], status) for name, status in rows.items()]
     (path / "rows.jsonl").write_text("".join(json.dumps(one.row()) + "\n" for one in records))
@@ -199,7 +199,7 @@ def test_an_empty_suite_is_refused_with_what_to_do(tmp_path: Path) -> None:
 def test_a_broken_suite_is_one_line(tmp_path: Path, text: str) -> None:
     path = suite(tmp_path, 1)
     (path / SUITE).write_text(text)
-    with pytest.raises(BadInput, match=r"suite\.json: not readable") as caught:
+    with pytest.raises(BadInput, match=r"suite\.json: (not|empty|wanted)") as caught:
         read_suite(path)
     assert str(caught.value).isprintable()
 
@@ -207,5 +207,5 @@ def test_a_broken_suite_is_one_line(tmp_path: Path, text: str) -> None:
 def test_a_newer_suite_is_refused_naming_both_versions(tmp_path: Path) -> None:
     path = suite(tmp_path, 1)
     (path / SUITE).write_text('{"schema": 99, "entries": []}')
-    with pytest.raises(BadInput, match=r"format 99 is newer than .* understands \(1\)"):
+    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
         read_suite(path)
