@@ -1,14 +1,20 @@
 """What is stored of a record: its row as one line, which the reader takes."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
 from .record import Record, Status
-from .row_checks import check_fields
-from .row_schema import FIELDS, Field
+from .row_checks import INT64
+from .row_schema import FIELDS
 from .run_files import LINE_CAP_BYTES, parsed_row
 
+OF_THE_PLAN = (
+    *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
+    *("predicted_peak_bytes", "meta_peak_bytes"),
+)
+"""What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
 MOST_CHARACTERS = 4096  # of a reason, a log tail or a traceback
 OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
 """What the row of an error keeps, besides fields that may not be null."""
@@ -20,8 +26,26 @@ def stored(record: Record) -> tuple[Record, bytes]:
     try:
         return record, _line(record)
     except ValueError as error:
-        failed = _failed(record, str(error))
-    return failed, _line(failed)
+        reason = f"its row does not fit the format: {error}"
+    fields = FIELDS[record.kind]
+    kept = {
+        name: value
+        for name, value in record.values.items()
+        if name in OF_AN_ERROR or not fields[name].nullable
+    }
+    while True:  # leave out one value after the other, until the rest fits
+        failed = replace(record, status=Status.ERROR, reason=reason, values=kept)
+        try:
+            return failed, _line(failed)
+        except ValueError as error:
+            if (name := _field_in(error)) not in kept:
+                raise
+            del kept[name]
+
+
+def _field_in(error: ValueError) -> str:
+    """The field that a refusal begins with, as `probes[3]: ...`."""
+    return re.split(r"\W", str(error), maxsplit=1)[0]
 
 
 def _line(record: Record) -> bytes:
@@ -40,8 +64,10 @@ def _line(record: Record) -> bytes:
 
 
 def _bounded(record: Record) -> Record:
-    """With the begin of a long reason, and the end of a long log."""
+    """With the begin of a long reason and the end of a long log; without what exceeds 64 bits."""
     reason, tail = record.reason, record["log_tail"]
+    if beyond := [name for name in OF_THE_PLAN if _is_beyond(record[name])]:
+        record = replace(record, values={**record.values, **dict.fromkeys(beyond)})
     if isinstance(reason, str) and len(reason) > MOST_CHARACTERS:
         reason = f"{reason[:MOST_CHARACTERS]}... ({len(reason)} characters)"
         record = replace(record, reason=reason)
@@ -50,25 +76,8 @@ def _bounded(record: Record) -> Record:
     return record
 
 
-def _failed(record: Record, why: str) -> Record:
-    """The same case as an error, without what was measured."""
-    fields = FIELDS[record.kind]
-    kept = {
-        name: value
-        for name, value in record.values.items()
-        if (name in OF_AN_ERROR or not fields[name].nullable) and _fits(fields[name], value)
-    }
-    reason = f"its row does not fit the format: {why}"
-    return replace(record, status=Status.ERROR, reason=reason, values=kept)
-
-
-def _fits(field: Field, value: Any) -> bool:
-    """Whether a value alone could stand in a row."""
-    try:
-        check_fields({field.name: value}, {field.name: field.types})
-    except ValueError:
-        return False
-    return not _why_not_json(value)
+def _is_beyond(value: Any) -> bool:
+    return type(value) is int and value >= INT64
 
 
 def _not_json(record: Record) -> str:

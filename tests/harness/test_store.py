@@ -170,3 +170,142 @@ def test_unwritable_root_is_bad_input(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot make a run folder"):
         Store.create(tmp_path / "file" / "deeper", "x", {})
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", ".lock", "logs"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_run_whose_files_lead_elsewhere_is_not_written_to(tmp_path, name, kind):
+    store = make(tmp_path / "results", rows=2)
+    store.close()
+    place, victim = store.path / name, tmp_path / "victim"
+    place.rename(victim)
+    if kind == "link":
+        place.symlink_to(victim)
+    else:
+        os.mkfifo(place)
+    before = sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes() + b"torn"
+    if victim.is_file():
+        victim.write_bytes(before)
+    with pytest.raises(
+        BadInput, match=r"cannot be written .*(links|plain|not a folder)"
+    ) as refused:
+        Store.reopen(store.path)
+    assert "\n" not in str(refused.value)
+    assert (sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes()) == before
+
+
+def test_a_quarantine_that_leads_elsewhere_is_not_written_to(tmp_path):
+    store = make(tmp_path / "results", rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn")
+    (tmp_path / "victim").mkdir()
+    (store.path / "quarantine").symlink_to(tmp_path / "victim")
+    with pytest.raises(EnvironmentUnmet, match="links are not followed"):
+        Store.reopen(store.path)
+    assert not list((tmp_path / "victim").iterdir())
+    assert (store.path / "rows.jsonl").read_bytes().endswith(b"torn")
+
+
+def test_a_full_disk_refuses_the_quarantine_and_changes_nothing(tmp_path, monkeypatch):
+    store = make(tmp_path, rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn" * 5000)
+    before = (store.path / "rows.jsonl").read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limit[1]))
+    try:
+        with pytest.raises(EnvironmentUnmet, match=r"quarantine/ \(File too large\)"):
+            Store.reopen(store.path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert (store.path / "rows.jsonl").read_bytes() == before
+    assert not list((store.path / "quarantine").iterdir())
+    Store.reopen(store.path).close()  # and the lock was given back
+    assert len(list(read_rows(store.path))) == 2
+
+
+def test_rows_that_were_swapped_during_a_run_are_an_error(tmp_path):
+    store = make(tmp_path, rows=1)
+    (tmp_path / "victim").write_bytes(b"kept")
+    (store.path / "rows.jsonl").unlink()
+    (store.path / "rows.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match="replaced by another"):
+        store.append([record(case(8))])
+    assert (tmp_path / "victim").read_bytes() == b"kept"
+
+
+def synced(monkeypatch):
+    """The paths of what is put on disk, in order."""
+    seen = []
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+
+        def keep(fd, real=real):
+            seen.append(Path(f"/proc/self/fd/{fd}").readlink())
+            real(fd)
+
+        monkeypatch.setattr(os, name, keep)
+    return seen
+
+
+def test_rows_and_the_names_of_a_runs_files_are_on_disk_before_the_first_case(
+    tmp_path, monkeypatch
+):
+    seen = synced(monkeypatch)
+    store = make(tmp_path)
+    assert tmp_path in seen  # the folder's name
+    assert seen.index(tmp_path) < seen.index(store.path)  # the names of rows.jsonl and logs
+    assert any(path.name.endswith("attnbench-tmp") for path in seen)  # run.json
+    seen.clear()
+    store.append([record(case(0))])
+    assert seen == [store.path / "rows.jsonl"]
+    store.close()
+
+
+def test_a_torn_tail_is_in_quarantine_on_disk_before_it_leaves_the_rows(tmp_path, monkeypatch):
+    store = make(tmp_path, rows=1)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn")
+    seen = synced(monkeypatch)
+    Store.reopen(store.path).close()
+    folder = store.path / "quarantine"
+    assert seen.index(folder) < seen.index(store.path / "rows.jsonl")
+
+
+@pytest.mark.parametrize("when", ["mkdir", "write", "rename"])
+def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, when):
+    cuts = {
+        "mkdir": "files.write_all = die",
+        "write": "files.os.fsync = die",
+        "rename": "Path.rename = die",
+    }
+    code = (
+        "import os; from attnbench.harness import files, store; from pathlib import Path;"
+        " die = lambda *_: os._exit(9);"
+        f" {cuts[when]}; store.Store.create(Path({str(tmp_path)!r}), 'x', {{'cases': []}})"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
+    assert killed.returncode == 9
+    assert runs(tmp_path) == []
+    assert len(list(tmp_path.iterdir())) == 1
+    store = make(tmp_path)
+    assert list(tmp_path.iterdir()) == [store.path]
+    store.close()
+
+
+def test_a_folder_called_latest_is_left_alone_and_nothing_beside_it(tmp_path):
+    store = make(tmp_path, rows=1)
+    store.close()
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "latest" / "mine").write_text("kept")
+    assert "not a link" in point_latest(tmp_path, store.path.name)
+    assert (tmp_path / "latest" / "mine").read_text() == "kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}
+    assert find_run("latest", tmp_path) == store.path
+    (tmp_path / "latest" / "mine").unlink()
+    (tmp_path / "latest").rmdir()
+    assert point_latest(tmp_path, store.path.name) == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}
