@@ -8,10 +8,12 @@ import signal
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from attnbench.harness.store import Store, point_latest, write_whole
+from attnbench.harness.cases import Case
+from attnbench.harness.files import write_whole
+from attnbench.harness.store import Store, point_latest
 from attnbench.reports.data.read import read_run
+from tests.fakes.stored_runs import case, plan, record
 
 from ..dies_at_step import Steps
 from ..rows import check_rows, whole_lines
@@ -24,41 +26,32 @@ ROWS = 5
 
 
 def attempt(trial: Trial) -> None:
-    meta, rows = template(trial.finished)
+    cases = [case(number) for number in range(ROWS)]
     acknowledged = 0
     for _ in range(4):
         step, most_bytes = trial.random.randint(1, 45), trial.random.randrange(0, 3000)
         trial.outcome.what += f"step {step}, {most_bytes} bytes; "
-        acknowledged = max(acknowledged, written_until_death(trial, meta, rows, step, most_bytes))
+        acknowledged = max(acknowledged, written_until_death(trial, cases, step, most_bytes))
         for run in trial.runs():
             on_disk = len(whole_lines(run))
             if on_disk < acknowledged:
                 trial.outcome.lost += acknowledged - on_disk
                 trial.outcome.wrong.append("a row is gone that was said to be on disk")
             read_run(run)
-    write(trial.results, meta, rows, lambda: None)
+    write(trial.results, cases, lambda: None)
     (run,) = trial.runs()
     check_rows(run, trial.outcome)
     read_run(run)
 
 
-def template(finished: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A plan of ROWS cases, and their rows."""
-    found = read_run(finished)
-    rows = [{**found.rows[0], "case": f"case-{number}"} for number in range(ROWS)]
-    case = found.meta["cases"][0]
-    meta = {**found.meta, "cases": [{**case, "case": row["case"]} for row in rows]}
-    return {name: value for name, value in meta.items() if name != "run"}, rows
-
-
-def write(root: Path, meta: Any, rows: list[dict[str, Any]], say: Callable[[], None]) -> None:
+def write(root: Path, cases: list[Case], say: Callable[[], None]) -> None:
     """What a run does with its files: `say` is called after each row that is on disk."""
     found = sorted(path.parent for path in root.glob("2*/run.json"))
-    store = Store.reopen(found[0]) if found else Store.create(root, "killed", meta)
+    store = Store.reopen(found[0]) if found else Store.create(root, "killed", plan(cases))
     there = {json.loads(line)["case"] for line in whole_lines(store.path)}
-    for row in rows:
-        if row["case"] not in there:
-            store.append([row])
+    for one in cases:
+        if one.id not in there:
+            store.append([record(one)])
             say()
     write_whole(store.path / "report.html", "<p>" * 5000)
     store.close()
@@ -69,16 +62,14 @@ def said_so(fd: int) -> None:
     os.write(fd, b"x")
 
 
-def written_until_death(
-    trial: Trial, meta: Any, rows: list[dict[str, Any]], step: int, most_bytes: int
-) -> int:
+def written_until_death(trial: Trial, cases: list[Case], step: int, most_bytes: int) -> int:
     """How many rows were on disk, by the writer's own words, when it died at a step."""
     already = sum(len(whole_lines(run)) for run in trial.runs())
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         try:
             Steps(step, signal.SIGKILL, most_bytes, str(trial.folder)).install()
-            write(trial.results, meta, rows, lambda: said_so(writing))
+            write(trial.results, cases, lambda: said_so(writing))
             os._exit(0)
         finally:
             traceback.print_exc()
