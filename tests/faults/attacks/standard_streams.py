@@ -53,7 +53,7 @@ def attempt(trial: Trial) -> None:
     elif way == "nobody reads":
         os.close(how[stream])
         os.close(reading)
-    trial.end(process, (0,) if way in ("encoding", "hang-up") else (0, 1))
+    trial.end(process, (0,) if way in ("encoding", "hang-up") else (0, 1, 7))
     for run in trial.runs():
         check_rows(run, trial.outcome)
     trial.outcome.expect(len(trial.runs()) == 1, f"{len(trial.runs())} runs")
