@@ -57,11 +57,15 @@ def test_no_duration_is_taken_from_the_wall_clock() -> None:
             )
 
 
-def test_the_page_shows_the_last_whole_sweep_of_every_attack() -> None:
-    shown = re.findall(r"^\| ([^|]+) \| ([\d ]+) \| ([\d ]+) \|", PAGE, re.MULTILINE)
-    tried = {title: int(number.replace(" ", "")) for title, number, _ in shown}
-    wanted = {load(name).TITLE: load(name).COUNT for name in names()}
-    assert {title: tried.get(title) for title in wanted} == wanted
+def test_the_page_shows_every_attack_and_that_it_was_survived() -> None:
+    shown = re.findall(r"^\| ([^|]+) ((?:\| [\d ]+ ){7})\|$", PAGE, re.MULTILINE)
+    numbers = {
+        title: [int(n.replace(" ", "")) for n in cells.split("|")[1:]] for title, cells in shown
+    }
+    assert set(numbers) == {*(load(name).TITLE for name in names()), "all"}
+    for title, (tried, survived, *failures) in numbers.items():
+        assert tried == survived > 0, title
+        assert not any(failures), title
 
 
 def test_a_sweep_has_what_it_is_for() -> None:

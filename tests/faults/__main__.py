@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 from .outcome import Tally
-from .sweep import Plan, adopt_orphans, load, measured_once, names, sweep
+from .sweep import Plan, adopt_orphans, load, measured_once, names, order, sweep
 from .trial import Trial
 
 WRITTEN_BY = 'Written by make faults ARGS="--document docs/reliability.md"'
@@ -49,7 +49,7 @@ def main() -> None:
         shutil.rmtree(work, ignore_errors=True)
     print(table(tallies))
     if options.document is not None:
-        document(options.document, tallies)
+        document(options.document, tallies, len(order(options.only, plan.share)))
     print(f"{(time.monotonic() - begin) / 60:.1f} minutes")
     sys.exit(any(tally.survived != tally.tried for tally in tallies))
 
@@ -85,14 +85,16 @@ def table(tallies: Sequence[Tally]) -> str:
     return "\n".join(lines)
 
 
-def document(page: Path, tallies: Sequence[Tally]) -> None:
+def document(page: Path, tallies: Sequence[Tally], planned: int) -> None:
     """Replace the table of docs/reliability.md."""
     begin, end = (f"<!-- {words}. -->" for words in (WRITTEN_BY, "End of the table"))
     before, _, rest = page.read_text(encoding="utf-8").partition(begin)
     _, _, after = rest.partition(end)
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     said = f"{date}, Python {platform.python_version()}, {os.cpu_count()} cores, Linux"
-    parts = (before + begin, f"The last whole sweep: {said}.", table(tallies), end + after)
+    tried = sum(tally.tried for tally in tallies)
+    how_much = "whole" if tried == planned else f"first {tried} of {planned} tries of a"
+    parts = (before + begin, f"The last {how_much} sweep: {said}.", table(tallies), end + after)
     page.write_text("\n\n".join(parts), encoding="utf-8")
 
 

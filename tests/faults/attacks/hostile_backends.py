@@ -30,7 +30,7 @@ def attempt(trial: Trial) -> None:
     code = trial.call(
         *("run", "--backends", ",".join(names), "--batch", 1, "--seq-len", 16, "--d-model", 16),
         *("--heads", 2, "--device", "cpu", "--out", trial.results, "--timeout", 5),
-        *("--set", "plan={processes: 1, min_blocks: 6, max_blocks: 6, budget_s: 0.1}"),
+        *("--set", "plan={processes: 1, min_blocks: 12, max_blocks: 12, budget_s: 0.1}"),
         allowed=(0, 1),
         env={
             "ATTNBENCH_BACKENDS": str(folder),
