@@ -50,6 +50,8 @@ def main() -> None:
     print(table(tallies))
     if options.document is not None:
         document(options.document, tallies, len(order(options.only, plan.share)))
+    tried = sum(tally.tried for tally in tallies)
+    print(f"{tried} of {len(order(options.only, plan.share))} tries; seed {plan.seed}")
     print(f"{(time.monotonic() - begin) / 60:.1f} minutes")
     sys.exit(any(tally.survived != tally.tried for tally in tallies))
 
@@ -61,7 +63,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--number", type=int, help="one try of the only attack")
     parser.add_argument("--share", type=float, default=1.0, help="of all tries")
     parser.add_argument("--short", action="store_true", help="under a minute, as in CI")
-    parser.add_argument("--minutes", type=float, default=0.0, help="start no try after these")
+    parser.add_argument("--minutes", type=float, default=19.0, help="start no try after these")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     parser.add_argument("--document", type=Path, help="write the table into this page")
     parser.add_argument("--findings", type=Path, default=Path(".faults"))

@@ -11,7 +11,7 @@ from ..rows import check_rows, last_statuses
 from ..trial import Trial
 
 TITLE = "hostile backends"
-COUNT = 60
+COUNT = 40
 SHORT = 1
 FILE = Path(__file__).parents[1] / "hostile.py"  # imports torch, which this process must not
 AT_ONCE = 3

@@ -7,7 +7,7 @@ from ..rows import whole_lines
 from ..trial import EXIT_CODES, SMALL, Trial, name_of
 
 TITLE = "parent killed at a random moment, then resumed"
-COUNT = 110
+COUNT = 70
 SHORT = 1
 DEADLY = (
     *[signal.SIGKILL] * 8,

@@ -11,7 +11,7 @@ from ..rows import check_rows
 from ..trial import SMALL, Trial, name_of
 
 TITLE = "workers killed or stopped by any signal"
-COUNT = 40
+COUNT = 30
 SHORT = 1
 LATEST_S = 5.0
 
