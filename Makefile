@@ -8,7 +8,7 @@ BASE ?= HEAD
 # The scenarios that `make gpu` measures: under 9 minutes on one GPU.
 GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
 
-.PHONY: demo test test-all slow check bench gate false-alarms gpu pictures report format clean
+.PHONY: demo test test-all slow check bench gate false-alarms faults gpu pictures report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
@@ -38,6 +38,9 @@ gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured i
 
 false-alarms: $(STAMP)  ## false alarms of the gate: 20 comparisons of this tree with itself; half an hour
 	$(BIN)/python tests/bench/false_alarms.py 20
+
+faults: $(STAMP)  ## attack attnbench: kills, full disks, broken files, hostile backends; at most 20 minutes on two idle cores, or FAULTS_MINUTES; ARGS="--short --seed 7"
+	PYTHONPATH=.package $(BIN)/python -m tests.faults $(if $(FAULTS_MINUTES),--minutes $(FAULTS_MINUTES)) $(ARGS)
 
 pictures: $(STAMP)  ## the README's pictures, from the committed reference run; needs chromium
 	$(BIN)/python docs/pictures.py

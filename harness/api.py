@@ -64,15 +64,18 @@ class Run:
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the page, whole or not at all, and give its path: unless told report.html in the
-        run's folder. Raises BadRun, OSError.
+        run's folder, where a link is replaced. Raises BadRun, OSError.
         """
         from ..reports.pages.html import render
         from ..reports.pages.report import open_report, page_path
-        from .store import write_whole
+        from .files import write_output, write_whole
 
-        target = Path(path) if path is not None else page_path([self.path])
-        write_whole(target, render(open_report([self.path])))
-        return target
+        page = render(open_report([self.path]))
+        if path is not None:
+            write_output(Path(path), page)
+            return Path(path)
+        write_whole(beside := page_path([self.path]), page)
+        return beside
 
     def compare(
         self, base: "Run | str | Path", *, allow_different_devices: bool = False

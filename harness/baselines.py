@@ -1,6 +1,7 @@
 """Names of runs: folders, `latest`, suites, and baselines (results/baselines/NAME.json)."""
 
 import json
+import os
 import re
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -8,8 +9,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .errors import BadInput, shown
-from .record import SCHEMA
-from .store import LATEST, META, read_meta, runs, runs_and_suites, write_whole
+from .files import open_plain, write_whole
+from .run_files import META, SCHEMA, read_meta
+from .store import LATEST, runs, runs_and_suites
 from .suites import is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
@@ -92,7 +94,7 @@ def run_of(name: str, root: Path) -> Path | None:
 
 def read(path: Path) -> Baseline:
     try:
-        with path.open("rb") as file:
+        with os.fdopen(open_plain(path), "rb") as file:
             document: Any = json.loads(file.read(CAP_BYTES))
         schema = document["schema"]
         found = Baseline(path.stem, document["run"], document["saved_utc"])

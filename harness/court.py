@@ -33,9 +33,10 @@ from .run.environments import first_of, first_workers, lock_device
 from .run.session import RunPlan, open_session
 from .run.start import SAFE_SHARE, RunOptions
 from .run.worker_pool import RunConfig
+from .run_files import read_rows
 from .scenario import Plan, Scenario
 from .scenario.fields import Limits
-from .store import Store, read_rows
+from .store import Store
 
 FOLDER = Path(__file__).parent.parent / "cheats"  # a link in a checkout, a folder once installed
 SHIPPED = ("fused", "sdpa", "naive")

@@ -1,7 +1,10 @@
 """Exceptions that end a command with a message instead of a traceback, and an exit code."""
 
+import traceback
 from collections.abc import Mapping
 from typing import Any
+
+MOST_TRACEBACK = 4096  # characters; an exception's message may have any number
 
 
 class Refusal(Exception):
@@ -69,3 +72,8 @@ def first_line(error: BaseException) -> str:
     """Type and first line of an exception, as the reason in a row."""
     text = str(error).strip().split("\n")[0][:500]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def traceback_end() -> str:
+    """The end of the traceback of the exception that is handled, for the log in a row."""
+    return traceback.format_exc()[-MOST_TRACEBACK:]

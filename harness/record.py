@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from .row_schema import FIELDS
+from .run_files import SCHEMA
 
-SCHEMA = 1
 EMPTY = {"str": "", "list": [], "object": {}}
 """What a field that may not be null is if nothing was said of it, by its type."""
 

@@ -180,12 +180,12 @@ meta_peak_bytes: int?
     a second prediction: the backend's code followed on tensors without memory
 meta_reason: str+
     why there is none; "" if there is one
-work_flops: int
+work_flops: int?
     floating-point operations of the matrix products that exact attention needs on this problem,
-    whatever the backend does
-work_exps: int+
+    whatever the backend does; null if more than 2^63 - 1, as for every number of the plan
+work_exps: int?+
     exponentials of the softmax of exact attention; 0 for the backward pass alone
-minimal_bytes: int+
+minimal_bytes: int?+
     bytes that any backend must read or write once: inputs that the mask does not exclude, and
     results
 error_l2_ratio: float?

@@ -17,14 +17,16 @@ from typing import Any
 from ..impls.problem import Dtype, Problem
 from .cases import Case
 from .errors import BadInput, EnvironmentUnmet
+from .files import append_lines
 from .measure.clock import HostClock
 from .process.signals import Signals
 from .process.worker_process import ANSWER_S
-from .record import SCHEMA, Blocks, Record, Status
+from .record import Blocks, Record, Status
 from .run.environments import COMPARED_FACTS, first_of, first_workers, lock_device
 from .run.session import Schedule
 from .run.start import SAFE_SHARE, RunOptions
 from .run.worker_pool import RunConfig, RunContext, WorkerPool
+from .run_files import SCHEMA
 from .scenario import Plan
 from .stats import Interval, ratio_interval
 
@@ -190,8 +192,7 @@ def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
     }
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with (root / FILE).open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line, allow_nan=False) + "\n")
+        append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
     except OSError as error:
         raise BadInput(
             f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"

@@ -10,28 +10,46 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from .errors import BadInput, EnvironmentUnmet, StoreError
-from .record import SCHEMA
+from .files import (
+    FileLock,
+    Held,
+    make_folder,
+    open_plain,
+    sweep,
+    sync_folder,
+    temporary,
+    write_all,
+    write_whole,
+)
+from .record import Record
+from .run_files import META, ROWS, SCHEMA, SUITE, shown_path
+from .stored_row import stored
 
-META, ROWS, LOGS, SUITE = "run.json", "rows.jsonl", "logs", "suite.json"
-QUARANTINE, LOCK, LATEST = "quarantine", ".lock", "latest"
-LINE_CAP_BYTES = 16 << 20
+LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
+CHUNK_BYTES = 1 << 16
 
 
 class Store:
     """The only writer of a run folder; holds its lock until closed.
 
-    The kernel frees the lock of a writer that is killed.
+    The kernel frees the lock of a writer that is killed. Links are not followed.
     """
 
     def __init__(self, path: Path) -> None:
-        """Raises EnvironmentUnmet if another process holds the lock."""
+        """Raises EnvironmentUnmet if another process holds the lock, BadInput."""
         self.path = path
         self._lock = writer_lock(path)
-        self._fd = os.open(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        try:
+            with _refused(path / ROWS):
+                self._fd = open_plain(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND)
+            with _refused(path / LOGS):
+                make_folder(path / LOGS)
+                sync_folder(path)
+        except BaseException:
+            self._lock.release()
+            raise
 
     @classmethod
     def create(
@@ -41,31 +59,41 @@ class Store:
 
         Raises BadInput.
         """
-        with _making(root, scenario, now) as path:
-            (path / LOGS).mkdir()
-            document = {"schema": SCHEMA, "run": path.name, **meta}
-            write_whole(path / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
-        return cls(path)
+        with _making(root, scenario, now) as (name, folder):
+            document = {"schema": SCHEMA, "run": name, **meta}
+            write_whole(folder / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
+        return cls(root / name)
 
     @classmethod
     def reopen(cls, path: Path) -> "Store":
-        """A run folder to append to, after a torn last line was moved to quarantine/."""
+        """A run folder to append to, after an incomplete last line was moved to quarantine/.
+
+        Raises BadInput, EnvironmentUnmet.
+        """
         store = cls(path)
-        store._repair()
+        try:
+            store._repair()
+        except OSError as error:
+            store.close()
+            raise EnvironmentUnmet(
+                f"{shown_path(path / ROWS)}: its last line is incomplete and cannot be moved to"
+                f" {QUARANTINE}/ ({error.strerror}); nothing was changed; make room there, then"
+                " resume again"
+            ) from None
         return store
 
-    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Put rows on disk before returning.
+    def append(self, records: Iterable[Record]) -> list[Record]:
+        """Put rows on disk before returning, and say which: what does not fit the format is
+        stored as an error.
 
         On failure the file is as before, and StoreError carries the rows.
         """
-        unsaved = [dict(row) for row in rows]
-        data = "".join(json.dumps(row, allow_nan=False) + "\n" for row in unsaved).encode()
+        kept = [stored(record) for record in records]
+        data = b"".join(line for _, line in kept)
         before = os.fstat(self._fd).st_size
         written = 0
         try:
-            if not (self.path / ROWS).exists():
-                raise FileNotFoundError(2, "the file is gone")
+            self._check_place()
             while written < len(data):  # a write may be short, as with a file size limit
                 written += os.write(self._fd, data[written:])
             os.fdatasync(self._fd)
@@ -73,44 +101,57 @@ class Store:
             with suppress(OSError):
                 os.ftruncate(self._fd, before)
             message = (
-                f"{self.path / ROWS}: {error.strerror} after {before + written} bytes; all earlier"
-                " rows are safe"
+                f"{shown_path(self.path / ROWS)}: {error.strerror} after {before + written} bytes;"
+                " all earlier rows are safe"
             )
-            raise StoreError(message, unsaved) from None
+            raise StoreError(message, [record.row() for record, _ in kept]) from None
+        return [record for record, _ in kept]
 
     def close(self) -> None:
         os.close(self._fd)
         self._lock.release()
 
+    def _check_place(self) -> None:
+        """That the open file is the one that the folder shows. Raises OSError."""
+        try:
+            found = (self.path / ROWS).lstat()
+        except FileNotFoundError:
+            raise FileNotFoundError(2, "the file is gone") from None
+        if not os.path.samestat(found, os.fstat(self._fd)):
+            raise FileNotFoundError(2, "the file was replaced by another")
+
     def _repair(self) -> None:
         """Move what follows the last newline to quarantine/: the writer died there."""
         size = os.fstat(self._fd).st_size
         tail_start = size
-        with open(self._fd, "rb", closefd=False) as file:
-            step = 1 << 16
-            while tail_start > 0:
-                begin = max(0, tail_start - step)
-                file.seek(begin)
-                newline = file.read(tail_start - begin).rfind(b"\n")
-                if newline >= 0:
-                    tail_start = begin + newline + 1
-                    break
-                tail_start = begin
-            if tail_start == size:
-                return
-            file.seek(tail_start)
-            tail = file.read()
-        (self.path / QUARANTINE).mkdir(exist_ok=True)
-        write_whole(self.path / QUARANTINE / f"rows-at-{tail_start}.bin", tail)
+        while tail_start > 0:
+            begin = max(0, tail_start - CHUNK_BYTES)
+            newline = os.pread(self._fd, tail_start - begin, begin).rfind(b"\n")
+            if newline >= 0:
+                tail_start = begin + newline + 1
+                break
+            tail_start = begin
+        if tail_start == size:
+            return
+        make_folder(self.path / QUARANTINE)
+        with (
+            temporary(self.path / QUARANTINE, is_folder=False) as (copy, fd),
+        ):
+            for begin in range(tail_start, size, CHUNK_BYTES):
+                write_all(fd, os.pread(self._fd, min(CHUNK_BYTES, size - begin), begin))
+            os.fsync(fd)
+            copy.replace(self.path / QUARANTINE / f"rows-at-{tail_start}.bin")
+        for folder in (self.path / QUARANTINE, self.path):
+            sync_folder(folder)
         os.ftruncate(self._fd, tail_start)
         os.fdatasync(self._fd)
 
 
 def create_suite(root: Path, name: str, meta: Mapping[str, Any]) -> Path:
     """A new folder for the runs of a suite under `root`, with its suite.json. Raises BadInput."""
-    with _making(root, name) as path:
-        write_suite(path, {"schema": SCHEMA, "suite": path.name, **meta})
-    return path
+    with _making(root, name) as (folder_name, folder):
+        write_suite(folder, {"schema": SCHEMA, "suite": folder_name, **meta})
+    return root / folder_name
 
 
 def write_suite(path: Path, document: Mapping[str, Any]) -> None:
@@ -118,26 +159,48 @@ def write_suite(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def writer_lock(path: Path) -> FileLock:
-    """The lock of a folder's only writer, held. Raises EnvironmentUnmet if another has it."""
-    lock = FileLock(path / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise EnvironmentUnmet(
-            f"{path} is being written by another process; wait for it, or end it"
-        ) from None
-    return lock
+    """The lock of a folder's only writer, held.
+
+    Raises EnvironmentUnmet if another process has it, BadInput if there can be none.
+    """
+    with _refused(path / LOCK):
+        try:
+            return FileLock(path / LOCK)
+        except Held as held:
+            who = "another process" if held.pid is None else f"another process ({held.pid})"
+            raise EnvironmentUnmet(
+                f"{shown_path(path)} is being written by {who}; wait for it, or end it"
+            ) from None
 
 
 @contextmanager
-def _making(root: Path, name: str, now: datetime | None = None) -> Iterator[Path]:
-    """A new folder, named by the time. Raises BadInput if it or what goes in cannot be written."""
+def _refused(path: Path) -> Iterator[None]:
+    """Raises BadInput where a file of a run cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(
+            f"{shown_path(path)}: cannot be written ({error.strerror}); copy the run to a folder"
+            " of yours, or start another"
+        ) from None
+
+
+@contextmanager
+def _making(root: Path, name: str, now: datetime | None = None) -> Iterator[tuple[str, Path]]:
+    """The name of a new folder, which tells the time, and a temporary one that will get it: a
+    folder of this name is complete, or absent.
+
+    Raises BadInput if it or what goes in cannot be written.
+    """
     stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
     path = root / f"{stamp}-{name}-{secrets.token_hex(4)}"
     try:
         root.mkdir(parents=True, exist_ok=True)
-        path.mkdir()
-        yield path
+        sweep(root)
+        with temporary(root, is_folder=True) as (folder, _):
+            yield path.name, folder
+            folder.rename(path)
+        sync_folder(root)
     except OSError as error:
         raise BadInput(
             f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
@@ -145,92 +208,42 @@ def _making(root: Path, name: str, now: datetime | None = None) -> Iterator[Path
         ) from None
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Replace a file in one step: after a crash it has the old content or the new, never a part."""
-    data = content.encode() if isinstance(content, str) else content
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def point_latest(root: Path, name: str) -> None:
+def point_latest(root: Path, name: str) -> str:
     """Link results/latest to a run or suite that has finished, if the file system has links.
 
-    Runs within a suite do not count: the suite does.
+    Runs within a suite do not count: the suite does. Returns a remark if something that is no link
+    stands there: it is left alone.
     """
+    latest = root / LATEST
     if (root / SUITE).is_file():
-        return
-    with suppress(OSError):
-        temporary = root / f".{LATEST}.{secrets.token_hex(4)}"
-        temporary.symlink_to(name)
-        temporary.replace(root / LATEST)
+        return ""
+    if latest.exists() and not latest.is_symlink():
+        return (
+            f"{shown_path(latest)} is not a link and was left alone; `latest` on the command line"
+            " names the newest run all the same"
+        )
+    with suppress(OSError), temporary(root, is_folder=True) as (folder, _):
+        (folder / LATEST).symlink_to(name)
+        (folder / LATEST).replace(latest)
+    return ""
 
 
 def runs(root: Path) -> list[Path]:
-    """Run folders under `root`, oldest first."""
-    return [path for path in runs_and_suites(root) if (path / META).is_file()]
+    """Run folders under `root`, oldest first, also those that cannot be read."""
+    return [path for path in runs_and_suites(root) if not (path / SUITE).is_file()]
 
 
 def runs_and_suites(root: Path) -> list[Path]:
-    """The folders of runs and of suites under `root`, oldest first."""
-    if not root.is_dir():
+    """The folders of runs and of suites under `root`, oldest first, by their names: they may be
+    broken.
+    """
+    try:
+        named = [path for path in root.iterdir() if RUN_NAME.fullmatch(path.name)]
+        return sorted(path for path in named if path.is_dir() and not path.is_symlink())
+    except OSError:
         return []
-    named = (path for path in root.iterdir() if RUN_NAME.fullmatch(path.name))
-    return sorted(
-        path
-        for path in named
-        if not path.is_symlink() and ((path / META).is_file() or (path / SUITE).is_file())
-    )
 
 
 def results_root(folder: Path) -> Path:
     """Where calibrations and self-checks are: beside a run's folder, or beside its suite's."""
     return folder.parent if (folder / SUITE).is_file() else folder
-
-
-def read_meta(path: Path) -> dict[str, Any]:
-    """run.json. Raises BadInput if it is broken or newer than this version."""
-    try:
-        meta = json.loads((path / META).read_bytes())
-        schema = int(meta["schema"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise BadInput(f"{path / META}: not readable ({error}); the run cannot be used") from None
-    if schema > SCHEMA:
-        raise BadInput(
-            f"{path / META}: format {schema} is newer than this attnbench understands ({SCHEMA});"
-            " upgrade attnbench"
-        )
-    return dict(meta)
-
-
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """All rows in order, one at a time, without a torn last line.
-
-    Raises BadInput for a broken line elsewhere.
-    """
-    with suppress(FileNotFoundError), (path / ROWS).open("rb") as file:
-        number = 0
-        while line := file.readline(LINE_CAP_BYTES + 1):
-            number += 1
-            if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
-                return
-            try:
-                row = json.loads(line)
-                row["case"]
-            except (ValueError, KeyError, TypeError):
-                raise BadInput(
-                    f"{path / ROWS}:{number}: not a row; the file was changed by something else"
-                ) from None
-            yield row

@@ -1,6 +1,5 @@
 """What is stored: how far a run is, suites (folders of runs, docs/format.md), what `latest` is."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BadInput
-from .record import FAILURES, RETRIED, SCHEMA, Status
-from .store import LATEST, META, SUITE, read_meta, read_rows, runs, runs_and_suites
+from .record import FAILURES, RETRIED, Status
+from .run_files import META, SUITE, BadRun, read_document, read_meta, read_rows, shown_path
+from .store import LATEST, runs, runs_and_suites
 
 PLANS = ("cases", "walls", "studies", "kernels")
 
@@ -60,11 +60,14 @@ class RunState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteEntryState:
-    """An entry of a suite. `state`: None without a run; `refused`: why it could not start."""
+    """An entry of a suite. `state`: None without a run; `refused`: why it could not start;
+    `broken`: why its run cannot be read.
+    """
 
     scenario: str
     state: RunState | None = None
     refused: str = ""
+    broken: str = ""
 
     @property
     def is_finished(self) -> bool:
@@ -72,7 +75,9 @@ class SuiteEntryState:
 
     @property
     def ended(self) -> str:
-        """In a word: finished, interrupted, refused or not started."""
+        """In a word: finished, interrupted, broken, refused or not started."""
+        if self.broken:
+            return "broken"
         if self.state is not None:
             return "finished" if self.state.is_finished else "interrupted"
         return "refused" if self.refused else "not started"
@@ -80,10 +85,13 @@ class SuiteEntryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteState:
-    """How far a suite is, by its plan and by the rows of its runs."""
+    """How far a suite is, by its plan and by the rows of its runs. `broken`: why runs in its folder
+    cannot be read, of which it is not known to which entry they belong.
+    """
 
     path: Path
     entries: Sequence[SuiteEntryState] = field(default_factory=tuple)
+    broken: Sequence[str] = ()
 
     @property
     def runs(self) -> list[Path]:
@@ -94,7 +102,7 @@ class SuiteState:
     def has_ended(self) -> bool:
         """Every entry was finished or refused, and not all were refused."""
         tried = all(entry.is_finished or entry.ended == "refused" for entry in self.entries)
-        return tried and any(entry.is_finished for entry in self.entries)
+        return not self.broken and tried and any(entry.is_finished for entry in self.entries)
 
 
 def is_suite(path: Path) -> bool:
@@ -105,16 +113,12 @@ def run_state(path: Path) -> RunState:
     """Raises BadInput if a file of the run is broken."""
     meta = read_meta(path)
     last = {row["case"]: str(row.get("status")) for row in read_rows(path)}
-    try:
-        planned = {one["case"] for plan in PLANS for one in meta.get(plan) or ()}
-        device, scenario = str(meta["device"]), str(meta["scenario"].get("name"))
-    except (KeyError, TypeError, AttributeError):
-        device, scenario, planned = "?", "?", set(last)
+    planned = {one["case"] for plan in PLANS for one in meta.get(plan) or ()}
     kernels, court = meta.get("kernels"), meta.get("court")
     return RunState(
         path=path,
-        device=device,
-        scenario=scenario,
+        device=meta["device"],
+        scenario=str(meta["scenario"].get("name")),
         statuses=Counter(last.values()),
         missing=len(planned - set(last)),
         not_measured="an audit of kernels" if kernels else "a court of backends" if court else "",
@@ -123,46 +127,66 @@ def run_state(path: Path) -> RunState:
 
 def read_suite(path: Path) -> dict[str, Any]:
     """suite.json. Raises BadInput if it is broken or newer than this version."""
-    file = path / SUITE
+    document = read_document(path / SUITE)
     try:
-        document = json.loads(file.read_bytes())
-        schema = int(document["schema"])
         for entry in document["entries"]:
             names = (entry["scenario"]["name"], entry["source"], *entry["only"], *entry["skip"])
             if not all(isinstance(name, str) for name in (*names, *entry["within"])):
                 raise TypeError("wanted text")
             if not names[0].isprintable():
                 raise ValueError("the name of a scenario")
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(f"{file}: not readable ({error!r}); the suite cannot be used") from None
-    if schema > SCHEMA:
-        raise BadInput(
-            f"{file}: format {schema} is newer than this attnbench understands ({SCHEMA});"
-            " upgrade attnbench"
-        )
-    return dict(document)
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadRun(
+            f"{shown_path(path / SUITE)}: not readable ({ascii(error)[:80]}); the suite cannot be"
+            " used"
+        ) from None
+    return document
 
 
 def runs_by_entry(path: Path) -> dict[int, Path]:
-    """The run of each entry of a suite: run.json says which entry it is of."""
-    found = {run: read_meta(run).get("suite_entry") for run in runs(path)}
-    return {number: run for run, number in found.items() if type(number) is int}
+    """The run of each entry of a suite: run.json says which entry it is of.
+
+    Raises BadInput if one is broken.
+    """
+    found, broken = _runs_of(path)
+    if broken:
+        raise BadRun(f"{broken[0]}; move its folder out of the suite to go on without it")
+    return found
+
+
+def _runs_of(path: Path) -> tuple[dict[int, Path], list[str]]:
+    """The run of each entry, and why others cannot be read."""
+    found: dict[int, Path] = {}
+    broken: list[str] = []
+    for run in runs(path):
+        try:
+            number = read_meta(run).get("suite_entry")
+        except BadInput as error:
+            broken.append(str(error))
+            continue
+        if type(number) is int:
+            found[number] = run
+    return found, broken
 
 
 def suite_state(path: Path) -> SuiteState:
-    """Raises BadInput if a file of the suite is broken."""
-    entries, found = read_suite(path)["entries"], runs_by_entry(path)
+    """Raises BadInput if suite.json is broken."""
+    found, broken = _runs_of(path)
+    entries = read_suite(path)["entries"]
     return SuiteState(
         path=path,
-        entries=[
-            SuiteEntryState(
-                scenario=entry["scenario"]["name"],
-                state=run_state(found[number]) if number in found else None,
-                refused=_refused(entry),
-            )
-            for number, entry in enumerate(entries)
-        ],
+        entries=[_entry_state(entry, found.get(number)) for number, entry in enumerate(entries)],
+        broken=broken,
     )
+
+
+def _entry_state(entry: Mapping[str, Any], run: Path | None) -> SuiteEntryState:
+    scenario = entry["scenario"]["name"]
+    try:
+        state = run_state(run) if run is not None else None
+    except BadInput as error:
+        return SuiteEntryState(scenario=scenario, broken=str(error))
+    return SuiteEntryState(scenario=scenario, state=state, refused=_refused(entry))
 
 
 def _refused(entry: Mapping[str, Any]) -> str:

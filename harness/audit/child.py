@@ -5,11 +5,10 @@ answered by the result for one kernel.
 """
 
 import os
-import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import first_line
+from ..errors import first_line, traceback_end
 from ..process.child import Parent
 
 
@@ -56,7 +55,7 @@ def compiled(job: Any) -> dict[str, Any]:
     try:
         return {"status": "ok", "reason": "", "log_tail": None, **compile_kernel(job)}
     except Exception as error:  # noqa: BLE001 - a compiler may raise anything; the others go on
-        log_tail = traceback.format_exc()[-4096:]
+        log_tail = traceback_end()
         return {"status": "error", "reason": first_line(error), "log_tail": log_tail}
 
 

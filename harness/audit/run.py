@@ -96,10 +96,9 @@ def _compile(pool: CompilerPool, store: Store, listener: Listener) -> AuditResul
     left = {plan["case"]: plan for plan in pool.kernels}
 
     def keep(record: Record) -> None:
-        row = record.row()
-        store.append([row])
-        result.rows.append(row)
-        listener.finished(record)
+        for kept in store.append([record]):
+            result.rows.append(kept.row())
+            listener.finished(kept)
 
     listener.begin(store.path, {"kernels": len(left)}, 0, [])
     advice = "compiled kernels are in Triton's cache, so the next audit is faster"

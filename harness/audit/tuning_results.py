@@ -10,7 +10,7 @@ from typing import Any
 from ...impls._triton.tuned import Choice, Kind, choice_of
 from ..cases import problem_of
 from ..record import Status
-from ..store import read_meta, read_rows
+from ..run_files import read_meta, read_rows
 
 
 def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:

@@ -4,15 +4,18 @@ Imports no torch: a run reads it in the parent process.
 """
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
+from ..files import append_lines, open_plain
 
 FILE = "calibration.jsonl"
 SCHEMA = 1
+CAP_BYTES = 64 << 20
 
 
 def check_writable(root: Path) -> None:
@@ -29,10 +32,7 @@ def _append(root: Path, text: str) -> None:
     path = root / FILE
     try:
         root.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as file:
-            # A full disk or a crash can leave a torn last line.
-            torn = file.tell() > 0 and text and not path.read_bytes().endswith(b"\n")
-            file.write(("\n" * bool(torn) + text).encode())
+        append_lines(path, text)
     except OSError as error:
         raise BadInput(
             f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"
@@ -45,8 +45,10 @@ def newest_calibration(
     """The last line for this GPU or, without a UUID, for a CPU of this name; None if none."""
     newest = None
     with suppress(OSError):
-        for line in (root / FILE).read_bytes().splitlines():
-            with suppress(ValueError):  # torn, or not ours
+        with os.fdopen(open_plain(root / FILE), "rb") as file:
+            lines = file.read(CAP_BYTES).splitlines()
+        for line in lines:
+            with suppress(ValueError, RecursionError):  # torn, or not ours
                 found = json.loads(line)
                 if _is_of(found, device_uuid, device_name):
                     newest = found

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import __version__, impls
-from ..store import write_whole
+from ..files import write_whole
 
 if TYPE_CHECKING:
     import torch

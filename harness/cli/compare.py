@@ -9,7 +9,7 @@ import typer
 
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
-from .flags import DEFAULT_ROOT, OUTPUT, Root, Verb
+from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage, Verb
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -108,6 +108,7 @@ def compare(
     format_: Annotated[
         Shape, typer.Option("--format", help="table, md or json.", rich_help_panel=OUTPUT)
     ] = Shape.TABLE,
+    salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Compare two runs, two environments of a run (RUN@old RUN@new), or its backends: faster,
@@ -154,6 +155,7 @@ def compare(
                 gate_options,
                 only=patterns,
                 allow_different_devices=allow_different_devices,
+                salvage=salvage,
             )
         elif new is not None:
             (path, python), (other, other_python) = find_part(base, out), find_part(new, out)
@@ -165,6 +167,7 @@ def compare(
                 pythons=pythons,
                 only=patterns,
                 allow_different_devices=allow_different_devices,
+                salvage=salvage,
             )
         elif baseline is not None:
             path, python = find_part(base, out)
@@ -172,7 +175,9 @@ def compare(
                 raise BadInput(
                     f"{base}: backends are compared within every environment; leave out @{python}"
                 )
-            comparison = compare_backends(path, real_name(baseline), gate_options, only=patterns)
+            comparison = compare_backends(
+                path, real_name(baseline), gate_options, only=patterns, salvage=salvage
+            )
         else:
             raise BadInput(
                 "compare: one run and nothing to hold it against; name a second run, or --baseline"
@@ -207,7 +212,7 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     BadInput.
     """
     from ..baselines import find_run
-    from ..store import META
+    from ..run_files import META
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():

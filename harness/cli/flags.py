@@ -121,6 +121,10 @@ AllowImport = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+Salvage = Annotated[
+    bool,
+    typer.Option("--salvage", help="Leave out rows that cannot be read, and say which on stderr."),
+]
 Backends = Annotated[
     str | None,
     typer.Option(

@@ -262,7 +262,7 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
     from ...reports.comparison import text
     from ...reports.pages import html, markdown
     from ...reports.pages.report import open_report
-    from ..store import write_whole
+    from ..files import write_whole
 
     (out / "compare.json").unlink(missing_ok=True)
     if found is not None:

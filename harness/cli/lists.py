@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import BadInput
 from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, Verb, examples
 
 if TYPE_CHECKING:
     from ..suites import RunState
 
 MOST_RUNS = 5  # of the overview
-ENDS = ("finished", "interrupted", "refused", "not started")
+ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
     help="List backends, scenarios, studies, probes or runs; without a word: all of them in short.",
     invoke_without_command=True,
@@ -98,27 +100,38 @@ def list_probes() -> None:
 
 @list_app.command("runs", cls=Verb)
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
-    """Runs and suites in a folder: name, device, and how the cases ended."""
+    """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
+    cannot be read.
+    """
     from ..store import runs_and_suites
-    from ..suites import is_suite, run_state, suite_state
 
-    rows: list[tuple[str, ...]] = []
-    for path in runs_and_suites(out):
-        if not is_suite(path):
-            rows.append(_run_row(run_state(path)))
-            continue
-        entries = suite_state(path).entries
-        ended = Counter(entry.ended for entry in entries)
-        known = (f"{ended[word]} {word}" for word in ENDS if ended[word])
-        rows.append((path.name, "", f"suite of {len(entries)}: {', '.join(known)}"))
-        for entry in entries:
-            if entry.state is not None:
-                rows.append(_run_row(entry.state, indent="  "))
-            else:
-                why = ": ".join(filter(None, (entry.ended, entry.refused)))
-                rows.append((f"  {entry.scenario}", "", why))
+    rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]
     title = "" if rows else f"no runs in {out}"
     print_table(("run", "device", "cases"), rows, title)
+
+
+def _rows_of(path: Path) -> list[tuple[str, ...]]:
+    """The line of a run, or those of a suite and its runs."""
+    from ..suites import is_suite, run_state, suite_state
+
+    try:
+        if not is_suite(path):
+            return [_run_row(run_state(path))]
+        state = suite_state(path)
+    except BadInput as error:
+        return [(path.name, "", f"broken: {error}")]
+    ended = Counter(entry.ended for entry in state.entries)
+    known = (f"{ended[word]} {word}" for word in ENDS if ended[word])
+    rows: list[tuple[str, ...]] = [
+        (path.name, "", f"suite of {len(state.entries)}: {', '.join(known)}")
+    ]
+    for entry in state.entries:
+        if entry.state is not None:
+            rows.append(_run_row(entry.state, indent="  "))
+        else:
+            why = ": ".join(filter(None, (entry.ended, entry.broken or entry.refused)))
+            rows.append((f"  {entry.scenario}", "", why))
+    return rows + [("  ", "", f"broken: {why}") for why in state.broken]
 
 
 def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:

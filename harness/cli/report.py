@@ -7,14 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
 from ..errors import BadInput, EnvironmentUnmet
+from ..run_files import shown_path
 from . import completion
-from .flags import DEFAULT_ROOT, Root, RunName
+from .flags import DEFAULT_ROOT, Root, RunName, Salvage
+
+if TYPE_CHECKING:
+    from ...reports.pages.report import Report
 
 STDOUT = "-"
 
@@ -48,6 +52,8 @@ def written_to(path: Path, flag: str) -> Iterator[None]:
     """Raises BadInput where the file cannot be written."""
     try:
         yield
+    except BrokenPipeError:  # whoever read it has gone, as behind a pipe of the shell
+        raise
     except OSError as error:
         raise BadInput(
             f"{path}: cannot be written ({error.strerror}); choose another place with {flag}"
@@ -70,15 +76,17 @@ def report(
         ),
     ] = None,
     open_it: Annotated[bool, typer.Option("--open", help="Open it in a browser.")] = False,
+    salvage: Salvage = False,
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
     from ..baselines import find
-    from ..store import write_whole
+    from ..files import write_output, write_whole
     from ..suites import is_suite
 
     paths = _run_paths(runs, out)
-    opened = open_report(paths)
+    opened = open_report(paths, salvage=salvage)
+    say_notes(opened)
     if figures is not None:
         from ...reports.pages.figures import write_figures
 
@@ -97,10 +105,20 @@ def report(
     beside = suite / "report.html" if suite and is_suite(suite) else page_path(paths)
     page = output or beside
     with written_to(page, "--output FILE"):
-        write_whole(page, text)
+        if output is None:
+            write_whole(page, text)  # a link that a run's folder came with is not followed
+        elif not write_output(page, text):
+            return
     typer.echo(page)
     if open_it and format_ is Pages.HTML:
         typer.launch(page.resolve().as_uri())
+
+
+def say_notes(opened: "Report") -> None:
+    """What was left out when the runs were read, on stderr."""
+    for run in opened.runs:
+        for note in run.notes:
+            typer.echo(f"note: {shown_path(run.path)}: {note}", err=True)
 
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
@@ -119,6 +137,7 @@ def show(
     everything: Annotated[
         bool, typer.Option("--all", help="All sections, with the tables behind the answers.")
     ] = False,
+    salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print what a run or a suite found: its answers. --all adds the tables behind them."""
@@ -136,7 +155,9 @@ def show(
     for name in requested:
         if name not in known:
             raise BadInput(f"--sections: no section {name!r}; there are: {', '.join(known)}")
-    for number, one in enumerate(per_question(open_report(_run_paths([run], out)))):
+    opened = open_report(_run_paths([run], out), salvage=salvage)
+    say_notes(opened)
+    for number, one in enumerate(per_question(opened)):
         typer.echo("" if number else None, nl=bool(number))
         for part in terminal.render(one, requested):
             echo(part)
@@ -162,6 +183,7 @@ def export(
             help="Written whole or not at all; - is stdout, the default.",
         ),
     ] = STDOUT,
+    salvage: Salvage = False,
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Hand runs to other programs: as a tidy table with one row per case, or in a format of theirs.
@@ -169,12 +191,12 @@ def export(
     """
     from ...reports.exports import NotExportable, PackageMissing
     from ...reports.exports import export as exported
-    from ..store import write_whole
+    from ..files import write_output
 
     if format_ not in names():
         raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
     try:
-        done = exported(_run_paths(runs, out), format_)
+        done = exported(_run_paths(runs, out), format_, salvage=salvage)
     except NotExportable as error:
         raise BadInput(f"export: {error}") from None
     except PackageMissing as error:
@@ -184,8 +206,9 @@ def export(
         typer.echo(done.content, nl=False)
     else:
         with written_to(Path(output), "--output FILE"):
-            write_whole(Path(output), done.content)
-        typer.echo(output)
+            is_file = write_output(Path(output), done.content)
+        if is_file:
+            typer.echo(output)
     for note in done.notes:
         typer.echo(f"note: {note}", err=True)
 

@@ -6,7 +6,7 @@ from typing import Any
 from rich.table import Table
 
 from ..record import Status
-from ..store import read_meta, read_rows
+from ..run_files import read_meta, read_rows
 from ..terminal import table
 
 COLUMNS = (

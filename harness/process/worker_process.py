@@ -25,9 +25,8 @@ from ..record import Status
 from .death import how_it_ended
 from .events import BadReply, Events, any_event, parse
 from .guard import END_ALL
+from .worker_log import WorkerLog
 
-LOG_CAP_BYTES = 1 << 20
-TAIL_BYTES = 4096
 LINE_CAP_BYTES = 16 << 20
 TOKEN_VARIABLE = "ATTNBENCH_WORKER"  # noqa: S105 - it marks our processes, it opens nothing
 READY_S = 180.0  # importing torch from a cold network disk can take minutes
@@ -93,9 +92,7 @@ class WorkerProcess:
         self._wake_fd = wake_fd
         self._buffer = b""
         self._killed = False
-        self._printed = bytearray()
-        self._tail = b""
-        self._log: Path | None = None
+        self._log = WorkerLog()
         self.ready: dict[str, Any] = {}
         assert self._process.stdout is not None
         self._drain = threading.Thread(
@@ -234,26 +231,22 @@ class WorkerProcess:
                 os.close(fd)
         self._event_fd = self._pid_fd = -1
         self._drain.join(TERM_S)
+        self._log.close()
 
     def log_tail(self) -> str | None:
         """The end of what the child printed."""
         self._drain.join(0.5)
-        return self._tail.decode(errors="replace") or None
+        return self._log.tail.decode(errors="replace") or None
 
-    def write_log(self, path: Path | None = None) -> None:
-        """Write what the child has printed to its log; `path` is needed once."""
-        self._log = path or self._log
-        if self._log is not None and self._printed:
-            with suppress(OSError):
-                self._log.write_bytes(self._printed)
+    def write_log(self, path: Path) -> None:
+        """Append what the child has printed, and what it will print, to its log."""
+        self._log.open(path)
 
     def _copy_output(self, stream: IO[bytes]) -> None:
         """Read what the child prints, so that it never blocks: 1 MiB for the log, and the end."""
         with suppress(OSError, ValueError), stream:
             while chunk := os.read(stream.fileno(), 1 << 16):
-                self._tail = (self._tail + chunk)[-TAIL_BYTES:]
-                self._printed += chunk[: LOG_CAP_BYTES - len(self._printed)]
-                self.write_log()
+                self._log.add(chunk)
 
     def _descendants(self) -> Iterator[psutil.Process]:
         """Processes that inherited our token, even if their parent is gone."""

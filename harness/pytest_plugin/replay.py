@@ -7,7 +7,8 @@ from typing import Any
 
 from ..cases import Case
 from ..measure.utilization_tier import utilization_ratio
-from ..record import SCHEMA, Record
+from ..record import Record
+from ..run_files import SCHEMA
 
 SAME_NAMES = (
     *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),

@@ -13,9 +13,9 @@ import pytest
 from ..cases import Group
 from ..errors import Refusal, Stopped, StoreError
 from ..listener import Listener
-from ..record import SCHEMA, Record, Status
+from ..record import Record, Status
+from ..run_files import SCHEMA, read_meta
 from ..scenario import Scenario
-from ..store import read_meta
 from .settings import Settings
 
 if TYPE_CHECKING:

@@ -176,7 +176,7 @@ class RunSession:
         self._keep(*unfinished)
         reason = f"not reached: {why}; {hint}"
         left = tuple(self._left.values())
-        self.plan.store.append(self._not_reached(one, reason).row() for one in left)
+        self.plan.store.append(self._not_reached(one, reason) for one in left)
         self._left.clear()
         self.result.statuses[status] += len(left)
 
@@ -210,8 +210,7 @@ class RunSession:
         return forecast(left, self.plan.config, pace, foreseen, found["walls"])
 
     def _keep(self, *records: Record) -> None:
-        self.plan.store.append(record.row() for record in records)
-        for record in records:
+        for record in self.plan.store.append(records):
             self._left.pop(record.id, None)
             self.result.statuses[record.status] += 1
             self.plan.listener.finished(record)

@@ -16,9 +16,10 @@ from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..record import RETRIED, Status
+from ..run_files import read_meta
 from ..scenario import Scenario
 from ..selection import Selection, refuse_imports, select
-from ..store import Store, point_latest, read_meta, read_rows, results_root
+from ..store import Store, point_latest, results_root
 from .environments import (
     Workers,
     changes,
@@ -28,6 +29,7 @@ from .environments import (
     lock_device,
     refuse_changes,
 )
+from .resumable import check_resumable, previous_rows
 from .session import PreviousRow, RunPlan, RunResult, RunSession, open_session
 from .worker_pool import RunConfig
 
@@ -119,6 +121,7 @@ def resume_run(
         )
     if meta.get("court"):
         raise BadInput(f"--resume: {path.name} is a court; run `attnbench selfcheck --court` again")
+    check_resumable(path, meta)
     backends = [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
     refuse_imports(backends, allowed=options.allow_import)
     with _workers(meta["device"], interpreters_of(meta), options) as (workers, signals):
@@ -128,9 +131,7 @@ def resume_run(
         names = ", ".join(one.name for one in changed)
         remarks = [f"measured in a different environment ({names} changed), as --force asked"]
         store = Store.reopen(path)
-        previous = {
-            row["case"]: PreviousRow(row["status"], row["attempt"]) for row in read_rows(path)
-        }
+        previous = previous_rows(path)
         repeated = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
         plan = _plan(store, meta, remarks if changed else [], options, previous, repeated)
         with open_session(plan, workers, signals) as session:
@@ -142,7 +143,8 @@ def resume_run(
 def _point_latest(session: RunSession) -> None:
     if session.is_finished:
         path = session.result.path
-        point_latest(path.parent, path.name)
+        if remark := point_latest(path.parent, path.name):
+            session.plan.listener.remark(remark)
 
 
 @contextmanager

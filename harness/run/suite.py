@@ -12,9 +12,10 @@ from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
+from ..run_files import SUITE
 from ..scenario import Scenario, from_mapping
 from ..selection import Selection
-from ..store import LOCK, SUITE, create_suite, point_latest, write_suite, writer_lock
+from ..store import LOCK, create_suite, point_latest, write_suite, writer_lock
 from ..suites import read_suite, run_state, runs_by_entry, suite_state
 from .session import RunResult
 from .start import RunOptions, resume_run, start_run

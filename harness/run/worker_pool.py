@@ -94,8 +94,8 @@ class WorkerPool:
         self.logs = logs
         self.wake_fd = wake_fd
         # The logs of a resumed run are kept.
-        numbers = (int(log.stem.rpartition("-")[2]) for log in logs.glob("worker-*.log"))
-        self.started = max(numbers, default=0)
+        numbers = (log.stem.rpartition("-")[2] for log in logs.glob("worker-*.log"))
+        self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
         self._workers: dict[Slot, WorkerProcess] = {}
         self._last: Slot | None = None
 

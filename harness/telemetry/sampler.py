@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ..files import open_plain
 from ..process.child import Parent
 from .sources import PERIOD_NS, GpuSource, HostSource, Source
 
@@ -89,7 +90,7 @@ class Log:
 
     def __init__(self, path: Path) -> None:
         try:
-            self.fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+            self.fd = open_plain(path, os.O_CREAT | os.O_RDWR | os.O_APPEND)
             size = os.fstat(self.fd).st_size
             # A sampler that was killed leaves a torn last line.
             if size and os.pread(self.fd, 1, size - 1) != b"\n":

@@ -1,7 +1,6 @@
 """Run one phase of one case at a time: whatever a backend raises becomes an event."""
 
 import gc
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 
 from ..cases import Case
-from ..errors import first_line
+from ..errors import first_line, traceback_end
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
 from ..measure.process_state import ProcessState
@@ -90,7 +89,7 @@ class PhaseRunner:
 
     def end_with_error(self, case: Case, error: Exception, reason: str, phase: str) -> None:
         """Called while `error` is handled: its traceback goes into the row."""
-        log_tail, poisoned = traceback.format_exc(), self._poisoned(error)
+        log_tail, poisoned = traceback_end(), self._poisoned(error)
         self.end(case, Status.ERROR, reason, phase, log_tail=log_tail, poisoned=poisoned)
 
     def end(

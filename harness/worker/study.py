@@ -1,11 +1,10 @@
 """Run a study inside a worker."""
 
-import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from ..cases import study_of
-from ..errors import first_line
+from ..errors import first_line, traceback_end
 from ..record import Status
 from ..studies import load
 from .phases import WorkerConfig
@@ -17,6 +16,6 @@ def run_study(fields: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any]
     try:
         findings = list(load(study.study).run(study.problem, config.device, config.seed))
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
-        reason, log_tail = first_line(error), traceback.format_exc()
+        reason, log_tail = first_line(error), traceback_end()
         return {"status": Status.ERROR, "reason": reason, "log_tail": log_tail, "findings": []}
     return {"status": Status.OK, "reason": "", "log_tail": None, "findings": findings}

@@ -1,6 +1,5 @@
 """A backend's wall inside a worker: its prediction, and one trial at one length."""
 
-import traceback
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
@@ -15,7 +14,7 @@ from ...impls.peak_formulas import Near, nearest
 from ...impls.problem import Problem
 from ..cases import MAX_SEQ_LEN, Case, Wall
 from ..costs import input_bytes
-from ..errors import first_line
+from ..errors import first_line, traceback_end
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
 from ..preflight import preflight
@@ -137,7 +136,7 @@ def try_length(case: Case, config: WorkerConfig, budget: Budget) -> dict[str, An
         if is_out_of_memory(error):
             status, reason = Status.OOM, out_of_memory_reason(error, config.budget_bytes)
         else:
-            status, reason, log_tail = Status.ERROR, first_line(error), traceback.format_exc()
+            status, reason, log_tail = Status.ERROR, first_line(error), traceback_end()
     spent_s = perf_counter() - start - compiling_s
     return {"status": status, "reason": reason, "log_tail": log_tail, "spent_s": spent_s}
 

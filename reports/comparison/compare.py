@@ -131,14 +131,18 @@ def compare_runs(
     pythons: tuple[str | None, str | None] = (None, None),
     only: Sequence[str] = (),
     allow_different_devices: bool = False,
+    salvage: bool = False,
 ) -> Comparison:
     """Case by case, by case id; `pythons` name an environment of each run, None takes all.
 
-    `only`: backends, shell patterns or parts of case ids. Raises BadRun, NotComparable,
-    DifferentDevices and NoCaseLeft.
+    `only`: backends, shell patterns or parts of case ids. `salvage`: without rows that cannot be
+    read. Raises BadRun, NotComparable, DifferentDevices and NoCaseLeft.
     """
     # Read one run after the other: the samples of only one are in memory.
-    before, now = _side(base, pythons[0]), _side(new, pythons[1])
+    before, now = (
+        _side(path, python, salvage=salvage)
+        for path, python in zip((base, new), pythons, strict=True)
+    )
     if before.source.name == now.source.name and before.source.path != now.source.path:
         before, now = (
             replace(one, source=replace(one.source, name=str(one.source.path)))
@@ -155,6 +159,7 @@ def compare_interleaved(
     *,
     only: Sequence[str] = (),
     allow_different_devices: bool = False,
+    salvage: bool = False,
 ) -> Comparison:
     """Runs of two versions that were measured alternately, paired turn by turn.
 
@@ -167,7 +172,7 @@ def compare_interleaved(
         )
     sides = []
     for paths in (base, new):
-        runs = [_side(path) for path in paths]
+        runs = [_side(path, salvage=salvage) for path in paths]
         for other in runs[1:]:
             _refuse_other_device(runs[0].source, other.source, allow=False)
         source = runs[0].source
@@ -210,13 +215,18 @@ def _notes(side: Side) -> list[str]:
 
 
 def compare_backends(
-    path: Folder, baseline: str, gate: Gate | None, *, only: Sequence[str] = ()
+    path: Folder,
+    baseline: str,
+    gate: Gate | None,
+    *,
+    only: Sequence[str] = (),
+    salvage: bool = False,
 ) -> Comparison:
     """Every other backend of a run with `baseline`, by problem.
 
     Raises BadRun, NotComparable and NoCaseLeft.
     """
-    side = _side(path)
+    side = _side(path, salvage=salvage)
     run = side.source
     known = list(dict.fromkeys(case.backend for case in side.cases))
     if baseline not in known:
@@ -309,9 +319,9 @@ def _process_noise(floor: NoiseFloor | None, matched: Matched) -> ProcessNoise:
     return ASSUMED if learnt is None else ProcessNoise(spread=learnt, source="rows")
 
 
-def _side(path: Folder, python: str | None = None) -> Side:
+def _side(path: Folder, python: str | None = None, *, salvage: bool) -> Side:
     """A run, or one of its environments, without its samples."""
-    run = read_run(path)
+    run = read_run(path, salvage=salvage)
     if not run.rows:
         raise NotComparable(
             f"{visible(str(path))}: no case has a row; nothing was measured there; resume it, or"

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from ...harness.contrasts import Spread, assumed_spread, spread
 from ...harness.stats import NORMAL_95, Samples
-from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_plain, results_folders
+from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
 from .run_meta import device_identity
 
 FILE = "selfcheck.jsonl"
@@ -201,7 +201,7 @@ class _Check:
 
 
 def _lines(path: Path) -> Iterable[Any]:
-    file = open_plain(path)
+    file = open_file(path)
     if file is None:
         return
     with file:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 import pandas as pd
 
-from .read import open_plain
+from .read import open_file
 
 TELEMETRY = "telemetry.jsonl"
 LINE_CAP_BYTES = 1 << 16  # a sample has about 300
@@ -44,7 +44,7 @@ def telemetry(run: Path) -> pd.DataFrame:
         "missing": {},
     }
     kind = None
-    file = open_plain(run / TELEMETRY)
+    file = open_file(run / TELEMETRY)
     for line in _lines(file) if file else ():
         document = _object(line)
         if document and _is_header(document):

@@ -11,7 +11,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Protocol, cast
 
-from ..data.read import Run, read_run
+from ..data.read import Run, read_runs
 from ..formatting import list_text
 
 
@@ -56,10 +56,13 @@ def load(name: str) -> Format:
     return cast(Format, import_module(f"{__name__}.{name.replace('-', '_')}"))
 
 
-def export(run: str | Path | Sequence[str | Path], name: str) -> Exported:
-    """One run or several in a format. Raises BadRun, NotExportable and PackageMissing."""
+def export(run: str | Path | Sequence[str | Path], name: str, *, salvage: bool = False) -> Exported:
+    """One run or several in a format. `salvage`: without rows that cannot be read.
+
+    Raises BadRun, NotExportable and PackageMissing.
+    """
     form = load(name)
-    runs = [read_run(path) for path in ([run] if isinstance(run, str | Path) else run)]
+    runs = read_runs([run] if isinstance(run, str | Path) else run, salvage=salvage)
     done = form.export(runs)
     return Exported(
         content=done.content,

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+from ...harness.files import write_output
 from ..drawing.bars import draw as draw_bars
 from ..drawing.plots import draw
 from ..elements import Bars, Figure
@@ -40,11 +41,11 @@ def _write(
 ) -> Iterator[Path]:
     for kind in kinds:
         path = stem.with_suffix(f".{kind}")
-        with TemporaryDirectory(prefix=".", dir=path.parent) as unfinished:
+        with TemporaryDirectory() as unfinished:
             drawn = Path(unfinished) / path.name  # same name: an SVG's ids are made from it
             if isinstance(figure, Bars):
                 draw_bars(figure, drawn, PNG_DPI)
             else:
                 draw(figure, backends, drawn, PNG_DPI)
-            drawn.replace(path)
+            write_output(path, drawn.read_bytes())
         yield path

@@ -76,6 +76,8 @@ def _rounded(value: float) -> float | int | None:
     if not isfinite(value):
         return None
     short = float(f"{value:.{DIGITS}g}")
+    if not isfinite(short):  # the largest floats are rounded up beyond all
+        return value
     return int(short) if short == int(short) and abs(short) < 10**DIGITS else short
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ..cards import cards
 from ..data.load import frame
-from ..data.read import Run, read_run
+from ..data.read import Run, read_runs
 from ..data.row_groups import records
 from ..data.run_meta import Meta, by_question, run_meta
 from ..elements import Badge, Block, Card, Text, note
@@ -153,8 +153,8 @@ def page_path(run_paths: Sequence[str | Path]) -> Path:
     return (first if len(run_paths) == 1 else first.resolve().parent) / "report.html"
 
 
-def open_report(run_paths: Sequence[str | Path]) -> Report:
-    """Raises BadRun."""
-    runs = [read_run(path) for path in run_paths]
+def open_report(run_paths: Sequence[str | Path], *, salvage: bool = False) -> Report:
+    """`salvage`: without rows that cannot be read. Raises BadRun."""
+    runs = read_runs(run_paths, salvage=salvage)
     table, meta = frame(runs), run_meta(runs)
     return Report(runs=runs, frame=table, meta=meta, names=marked_names(table, meta))

@@ -27,7 +27,7 @@ from attnbench.harness.court import (
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.record import Status
 from attnbench.harness.run.start import RunOptions, resume_run
-from attnbench.harness.store import read_rows
+from attnbench.harness.run_files import read_rows
 from attnbench.harness.terminal import QuietProgress
 from attnbench.impls.problem import Problem
 

@@ -12,13 +12,19 @@ import pytest
 
 from attnbench.harness.baselines import find_run
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, StoreError
-from attnbench.harness.store import Store, point_latest, read_meta, read_rows, runs, write_whole
+from attnbench.harness.files import write_whole
+from attnbench.harness.run_files import read_meta, read_rows
+from attnbench.harness.store import Store, point_latest, runs
 from tests.conftest import environment
+from tests.fakes.stored_runs import case, plan, record
+
+NAMES = [case(number).id for number in range(9)]
 
 
 def make(root: Path, rows: int = 0) -> Store:
-    store = Store.create(root, "test", {"cases": []})
-    store.append({"case": f"c{number}", "status": "ok"} for number in range(rows))
+    cases = [case(number) for number in range(rows)]
+    store = Store.create(root, "test", plan(cases, "test"))
+    store.append(record(one) for one in cases)
     return store
 
 
@@ -49,11 +55,11 @@ def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
     start_of_last = whole.rstrip(b"\n").rfind(b"\n") + 1
     for cut in range(start_of_last, len(whole)):
         (store.path / "rows.jsonl").write_bytes(whole[:cut])
-        assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1"]
+        assert [row["case"] for row in read_rows(store.path)] == NAMES[:2]
         again = Store.reopen(store.path)
-        again.append([{"case": "new"}])
+        again.append([record(case(8))])
         again.close()
-        assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1", "new"]
+        assert [row["case"] for row in read_rows(store.path)] == [*NAMES[:2], NAMES[8]]
         torn = whole[start_of_last:cut]
         kept = (
             [path.read_bytes() for path in (store.path / "quarantine").glob("*")] if torn else [b""]
@@ -78,7 +84,7 @@ def test_broken_line_in_the_middle_is_named_with_its_number(tmp_path):
     store.close()
     with (store.path / "rows.jsonl").open("ab") as file:
         file.write(b'{"case": \n{"case": "c9"}\n')
-    with pytest.raises(BadInput, match=r"rows.jsonl:3: not a row"):
+    with pytest.raises(BadInput, match=r"rows.jsonl:3: not valid JSON"):
         list(read_rows(store.path))
 
 
@@ -91,13 +97,13 @@ def test_full_disk_keeps_earlier_rows_and_hands_back_the_new_one(tmp_path):
         with pytest.raises(
             StoreError, match=r"rows.jsonl: File too large after \d+ bytes"
         ) as caught:
-            store.append([{"case": "long", "reason": "x" * 5000}])
+            store.append([record(case(7), "error", "x" * 4000)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert caught.value.unsaved[0]["case"] == "long"
+    assert caught.value.unsaved[0]["case"] == NAMES[7]
     assert (store.path / "rows.jsonl").stat().st_size == size
-    store.append([{"case": "after"}])
-    assert [row["case"] for row in read_rows(store.path)] == ["c0", "c1", "after"]
+    store.append([record(case(8))])
+    assert [row["case"] for row in read_rows(store.path)] == [*NAMES[:2], NAMES[8]]
     store.close()
 
 
@@ -105,14 +111,7 @@ def test_vanished_folder_is_an_error_and_not_a_silent_loss(tmp_path):
     store = make(tmp_path, rows=1)
     (store.path / "rows.jsonl").unlink()
     with pytest.raises(StoreError, match="the file is gone"):
-        store.append([{"case": "late"}])
-
-
-def test_rows_have_no_nan(tmp_path):
-    store = make(tmp_path)
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        store.append([{"case": "x", "value": float("nan")}])
-    store.close()
+        store.append([record(case(8))])
 
 
 def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
@@ -153,7 +152,7 @@ def test_newer_format_is_refused_naming_both_versions(tmp_path):
     store.close()
     meta = json.loads((store.path / "run.json").read_text())
     (store.path / "run.json").write_text(json.dumps({**meta, "schema": 99}))
-    with pytest.raises(BadInput, match=r"format 99 is newer than this attnbench understands \(1\)"):
+    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
         read_meta(store.path)
 
 
@@ -171,3 +170,142 @@ def test_unwritable_root_is_bad_input(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot make a run folder"):
         Store.create(tmp_path / "file" / "deeper", "x", {})
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", ".lock", "logs"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_run_whose_files_lead_elsewhere_is_not_written_to(tmp_path, name, kind):
+    store = make(tmp_path / "results", rows=2)
+    store.close()
+    place, victim = store.path / name, tmp_path / "victim"
+    place.rename(victim)
+    if kind == "link":
+        place.symlink_to(victim)
+    else:
+        os.mkfifo(place)
+    before = sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes() + b"torn"
+    if victim.is_file():
+        victim.write_bytes(before)
+    with pytest.raises(
+        BadInput, match=r"cannot be written .*(links|plain|not a folder)"
+    ) as refused:
+        Store.reopen(store.path)
+    assert "\n" not in str(refused.value)
+    assert (sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes()) == before
+
+
+def test_a_quarantine_that_leads_elsewhere_is_not_written_to(tmp_path):
+    store = make(tmp_path / "results", rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn")
+    (tmp_path / "victim").mkdir()
+    (store.path / "quarantine").symlink_to(tmp_path / "victim")
+    with pytest.raises(EnvironmentUnmet, match="links are not followed"):
+        Store.reopen(store.path)
+    assert not list((tmp_path / "victim").iterdir())
+    assert (store.path / "rows.jsonl").read_bytes().endswith(b"torn")
+
+
+def test_a_full_disk_refuses_the_quarantine_and_changes_nothing(tmp_path, monkeypatch):
+    store = make(tmp_path, rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn" * 5000)
+    before = (store.path / "rows.jsonl").read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limit[1]))
+    try:
+        with pytest.raises(EnvironmentUnmet, match=r"quarantine/ \(File too large\)"):
+            Store.reopen(store.path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert (store.path / "rows.jsonl").read_bytes() == before
+    assert not list((store.path / "quarantine").iterdir())
+    Store.reopen(store.path).close()  # and the lock was given back
+    assert len(list(read_rows(store.path))) == 2
+
+
+def test_rows_that_were_swapped_during_a_run_are_an_error(tmp_path):
+    store = make(tmp_path, rows=1)
+    (tmp_path / "victim").write_bytes(b"kept")
+    (store.path / "rows.jsonl").unlink()
+    (store.path / "rows.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match="replaced by another"):
+        store.append([record(case(8))])
+    assert (tmp_path / "victim").read_bytes() == b"kept"
+
+
+def synced(monkeypatch):
+    """The paths of what is put on disk, in order."""
+    seen = []
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+
+        def keep(fd, real=real):
+            seen.append(Path(f"/proc/self/fd/{fd}").readlink())
+            real(fd)
+
+        monkeypatch.setattr(os, name, keep)
+    return seen
+
+
+def test_rows_and_the_names_of_a_runs_files_are_on_disk_before_the_first_case(
+    tmp_path, monkeypatch
+):
+    seen = synced(monkeypatch)
+    store = make(tmp_path)
+    assert tmp_path in seen  # the folder's name
+    assert seen.index(tmp_path) < seen.index(store.path)  # the names of rows.jsonl and logs
+    assert any(path.name.endswith("attnbench-tmp") for path in seen)  # run.json
+    seen.clear()
+    store.append([record(case(0))])
+    assert seen == [store.path / "rows.jsonl"]
+    store.close()
+
+
+def test_a_torn_tail_is_in_quarantine_on_disk_before_it_leaves_the_rows(tmp_path, monkeypatch):
+    store = make(tmp_path, rows=1)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn")
+    seen = synced(monkeypatch)
+    Store.reopen(store.path).close()
+    folder = store.path / "quarantine"
+    assert seen.index(folder) < seen.index(store.path / "rows.jsonl")
+
+
+@pytest.mark.parametrize("when", ["mkdir", "write", "rename"])
+def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, when):
+    cuts = {
+        "mkdir": "files.write_all = die",
+        "write": "files.os.fsync = die",
+        "rename": "Path.rename = die",
+    }
+    code = (
+        "import os; from attnbench.harness import files, store; from pathlib import Path;"
+        " die = lambda *_: os._exit(9);"
+        f" {cuts[when]}; store.Store.create(Path({str(tmp_path)!r}), 'x', {{'cases': []}})"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
+    assert killed.returncode == 9
+    assert runs(tmp_path) == []
+    assert len(list(tmp_path.iterdir())) == 1
+    store = make(tmp_path)
+    assert list(tmp_path.iterdir()) == [store.path]
+    store.close()
+
+
+def test_a_folder_called_latest_is_left_alone_and_nothing_beside_it(tmp_path):
+    store = make(tmp_path, rows=1)
+    store.close()
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "latest" / "mine").write_text("kept")
+    assert "not a link" in point_latest(tmp_path, store.path.name)
+    assert (tmp_path / "latest" / "mine").read_text() == "kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}
+    assert find_run("latest", tmp_path) == store.path
+    (tmp_path / "latest" / "mine").unlink()
+    (tmp_path / "latest").rmdir()
+    assert point_latest(tmp_path, store.path.name) == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}

@@ -147,6 +147,8 @@ BAD = [
     (["run", "quickstart", "--set", "plan"], "="),
     (["run", "quickstart", "--timeout", "-1"], "timeout_s"),
     (["run", "quickstart", "--plan", "quikc"], "quick"),
+    (["run", "quickstart", "--shard", "3/2"], "--shard"),
+    (["run", "memory_wall", "--resume", "latest"], "--resume"),
     (["run", "--resume", "nothing"], "no such run"),
     (["run", "--resume", "nothing", "--backends", "fused"], "--resume"),
     (["run", "quickstart", "--retry-failed"], "--resume"),

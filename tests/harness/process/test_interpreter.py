@@ -14,7 +14,7 @@ from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process import interpreter
 from attnbench.harness.process.fingerprint import fingerprint
 from attnbench.harness.process.interpreter import check_interpreters, read_interpreters
-from attnbench.harness.record import SCHEMA
+from attnbench.harness.run_files import SCHEMA
 from tests.conftest import environment
 
 

@@ -24,6 +24,7 @@ from attnbench.harness.suites import (
     suite_state,
 )
 from attnbench.harness.terminal import QuietProgress
+from tests.fakes.stored_runs import case, plan, record
 
 OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
 
@@ -52,12 +53,7 @@ class FakeRuns:
             raise Stopped(15)
         if step == "killed first":
             raise Killed
-        meta = {
-            "device": "cpu",
-            "scenario": {"name": scenario.name},
-            "cases": [{"case": "a"}, {"case": "b"}],
-            "suite_entry": options.suite_entry,
-        }
+        meta = plan([case(0), case(1)], scenario.name, suite_entry=options.suite_entry)
         store = Store.create(root, scenario.name, meta)
         if step == "killed at once":
             store.close()
@@ -72,9 +68,7 @@ class FakeRuns:
     def _end(self, store: Store, step: str) -> RunResult:
         done = {"killed": ["ok"], "signal": ["ok", "interrupted"], "fails": ["ok", "crashed"]}
         statuses = done.get(step, ["ok", "ok"])
-        store.append(
-            {"case": case, "status": status} for case, status in zip("ab", statuses, strict=False)
-        )
+        store.append(record(case(number), status) for number, status in enumerate(statuses))
         store.close()
         if step == "killed":
             raise Killed

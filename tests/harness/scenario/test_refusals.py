@@ -8,7 +8,7 @@ import pytest
 from attnbench.harness.axes import AXES
 from attnbench.harness.errors import BadInput
 from attnbench.harness.probes import measures, shared_measures
-from attnbench.harness.scenario import from_axes, load
+from attnbench.harness.scenario import Scenario, from_axes, load
 from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
 
@@ -23,6 +23,7 @@ STUDIES = f"there are: {', '.join(study_names())}"
 *MEASURES, LAST_MEASURE = ("latency", "memory", "graphs", *measures())
 WANTED_NAME = "wanted a name of at most 64 lowercase letters, digits, _ and -, such as memory_wall"
 WANTED_SIZE = "wanted a whole number from 1 on, such as 512 or 1k"
+SCENARIO_FIELDS = ", ".join(Scenario.model_fields)
 GRID_FIELDS = ", ".join((*AXES, "cpu", "cuda"))
 
 
@@ -71,6 +72,10 @@ FIELDS = {
     "unknown axis": (
         {"grid": "{seq_len: 512, zzz: 8}"},
         f"f.yaml:4:22: grid.zzz: not a field of a scenario; there are: {GRID_FIELDS}",
+    ),
+    "another file": (
+        {"include": "../../etc/passwd"},
+        f"f.yaml:5:1: include: not a field of a scenario; there are: {SCENARIO_FIELDS}",
     ),
     "misspelt limit": (
         {"limits": "{memory: 1}"},

@@ -1,4 +1,4 @@
-"""reports/data/read.py: every broken folder is one named line, and reading changes nothing."""
+"""Reading a run: every broken folder is one named line, and reading changes nothing."""
 
 import gzip
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.data import read
+from attnbench.harness import run_files
 from attnbench.reports.data.read import BadRun, read_run
 from tests.reports.fake_runs import case, problem, row, write_run
 
@@ -77,11 +77,11 @@ def test_an_older_format_goes_through_every_migration(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        read,
+        run_files,
         "MIGRATIONS",
         (lambda document: document | {"seen": 2}, lambda document: document | {"seen": 3}),
     )
-    monkeypatch.setattr(read, "SCHEMA", 3)
+    monkeypatch.setattr(run_files, "SCHEMA", 3)
     line(run, 2, schema=2)
     assert [one["seen"] for one in read_run(run).rows] == [3, 3, 3]
 
@@ -154,7 +154,7 @@ def test_a_field_of_the_wrong_kind_is_named(
 def test_a_huge_line_is_refused_without_reading_it_whole(
     run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "LINE_CAP_BYTES", 1 << 20)
+    monkeypatch.setattr(run_files, "LINE_CAP_BYTES", 1 << 20)
     with (run / "rows.jsonl").open("a") as file:
         file.write("x" * ((1 << 20) + 1))
     with pytest.raises(BadRun, match=r"rows\.jsonl:4: longer than 1 MiB"):

@@ -5,8 +5,7 @@ with `field: what was found, what was wanted`.
 from collections.abc import Mapping
 from typing import Any
 
-from ...harness.row_schema import FIELDS, LATER_VALUES, SAMPLES
-from ..formatting import visible
+from .row_schema import FIELDS, LATER_VALUES, SAMPLES
 
 Types = Mapping[str, tuple[type, ...]]
 INT64 = 1 << 63
@@ -28,7 +27,7 @@ def check_fields(document: Mapping[str, Any], wanted: Types) -> None:
         value = document.get(field)
         # bool is an int to Python, and a huge int is none to a data frame
         if type(value) not in types or (type(value) is int and not -INT64 <= value < INT64):
-            found = "nothing" if value is None else visible(repr(value))[:40]
+            found = "nothing" if value is None else ascii(value)[:40]
             names = " or ".join(one.__name__ for one in types)
             raise ValueError(f"{field}: found {found}, wanted {names}")
 
@@ -60,7 +59,7 @@ def check_row(row: dict[str, Any]) -> None:
     for name, values in VALUES.items():
         if row.get(name) not in values:
             wanted = ", ".join(value for value in values if value)
-            found = visible(repr(row.get(name)))[:40]
+            found = ascii(row.get(name))[:40]
             raise ValueError(f"{name}: found {found}, wanted one of {wanted}")
     for number, trial in enumerate(row["probes"] if row["kind"] == "wall" else ()):
         check_object(trial, TRIAL, f"probes[{number}]")

@@ -1,0 +1,120 @@
+"""`make faults`: attack attnbench, and print what survived.
+
+    python -m tests.faults [--minutes M | --share S | --short] [--seed N] [--only NAME[,NAME]]
+
+Exit code 1 if a row was lost or doubled, a process was left, anything hung, a traceback was shown
+or another promise of docs/reliability.md was broken.
+"""
+
+import argparse
+import os
+import platform
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+from .outcome import Tally
+from .sweep import Plan, adopt_orphans, load, measured_once, names, order, sweep
+from .trial import Trial
+
+WRITTEN_BY = 'Written by make faults ARGS="--document docs/reliability.md"'
+COLUMNS = ("tried", "survived", "lost", "doubled", "tracebacks", "hangs", "left")
+
+
+def main() -> None:
+    options = parse(sys.argv[1:])
+    work = Path(tempfile.mkdtemp(prefix="attnbench-faults-"))
+    plan = Plan(
+        seed=secrets.randbelow(10**6) if options.seed is None else options.seed,
+        share=None if options.short else options.share,
+        minutes=options.minutes,
+        jobs=options.jobs,
+        findings=options.findings.resolve(),
+        work=work,
+    )
+    print(f"seed {plan.seed}, {plan.jobs} at once, findings in {plan.findings}", flush=True)
+    begin = time.monotonic()
+    try:
+        if options.number is not None:
+            tallies = sweep_one(plan, options.only[0], options.number)
+        else:
+            tallies = sweep(plan, options.only, lambda line: print(line, flush=True))
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    print(table(tallies))
+    if options.document is not None:
+        document(options.document, tallies, len(order(options.only, plan.share)))
+    tried = sum(tally.tried for tally in tallies)
+    print(f"{tried} of {len(order(options.only, plan.share))} tries; seed {plan.seed}")
+    print(f"{(time.monotonic() - begin) / 60:.1f} minutes")
+    sys.exit(any(tally.survived != tally.tried for tally in tallies))
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
+    parser.add_argument("--seed", type=int, help="of an earlier sweep, to repeat it")
+    parser.add_argument("--only", type=lambda text: text.split(","), default=names())
+    parser.add_argument("--number", type=int, help="one try of the only attack")
+    parser.add_argument("--share", type=float, default=1.0, help="of all tries")
+    parser.add_argument("--short", action="store_true", help="under a minute, as in CI")
+    parser.add_argument("--minutes", type=float, default=19.0, help="start no try after these")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--document", type=Path, help="write the table into this page")
+    parser.add_argument("--findings", type=Path, default=Path(".faults"))
+    found = parser.parse_args(words)
+    unknown = set(found.only) - set(names())
+    if unknown:
+        parser.error(f"no attack {sorted(unknown)}; there are: {', '.join(names())}")
+    return found
+
+
+def table(tallies: Sequence[Tally]) -> str:
+    """As in docs/reliability.md."""
+    lines = [f"| attack | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}"]
+    total = Tally("all")
+    for tally in tallies:
+        for name in COLUMNS:
+            setattr(total, name, getattr(total, name) + getattr(tally, name))
+    for tally in (*tallies, total):
+        numbers = " | ".join(f"{getattr(tally, name):,}".replace(",", " ") for name in COLUMNS)
+        lines.append(f"| {tally.attack} | {numbers} |")
+    return "\n".join(lines)
+
+
+def document(page: Path, tallies: Sequence[Tally], planned: int) -> None:
+    """Replace the table of docs/reliability.md."""
+    begin, end = (f"<!-- {words}. -->" for words in (WRITTEN_BY, "End of the table"))
+    before, _, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    said = f"{date}, Python {platform.python_version()}, {os.cpu_count()} cores, Linux"
+    tried = sum(tally.tried for tally in tallies)
+    how_much = "whole" if tried == planned else f"first {tried} of {planned} tries of a"
+    parts = (before + begin, f"The last {how_much} sweep: {said}.", table(tallies), end + after)
+    page.write_text("\n\n".join(parts), encoding="utf-8")
+
+
+def sweep_one(plan: Plan, name: str, number: int) -> list[Tally]:
+    """One try in this process, with its folder left for a look."""
+    adopt_orphans()
+    folder = plan.findings / f"{name}-{number}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    trial = Trial(folder, number, Random(f"{plan.seed} {name} {number}"), measured_once(plan.work))
+    attack = load(name)
+    attack.attempt(trial)
+    trial.none_left()
+    print(trial.outcome.what, *trial.outcome.wrong, f"see {folder}", sep="\n")
+    tally = Tally(attack.TITLE)
+    tally.add(trial.outcome)
+    return [tally]
+
+
+if __name__ == "__main__":
+    main()

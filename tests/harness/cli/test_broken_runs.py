@@ -1,0 +1,183 @@
+"""Broken and absurd run folders: one line each, the good ones are still listed, nothing hangs."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.run import start
+from attnbench.harness.terminal import QuietProgress
+from attnbench.reports.exports import NotExportable, export, names
+from attnbench.reports.pages import html, markdown, terminal
+from attnbench.reports.pages.report import open_report
+from tests.fakes.broken_runs import broken_runs
+from tests.reports.fake_runs import quickstart
+
+Here = Callable[..., CompletedProcess[str]]
+MOST = 40  # of each seed; more are a sweep of their own
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quickstart(tmp_path_factory.mktemp("good"), (128, 512))
+
+
+def kinds_of_broken(root: Path, good: Path) -> dict[str, Path]:
+    """One folder for each way in which a file can be no file of a run."""
+    found = {}
+    for number, (name, file) in enumerate(
+        (name, file)
+        for file in ("run.json", "rows.jsonl")
+        for name in ("pipe", "link", "loop", "folder", "absent", "empty", "cut", "list", "newer")
+    ):
+        folder = root / f"20260101T{number:06}Z-{name}-{number:08x}"
+        shutil.copytree(good, folder)
+        path = folder / file
+        text = path.read_text()
+        path.unlink()
+        if name == "pipe":
+            os.mkfifo(path)
+        elif name in ("link", "loop"):
+            path.symlink_to(good / file if name == "link" else file)
+        elif name == "folder":
+            path.mkdir()
+        elif name != "absent":
+            newer = text.replace('"schema": 1', '"schema": 9')
+            contents = {"empty": "", "cut": text[1:], "list": "[1]\n" + text, "newer": newer}
+            path.write_text(contents[name])
+        found[f"{file} {name}"] = folder
+    return found
+
+
+READ = {"rows.jsonl absent", "rows.jsonl empty"}  # a run that was stopped before its first case
+
+
+def test_every_broken_run_is_a_line_of_the_list_and_good_ones_stay(
+    here: Here, tmp_path: Path, good: Path
+) -> None:
+    root = tmp_path / "results"
+    shutil.copytree(good, root / good.name)
+    broken = kinds_of_broken(root, good)
+    done = here("list", "runs", "--out", root, env={"COLUMNS": "300"})
+    assert done.returncode == 0, done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()[1:] if line.strip()}
+    assert "measured" in lines[good.name] or "ok" in lines[good.name]
+    for name, folder in broken.items():
+        assert ("broken: " in lines[folder.name]) == (name not in READ), name
+    assert here("list", "--out", root).returncode == 0
+
+
+def test_a_broken_run_of_a_suite_hides_neither_the_suite_nor_its_other_runs(
+    here: Here, tmp_path: Path, good: Path
+) -> None:
+    suite = tmp_path / "results" / "20260101T000000Z-suite-00000000"
+    for number in range(3):
+        folder = suite / f"20260101T00000{number}Z-one-0000000{number}"
+        shutil.copytree(good, folder)
+        document = json.loads((folder / "run.json").read_text())
+        (folder / "run.json").write_text(json.dumps({**document, "suite_entry": number}))
+    (suite / "20260101T000001Z-one-00000001" / "rows.jsonl").write_text("{\n")
+    (suite / "20260101T000002Z-one-00000002" / "run.json").write_text("{")
+    entry = {"source": "", "only": [], "within": [], "skip": [], "ended": None}
+    entries = [{**entry, "scenario": {"name": name}} for name in ("first", "second", "third")]
+    (suite / "suite.json").write_text(json.dumps({"schema": 1, "entries": entries}))
+    done = here("list", "runs", "--out", suite.parent, env={"COLUMNS": "300"})
+    assert done.returncode == 0, done.stderr
+    words = done.stdout.split()
+    assert suite.name in words
+    assert "20260101T000000Z-one-00000000" in words
+    assert done.stdout.count("broken: ") == 2
+    resumed = here("run", "--resume", suite)
+    assert resumed.returncode == 2
+    assert resumed.stderr.count("\n") == 1
+
+
+@contextmanager
+def _no_workers(*_: object) -> Iterator[None]:
+    raise EnvironmentUnmet("nothing is started in this test")
+    yield
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_resuming_a_broken_run_is_one_line_before_anything_starts(
+    seed: int, tmp_path: Path, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start, "_workers", _no_workers)
+    options = start.RunOptions(command=[], listener=QuietProgress(), allow_import=True)
+    refused = 0
+    for done, folder in broken_runs(good, tmp_path, MOST, seed):
+        before = {path: path.lstat().st_mtime_ns for path in folder.rglob("*")}
+        with pytest.raises((BadInput, EnvironmentUnmet)) as error:
+            start.resume_run(folder, options)
+        assert "\n" not in str(error.value), done
+        assert {path: path.lstat().st_mtime_ns for path in folder.rglob("*")} == before, done
+        refused += isinstance(error.value, BadInput)
+    assert refused > MOST / 4
+
+
+@pytest.mark.parametrize("seed", [3])
+def test_what_the_reader_takes_can_be_drawn_and_exported(
+    seed: int, tmp_path: Path, good: Path
+) -> None:
+    drawn = 0
+    for done, folder in broken_runs(good, tmp_path, MOST, seed):
+        print(done)  # shown if one of these raises
+        with suppress(BadInput):
+            opened = open_report([folder])
+            drawn += 1
+            html.render(opened)
+            markdown.render(opened)
+            list(terminal.render(opened, terminal.section_names()))
+            for name in names():
+                with suppress(NotExportable, BadInput):
+                    export(folder, name)
+    assert drawn > MOST / 6
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show",),
+        ("report", "--format", "md"),
+        ("export", "--format", "csv"),
+        ("compare", "--baseline", "fused"),
+    ],
+)
+def test_salvage_reads_the_good_rows_and_says_which_it_left_out(
+    words: tuple[str, ...], here: Here, tmp_path: Path, good: Path
+) -> None:
+    run = tmp_path / good.name
+    shutil.copytree(good, run)
+    lines = (run / "rows.jsonl").read_text().splitlines()
+    lines[1] = json.dumps({**json.loads(lines[1]), "peak_bytes": 1.5})
+    lines[3] = "{"
+    (run / "rows.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    verb, *rest = words
+    refused = here(verb, run, *rest)
+    assert refused.returncode == 2
+    assert "rows.jsonl:2: peak_bytes: found 1.5, wanted int" in refused.stderr
+    assert refused.stderr.rstrip().endswith("read the others with --salvage")
+    done = here(verb, run, *rest, "--salvage")
+    assert done.returncode == 0, done.stderr
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "line 2 of rows.jsonl was left out: peak_bytes: found 1.5, wanted int" in said
+    assert "line 4 of rows.jsonl was left out: not valid JSON" in said
+
+
+def test_salvage_of_thousands_of_bad_lines_names_the_first_and_counts(
+    here: Here, tmp_path: Path, good: Path
+) -> None:
+    run = tmp_path / good.name
+    shutil.copytree(good, run)
+    with (run / "rows.jsonl").open("a") as file:
+        file.write("{\n" * 5000)
+    done = here("export", run, "--salvage")
+    assert done.returncode == 0
+    assert "5000 lines of rows.jsonl were left out" in done.stderr
+    assert done.stderr.count("\n") < 30

@@ -1,0 +1,103 @@
+"""Where `-o` writes: files are replaced whole, everything else is written in place."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from attnbench import open_run
+from tests.conftest import command_line, environment
+from tests.reports.fake_runs import quickstart
+
+Here = Callable[..., CompletedProcess[str]]
+VERBS = [("report",), ("report", "--format", "md"), ("export",), ("export", "--format", "parquet")]
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quickstart(tmp_path_factory.mktemp("good"), (128,))
+
+
+@pytest.mark.parametrize("words", VERBS)
+def test_a_pipe_gets_the_whole_output_and_stays(
+    words: tuple[str, ...], here: Here, tmp_path: Path, good: Path
+) -> None:
+    assert here(*words, good, "-o", tmp_path / "file").stdout.endswith("/file\n")
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    done = here(*words, good, "-o", pipe)
+    reader.join(30)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert got == [(tmp_path / "file").read_bytes()]
+    assert pipe.is_fifo()
+
+
+def test_stdout_by_its_path_has_the_output_and_nothing_else(tmp_path: Path, good: Path) -> None:
+    def said(path: str) -> bytes:
+        return subprocess.run(
+            [*command_line("export", good, "-o"), path],
+            env=environment(),
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=120,
+        ).stdout
+
+    assert said("/dev/stdout") == said("-")
+    assert said("/dev/stdout").startswith(b"case,")
+    assert not list(tmp_path.iterdir())
+    assert Path("/dev/stdout").is_symlink()
+
+
+def test_devices_stay_and_a_full_one_is_one_line(here: Here, good: Path) -> None:
+    assert here("report", good, "-o", "/dev/null").returncode == 0
+    assert Path("/dev/null").is_char_device()
+    full = here("report", good, "-o", "/dev/full")
+    assert full.returncode == 2
+    assert full.stderr == (
+        "/dev/full: cannot be written (No space left on device); choose another place with"
+        " --output FILE\n"
+    )
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_link_in_a_runs_folder_is_replaced_and_one_that_the_user_names_is_kept(
+    here: Here, tmp_path: Path, good: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("content")
+    (good / "report.html").symlink_to(victim)
+    assert here("report", good).returncode == 0
+    assert victim.read_text() == "content"
+    assert not (good / "report.html").is_symlink()
+    (tmp_path / "page").symlink_to(victim)
+    assert here("report", good, "-o", tmp_path / "page").returncode == 0
+    assert victim.read_bytes() == (good / "report.html").read_bytes()
+    assert (tmp_path / "page").is_symlink()
+
+
+def test_the_api_writes_as_the_command_line_does(tmp_path: Path, good: Path) -> None:
+    (tmp_path / "victim").write_text("content")
+    (good / "report.html").unlink(missing_ok=True)
+    (good / "report.html").symlink_to(tmp_path / "victim")
+    open_run(good).report()
+    assert (tmp_path / "victim").read_text() == "content"
+    open_run(good).report("/dev/null")
+    assert Path("/dev/null").is_char_device()
+
+
+def test_figures_are_whole_files_and_leave_nothing_else(
+    here: Here, tmp_path: Path, good: Path
+) -> None:
+    (tmp_path / "plots").mkdir()
+    (tmp_path / "plots" / "latency-1.svg").symlink_to("/dev/null")
+    done = here("report", good, "--figures", tmp_path / "plots", "-o", tmp_path / "page")
+    assert done.returncode == 0
+    assert Path("/dev/null").is_char_device()
+    assert not [path for path in (tmp_path / "plots").iterdir() if path.name.startswith(".")]

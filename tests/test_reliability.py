@@ -1,0 +1,163 @@
+"""docs/reliability.md holds: its tests exist, it shows every attack, and attacks are noticed."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.faults.__main__ import table
+from tests.faults.outcome import Outcome, Tally
+from tests.faults.rows import check_rows, whole_lines
+from tests.faults.sweep import load, names, order
+from tests.faults.trial import Trial
+
+PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+FAULTS, BAD_INPUTS = 25, 28
+
+
+def numbered(title: str) -> dict[int, list[str]]:
+    """The tests of each line of a table."""
+    section = re.split(r"^## ", PAGE.split(f"\n## {title}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+    lines = re.findall(r"^\| (\d+) \|.*\| ([^|]+) \|$", section, re.MULTILINE)
+    return {int(number): re.findall(r"`([^`]+)`", tests) for number, tests in lines}
+
+
+def functions(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+
+
+@pytest.mark.parametrize(("title", "count"), [("Faults", FAULTS), ("Bad inputs", BAD_INPUTS)])
+def test_every_line_names_tests_that_exist(title: str, count: int) -> None:
+    found = numbered(title)
+    assert list(found) == list(range(1, count + 1))
+    for number, tests in found.items():
+        assert tests, f"{title} {number} has no test"
+        for one in tests:
+            file, _, function = one.partition("::")
+            assert function in functions(ROOT / file), f"{title} {number}: {one}"
+
+
+NVML_STAMPS = {"busy.py"}  # the driver stamps its samples with the wall clock
+
+
+def test_no_duration_is_taken_from_the_wall_clock() -> None:
+    for folder in ("harness", "impls", "reports"):
+        for path in (ROOT / folder).rglob("*.py"):
+            found = re.findall(r"\btime\.time(?:_ns)?\(|datetime\.now\(\)|utcnow", path.read_text())
+            assert not found or path.name in NVML_STAMPS, (
+                f"{path}: {found}; durations are monotonic, stamps are now(UTC)"
+            )
+
+
+def test_the_page_shows_every_attack_and_that_it_was_survived() -> None:
+    shown = re.findall(r"^\| ([^|]+) ((?:\| [\d ]+ ){7})\|$", PAGE, re.MULTILINE)
+    numbers = {
+        title: [int(n.replace(" ", "")) for n in cells.split("|")[1:]] for title, cells in shown
+    }
+    assert set(numbers) == {*(load(name).TITLE for name in names()), "all"}
+    for title, (tried, survived, *failures) in numbers.items():
+        assert tried == survived > 0, title
+        assert not any(failures), title
+
+
+def test_a_sweep_has_what_it_is_for() -> None:
+    counts = {name: load(name).COUNT for name in names()}
+    assert counts["parent_kills"] + counts["kills_at_steps"] >= 100
+    assert counts["broken_folders"] >= 1000
+    begun = {name for name, _ in order(names(), 1.0)[:300]}
+    assert begun == set(names()), "a sweep that is cut short has some of each"
+    short = order(names(), None)
+    assert {name for name, _ in short} == set(names())
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return Trial(tmp_path, 0, Random(0), tmp_path)
+
+
+def run_with(folder: Path, *rows: dict[str, object]) -> Path:
+    run = folder / "results" / "2-x"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text(json.dumps({"cases": [{"case": "a"}, {"case": "b"}]}))
+    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return run
+
+
+def row(case: str, attempt: int = 1, status: str = "ok") -> dict[str, object]:
+    return {"case": case, "attempt": attempt, "status": status}
+
+
+def test_rows_that_are_lost_or_doubled_are_counted(tmp_path: Path) -> None:
+    good = Outcome()
+    check_rows(run_with(tmp_path / "0", row("a", 1, "interrupted"), row("b"), row("a", 2)), good)
+    assert good.survived
+    missing, unfinished, twice, changed = (Outcome() for _ in range(4))
+    check_rows(run_with(tmp_path / "1", row("a")), missing)
+    check_rows(run_with(tmp_path / "2", row("a"), row("b", 1, "interrupted")), unfinished)
+    check_rows(run_with(tmp_path / "3", row("a"), row("b"), row("b")), twice)
+    run = run_with(tmp_path / "4", row("b"), row("a"))
+    check_rows(run, changed, [b'{"case": "earlier"}\n', *whole_lines(run)])
+    assert (missing.lost, unfinished.lost, twice.doubled, changed.lost) == (1, 1, 1, 1)
+    assert not any(one.survived for one in (missing, unfinished, twice, changed))
+
+
+def test_tracebacks_hangs_and_wrong_exit_codes_are_counted(trial: Trial) -> None:
+    python = (sys.executable, "-c")
+    trial.end(trial.start("1/0", program=python))
+    assert trial.outcome.tracebacks == 1
+    trial.end(trial.start("import os; os._exit(77)", program=python))
+    assert "exit code 77" in trial.outcome.wrong[-1]
+    trial.end(trial.start("import time; time.sleep(60)", program=python), limit_s=0.2)
+    assert trial.outcome.hangs == 1
+
+
+def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
+    """In a process of its own, which adopts orphans."""
+    code = (
+        "import sys, subprocess, random, pathlib, tempfile\n"
+        "from tests.faults.sweep import adopt_orphans\n"
+        "from tests.faults.trial import Trial\n"
+        "adopt_orphans()\n"
+        "trial = Trial(pathlib.Path(tempfile.mkdtemp()), 0, random.Random(0), None)\n"
+        "import tests.faults.trial as module; module.GONE_S = 0.2\n"
+        "subprocess.run(['setsid', '-f', 'env', '-i', 'sleep', '600'], check=True)\n"
+        "trial.none_left(); first = trial.outcome.left\n"
+        "trial.none_left(); print(first, trial.outcome.left)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / '.package'}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "1 1\n"
+
+
+def test_the_table_has_a_line_per_attack_and_the_sum() -> None:
+    lines = table([Tally("a", 1000, 999, lost=1), Tally("b", 1, 1)]).splitlines()
+    assert lines[2] == "| a | 1 000 | 999 | 1 | 0 | 0 | 0 | 0 |"
+    assert lines[-1] == "| all | 1 001 | 1 000 | 1 | 0 | 0 | 0 | 0 |"
+
+
+@pytest.mark.long
+def test_the_short_sweep_survives(tmp_path: Path) -> None:
+    words = ["--short", "--seed", "1", "--findings", str(tmp_path / "findings")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.faults", *words],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / ".package")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
