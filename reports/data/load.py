@@ -197,9 +197,10 @@ def _windows(row: dict[str, Any]) -> dict[str, Any]:
         for window in windows
         if window.get("energy_j") is not None
     )
+    tokens = row["batch"] * row["seq_len"]
     return means | {
         "energy_per_call_j": energy_j,
-        "energy_per_token_j": energy_j / (row["batch"] * row["seq_len"]),
+        "energy_per_token_j": energy_j / tokens if tokens else nan,
     }
 
 

@@ -1,18 +1,15 @@
 """The parent's end of telemetry: no failure of the sampler breaks a run."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import psutil
-import pytest
 
-from attnbench.harness.telemetry.sources import (
-    PERIOD_S,
-)
+from attnbench.harness.telemetry.sources import PERIOD_S
 from attnbench.harness.telemetry.timeline import Timeline
 from tests.conftest import environment
 from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
@@ -91,13 +88,26 @@ def test_a_missing_folder_ends_telemetry_with_a_reason(tmp_path):
     assert timeline.failure == f"{tmp_path / 'none' / 'telemetry.jsonl'}: No such file or directory"
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
-    (tmp_path / "telemetry.jsonl").symlink_to("/dev/full")
-    timeline.sample("fused")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, before[1]))  # the sampler inherits it
+    try:
+        timeline.sample("fused")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     time.sleep(4 * PERIOD_S)
     timeline.close()
     assert timeline.failure == f"{tmp_path / 'telemetry.jsonl'}: No space left on device"
+
+
+def test_telemetry_is_not_written_through_a_link(timeline, tmp_path):
+    (tmp_path / "victim").write_text("content")
+    (tmp_path / "telemetry.jsonl").symlink_to(tmp_path / "victim")
+    timeline.sample("fused")
+    time.sleep(4 * PERIOD_S)
+    timeline.close()
+    assert "links are not followed" in timeline.failure
+    assert (tmp_path / "victim").read_text() == "content"
 
 
 def test_a_timeline_that_never_samples_starts_nothing(timeline, tmp_path):
