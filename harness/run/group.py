@@ -3,6 +3,7 @@
 session.py decides in which order groups and processes are measured.
 """
 
+import os
 import random
 import secrets
 import time
@@ -19,7 +20,7 @@ from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
 from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
-from ..process.worker_process import WorkerFailure
+from ..process.worker_process import WorkerFailure, waited_s
 from ..record import Record, Status
 from .sampling import Sampler
 from .worker_pool import RunContext
@@ -50,8 +51,8 @@ class CaseState:
     def clock_complaint(self) -> str:
         """A reason if the worker's clock runs slower than ours, in every block by far.
 
-        `clocks`: seconds of each block, by our clock and by the worker's. Ours includes waiting for
-        the worker's message, so one block proves nothing.
+        `clocks`: seconds of each block, by our clock and by the worker's. Ours includes the way of
+        the worker's message, so one block proves nothing; not what both waited for a core.
         """
         apart = [ours - theirs for ours, theirs in self.clocks]
         if not apart or min(apart) < CLOCKS_APART_S:
@@ -253,12 +254,15 @@ class GroupRun:
         try:
             worker = self.context.pool.worker(process, python)
             cases = [self.states[name].case.fields() for name in names]
+            ours = (os.getpid(), worker.pid)
+            waited = waited_s(*ours)
             worker.send({"op": op, "cases": cases, **more})
             while True:
                 event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
                 now = time.monotonic()
                 self._charge(current, now - since)
                 begun, since = since, now
+                waiting, waited = waited, waited_s(*ours)
                 match event["event"]:
                     case "done":
                         return
@@ -280,7 +284,8 @@ class GroupRun:
                         if sampling is None:
                             raise bad_reply(event)
                         sampling.add(process, event["quantities"], event["spent_s"])
-                        state.clocks.append(self._clocks(now - begun, event))
+                        apart_s = now - begun - max(0.0, waited - waiting)
+                        state.clocks.append(self._clocks(apart_s, event))
                     case "watched":
                         self._watched(self._state(event), event)
                     case "ended":
