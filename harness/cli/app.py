@@ -201,11 +201,11 @@ def run(
         *([f"plan={plan}"] if plan else []),
     ]
     if resume is not None and (
-        scenarios or fields or backend or changes or only or skip or pythons or dry_run
+        scenarios or fields or backend or changes or only or skip or dry_run
     ):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
-            " --set, --only, --skip, --python, --memory-gib and --dry-run"
+            " --set, --only, --skip, --memory-gib and --dry-run"
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
@@ -231,16 +231,18 @@ def run(
         retry_failed=retry_failed,
         force=force,
     )
+    interpreters = read_interpreters(pythons or ())
     if resume is not None:
         path = find(resume, out, unfinished=True)
         if is_suite(path):
-            return complete(Suite(path))
-        return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
+            return complete(Suite(path, interpreters))
+        again = partial(resume_run, path, interpreters=interpreters, force=force)
+        return measure([partial(again, retry_failed=retry_failed)])
     entries, several = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
-        interpreters=read_interpreters(pythons or ()),
+        interpreters=interpreters,
     )
     planned = planned_entries(entries, selection)
     refuse_too_many((entry.scenario for entry in planned), selection)

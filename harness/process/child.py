@@ -11,10 +11,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 PR_SET_PDEATHSIG = 1  # prctl(2)
+ALLOW_IMPORT = "allow-import"
+"""A worker's argument: it also imports from the current folder, after everything else."""
 
 
 class Parent:
-    """The process that started this one as `python -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
+    """The process that started this one as `python -P -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
 
     Make it before anything slow is imported: from here on this process dies with its parent.
     """

@@ -21,6 +21,7 @@ from typing import IO, Any
 import psutil
 
 from ..record import Status
+from .interpreter import SAFE_PATH
 
 LOG_CAP_BYTES = 1 << 20
 TAIL_BYTES = 4096
@@ -48,7 +49,7 @@ class Interrupted(Exception):
 
 
 class WorkerProcess:
-    """A child that runs `python -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
+    """A child that runs `python -P -m PROGRAM REQUEST_FD EVENT_FD ARGUMENTS...`.
 
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
     raises Interrupted when it becomes readable. `name`: what messages call the child. The child
@@ -70,7 +71,10 @@ class WorkerProcess:
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
-            [interpreter, "-m", program, str(request_read), str(event_write), *arguments],
+            [
+                *(interpreter, *SAFE_PATH, "-m", program),
+                *(str(request_read), str(event_write), *arguments),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -273,14 +277,12 @@ def child_environment(*, ours: bool = True) -> dict[str, str]:
     """The user's environment with a quiet profiler; for our own interpreter our package first.
 
     Another interpreter must not get that path: if we are installed it is our site-packages, with
-    our torch in it.
+    our torch in it. An empty entry of PYTHONPATH would mean the current folder; it is left out.
     """
-    paths = [
-        *([str(PACKAGE_PARENT)] if ours else []),
-        *filter(None, [os.environ.get("PYTHONPATH")]),
-    ]
-    path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
-    return {**os.environ, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+    users = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = [*([str(PACKAGE_PARENT)] if ours else []), *filter(None, users)]
+    path = os.pathsep.join(paths)
+    return {**os.environ, "PYTHONPATH": path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
 
 
 def host_oom_kills() -> int | None:

@@ -173,12 +173,13 @@ def auto_device() -> str:
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
+    from ..process.interpreter import SAFE_PATH
     from ..process.worker_process import child_environment
 
     code = (
         "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
     )
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, *SAFE_PATH, "-c", code]
     env = child_environment()
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     return "cuda" if done.stdout.strip() == "cuda" else "cpu"
