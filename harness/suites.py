@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BadInput
+from .printable import visible
 from .record import FAILURES, RETRIED, SCHEMA, Status
 from .store import LATEST, META, SUITE, read_meta, read_rows, runs, runs_and_suites
 
@@ -166,11 +167,10 @@ def suite_state(path: Path) -> SuiteState:
 
 
 def _refused(entry: Mapping[str, Any]) -> str:
-    """The first line of why an entry could not start, safe for a terminal; "" if it was not."""
+    """The first line of why an entry could not start; "" if it was not refused."""
     if entry.get("ended") != "refused":
         return ""
-    line = str(entry.get("reason")).partition("\n")[0]
-    return line if line.isprintable() else ascii(line)
+    return visible(str(entry.get("reason")).partition("\n")[0])
 
 
 def newest_finished(root: Path) -> Path | None:

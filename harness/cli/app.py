@@ -7,12 +7,13 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TextIO, cast
 
 import typer
 
 from ... import __version__
 from ..errors import BadInput, Refusal, StoreError
+from ..printable import SafeStream, visible
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
@@ -334,8 +335,26 @@ verb(
 )(report_verbs.export)
 
 
+def make_streams_safe() -> None:
+    """From here on no control character of foreign text reaches a terminal: also not in tracebacks
+    and in what typer says of the command line.
+
+    In a pipe stdout stays as it is: programs read file names and exports from it.
+    """
+    sys.stderr = cast(TextIO, SafeStream(sys.stderr))
+    if sys.stdout.isatty():
+        sys.stdout = cast(TextIO, SafeStream(sys.stdout))
+    if any(visible(word) != word for word in sys.argv):
+        from typer import rich_utils
+
+        from ..live_bar import SafeConsole
+
+        vars(rich_utils)["Console"] = SafeConsole
+
+
 def main() -> None:
     """Run the command line; a refusal is printed without a traceback and sets the exit code."""
+    make_streams_safe()
     try:
         app(prog_name="attnbench")
     except Refusal as refusal:

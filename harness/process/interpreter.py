@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, shown
+from ..printable import visible
 from .fingerprint import fingerprint
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
@@ -154,6 +155,5 @@ def _difference(answer: dict[str, Any] | str, ours: Mapping[str, Any]) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line of a failure, safe for a terminal: in a traceback it names the error."""
-    last = text.strip().rpartition("\n")[2].strip()
-    return (last if last.isprintable() else ascii(last))[-LAST_LINE_LENGTH:]
+    """The last line of a failure: in a traceback it names the error."""
+    return visible(text.strip().rpartition("\n")[2].strip())[-LAST_LINE_LENGTH:]

@@ -142,8 +142,10 @@ def pytest_terminal_summary(
     if lines:
         terminalreporter.ensure_newline()
         terminalreporter.section("attnbench", sep="-")
+        from ..printable import visible
+
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(visible(line))
 
 
 @pytest.hookimpl(optionalhook=True)  # the hook exists only with pytest-benchmark

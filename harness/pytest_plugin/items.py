@@ -13,6 +13,7 @@ import pytest
 
 from ..cases import Case
 from ..errors import BadInput, Refusal, StoreError
+from ..printable import visible
 from ..record import Record, Status
 from ..scenario import Scenario, load
 from ..selection import group_cases, walls_of
@@ -156,6 +157,7 @@ class ScenarioItem(pytest.Function):
             pytest.xfail(text)
         if record["log_tail"]:
             tail = "\n".join(record["log_tail"].splitlines()[-TAIL_LINES:])
+            tail = visible(tail, lines=True)
             self.add_report_section("call", "end of the worker's log", tail)
         pytest.fail(text, pytrace=False)
 

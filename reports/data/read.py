@@ -10,8 +10,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ...harness.printable import visible
 from ...harness.row_schema import FIELDS, KERNEL_PLAN, LATER_VALUES, PROBLEM
-from ..formatting import list_text, plural, visible
+from ..formatting import list_text, plural
 from .row_checks import INT64, Types, check_fields, check_object, check_row
 
 Document = dict[str, Any]

@@ -5,8 +5,8 @@ with `field: what was found, what was wanted`.
 from collections.abc import Mapping
 from typing import Any
 
+from ...harness.printable import visible
 from ...harness.row_schema import FIELDS, LATER_VALUES, SAMPLES
-from ..formatting import visible
 
 Types = Mapping[str, tuple[type, ...]]
 INT64 = 1 << 63
