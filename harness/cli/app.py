@@ -341,8 +341,9 @@ def make_streams_safe() -> None:
 
     In a pipe stdout stays as it is: programs read file names and exports from it.
     """
-    sys.stderr = cast(TextIO, SafeStream(sys.stderr))
-    if sys.stdout.isatty():
+    if sys.stderr is not None:  # closed by whoever started us
+        sys.stderr = cast(TextIO, SafeStream(sys.stderr))
+    if sys.stdout is not None and sys.stdout.isatty():
         sys.stdout = cast(TextIO, SafeStream(sys.stdout))
     if any(visible(word) != word for word in sys.argv):
         from typer import rich_utils
