@@ -13,6 +13,7 @@ import pytest
 
 from attnbench.harness.pytest_plugin import items as pytest_items
 from attnbench.harness.pytest_plugin import looks_like_a_scenario
+from attnbench.harness.pytest_plugin.settings import with_pytest_options
 from tests.conftest import ROOT
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
@@ -376,3 +377,8 @@ def test_auto_really_asks_torch(monkeypatch, tmp_path):
     assert pytest_items.auto_device.__wrapped__() == (
         "cuda" if torch.cuda.is_available() else "cpu"
     )
+
+
+def test_messages_for_pytest_have_its_options_and_no_control_characters():
+    text = with_pytest_options("\x1b]0;title\x07 --set a=1\nnext: --device cpu \u202e")
+    assert text == ("\\x1b]0;title\\x07 --attnbench-set a=1\nnext: --attnbench-device cpu \\u202e")
