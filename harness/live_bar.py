@@ -4,10 +4,10 @@ On stderr, so that stdout carries data only; nothing is drawn if that is no term
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
     BarColumn,
     Progress,
@@ -16,16 +16,31 @@ from rich.progress import (
     Task,
     TextColumn,
 )
+from rich.segment import Segment
 from rich.table import Column
 from rich.text import Text
+
+from .printable import file_of, visible
 
 BAR_FROM = 60  # columns: a narrower terminal has no room for a bar
 FRAMES_PER_S = 4.0  # each is work beside what is measured
 
 
+class SafeConsole(Console):
+    """A console on which text is text: it colours and moves the cursor only by its own styles."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(visible(text, lines=True), style)
+
+
 def console() -> Console:
     """stderr; rich itself leaves out colour without a terminal or with NO_COLOR."""
-    return Console(stderr=True, highlight=False, soft_wrap=not sys.stderr.isatty())
+    file = file_of(sys.stderr)
+    return SafeConsole(file=file, highlight=False, soft_wrap=not file.isatty())
 
 
 def live_bar(out: Console) -> Progress:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BadInput
+from .printable import visible
 from .record import FAILURES, RETRIED, Status
 from .run_files import META, SUITE, BadRun, read_document, read_meta, read_rows, shown_path
 from .store import LATEST, runs, runs_and_suites
@@ -190,11 +191,10 @@ def _entry_state(entry: Mapping[str, Any], run: Path | None) -> SuiteEntryState:
 
 
 def _refused(entry: Mapping[str, Any]) -> str:
-    """The first line of why an entry could not start, safe for a terminal; "" if it was not."""
+    """The first line of why an entry could not start; "" if it was not refused."""
     if entry.get("ended") != "refused":
         return ""
-    line = str(entry.get("reason")).partition("\n")[0]
-    return line if line.isprintable() else ascii(line)
+    return visible(str(entry.get("reason")).partition("\n")[0])
 
 
 def newest_finished(root: Path) -> Path | None:

@@ -4,6 +4,7 @@ Progress and summary go to stderr, so that stdout carries data only. Computes no
 """
 
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +21,8 @@ from rich.text import Text
 from .cases import ShortNames
 from .expected_time import Forecast
 from .fitted_table import FittedTable
-from .live_bar import clock_text, console, live_bar
+from .live_bar import SafeConsole, clock_text, console, live_bar
+from .printable import file_of
 from .record import Record, Status
 from .run.time_left import TimeLeft
 
@@ -49,7 +51,8 @@ PHASES = {
 
 def lines_console() -> Console:
     """For a terminal that shows something else too: no bar, only lines."""
-    return Console(stderr=True, highlight=False, soft_wrap=True, force_terminal=False)
+    file = file_of(sys.stderr)
+    return SafeConsole(file=file, highlight=False, soft_wrap=True, force_terminal=False)
 
 
 # ---- listeners (listener.py) ---------------------------------------------------------------------
@@ -326,8 +329,9 @@ def table(
 
 def echo(part: RenderableType, *, stderr: bool = False) -> None:
     """Print, broken at words in a terminal; in a pipe or a file nothing is folded."""
-    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else UNFOLDED
-    Console(stderr=stderr, highlight=False, width=wide).print(part)
+    file = file_of(sys.stderr if stderr else sys.stdout)
+    wide = None if file.isatty() else UNFOLDED
+    SafeConsole(file=file, highlight=False, width=wide).print(part)
 
 
 def say(sentence: str, *, stderr: bool = False) -> None:
@@ -346,4 +350,4 @@ def print_summary(
     if walls is not None:
         echo(walls, stderr=True)
     verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
-    out.print(f"next: attnbench {verb} {escape(str(path))}")
+    out.print(f"next: attnbench {verb} {escape(shlex.quote(str(path)))}")

@@ -6,7 +6,16 @@ Importing this package does not import torch.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .discovery.registry import exactness, ignored, is_ours, missing, names, needs, third_party
+from .discovery.registry import (
+    broken,
+    exactness,
+    ignored,
+    is_ours,
+    missing,
+    names,
+    needs,
+    third_party,
+)
 from .discovery.source import BadBackend
 from .problem import Problem
 
@@ -24,6 +33,7 @@ __all__ = [
     "MultiHeadAttention",
     "Problem",
     "Weights",
+    "broken",
     "exactness",
     "ignored",
     "is_ours",

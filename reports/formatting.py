@@ -1,4 +1,4 @@
-"""Numbers, sizes and statuses as text, and foreign text made safe to print."""
+"""Numbers, sizes and statuses as text, and foreign text in Markdown."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -6,6 +6,8 @@ from math import isfinite
 from typing import Literal
 
 import humanize
+
+from ..harness.printable import visible
 
 Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "plain"]
 
@@ -22,24 +24,8 @@ STATUS_WORDS = {
     "interrupted": "interrupted",
     "not reached": "not reached",
 }
-# C0 and C1 controls, direction marks and overrides, lone surrogates: they move cursors, reorder
-# text or cannot be encoded.
-_CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
-_CONTROL_IN_LINES = re.compile(_CONTROL.pattern.replace("\x00-\x1f", "\x00-\x08\x0b-\x1f"))
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 K = 1024  # as in scenarios: 8k is 8192
-
-
-def visible(text: str, *, lines: bool = False) -> str:
-    """The text with control characters escaped; `lines=True` keeps tabs and line ends."""
-
-    def escaped(match: re.Match[str]) -> str:
-        code = ord(match.group())
-        return f"\\x{code:02x}" if code < 256 else f"\\u{code:04x}"
-
-    return (_CONTROL_IN_LINES if lines else _CONTROL).sub(escaped, text)
 
 
 def markdown_cell(text: str) -> str:

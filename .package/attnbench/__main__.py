@@ -2,9 +2,14 @@
 installed.
 """
 
+import sys
+
+# `python -m` puts the current folder first, where a numpy.py of the user's would stand in for numpy.
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]
+
 import os
 import signal
-import sys
 from contextlib import suppress
 from types import FrameType
 from typing import Any, NoReturn

@@ -9,12 +9,13 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, TextIO, cast
 
 import typer
 
 from ... import __version__
 from ..errors import BadInput, Refusal, StoreError
+from ..printable import SafeStream, visible
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
@@ -204,11 +205,11 @@ def run(
         *([f"plan={plan}"] if plan else []),
     ]
     if resume is not None and (
-        scenarios or fields or backend or changes or only or skip or pythons or dry_run
+        scenarios or fields or backend or changes or only or skip or dry_run
     ):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
-            " --set, --only, --skip, --python, --memory-gib and --dry-run"
+            " --set, --only, --skip, --memory-gib and --dry-run"
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
@@ -234,16 +235,18 @@ def run(
         retry_failed=retry_failed,
         force=force,
     )
+    interpreters = read_interpreters(pythons or ())
     if resume is not None:
         path = find(resume, out, unfinished=True)
         if is_suite(path):
-            return complete(Suite(path))
-        return measure([partial(resume_run, path, retry_failed=retry_failed, force=force)])
+            return complete(Suite(path, interpreters))
+        again = partial(resume_run, path, interpreters=interpreters, force=force)
+        return measure([partial(again, retry_failed=retry_failed)])
     entries, several = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
-        interpreters=read_interpreters(pythons or ()),
+        interpreters=interpreters,
     )
     planned = planned_entries(entries, selection)
     refuse_too_many((entry.scenario for entry in planned), selection)
@@ -337,9 +340,28 @@ verb(
 )(report_verbs.export)
 
 
+def make_streams_safe() -> None:
+    """From here on no control character of foreign text reaches a terminal: also not in tracebacks
+    and in what typer says of the command line.
+
+    In a pipe stdout stays as it is: programs read file names and exports from it.
+    """
+    if sys.stderr is not None:  # closed by whoever started us
+        sys.stderr = cast(TextIO, SafeStream(sys.stderr))
+    if sys.stdout is not None and sys.stdout.isatty():
+        sys.stdout = cast(TextIO, SafeStream(sys.stdout))
+    if any(visible(word) != word for word in sys.argv):
+        from typer import rich_utils
+
+        from ..live_bar import SafeConsole
+
+        vars(rich_utils)["Console"] = SafeConsole
+
+
 def main() -> None:
     """Run the command line; a refusal is printed without a traceback and sets the exit code."""
     with lasting_output() as output:
+        make_streams_safe()
         code = _exit_code()
     # A reader that has read enough is no news.
     if output.failure and not isinstance(output.failure, BrokenPipeError):

@@ -122,6 +122,7 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     for name in impls.names():
         view = preflight_outside_worker(Case(backend=name, problem=core), device, 1 << 40)
         runs = view.status.value if view.status else "not asked" if view.reason else "yes"
+        runs = "broken" if impls.broken(name) else runs
         why = view.reason
         for only, problem in special.items() if view.status is Status.UNSUPPORTED else ():
             if (

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import typer
 
 from ..errors import BadInput, EnvironmentUnmet, Refusal, shown
+from ..process.interpreter import SAFE_PATH
 from .flags import DEFAULT_ROOT
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _selfcheck(checkouts: Checkouts, settings: Settings) -> None:
 def _attnbench(python: str, words: list[str], environment: Mapping[str, str]) -> int:
     try:
         done = subprocess.run(
-            [python, "-m", "attnbench", *words],
+            [python, *SAFE_PATH, "-m", "attnbench", *words],
             env=environment,
             stdout=subprocess.DEVNULL,
             check=False,

@@ -31,6 +31,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     from ..probes import names as probe_names
     from ..store import runs_and_suites
     from ..studies import names as study_names
+    from ..terminal import say
 
     list_scenarios()
     newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
@@ -42,7 +43,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     }
     typer.echo("")
     for what, line in lines.items():
-        typer.echo(f"{what}: {line}")
+        say(f"{what}: {line}")
     typer.echo("\nmore: attnbench list backends, studies, probes or runs")
 
 

@@ -1,6 +1,7 @@
 """`attnbench run` of several scenarios: one run after the other, and a summary at the end."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -151,4 +152,4 @@ def _print_summary(path: Path) -> None:
         reason = f": {entry.refused}" if entry.ended == "refused" else ""
         out.print(escape(f"{entry.scenario}: {ended}{reason}"))
     verb = "report" if state.has_ended else "run --resume"
-    out.print(f"next: attnbench {verb} {escape(str(path))}")
+    out.print(f"next: attnbench {verb} {escape(shlex.quote(str(path)))}")

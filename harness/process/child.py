@@ -10,9 +10,12 @@ from typing import Any
 
 from .guard import guarded
 
+ALLOW_IMPORT = "allow-import"
+"""A worker's argument: it also imports from the current folder, after everything else."""
+
 
 class Parent:
-    """The process that started this one: `python -m PROGRAM REQUEST_FD EVENT_FD PID ARGUMENTS...`.
+    """Who started this one: `python -P -m PROGRAM REQUEST_FD EVENT_FD PID ARGUMENTS...`.
 
     PID is its own: asked for here, the answer would be another one if it has died. Make this before
     anything slow is imported: from here on this process and all that it starts die with the parent.

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from typing import Any
 
 from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, shown
+from ..printable import visible
 from .fingerprint import fingerprint
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")
+SAFE_PATH = ("-P",)
+"""Python imports nothing from the current folder then, where a numpy.py of the user's may be."""
 EXAMPLE = "such as --python old=VENV/bin/python --python new=OTHER/bin/python"
 ANSWER_S = 60.0  # an interpreter on a cold network disk
 LAST_LINE_LENGTH = 200
@@ -53,6 +57,33 @@ def read_interpreters(texts: Sequence[str]) -> tuple[Interpreter, ...]:
     return tuple(found.values())
 
 
+def given_again(
+    run: Path, recorded: object, given: Sequence[Interpreter]
+) -> tuple[Interpreter, ...]:
+    """The interpreters that the user gives for a run to resume, in the order of its environments.
+
+    `recorded`: the environments as its file has them. Of these only the names count: whoever wrote
+    the file must not choose what is executed. Raises BadInput.
+    """
+    try:
+        names = [one["name"] for one in recorded]  # type: ignore[attr-defined]
+        if not all(NAME.fullmatch(name) for name in names):
+            raise ValueError("not a name")
+    except (KeyError, TypeError, ValueError):
+        raise BadInput(f"{run}: its environments have no names; it cannot be resumed") from None
+    by_name = {one.name: one for one in given}
+    if by_name.keys() != set(names):
+        found = ", ".join(by_name) or "none"
+        if not names:
+            raise BadInput(f"--python: {run} was measured without; leave out --python")
+        flags = " ".join(f"--python {name}=PATH" for name in names)
+        raise BadInput(
+            f"--resume: {run} was measured in {', '.join(names)}, given {found}; name their"
+            f" interpreters again, because none is taken from a file: {flags}"
+        )
+    return tuple(by_name[name] for name in names)
+
+
 def check_interpreters(interpreters: Sequence[Interpreter]) -> None:
     """Check that each runs and has the same attnbench. Raises BadInput and EnvironmentUnmet."""
     ours = fingerprint()
@@ -70,7 +101,8 @@ def install_command(python: Path) -> str:
     """The command that installs our attnbench there: from our checkout, or by version."""
     checkout = Path(__file__).resolve().parents[2]
     is_checkout = (checkout / "pyproject.toml").is_file()
-    return f"{python} -m pip install {checkout if is_checkout else f'attnbench=={__version__}'}"
+    what = str(checkout) if is_checkout else f"attnbench=={__version__}"
+    return shlex.join([str(python), "-m", "pip", "install", what])
 
 
 def _refuse_missing_file(one: Interpreter) -> None:
@@ -85,7 +117,7 @@ def _refuse_missing_file(one: Interpreter) -> None:
 
 def _fingerprint_of(one: Interpreter) -> dict[str, Any] | str:
     """What fingerprint.py prints there, or the reason why it printed none."""
-    command = [str(one.path), "-m", "attnbench.harness.process.fingerprint"]
+    command = [str(one.path), *SAFE_PATH, "-m", "attnbench.harness.process.fingerprint"]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, timeout=ANSWER_S, check=False
@@ -123,6 +155,5 @@ def _difference(answer: dict[str, Any] | str, ours: Mapping[str, Any]) -> str:
 
 
 def last_line(text: str) -> str:
-    """The last line of a failure, safe for a terminal: in a traceback it names the error."""
-    last = text.strip().rpartition("\n")[2].strip()
-    return (last if last.isprintable() else ascii(last))[-LAST_LINE_LENGTH:]
+    """The last line of a failure: in a traceback it names the error."""
+    return visible(text.strip().rpartition("\n")[2].strip())[-LAST_LINE_LENGTH:]

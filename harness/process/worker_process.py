@@ -25,6 +25,7 @@ from ..record import Status
 from .death import how_it_ended
 from .events import BadReply, Events, any_event, parse
 from .guard import END_ALL
+from .interpreter import SAFE_PATH
 from .worker_log import WorkerLog
 
 LINE_CAP_BYTES = 16 << 20
@@ -51,7 +52,7 @@ class Interrupted(Exception):
 
 
 class WorkerProcess:
-    """A child that runs `python -m PROGRAM REQUEST_FD EVENT_FD OUR_PID ARGUMENTS...`.
+    """A child that runs `python -P -m PROGRAM REQUEST_FD EVENT_FD OUR_PID ARGUMENTS...`.
 
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
     raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
@@ -76,7 +77,7 @@ class WorkerProcess:
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
         self._process = subprocess.Popen(
-            [interpreter, "-m", program, *map(str, numbers), *arguments],
+            [interpreter, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -291,11 +292,10 @@ def child_environment(*, ours: bool = True) -> dict[str, str]:
     """The user's environment with a quiet profiler; for our own interpreter our package first.
 
     Another interpreter must not get that path: if we are installed it is our site-packages, with
-    our torch in it.
+    our torch in it. An empty entry of PYTHONPATH would mean the current folder; it is left out.
     """
-    paths = [
-        *([str(PACKAGE_PARENT)] if ours else []),
-        *filter(None, [os.environ.get("PYTHONPATH")]),
-    ]
+    users = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    paths = [*([str(PACKAGE_PARENT)] if ours else []), *filter(None, users)]
     path = {"PYTHONPATH": os.pathsep.join(paths)} if paths else {}
-    return {**os.environ, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}
+    others = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return {**others, **path, "KINETO_LOG_LEVEL": "5", "PYTHONUNBUFFERED": "1"}

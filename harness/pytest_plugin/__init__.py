@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ENTRY_POINT = "attnbench"  # in the group pytest11 of pyproject.toml
 OWN_SUFFIXES = (".scenario.yaml", ".scenario.yml")
 MAX_BYTES = 1 << 20  # of a scenario
+MODELINE = re.compile(rb"^#[ \t]*yaml-language-server:[ \t]*\$schema=(\S+)", re.MULTILINE)
+OUR_SCHEMA = b'"title": "attnbench scenario"'  # in the file that the line above names
 FEWEST_KEYS = 3  # one may be missing or misspelt: the file is collected, and the mistake reported
 TOP_KEYS = rb"""["']?(name|question|backends|grid)["']?[ \t]*:"""
 IN_BLOCK_STYLE = re.compile(rb"^" + TOP_KEYS, re.MULTILINE)
@@ -79,10 +81,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> "ScenarioF
 
 
 def is_ours(path: Path, parent: pytest.Collector) -> bool:
-    """Whether a YAML file is ours to collect; another plugin's file must go to that plugin."""
-    given, own = parent.session.isinitpath(path), path.name.endswith(OWN_SUFFIXES)
-    if given or own:
-        return (given and own) or looks_like_a_scenario(path)
+    """Whether a YAML file is ours to collect; another plugin's file must go to that plugin.
+
+    In a folder similar keys are not enough: what is no scenario would end the session.
+    """
+    own = path.name.endswith(OWN_SUFFIXES)
+    if parent.session.isinitpath(path):
+        return own or names_our_schema(path) or looks_like_a_scenario(path)
+    if own and names_our_schema(path):
+        return True
     root = parent.config.rootpath
     if not path.is_relative_to(root):
         return False
@@ -90,13 +97,31 @@ def is_ours(path: Path, parent: pytest.Collector) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
+def names_our_schema(path: Path) -> bool:
+    """By the comment that editors read: it names attnbench, or a file with our schema."""
+    found = MODELINE.search(beginning(path))
+    if found is None:
+        return False
+    name = found[1].decode(errors="replace")
+    return "attnbench" in name or (
+        "://" not in name and "\0" not in name and OUR_SCHEMA in beginning(path.parent / name)
+    )
+
+
+def beginning(path: Path) -> bytes:
+    """Of a regular file; of anything else nothing, so that nobody waits for a FIFO."""
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES).removeprefix(b"\xef\xbb\xbf")
+    except OSError:
+        return b""
+
+
 def looks_like_a_scenario(path: Path) -> bool:
     """By its top-level keys, without parsing it: a broken scenario is still one."""
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES).removeprefix(b"\xef\xbb\xbf")
-    except OSError:
-        return False
+    content = beginning(path)
     pattern = IN_FLOW_STYLE if content.lstrip().startswith(b"{") else IN_BLOCK_STYLE
     return len(set(pattern.findall(content))) >= FEWEST_KEYS
 
@@ -142,8 +167,10 @@ def pytest_terminal_summary(
     if lines:
         terminalreporter.ensure_newline()
         terminalreporter.section("attnbench", sep="-")
+        from ..printable import visible
+
         for line in lines:
-            terminalreporter.write_line(line)
+            terminalreporter.write_line(visible(line))
 
 
 @pytest.hookimpl(optionalhook=True)  # the hook exists only with pytest-benchmark

@@ -13,6 +13,7 @@ import pytest
 
 from ..cases import Case
 from ..errors import BadInput, Refusal, StoreError
+from ..printable import visible
 from ..record import Record, Status
 from ..scenario import Scenario, load
 from ..selection import group_cases, walls_of
@@ -156,6 +157,7 @@ class ScenarioItem(pytest.Function):
             pytest.xfail(text)
         if record["log_tail"]:
             tail = "\n".join(record["log_tail"].splitlines()[-TAIL_LINES:])
+            tail = visible(tail, lines=True)
             self.add_report_section("call", "end of the worker's log", tail)
         pytest.fail(text, pytrace=False)
 
@@ -173,12 +175,13 @@ def auto_device() -> str:
     """
     if not any(Path(file).exists() for file in GPU_FILES):
         return "cpu"
+    from ..process.interpreter import SAFE_PATH
     from ..process.worker_process import child_environment
 
     code = (
         "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
     )
-    command = [sys.executable, "-c", code]
+    command = [sys.executable, *SAFE_PATH, "-c", code]
     env = child_environment()
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     return "cuda" if done.stdout.strip() == "cuda" else "cpu"

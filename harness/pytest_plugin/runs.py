@@ -1,5 +1,6 @@
 """The runs of a pytest session: one per scenario file, measured part by part as its tests ask."""
 
+import shlex
 import signal
 import warnings
 from collections import Counter
@@ -232,7 +233,9 @@ class Runs:
                 here = run.path.is_relative_to(Path.cwd())
                 path = run.path.relative_to(Path.cwd()) if here else run.path
                 verb = "run --resume" if run.statuses[Status.INTERRUPTED] else "report"
-                lines.append(f"{counts(run.statuses)}; next: attnbench {verb} {path}")
+                lines.append(
+                    f"{counts(run.statuses)}; next: attnbench {verb} {shlex.quote(str(path))}"
+                )
                 lines += [f"note: {remark}" for remark in run.log.remarks]
         return [*lines, *(f"note: {note}" for note in self.notes)]
 

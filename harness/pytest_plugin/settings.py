@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ..printable import visible
 from ..record import FAILURES, Status
 
 EXPECTABLE = (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
@@ -61,5 +62,6 @@ def expected_statuses(text: str) -> frozenset[Status]:
 
 
 def with_pytest_options(text: object) -> str:
-    """A message of the command line with the names that its options have in pytest."""
-    return re.sub(r"(?<![\w-])--(set|device|out|timeout|wait|plan)\b", r"--attnbench-\1", str(text))
+    """A message of the command line, for pytest's terminal: its options have other names there."""
+    safe = visible(str(text), lines=True)
+    return re.sub(r"(?<![\w-])--(set|device|out|timeout|wait|plan)\b", r"--attnbench-\1", safe)

@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import BadInput, EnvironmentUnmet, Stopped
+from ..errors import EnvironmentUnmet, Stopped
 from ..process import events
+from ..process.child import ALLOW_IMPORT
 from ..process.device_lock import device_lock
 from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
@@ -43,17 +44,31 @@ class Change(NamedTuple):
 
 
 def start_worker(
-    device: str, python: Path | None = None, wake_fd: int | None = None
+    device: str,
+    python: Path | None = None,
+    wake_fd: int | None = None,
+    *,
+    allow_import: bool = False,
 ) -> WorkerProcess:
-    """A worker that is ready. Raises WorkerFailure and Interrupted."""
-    worker = WorkerProcess(PROGRAM, device, python=python, wake_fd=wake_fd, events=events.WORKER)
+    """A worker that is ready. `allow_import`: of modules in the current folder.
+
+    Raises WorkerFailure and Interrupted.
+    """
+    arguments = (device, *([ALLOW_IMPORT] if allow_import else ()))
+    worker = WorkerProcess(
+        PROGRAM, *arguments, python=python, wake_fd=wake_fd, events=events.WORKER
+    )
     worker.wait_ready()
     return worker
 
 
 @contextmanager
 def first_workers(
-    wanted: str, signals: Signals, interpreters: Sequence[Interpreter] = ()
+    wanted: str,
+    signals: Signals,
+    interpreters: Sequence[Interpreter] = (),
+    *,
+    allow_import: bool = False,
 ) -> Iterator[Workers]:
     """Start one worker per environment and end them all at the end.
 
@@ -63,7 +78,8 @@ def first_workers(
     try:
         check_interpreters(interpreters)
         for one in interpreters or (None,):
-            workers[one.name if one else None] = worker = _start(wanted, signals, one)
+            worker = _start(wanted, signals, one, allow_import=allow_import)
+            workers[one.name if one else None] = worker
             wanted = worker.ready["device"]  # "auto" is decided once, for all environments
         _refuse_different_gpus(workers)
         yield workers
@@ -77,9 +93,12 @@ def first_workers(
             worker.kill()
 
 
-def _start(wanted: str, signals: Signals, interpreter: Interpreter | None) -> WorkerProcess:
+def _start(
+    wanted: str, signals: Signals, interpreter: Interpreter | None, *, allow_import: bool
+) -> WorkerProcess:
+    path = interpreter.path if interpreter else None
     try:
-        worker = start_worker(wanted, interpreter.path if interpreter else None, signals.wake_fd)
+        worker = start_worker(wanted, path, signals.wake_fd, allow_import=allow_import)
     except WorkerFailure as failure:
         if interpreter is None:
             raise
@@ -119,28 +138,6 @@ def lock_device(
     """The lock of the device that the worker uses."""
     device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
     return device_lock(device, wait=wait, check=signals.check)
-
-
-def interpreters_of(meta: Mapping[str, Any]) -> tuple[Interpreter, ...]:
-    """The interpreters of a run to resume.
-
-    Raises BadInput if run.json is malformed, EnvironmentUnmet if an interpreter is gone.
-    """
-    try:
-        found = tuple(
-            Interpreter(name=one["name"], path=Path(one["path"]))
-            for one in meta.get("environments", ())
-        )
-    except (KeyError, TypeError):
-        reason = "run.json: environments: not names with paths; the run cannot be resumed"
-        raise BadInput(reason) from None
-    for one in found:
-        if not one.path.exists():
-            raise EnvironmentUnmet(
-                f"the run was measured with {one.flag}, which is gone; put it back, or start a new"
-                " run"
-            )
-    return found
 
 
 def changes(meta: Mapping[str, Any], workers: Workers) -> list[Change]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from ..calibration.file import newest_calibration
 from ..cases import Case, Group, case_of, study_of, wall_of
 from ..errors import BadInput
 from ..listener import Listener
-from ..process.interpreter import Interpreter
+from ..process.interpreter import Interpreter, given_again
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..record import RETRIED, Status
@@ -25,7 +25,6 @@ from .environments import (
     changes,
     first_of,
     first_workers,
-    interpreters_of,
     lock_device,
     refuse_changes,
 )
@@ -101,16 +100,24 @@ def open_run(
         }
         store = Store.create(root, scenario.name, meta)
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
-        with open_session(_plan(store, meta, remarks, options), workers, signals) as session:
+        config = _config(meta, selection.interpreters, options)
+        plan = _plan(store, meta, config, options.listener, remarks)
+        with open_session(plan, workers, signals) as session:
             yield session
         _point_latest(session)
 
 
 def resume_run(
-    path: Path, options: RunOptions, *, retry_failed: bool = False, force: bool = False
+    path: Path,
+    options: RunOptions,
+    interpreters: Sequence[Interpreter] = (),
+    *,
+    retry_failed: bool = False,
+    force: bool = False,
 ) -> RunResult:
     """Measure what a run still lacks.
 
+    `interpreters`: those of its environments, by their names; run.json's own paths are not used.
     Raises Refusal; EnvironmentUnmet if the machine or its software changed.
     """
     meta = read_meta(path)
@@ -124,7 +131,8 @@ def resume_run(
     check_resumable(path, meta)
     backends = [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
     refuse_imports(backends, allowed=options.allow_import)
-    with _workers(meta["device"], interpreters_of(meta), options) as (workers, signals):
+    interpreters = given_again(path, meta.get("environments", ()), interpreters)
+    with _workers(meta["device"], interpreters, options) as (workers, signals):
         changed = changes(meta, workers)
         if not force:
             refuse_changes(changed)
@@ -133,7 +141,9 @@ def resume_run(
         store = Store.reopen(path)
         previous = previous_rows(path)
         repeated = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
-        plan = _plan(store, meta, remarks if changed else [], options, previous, repeated)
+        config = _config(meta, interpreters, options)
+        remarks = remarks if changed else []
+        plan = _plan(store, meta, config, options.listener, remarks, previous, repeated)
         with open_session(plan, workers, signals) as session:
             session.complete()
         _point_latest(session)
@@ -154,17 +164,29 @@ def _workers(
     """The first worker of each environment, with the device locked and signals under control."""
     with (
         Signals(embedded=options.embedded) as signals,
-        first_workers(device, signals, interpreters) as workers,
+        first_workers(device, signals, interpreters, allow_import=options.allow_import) as workers,
         lock_device(first_of(workers), signals, wait=options.wait),
     ):
         yield workers, signals
 
 
+def _config(
+    meta: Mapping[str, Any], interpreters: Sequence[Interpreter], options: RunOptions
+) -> RunConfig:
+    """What run.json says, with what only the user may name."""
+    return replace(
+        RunConfig.of(meta, options.gpu_uuid),
+        pythons={one.name: one.path for one in interpreters},
+        allow_import=options.allow_import,
+    )
+
+
 def _plan(
     store: Store,
     meta: Mapping[str, Any],
+    config: RunConfig,
+    listener: Listener,
     remarks: Sequence[str],
-    options: RunOptions,
     previous: Mapping[str, PreviousRow] | None = None,
     repeated: Collection[str] = (),
 ) -> RunPlan:
@@ -178,8 +200,8 @@ def _plan(
     walls, studies = meta.get("walls", ()), meta.get("studies", ())
     return RunPlan(
         store=store,
-        config=RunConfig.of(meta, options.gpu_uuid),
-        listener=options.listener,
+        config=config,
+        listener=listener,
         remarks=remarks,
         previous=previous,
         groups=tuple(Group(number=n, cases=tuple(cases)) for n, cases in groups.items()),

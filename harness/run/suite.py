@@ -11,7 +11,7 @@ from typing import Any
 from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
 from ..process.death import signal_name
-from ..process.interpreter import Interpreter
+from ..process.interpreter import Interpreter, given_again
 from ..run_files import SUITE
 from ..scenario import Scenario, from_mapping
 from ..selection import Selection
@@ -58,13 +58,16 @@ class Suite:
     nothing is lost if the writer is killed between two writes.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises BadInput; EnvironmentUnmet if another process measures this suite."""
+    def __init__(self, path: Path, interpreters: Sequence[Interpreter] = ()) -> None:
+        """`interpreters`: those of its environments, by their names.
+
+        Raises BadInput; EnvironmentUnmet if another process measures this suite.
+        """
         self.path = path
         self._lock = writer_lock(path)
         try:
             self._document = read_suite(path)
-            self.entries = _entries_of(self._document)
+            self.entries = _entries_of(path, self._document, interpreters)
         except BaseException:
             self._lock.release()
             raise
@@ -74,18 +77,17 @@ class Suite:
         cls, root: Path, name: str, entries: Sequence[SuiteEntry], seed: int, command: Sequence[str]
     ) -> "Suite":
         """A new suite under `root`; nothing is measured yet. Raises BadInput."""
+        interpreters = entries[0].selection.interpreters
         document = {
             "attnbench": __version__,
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": list(command),
             "seed": seed,
-            "pythons": [
-                {"name": one.name, "path": str(one.path)}
-                for one in entries[0].selection.interpreters
-            ],
+            "pythons": [{"name": one.name, "path": str(one.path)} for one in interpreters],
             "entries": [_planned(entry) for entry in entries],
         }
-        return cls(create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document))
+        path = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
+        return cls(path, interpreters)
 
     def pending(self, *, retry_failed: bool = False) -> list[int]:
         """The numbers of the entries that still lack something. Raises BadInput."""
@@ -118,7 +120,8 @@ class Suite:
                 seed, selection = self._document["seed"], entry.selection
                 result = start_run(entry.scenario, self.path, seed, selection, options)
             else:
-                result = resume_run(run, options, retry_failed=retry_failed, force=force)
+                again = {"retry_failed": retry_failed, "force": force}
+                result = resume_run(run, options, entry.selection.interpreters, **again)
         except Stopped as stopped:
             return EntryEnd(refusal=stopped)
         except (EnvironmentUnmet, NothingSelected) as refusal:
@@ -185,15 +188,16 @@ def _planned(entry: SuiteEntry) -> dict[str, Any]:
     }
 
 
-def _entries_of(document: Mapping[str, Any]) -> list[SuiteEntry]:
+def _entries_of(
+    path: Path, document: Mapping[str, Any], interpreters: Sequence[Interpreter]
+) -> list[SuiteEntry]:
     """What suite.json plans. Raises BadInput."""
     try:
-        pythons = tuple(
-            Interpreter(name=one["name"], path=Path(one["path"])) for one in document["pythons"]
-        )
+        recorded = document["pythons"]
         int(document["seed"])
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"{SUITE}: no seed or no pythons; the suite cannot be resumed") from None
+    pythons = given_again(path, recorded, interpreters)
     return [
         SuiteEntry(
             scenario=from_mapping(entry["scenario"], entry["source"]),

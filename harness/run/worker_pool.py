@@ -25,8 +25,8 @@ class RunConfig:
     `watch`: which values of which axes the device's counters are read for. `gpu_uuid`: the GPU
     whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
     measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
-    interpreter of each named environment. `wall_tolerance_ratio`, `wall_budget_s`: as in a
-    scenario's limits.
+    interpreter of each named environment. `allow_import`: of modules in the current folder.
+    `wall_tolerance_ratio`, `wall_budget_s`: as in a scenario's limits.
     """
 
     device: str
@@ -42,12 +42,13 @@ class RunConfig:
     peaks: Mapping[str, float] | None = None
     device_name: str | None = None
     pythons: Mapping[str, Path] = field(default_factory=dict)
+    allow_import: bool = False
     wall_tolerance_ratio: float = TOLERANCE_RATIO
     wall_budget_s: float | None = None
 
     @classmethod
     def of(cls, meta: Mapping[str, Any], gpu_uuid: str | None = None) -> Self:
-        """From run.json."""
+        """From run.json, without `pythons`: a file of results names nothing that is started."""
         scenario = meta["scenario"]
         return cls(
             device=meta["device"],
@@ -64,7 +65,6 @@ class RunConfig:
             gpu_uuid=gpu_uuid,
             peaks=(meta.get("calibration") or {}).get("peaks"),
             device_name=(meta.get("environment") or {}).get("device_name"),
-            pythons={one["name"]: Path(one["path"]) for one in meta.get("environments", ())},
         )
 
     @property
@@ -111,7 +111,12 @@ class WorkerPool:
         slot = Slot(number, python)
         if slot not in self._workers:
             interpreter = None if python is None else self.config.pythons[python]
-            worker = start_worker(self.config.device, interpreter, self.wake_fd)
+            worker = start_worker(
+                self.config.device,
+                interpreter,
+                self.wake_fd,
+                allow_import=self.config.allow_import,
+            )
             if worker.ready["why"]:
                 worker.kill()
                 reason = f"the {self.config.device} device is gone: {worker.ready['why']}"

@@ -9,12 +9,15 @@ from .fields import PLANS, Plan
 from .suite_file import MOST_ENTRIES, SuiteEntry
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+TITLE = "attnbench scenario"
+"""By this the pytest plugin knows the schema that a file names."""
 
 
 def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
     """For editors; the command line checks more, such as that backends exist."""
     made = scenario.model_json_schema()
     made["$schema"] = DIALECT
+    made["title"] = TITLE
     for holder in ("Axes", "Grid", "ExtraCase"):
         fields = made["$defs"][holder]["properties"]
         for short, full in ALIASES.items():

@@ -1,16 +1,21 @@
 """The worker's program: requests in, events out, one JSON object per line (process/child.py).
 
-Started with the argument DEVICE. Requests carry the key "op". Each is answered by the events that
+Started with the argument DEVICE, and with `allow-import` if backends may be imported from the
+current folder; nothing else is. Requests carry the key "op". Each is answered by the events that
 measure.py lists, or by one event with the answer, and then by `done`.
 """
 
+import sys
+from pathlib import Path
 from typing import Any
 
-from ..process.child import Parent
+from ..process.child import ALLOW_IMPORT, Parent
 
 
 def main() -> None:
     parent = Parent()
+    if ALLOW_IMPORT in parent.arguments[1:]:
+        sys.path.append(str(Path.cwd()))  # the last place: it stands in for no installed package
     # Imported after Parent: torch takes seconds, and an orphan must not live that long.
     import torch
 

@@ -15,11 +15,13 @@ without optional packages.
 
 import os
 import re
+import shlex
 from dataclasses import dataclass
 from difflib import get_close_matches
+from errno import ENOENT
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, distributions, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,6 +31,8 @@ from .source import NOTHING, BadBackend, Declared, declared
 BUILTIN_FOLDER = Path(__file__).parent.parent
 FOLDERS_VARIABLE = "ATTNBENCH_BACKENDS"
 GROUP = "attnbench.backends"
+MALFORMED = (OSError, ValueError, TypeError, LookupError, AttributeError)
+"""What importlib.metadata raises for files of a package that are not as they must be."""
 ENTRY_POINT_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(:[A-Za-z0-9_.-]+)?")
 
 
@@ -67,13 +71,24 @@ def missing(name: str) -> str | None:
     source = find(name)
     if source.broken:
         return source.broken
-    absent = [
-        package for package in source.declared.needs if find_spec(package.partition(".")[0]) is None
-    ]
+    absent = [package for package in source.declared.needs if not _is_installed(package)]
     if not absent:
         return None
     verb = "is" if len(absent) == 1 else "are"
-    return f"needs {', '.join(absent)}, which {verb} not installed: pip install {' '.join(absent)}"
+    install = shlex.join(["pip", "install", *absent])
+    return f"needs {', '.join(absent)}, which {verb} not installed: {install}"
+
+
+def broken(name: str) -> bool:
+    """Whether its file or its entry point is unusable anywhere; `missing` says why."""
+    return bool(find(name).broken)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package.partition(".")[0]) is not None
+    except ValueError:  # no name of a module
+        return False
 
 
 def third_party(name: str) -> str | None:
@@ -134,8 +149,11 @@ def sources() -> dict[str, Source]:
 
 
 def ignored() -> tuple[str, ...]:
-    """One sentence for each entry point that cannot be used because of its name."""
-    taken = _taken(_files())
+    """One sentence for each file and entry point that cannot be used because of its name, and for
+    each package whose entry points cannot be read.
+    """
+    files = _files()
+    taken = _taken(files)
     reasons = {
         point: "its name is taken" for point in package_entry_points() if point.name in taken
     }
@@ -144,9 +162,18 @@ def ignored() -> tuple[str, ...]:
         for point in package_entry_points()
         if not ENTRY_POINT_NAME.fullmatch(point.name)
     }
-    return tuple(
-        f"{point.name!r} of {_package_of(point)} is left out: {reason}"
-        for point, reason in reasons.items()
+    return (
+        *(
+            f"{path.name!r} in {path.parent} is left out: wanted another name"
+            for path in _user_files()
+            if _file_source(path) is not None
+            and (not _is_name(path.stem) or files[path.stem].origin != path)
+        ),
+        *(
+            f"{point.name!r} of {_package_of(point)} is left out: {reason}"
+            for point, reason in reasons.items()
+        ),
+        *unreadable_packages(),
     )
 
 
@@ -158,35 +185,77 @@ def _taken(files: dict[str, Source]) -> set[str]:
 def _files() -> dict[str, Source]:
     """The backends of our folder and of the user's folders."""
     found: dict[str, Source] = {}
-    for folder in (BUILTIN_FOLDER, *_user_folders()):
-        for path in sorted(folder.glob("[!_]*.py")):
-            in_file, name = declared(path), path.stem
-            if "prepare" not in in_file.functions:
-                continue
-            if name in ALIASES:
-                raise BadBackend(f"{path}: {name} is an alias of {ALIASES[name]}; rename the file")
-            if name in found:
-                raise BadBackend(
-                    f"backend {name!r} is defined twice, by {found[name].origin} and {path};"
-                    " rename one"
-                )
-            found[name] = Source(origin=path, declared=in_file)
+    for path in (*sorted(BUILTIN_FOLDER.glob("[!_]*.py")), *_user_files()):
+        source, name = _file_source(path), path.stem
+        if source is None or not _is_name(name) or (source.broken and name in found):
+            continue
+        if name in ALIASES:
+            raise BadBackend(f"{path}: {name} is an alias of {ALIASES[name]}; rename the file")
+        if name in found:
+            raise BadBackend(
+                f"backend {name!r} is defined twice, by {found[name].origin} and {path}; rename one"
+            )
+        found[name] = source
     return found
 
 
-def _user_folders() -> list[Path]:
+def _file_source(path: Path) -> Source | None:
+    """None if it is no backend. What cannot be read is a broken one, and does not stop others."""
+    try:
+        in_file = declared(path)
+    except BadBackend as error:
+        return Source(origin=path, broken=str(error))
+    return Source(origin=path, declared=in_file) if "prepare" in in_file.functions else None
+
+
+def _is_name(stem: str) -> bool:
+    """Not of a hidden file, such as the lock `.#mine.py` of an editor."""
+    return stem.isprintable() and not stem.startswith(".")
+
+
+def _user_files() -> list[Path]:
+    """In the order of the folders. Raises BadBackend if one of them cannot be listed."""
+    found: list[Path] = []
     entries = os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)
-    folders = [Path(entry) for entry in entries if entry]
-    for folder in folders:
-        if not folder.is_dir():
-            raise BadBackend(f"{FOLDERS_VARIABLE} names {folder}, which is not a folder")
-    return folders
+    for folder in dict.fromkeys(Path(entry) for entry in entries if entry):
+        try:
+            found += sorted(path for path in folder.iterdir() if path.match("[!_]*.py"))
+        except NotADirectoryError:
+            raise BadBackend(f"{FOLDERS_VARIABLE} names {folder}, which is not a folder") from None
+        except OSError as error:
+            reason = "is not a folder" if error.errno == ENOENT else f"no one can list ({error})"
+            raise BadBackend(f"{FOLDERS_VARIABLE} names {folder}, which {reason}") from None
+    return found
 
 
 @cache
 def package_entry_points() -> tuple[EntryPoint, ...]:
     """Looked up once per process: it reads the metadata of every installed package."""
-    return tuple(entry_points(group=GROUP))
+    try:
+        return tuple(entry_points(group=GROUP))
+    except MALFORMED:
+        known = (point for dist in distributions() for point in _points(dist) or ())
+        return tuple(dict.fromkeys(known))
+
+
+@cache
+def unreadable_packages() -> tuple[str, ...]:
+    """A sentence for each installed package whose entry points cannot be read."""
+    try:
+        entry_points(group=GROUP)
+    except MALFORMED:
+        unreadable = (dist for dist in distributions() if _points(dist) is None)
+        reason = "its entry points cannot be read"
+        return tuple(f"{_named(dist)} is left out: {reason}" for dist in unreadable)
+    return ()
+
+
+def _points(dist: Distribution) -> list[EntryPoint] | None:
+    """Those of our group; None if the file that lists them is malformed."""
+    try:
+        return list(dist.entry_points.select(group=GROUP))
+    except MALFORMED:
+        return None
 
 
 def _packages() -> dict[str, Source]:
@@ -205,6 +274,9 @@ def _packages() -> dict[str, Source]:
 
 
 def _package_source(point: EntryPoint) -> Source:
+    if not _is_well_formed(point):
+        reason = f"{_package_of(point)} names {point.value!r}; wanted a module, or module:attribute"
+        return Source(origin=point, broken=reason)
     path = _module_file(point.module)
     try:
         in_file = declared(path) if path else NOTHING
@@ -215,10 +287,24 @@ def _package_source(point: EntryPoint) -> Source:
     return Source(origin=point, declared=in_file)
 
 
+def _is_well_formed(point: EntryPoint) -> bool:
+    try:
+        parts = [*point.module.split("."), *(point.attr or "x").split(".")]
+    except MALFORMED:
+        return False
+    return all(part.isidentifier() for part in parts)
+
+
 def _package_of(point: EntryPoint) -> str:
     """The package and its version, as text."""
-    dist = point.dist
-    return f"the package {dist.name} {dist.version}" if dist else "an installed package"
+    return _named(point.dist) if point.dist else "an installed package"
+
+
+def _named(dist: Distribution) -> str:
+    try:
+        return f"the package {dist.name} {dist.version}"
+    except MALFORMED:
+        return "an installed package"
 
 
 def _module_file(module: str) -> Path | None:

@@ -1,11 +1,14 @@
 """What a backend's file declares, read from its syntax tree without importing it."""
 
 import ast
+import os
+import stat
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 EXACTNESS = ("exact", "approximate", "other")
+MOST_BYTES = 4 << 20  # of a backend's file
 
 
 class BadBackend(ValueError):
@@ -26,21 +29,28 @@ NOTHING = Declared()
 
 
 def declared(path: Path) -> Declared:
-    """Raises BadBackend, with the line, if the file is not Python or a value is not a literal."""
-    stat = path.stat()
-    return _declared(path, stat.st_mtime_ns, stat.st_size)
+    """Raises BadBackend, with the line, if the file is not Python or a value is not a literal, and
+    if it is no file that can be read.
+    """
+    try:
+        known = path.stat()
+        return _declared(path, known.st_mtime_ns, known.st_size)
+    except OSError as error:
+        raise BadBackend(f"{path}: cannot be read ({error.strerror})") from None
 
 
 @lru_cache(maxsize=256)
 def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
     """Parses an unchanged file once: a run looks up its backends for every case."""
-    text = path.read_text(encoding="utf-8")
-    if "prepare" not in text and "NEEDS" not in text:
+    source = _read(path)
+    if b"prepare" not in source and b"NEEDS" not in source:
         return NOTHING
     try:
-        tree = ast.parse(text)
+        tree = ast.parse(source)  # bytes: the file may declare its encoding
     except SyntaxError as error:
-        raise BadBackend(f"{path}:{error.lineno}: {error.msg}; wanted valid Python") from error
+        raise BadBackend(f"{path}:{error.lineno}: {error.msg}; wanted valid Python") from None
+    except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
+        raise BadBackend(f"{path}: {error or 'nested too deep'}; wanted valid Python") from None
     functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
     return Declared(
         functions=functions,
@@ -48,6 +58,21 @@ def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
         variants=_strings(tree, "VARIANTS", path),
         exactness=_exactness(tree, path) if "prepare" in functions else "exact",
     )
+
+
+def _read(path: Path) -> bytes:
+    """Waits for nobody, as reading a FIFO would. Raises OSError and BadBackend."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise BadBackend(f"{path}: not a regular file; wanted a Python file")
+        with open(fd, "rb", closefd=False) as file:
+            source = file.read(MOST_BYTES + 1)
+    finally:
+        os.close(fd)
+    if len(source) > MOST_BYTES:
+        raise BadBackend(f"{path}: more than {MOST_BYTES} bytes; wanted a Python file")
+    return source
 
 
 def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 
 from math import isfinite
 
+from ...harness.printable import visible
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..data.run_meta import Meta
-from ..formatting import STATUS_WORDS, number_text, plural, time_text, visible
+from ..formatting import STATUS_WORDS, number_text, plural, time_text
 from .ratio import Ratio, time_ratio
 
 WRONG = "incorrect"

@@ -1,7 +1,12 @@
-"""The command that measures one case of a run again, under the same plan and limits."""
+"""Commands for a shell, from the files of a run: to measure a case again, and what was typed.
 
+Who wrote the files is not known. So a command starts `attnbench` and nothing else, names no other
+program, permits no import, and is quoted.
+"""
+
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..data.row_groups import Row
@@ -25,18 +30,47 @@ USUAL_MEASURE = ["latency", "memory"]
 USUAL_PASSES, USUAL_SCOPE = "forward", "core"
 
 
+PROGRAMS = ("--python", "--base-python")
+PERMISSION = "--allow-import"
+LEFT_OUT = "  # its programs and --allow-import are left out: give them again if you trust them"
+UNPRINTABLE = "(not shown: it has characters that cannot be printed)"
+FROM_PYTHON = re.compile(r"attnbench\.(run|open_run)\('[\w.:-]*'\)(\.resume\(\))?", re.ASCII)
+
+
 def command(row: Row, run: Mapping[str, Any]) -> str:
-    """For a shell; several environments: by the case's own interpreter. `run`: its run.json."""
-    words = [*_program(row, run), "run", *_axes(row), "--device", row["device"], *_settings(run)]
+    """Measures the case again, under the same plan and limits. `run`: its run.json."""
+    words = ["attnbench", "run", *_axes(row), "--device", row["device"], *_settings(run)]
     if isinstance(seed := run.get("seed"), int) and seed:
         words += ["--seed", str(seed)]
-    return shlex.join(map(str, words))
+    return _joined([*map(str, words)])
 
 
-def _program(row: Row, run: Mapping[str, Any]) -> list[str]:
-    paths = {one["name"]: one["path"] for one in run.get("environments") or []}
-    path = paths.get(row.get("python"))
-    return ["attnbench"] if path is None else [path, "-m", "attnbench"]
+def typed(words: object) -> str | None:
+    """The command of run.json, without programs and permissions; None if it is none of ours."""
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        return None
+    if len(words) == 1 and FROM_PYTHON.fullmatch(words[0]):
+        return str(words[0])
+    if words[:1] == ["pytest"]:
+        return "pytest"  # its options can name plugins
+    if words[:1] != ["attnbench"]:
+        return None
+    safe = [*_without_programs(words)]
+    return _joined(safe) + (LEFT_OUT if safe != words else "")
+
+
+def _without_programs(words: Sequence[str]) -> Iterator[str]:
+    rest = iter(words)
+    for word in rest:
+        option, equals, _ = word.partition("=")
+        if option in PROGRAMS and not equals:
+            next(rest, None)
+        elif option not in (*PROGRAMS, PERMISSION):
+            yield word
+
+
+def _joined(words: Sequence[str]) -> str:
+    return shlex.join(words) if all(word.isprintable() for word in words) else UNPRINTABLE
 
 
 def _axes(row: Row) -> list[Any]:

@@ -7,6 +7,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
+from ...harness.printable import visible
 from ..data.noise_floor import (
     ASSUMED,
     NoiseFloor,
@@ -17,7 +18,7 @@ from ..data.noise_floor import (
 from ..data.read import BadRun, Document, Run, read_run, results_folders
 from ..data.row_groups import problem
 from ..data.run_meta import allocator, device_identity, device_name
-from ..formatting import plural, visible
+from ..formatting import plural
 from .case_samples import CaseSamples, case_samples, not_started
 from .environments import environments
 from .gate import Gate, GateResult, apply

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
+from ...harness.printable import visible
 from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
-from ..formatting import list_text, markdown_cell, markdown_grid, plural, visible
+from ..formatting import list_text, markdown_cell, markdown_grid, plural
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison, Matched
 from .gate import GateResult

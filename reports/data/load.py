@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
+from ...harness.printable import visible
 from ...harness.row_schema import FIELDS
 from ...harness.stats import latency_interval
-from ..formatting import visible
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise

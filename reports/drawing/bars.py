@@ -5,8 +5,8 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from ...harness.printable import visible
 from ..elements import Bar, Bars
-from ..formatting import visible
 from .canvas import GREY, TITLE_IN, inline, save, styled, svg_text
 from .plots import COLOURS, themed
 from .svg_minify import INK, minify

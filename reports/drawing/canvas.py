@@ -12,8 +12,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 
+from ...harness.printable import visible
 from ..elements import Bars, Figure, Maps
-from ..formatting import visible
 from .svg_minify import FONT_SIZE, INK
 
 TITLE_IN = 0.5  # room for the title of a figure in a file of its own

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.image import AxesImage
 
+from ...harness.printable import visible
 from ..elements import Map, Maps
-from ..formatting import visible
 from .canvas import inline, styled, svg_text
 from .svg_minify import minify
 

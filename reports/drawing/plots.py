@@ -13,8 +13,9 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
+from ...harness.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import bytes_text, count_text, length_text, rate_text, time_text, visible
+from ..formatting import bytes_text, count_text, length_text, rate_text, time_text
 from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay

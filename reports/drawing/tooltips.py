@@ -10,16 +10,9 @@ from math import isfinite
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from ...harness.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import (
-    beyond_text,
-    bytes_text,
-    count_text,
-    number_text,
-    rate_text,
-    time_text,
-    visible,
-)
+from ..formatting import beyond_text, bytes_text, count_text, number_text, rate_text, time_text
 
 HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
 RADIUS = 7  # in points: large enough for a finger

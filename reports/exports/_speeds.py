@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ...harness.printable import visible
 from ..data.load import frame
 from ..data.read import Document, Run
 from ..data.row_groups import Row, records
-from ..formatting import STATUS_WORDS, list_text, plural, visible
+from ..formatting import STATUS_WORDS, list_text, plural
 from . import NotExportable
 
 

@@ -11,11 +11,12 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
+from ...harness.printable import visible
 from ..analysis.timeline import GAP_PERIODS, QUANTITIES
 from ..data.read import Document, Run
 from ..data.run_meta import device_name, not_reached
 from ..data.telemetry import telemetry
-from ..formatting import plural, visible
+from ..formatting import plural
 from . import Exported
 
 MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
+from ...harness.printable import visible
 from ..data.read import Run
 from ..data.row_groups import records
-from ..formatting import visible
 from . import Exported
 from ._tidy import tidy
 

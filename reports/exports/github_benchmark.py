@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ...harness.printable import visible
 from ..data.read import Run
 from ..data.run_meta import device_name
-from ..formatting import visible
 from . import Exported
 from ._speeds import Timed, left_out, speeds
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from ...harness.printable import visible
 from ..comparison.case_samples import PLAUSIBLE
 from ..data.read import Document, Run
 from ..data.row_groups import Row, label, problem, unusual
 from ..data.run_meta import plan_of
-from ..formatting import visible
 from . import Exported, NotExportable
 from ._speeds import Timed, left_out, speeds
 

@@ -12,11 +12,11 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from ...harness.printable import visible
 from ..data.row_groups import case_key, records
 from ..drawing import bars, maps, plots
 from ..drawing.picture import drawn
 from ..elements import Bars, Card, DotPlot, Figure, Maps, Table, Text, WallChart
-from ..formatting import visible
 from ..sections.rows import MOST_ROWS
 from .alignment import number_columns
 from .exactness_marks import pattern_of

@@ -12,9 +12,9 @@ from typing import Any
 
 import pandas as pd
 
+from ...harness.printable import visible
 from ..data.load import NESTED_COLUMNS
 from ..data.row_groups import records
-from ..formatting import visible
 
 DIGITS = 5
 FEWEST_EQUAL = 3  # a column is encoded by its values if each occurs this often on average

@@ -7,9 +7,9 @@ from rich.console import RenderableType
 from rich.markup import escape
 
 from ...harness.fitted_table import FittedTable
+from ...harness.printable import visible
 from ..data.row_groups import records
 from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
-from ..formatting import visible
 from ..sections import Section, name_of, sections, summary
 from .alignment import number_columns
 from .report import Part, Report

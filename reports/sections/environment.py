@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from ..analysis.reproduce import typed
 from ..data.run_meta import Meta, allocator, budget_bytes
 from ..elements import Block, Table, note
 from ..formatting import bytes_text
@@ -27,11 +28,11 @@ ALLOCATOR_WORDS = {
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     for name, run in meta.items():
-        budget, command, mode = budget_bytes(run), run.get("command"), allocator(run)
+        budget, mode = budget_bytes(run), allocator(run)
         known = {
             "run": run["run"],
             "started (UTC)": run.get("started_utc"),
-            "command": " ".join(map(str, command)) if isinstance(command, list) else command,
+            "command": typed(run.get("command")),
             "attnbench": run.get("attnbench"),
             "device": run["device"],
             "memory budget": bytes_text(budget) if budget else None,

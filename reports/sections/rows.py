@@ -37,6 +37,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         ),
         tools=True,
     )
+    if any(row.get("python") for row in known):
+        yield note(
+            "A case whose id ends in the name of an environment is measured again by the attnbench"
+            " of that environment."
+        )
     several = len(meta) > 1
     yield Table(
         title="Command to measure each case again, alone, under the same plan and limits",

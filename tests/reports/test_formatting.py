@@ -1,7 +1,5 @@
 """reports/formatting.py: numbers as people write them, and text made safe to print."""
 
-import pytest
-
 from attnbench.reports.formatting import (
     beyond_whole,
     bytes_text,
@@ -13,7 +11,6 @@ from attnbench.reports.formatting import (
     share_text,
     time_text,
     times_text,
-    visible,
     whole_text,
 )
 
@@ -66,24 +63,6 @@ def test_numbers_read_well() -> None:
         "a and b",
         "a, b and c",
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a\x1b[31mb", "a\\x1b[31mb"),
-        ("a\u202eb", "a\\u202eb"),
-        ("\ud800", "\\ud800"),
-        ("a\tb\n", "a\\x09b\\x0a"),
-        ("µ·", "µ·"),
-    ],
-)
-def test_control_characters_are_spelled_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
-
-
-def test_lines_may_stay_lines() -> None:
-    assert visible("a\tb\nc\r\x00", lines=True) == "a\tb\nc\\x0d\\x00"
 
 
 def test_a_share_above_the_whole_is_called_impossible() -> None:

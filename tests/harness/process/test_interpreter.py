@@ -13,7 +13,12 @@ from attnbench import __version__
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process import interpreter
 from attnbench.harness.process.fingerprint import fingerprint
-from attnbench.harness.process.interpreter import check_interpreters, read_interpreters
+from attnbench.harness.process.interpreter import (
+    Interpreter,
+    check_interpreters,
+    given_again,
+    read_interpreters,
+)
 from attnbench.harness.run_files import SCHEMA
 from tests.conftest import environment
 
@@ -161,3 +166,15 @@ def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures
     ]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == fingerprint()
+
+
+def test_given_interpreters_must_have_the_names_of_the_run() -> None:
+    old, new, other = (Interpreter(name=name, path=Path(name)) for name in ("old", "new", "other"))
+    recorded = [{"name": "old", "path": "/evil"}, {"name": "new", "path": "/evil"}]
+    run = Path("results/run")
+    assert given_again(run, recorded, [new, old]) == (old, new)
+    assert given_again(run, [], ()) == ()
+    with pytest.raises(BadInput, match="was measured in old, new, given old, other; name their"):
+        given_again(run, recorded, [old, other])
+    with pytest.raises(BadInput, match="was measured without; leave out --python"):
+        given_again(run, [], [old, new])

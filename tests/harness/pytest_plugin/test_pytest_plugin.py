@@ -3,6 +3,7 @@ wrong. Nothing is measured here.
 """
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 from attnbench.harness.pytest_plugin import items as pytest_items
 from attnbench.harness.pytest_plugin import looks_like_a_scenario
+from attnbench.harness.pytest_plugin.settings import with_pytest_options
 from tests.conftest import ROOT
 from tests.harness.pytest_plugin.child_pytest import (
     PLUGIN,
@@ -81,25 +83,52 @@ def test_a_plan_of_the_set_up_measures_nothing(tmp_path):
     assert not (tmp_path / "results").exists()
 
 
-def test_folders_are_searched_for_scenario_files_alone(tmp_path):
-    for name in (
-        "a/found.scenario.yaml",
-        "a/also.scenario.yml",
-        "a/plain.yaml",
-        "b/by_pattern.yaml",
-    ):
-        scenario(tmp_path, name=name)
-    scenario(tmp_path, COMPOSE, "a/strange.scenario.yaml")
+NAMED = "# yaml-language-server: $schema=../schema.json\n"
+LIKE_OURS = (  # keys of a scenario, values of something else
+    "name: exp\nquestion: [1]\nbackends: {redis: 1}\ngrid: {lr: [0.1]}\n",
+    f"# yaml-language-server: $schema=theirs.json\n{TINY}",
+    f"# yaml-language-server: $schema=https://json.schemastore.org/{'x' * 300}.json\n{TINY}",
+    f"# yaml-language-server: $schema=waits.json\n{TINY}",
+    TINY.replace("heads: 2", "heads: 5"),
+)
+
+
+def test_folders_are_searched_for_files_that_name_our_schema(tmp_path):
+    schema = subprocess.run(
+        [sys.executable, "-m", "attnbench", "schema"],
+        env=child_environment(),
+        capture_output=True,
+        check=True,
+    ).stdout
+    (tmp_path / "schema.json").write_bytes(schema)
+    named = NAMED + TINY
+    texts = {
+        "a/found.scenario.yaml": named,
+        "a/also.scenario.yml": f"# of attnbench\n{named}",
+        "a/by_url.scenario.yaml": named.replace("../schema", "https://example.org/attnbench"),
+        "a/plain.yaml": named,
+        "a/unnamed.scenario.yaml": TINY,
+        "b/by_pattern.yaml": TINY,
+    }
+    for name, text in texts.items():
+        scenario(tmp_path, text, name)
     plain, more = sessions(tmp_path, COLLECT, (*COLLECT, "-o", "attnbench_scenarios=b/*.yaml"))
-    assert {line.split("::")[0] for line in collected(plain)} == {
-        "a/found.scenario.yaml",
-        "a/also.scenario.yml",
-    }
-    assert {line.split("::")[0] for line in collected(more)} == {
-        "a/found.scenario.yaml",
-        "a/also.scenario.yml",
-        "b/by_pattern.yaml",
-    }
+    found = {"a/found.scenario.yaml", "a/also.scenario.yml", "a/by_url.scenario.yaml"}
+    assert {line.split("::")[0] for line in collected(plain)} == found
+    assert {line.split("::")[0] for line in collected(more)} == {*found, "b/by_pattern.yaml"}
+
+
+def test_a_stranger_with_keys_like_ours_ends_no_session(tmp_path):
+    (tmp_path / "theirs.json").write_text('{"title": "Experiment"}')
+    os.mkfifo(tmp_path / "waits.json")
+    for number, text in enumerate(LIKE_OURS):
+        scenario(tmp_path, text, f"{number}.scenario.yaml")
+        scenario(tmp_path, text, f"{number}.yaml")
+    (tmp_path / "test_theirs.py").write_text("def test_theirs(): pass\n")
+    done = child(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+    assert "attnbench -" not in done.stdout
 
 
 def test_other_peoples_yaml_stays_theirs(tmp_path):
@@ -348,3 +377,8 @@ def test_auto_really_asks_torch(monkeypatch, tmp_path):
     assert pytest_items.auto_device.__wrapped__() == (
         "cuda" if torch.cuda.is_available() else "cpu"
     )
+
+
+def test_messages_for_pytest_have_its_options_and_no_control_characters():
+    text = with_pytest_options("\x1b]0;title\x07 --set a=1\nnext: --device cpu \u202e")
+    assert text == ("\\x1b]0;title\\x07 --attnbench-set a=1\nnext: --attnbench-device cpu \\u202e")

@@ -30,7 +30,9 @@ class Worker:
     behaviour: dict[str, Any] = {}  # noqa: RUF012 - set by each test
     made: list["Worker"] = []  # noqa: RUF012 - likewise
 
-    def __init__(self, wanted: str, python: Path | None, wake_fd: int) -> None:
+    def __init__(
+        self, wanted: str, python: Path | None, wake_fd: int, *, allow_import: bool
+    ) -> None:
         behaviour = self.behaviour[python.parent.parent.name if python else "ours"]
         if isinstance(behaviour, Exception):
             raise behaviour

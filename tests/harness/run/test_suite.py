@@ -60,7 +60,9 @@ class FakeRuns:
             raise Killed
         return self._end(store, step)
 
-    def resume(self, path: Path, options: Any, *, retry_failed: bool, force: bool) -> RunResult:
+    def resume(
+        self, path: Path, options: Any, interpreters: Any, *, retry_failed: bool, force: bool
+    ) -> RunResult:
         name = run_state(path).scenario
         self.calls.append(f"resume {name}{' again' if retry_failed else ''}")
         return self._end(Store.reopen(path), self.script[name].pop(0))

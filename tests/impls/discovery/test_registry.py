@@ -1,3 +1,5 @@
+import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -113,3 +115,64 @@ def test_packages_cannot_take_names_and_one_name_belongs_to_one_package(
     assert missing("theirs") == twice
     with pytest.raises(ImportError, match="defined twice"):
         load("theirs")
+
+
+@pytest.mark.parametrize("value", ["not a module!", "a..b:c", "third:", ":x", "", "third:1x"])
+def test_an_entry_point_without_a_module_is_broken_and_the_others_stay(
+    entry_points: Callable, value: str
+) -> None:
+    entry_points(theirs=value)
+    assert {"theirs", "fused"} <= set(names())
+    assert f"names {value!r}; wanted a module, or module:attribute" in str(missing("theirs"))
+    with pytest.raises(ImportError, match="wanted a module, or module:attribute"):
+        load("theirs")
+
+
+def test_a_package_whose_entry_points_cannot_be_read_is_left_out_alone(tmp_path: Path) -> None:
+    for name, listed in (
+        ("good", b"[attnbench.backends]\ngood = third\n"),
+        ("cut", b"[attnbench.backends]\nno value\n"),
+        ("binary", b"[attnbench.backends]\n\xff = x\n"),
+    ):
+        folder = tmp_path / f"{name}-1.0.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (folder / "entry_points.txt").write_bytes(listed)
+    (tmp_path / "third.py").write_text(FAKE.format(boom=0))
+    code = (
+        "from attnbench import impls; print('good:left' in impls.names(), *sorted(impls.ignored()))"
+    )
+    path = os.pathsep.join([environment()["PYTHONPATH"], str(tmp_path)])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment({"PYTHONPATH": path}),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    reason = "1.0 is left out: its entry points cannot be read"
+    assert done.stdout == f"True the package binary {reason} the package cut {reason}\n"
+
+
+@pytest.mark.parametrize("words", [("validate", "quickstart"), ("list", "backends"), ("run",)])
+def test_no_file_of_a_folder_stops_or_hangs_a_command(
+    attnbench: Callable, folder: Path, words: tuple[str, ...]
+) -> None:
+    os.mkfifo(folder / "waits.py")
+    (folder / "inner.py").mkdir()
+    (folder / ".#mine.py").symlink_to("user@host.1234")
+    (folder / "latin.py").write_bytes(b"NAME = '\xfc'\ndef prepare(): ...\n")
+    (folder / "mine.py").write_text(FAKE.format(boom=0).replace("no_such_package", "torch"))
+    axes = ("--batch", 1, "--seq-len", 64, "--d-model", 32, "--heads", 2, "--device", "cpu")
+    if words == ("run",):
+        words = ("run", "--backends", "mine:left,waits,inner,latin", *axes, "--dry-run")
+    done = attnbench(*words, env={"ATTNBENCH_BACKENDS": str(folder)}, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    if words[0] != "validate":
+        for name in ("waits", "inner"):
+            assert f"{folder}/{name}.py: not a regular file" in done.stdout
+        assert f"{folder}/latin.py:1:" in done.stdout
+    if words == ("list", "backends"):
+        assert len(re.findall(r"^(?:waits|inner|latin) .* broken ", done.stdout, re.M)) == 3
+        assert "'.#mine.py' in" in done.stderr

@@ -1,8 +1,12 @@
+import os
+import re
+import socket
 from pathlib import Path
 
 import pytest
 
-from attnbench.impls import exactness, names
+from attnbench.impls import exactness, ignored, load, missing, names
+from attnbench.impls.discovery.source import MOST_BYTES
 from tests.impls.discovery.conftest import FAKE
 
 
@@ -49,5 +53,63 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
 )
 def test_a_broken_file_is_named_with_its_line(folder: Path, text: str, message: str) -> None:
     (folder / "broken.py").write_text(text)
-    with pytest.raises(ValueError, match=message):
-        names()
+    assert {"broken", "fused"} <= set(names())
+    assert re.search(message, str(missing("broken")))
+    with pytest.raises(ImportError, match=message):
+        load("broken")
+
+
+def test_the_encoding_of_a_file_is_the_one_that_it_declares(folder: Path) -> None:
+    text = f"NAME = 'Gr\xfc\xdfe'\n{FAKE.format(boom=0)}".encode("latin-1")
+    (folder / "mine.py").write_bytes(b"# coding: latin-1\n" + text)
+    assert "mine:left" in names()
+    (folder / "mine.py").write_bytes(text)
+    assert "wanted valid Python" in str(missing("mine"))
+
+
+@pytest.mark.parametrize("what", ["fifo", "folder", "dangling", "loop", "socket", "huge", "device"])
+def test_what_is_no_file_is_a_broken_backend_and_nobody_waits_for_it(
+    folder: Path, what: str
+) -> None:
+    path = folder / "mine.py"
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "dangling":
+        path.symlink_to("nothing")
+    elif what == "loop":
+        path.symlink_to(path)
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind(str(path))
+    elif what == "huge":
+        path.write_text("#" * (MOST_BYTES + 1))
+    else:
+        path.symlink_to("/dev/zero")
+    (folder / "good.py").write_text(FAKE.format(boom=0))
+    assert {"mine", "good:left", "fused"} <= set(names())
+    assert str(path) in str(missing("mine"))
+    assert missing("good:left") == "needs no_such_package, which is not installed: " + (
+        "pip install no_such_package"
+    )
+    assert ignored() == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["(" * 5000 + "\nprepare", "prepare = 1 + " + "-" * 200_000 + "1", "prepare\x00"]
+)
+def test_text_that_python_cannot_parse_is_a_broken_backend(folder: Path, text: str) -> None:
+    (folder / "mine.py").write_text(text)
+    assert "wanted valid Python" in str(missing("mine"))
+
+
+def test_hidden_files_are_no_backends_and_broken_ones_take_no_name(folder: Path) -> None:
+    (folder / ".#mine.py").symlink_to("user@host.1234")
+    (folder / "fused.py").mkdir()
+    (folder / "a\x1b[31m.py").write_text(FAKE.format(boom=0))
+    assert not {".#mine", "a\x1b[31m"} & set(names())
+    assert missing("fused") is None
+    assert [sentence.partition(" in ")[0] for sentence in ignored()] == [
+        *("'.#mine.py'", repr("a\x1b[31m.py"), "'fused.py'")
+    ]

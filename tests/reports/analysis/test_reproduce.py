@@ -11,7 +11,13 @@ from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
 from attnbench.harness.scenario.fields import Limits, Plan
 from attnbench.harness.selection import group_cases
-from attnbench.reports.analysis.reproduce import PLANS, USUAL_ALLOCATOR, USUAL_LIMITS, command
+from attnbench.reports.analysis.reproduce import (
+    PLANS,
+    USUAL_ALLOCATOR,
+    USUAL_LIMITS,
+    command,
+    typed,
+)
 
 GRIDS: dict[str, dict[str, Any]] = {
     "usual": {"seq_len": [128, 1000, 8192], "d_model": 512, "heads": [1, 8]},
@@ -108,31 +114,70 @@ def test_the_named_plans_are_those_of_the_harness() -> None:
     assert {name: getattr(Limits(), name) for name in USUAL_LIMITS} == USUAL_LIMITS
 
 
+ROW = {
+    "device": "cuda",
+    "backend": "my kernel; rm",
+    "batch": 1,
+    "seq_len": 8,
+    "kv_seq_len": 8,
+    "d_model": 8,
+    "heads": 1,
+    "kv_heads": 1,
+}
+ROW |= {
+    "d_k": 8,
+    "d_v": 8,
+    "dtype": "fp16",
+    "causal": False,
+    "causal_align": "",
+    "mask": "none",
+    "window": 0,
+    "passes": "forward",
+    "scope": "core",
+}
+
+
 def test_a_run_without_a_plan_still_has_a_command() -> None:
-    row = {
-        "device": "cuda",
-        "backend": "my kernel; rm",
-        "batch": 1,
-        "seq_len": 8,
-        "kv_seq_len": 8,
-        "d_model": 8,
-        "heads": 1,
-        "kv_heads": 1,
-    }
-    row |= {
-        "d_k": 8,
-        "d_v": 8,
-        "dtype": "fp16",
-        "causal": False,
-        "causal_align": "",
-        "mask": "none",
-        "window": 0,
-        "passes": "forward",
-        "scope": "core",
-    }
-    text = command(row, {"scenario": {}})
+    text = command(ROW, {"scenario": {}})
     assert (
         text
         == "attnbench run --backends 'my kernel; rm' --batch 1 --seq-len 8 --d-model 8 --heads 1"
         " --dtype fp16 --device cuda"
     )
+
+
+def test_a_command_names_no_program_of_the_file_and_no_text_that_acts_on_a_terminal() -> None:
+    environments = [{"name": name, "path": "/tmp/evil"} for name in ("old", "new")]
+    run = {"scenario": {}, "environments": environments}
+    text = command({**ROW, "python": "old"}, run)
+    assert "/tmp/evil" not in text
+    assert shlex.split(text)[:2] == ["attnbench", "run"]
+    for name in ("a\x1b]0;b", "a\nrm", "a\u202eb", "a\ud800"):
+        assert command({**ROW, "backend": name}, run).startswith("(not shown: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["attnbench", "run", "a b; rm"], "attnbench run 'a b; rm'"),
+        (["attnbench.run('quickstart')"], "attnbench.run('quickstart')"),
+        (["attnbench.run('x'); evil()"], None),
+        (["pytest", "-p", "evil", "a.yaml"], "pytest"),
+        (["curl", "evil"], None),
+        ([], None),
+        ("attnbench run x; evil", None),
+        (["attnbench", 7], None),
+        (["attnbench", "run", "\x1b[2J"], "(not shown: it has characters that cannot be printed)"),
+    ],
+)
+def test_what_was_typed_is_shown_quoted_if_it_is_ours(words: Any, shown: str | None) -> None:
+    assert typed(words) == shown
+
+
+def test_programs_and_permissions_of_what_was_typed_are_left_out() -> None:
+    words = ["attnbench", "run", "x", "--python", "old=/tmp/evil", "--python=new=evil"]
+    shown = typed([*words, "--allow-import", "--seed", "1"])
+    assert shown is not None
+    kept, _, said = shown.partition("  # ")
+    assert kept == "attnbench run x --seed 1"
+    assert "give them again" in said

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from attnbench.harness.printable import visible
 from attnbench.reports.exports import export
-from attnbench.reports.formatting import visible
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import page_of
 

@@ -20,7 +20,7 @@ from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.data.row_groups import groups, records
 from attnbench.reports.elements import Block, Figure, Table, Text
 from attnbench.reports.exports import export
-from attnbench.reports.pages import terminal
+from attnbench.reports.pages import html, terminal
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.sections import sections
 from tests.reports.fake_pairs import two_environments
@@ -219,13 +219,12 @@ def test_markdown_and_terminal_give_the_answer(run: Path) -> None:
     assert "new against old: slower in 8" in printed
 
 
-def test_the_command_that_repeats_a_case_uses_its_interpreter(run: Path) -> None:
+def test_the_command_that_repeats_a_case_names_no_interpreter_of_the_file(run: Path) -> None:
     read = read_run(run)
-    row = read.rows[-1]
-    assert command(row, read.meta).startswith(
-        "/venvs/new/bin/python -m attnbench run --backends sdpa"
-    )
-    assert command({**row, "python": None}, read.meta).startswith("attnbench run --backends sdpa")
+    assert command(read.rows[-1], read.meta).startswith("attnbench run --backends sdpa")
+    page = html.render(open_report([run]))
+    assert "ends in the name of an environment is measured again by the attnbench of that" in page
+    assert "python -m attnbench" not in page
 
 
 def test_hostile_names_and_facts_are_inert(tmp_path: Path) -> None:

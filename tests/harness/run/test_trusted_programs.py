@@ -1,0 +1,166 @@
+"""What is executed and imported: what the command line names, never what a folder offers."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.errors import BadInput
+from attnbench.harness.process.worker_process import child_environment
+from attnbench.harness.run.start import RunOptions, resume_run
+from attnbench.harness.terminal import QuietProgress
+from tests.conftest import environment
+
+OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
+GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 1}")
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A program that leaves `ran` beside it."""
+    path = tmp_path / "python"
+    path.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\nexit 1\n")
+    path.chmod(0o755)
+    return path
+
+
+def run_folder(root: Path, names: list[Any], path: str) -> Path:
+    """A run of several environments whose interpreters are all `path`."""
+    run = root / "results" / "20260101T000000Z-made-00000000"
+    run.mkdir(parents=True)
+    meta = {
+        "schema": 1,
+        "device": "cpu",
+        "scenario": {"name": "made"},
+        "cases": [{"case": "a", "backend": "fused"}],
+        "environment": {},
+        "environments": [{"name": name, "path": path, "environment": {}} for name in names],
+    }
+    (run / "run.json").write_text(json.dumps(meta))
+    (run / "rows.jsonl").write_text("")
+    return run
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_resume_executes_no_program_that_run_json_names(
+    tmp_path: Path, program: Path, attnbench: Any, relative: bool
+) -> None:
+    run = run_folder(tmp_path, ["old", "new"], "python" if relative else str(program))
+    done = attnbench("run", "--resume", run)
+    assert not (tmp_path / "ran").exists()
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "--python old=PATH --python new=PATH" in done.stderr
+    assert "given none" in done.stderr
+    assert str(program) not in done.stderr
+
+
+def test_resume_of_a_suite_executes_no_program_that_suite_json_names(
+    tmp_path: Path, program: Path, attnbench: Any
+) -> None:
+    scenario = {
+        "name": "made",
+        "question": "?",
+        "backends": ["fused"],
+        "grid": {"seq_len": 64, "d_model": 32, "heads": 2},
+        "device": "cpu",
+    }
+    entry = {"scenario": scenario, "source": "made", "only": [], "within": [], "skip": []}
+    suite = tmp_path / "results" / "20260101T000000Z-made-00000000"
+    suite.mkdir(parents=True)
+    pythons = [{"name": name, "path": str(program)} for name in ("old", "new")]
+    document = {"schema": 1, "seed": 0, "pythons": pythons, "entries": [entry]}
+    (suite / "suite.json").write_text(json.dumps(document))
+    done = attnbench("run", "--resume", suite)
+    assert not (tmp_path / "ran").exists()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--python old=PATH --python new=PATH" in done.stderr
+
+
+@pytest.mark.parametrize("names", [["old", 7], ["old", "$(touch ran)"], ["old", "\x1b[2J"]])
+def test_environments_without_names_are_refused_and_not_shown(
+    tmp_path: Path, program: Path, names: list[Any]
+) -> None:
+    run = run_folder(tmp_path, names, str(program))
+    with pytest.raises(BadInput, match="its environments have no names") as refusal:
+        resume_run(run, OPTIONS)
+    assert str(names[1]) not in str(refusal.value)
+
+
+# ---- the current folder --------------------------------------------------------------------------
+
+STRAYS = ("numpy", "torch", "queue", "types", "json", "typing", "ctypes", "attnbench")
+
+
+@pytest.fixture
+def strays(tmp_path: Path) -> Path:
+    """A current folder with files that are named like modules; each says when it is imported."""
+    for name in STRAYS:
+        line = f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r} + ' ')\n"
+        (tmp_path / f"{name}.py").write_text(line)
+    (tmp_path / "mine.py").write_text(
+        "import torch\n\n\ndef attend(q, k, v, *, causal, scale):\n"
+        "    return torch.nn.functional.scaled_dot_product_attention("
+        "q, k, v, is_causal=causal, scale=scale)\n"
+    )
+    return tmp_path
+
+
+def statuses(run: Path) -> list[str]:
+    return [json.loads(line)["status"] for line in (run / "rows.jsonl").read_text().splitlines()]
+
+
+def in_folder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """As the installed command starts: without the current folder in front."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "attnbench", *words],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
+    done = in_folder(strays, "run", "--backends", "fused", *GRID, *QUICK)
+    assert not (strays / "imported").exists(), (strays / "imported").read_text()
+    assert done.returncode == 0, done.stderr
+    assert statuses(strays / done.stdout.strip()) == ["ok"]
+
+
+def test_with_permission_it_comes_last_so_that_nothing_else_is_shadowed(strays: Path) -> None:
+    backend = ("--backend", "mine:attend", "--allow-import")
+    done = in_folder(strays, "run", "--backends", "fused", *backend, *GRID, *QUICK)
+    assert not (strays / "imported").exists(), (strays / "imported").read_text()
+    assert done.returncode == 0, done.stderr
+    assert statuses(strays / done.stdout.strip()) == ["ok", "ok"]
+
+
+def test_an_empty_entry_of_pythonpath_is_not_the_current_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["", "/mine", ""]))
+    assert child_environment()["PYTHONPATH"].split(os.pathsep)[1:] == ["/mine"]
+    assert child_environment(ours=False)["PYTHONPATH"] == "/mine"
+
+
+def test_python_m_attnbench_forgets_the_current_folder(tmp_path: Path) -> None:
+    for name in ("numpy", "queue", "rich"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "attnbench", "list", "scenarios"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "quickstart" in done.stdout
