@@ -338,6 +338,9 @@ thread_stack_bytes: int?
 spill_store_bytes spill_load_bytes: int?
     bytes per thread that the code stores to and loads from local memory: the spill stores and
     loads of `ptxas -v`
+ptxas_notes: list?
+    what ptxas says of code that will be slow, such as `C7515: wgmma.mma_async instructions are
+    serialized due to ...`
 block_shared_bytes: int?
     shared memory of a block
 tensor_memory_column_count: int?
@@ -347,7 +350,26 @@ instruction_count: int?
 instructions: object?
     the same by class, once each if they are in a loop: `HMMA`, `HGMMA`, `UTCHMMA` (matrix
     products of one warp, of four warps, into tensor memory), `FFMA`, `MUFU.EX2`, `LDGSTS` and
-    `TMA` (asynchronous copies), `shared`, `global`, `local`, `other`
+    `TMA` (asynchronous copies), `barriers`, `shared`, `global`, `local`, `other`
+loop_spill_store_bytes loop_spill_load_bytes: int?
+    spilled bytes of the instructions in loops; those outside run once per tile
+loop_instructions: object?
+    instructions by class of the loop that multiplies matrices: of several the innermost with the
+    fewest instructions per product
+loop_wait_count: int?
+    how often that loop waits for its HGMMA
+serialized: bool?
+    whether it waits after every HGMMA, so that each runs alone
+loop_tensor_cycles loop_exponential_cycles loop_issue_cycles: float?
+    cycles that an iteration of a warp takes of the tensor core, the exponentials and the
+    scheduler of its quarter of an SM; of HGMMA only
+loop_overlaps: bool?
+    whether a wait of that loop leaves products running
+tensor_busy_most_ratio: float?
+    the most of the time that the tensor cores can be busy, by these cycles
+tensor_busy_limited_by: str?
+    what limits it: `tensor`, `exponentials`, `issue`, or `turns`: products and softmax of a block
+    take turns, and too few blocks share the SM to fill the gaps
 allocated_register_count allocated_shared_bytes: int?
     what an SM gives to a block: rounded up to units, with the 1 KiB of shared memory that the
     system reserves

@@ -10,11 +10,20 @@ import triton
 from ...impls._triton.jobs import Job, jobs
 from ...impls.problem import Dtype
 from .architecture import Capability, dotted
-from .cuda_tools import Unreadable, disassembly, ptxas_version, usage
+from .cuda_tools import Unreadable, disassembly, ptxas_notes, ptxas_version, usage
+from .main_loop import loop_fields
 from .sass import mix, opcodes, spilled_bytes
 
 TRITON = str(triton.__version__)
-BY_DISASSEMBLY = ("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions")
+OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "serialized")
+OF_CYCLES = (
+    *("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles", "loop_overlaps"),
+    *("tensor_busy_most_ratio", "tensor_busy_limited_by"),
+)
+BY_DISASSEMBLY = (
+    *("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions"),
+    *("loop_spill_store_bytes", "loop_spill_load_bytes", *OF_PRODUCTS, *OF_CYCLES),
+)
 BY_USAGE = ("thread_register_count", "thread_stack_bytes", "block_shared_bytes")
 
 
@@ -89,14 +98,24 @@ def compile_kernel(job: Job) -> dict[str, Any]:
     except Unreadable as reason:
         missing |= dict.fromkeys(BY_USAGE, str(reason))
     try:
-        names = opcodes(disassembly(cubin))
+        code = disassembly(cubin)
+        names = opcodes(code)
         stores, loads = spilled_bytes(names)
         found |= {
             "spill_store_bytes": stores,
             "spill_load_bytes": loads,
             "instruction_count": len(names),
             "instructions": mix(names),
+            **loop_fields(code),
         }
+        if "loop_instructions" not in found:
+            missing |= dict.fromkeys(OF_PRODUCTS, "no loop of it multiplies matrices")
+        if "loop_tensor_cycles" not in found:
+            missing |= dict.fromkeys(OF_CYCLES, "no loop of it has HGMMA, whose cycles are known")
     except Unreadable as reason:
         missing |= dict.fromkeys(BY_DISASSEMBLY, str(reason))
+    try:
+        found["ptxas_notes"] = ptxas_notes(compiled.asm["ptx"], job.capability)
+    except Unreadable as reason:
+        missing["ptxas_notes"] = str(reason)
     return found | {"missing": missing}

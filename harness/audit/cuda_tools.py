@@ -16,6 +16,8 @@ from triton.backends.nvidia.compiler import get_ptxas
 from .architecture import RESERVED_SHARED_BYTES, Capability
 
 TOOL_S = 120.0
+# ptxas info    : (C7515) Potential Performance Loss: wgmma.mma_async instructions are ...
+_NOTE = re.compile(r"\((C7[5-9]\d\d)\)\s+(?:Potential Performance Loss:\s+)?(.*)")
 
 
 class Unreadable(Exception):
@@ -48,6 +50,25 @@ def disassembly(cubin: bytes) -> str:
     return _read("nvdisasm", cubin, "-ndf", "-c")
 
 
+def ptxas_notes(ptx: str, capability: Capability) -> list[str]:
+    """What ptxas says of code that will be slow, as "C7515: wgmma.mma_async instructions are
+    serialized due to ...". Triton hides it. Raises Unreadable.
+    """
+    target = re.search(r"^\.target\s+(\w+)", ptx, re.MULTILINE)
+    if target is None:
+        raise Unreadable("the PTX names no target")
+    with NamedTemporaryFile("w", suffix=".ptx") as source, NamedTemporaryFile() as cubin:
+        source.write(ptx)
+        source.flush()
+        command = [_ptxas(capability), "-v", f"--gpu-name={target[1]}", source.name]
+        said = _run([*command, "-o", cubin.name], of_errors=True)
+    return [f"{code}: {text}" for code, text in _NOTE.findall(said)]
+
+
+def _ptxas(capability: Capability) -> str:
+    return str(get_ptxas(10 * capability[0] + capability[1]).path)
+
+
 @cache
 def ptxas_version(capability: Capability) -> str | None:
     """Of the ptxas that Triton uses for this compute capability; None if it does not print it."""
@@ -65,7 +86,7 @@ def known_to_ptxas(capability: Capability) -> frozenset[Capability]:
 def _ptxas_output(capability: Capability, option: str) -> str:
     """Empty if ptxas gives none."""
     try:
-        return _run([str(get_ptxas(10 * capability[0] + capability[1]).path), option])
+        return _run([_ptxas(capability), option])
     except (RuntimeError, Unreadable):
         return ""
 
@@ -85,10 +106,11 @@ def tool_path(tool: str) -> str:
         raise Unreadable(f"Triton has no {tool} here to read it with") from None
 
 
-def _run(command: list[str]) -> str:
+def _run(command: list[str], *, of_errors: bool = False) -> str:
+    """What it prints, or writes to standard error."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True)
-        return done.stdout
+        return done.stderr if of_errors else done.stdout
     except (OSError, subprocess.SubprocessError) as error:
         stderr = str(getattr(error, "stderr", None) or "").strip().splitlines()
         reason = f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"

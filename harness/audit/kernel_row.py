@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 
 from ..record import Record, Status
 from .architecture import ARCHITECTURES, SM_REGISTER_COUNT, Architecture
+from .main_loop import most_busy
 from .occupancy import Block, occupancy
 
 OF_OCCUPANCY = (
@@ -48,7 +49,8 @@ def kernel_record(
         unknown = f"no limits of compute capability {capability} are known here"
         missing |= dict.fromkeys(("architecture", *OF_SM), unknown)
     architecture = {"architecture": sm and f"{sm.name}: {sm.gpus}"}
-    values = {**found, **fitted, **_capacity(sm), **architecture, "missing": missing}
+    busy = _busy(found, fitted)
+    values = {**found, **fitted, **busy, **_capacity(sm), **architecture, "missing": missing}
     return Record(
         planned=PlannedKernel(plan),
         device="cpu",  # where it was compiled
@@ -75,6 +77,15 @@ def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[
     fitted = occupancy(block, sm)
     values = {name: getattr(fitted, name) for name in OF_OCCUPANCY}
     return values | {"limited_by": list(fitted.limited_by)}, ""
+
+
+def _busy(found: Mapping[str, Any], fitted: Mapping[str, Any]) -> dict[str, Any]:
+    """How busy the tensor cores can be, if the loop's cycles and the blocks of an SM are known."""
+    blocks = fitted["sm_block_count"]
+    if found.get("loop_tensor_cycles") is None or not blocks:
+        return {}
+    ratio, limit = most_busy(found, found["block_warp_count"], blocks)
+    return {"tensor_busy_most_ratio": ratio, "tensor_busy_limited_by": limit}
 
 
 def _capacity(sm: Architecture | None) -> dict[str, int | None]:

@@ -25,6 +25,8 @@ CLASSES = {
     "MUFU.EX2": ("MUFU.EX2",),
     # asynchronous copies into shared memory, by every thread
     "LDGSTS": ("LDGSTS",),
+    # waits of warps for each other, and for copies
+    "barriers": ("BAR", "SYNCS", "DEPBAR", "LDGDEPBAR", "WARPSYNC", "WARPGROUP"),
     # whole tiles, by the copy engine of the SM
     "TMA": ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKRED", "UBLKPF"),
     # with LDSM and STSM, which move tiles of matrices
@@ -35,6 +37,7 @@ CLASSES = {
 }
 """By the beginning of the opcode; the first class that fits counts."""
 OTHER = "other"
+MATRIX = ("HMMA", "HGMMA", "UTCHMMA")
 PADDING = "NOP"
 _WIDTH_BYTES = {"128": 16, "64": 8, "16": 2, "U16": 2, "S16": 2, "8": 1, "U8": 1, "S8": 1}
 _WORD_BYTES = 4
@@ -49,6 +52,11 @@ def mix(names: Sequence[str]) -> dict[str, int]:
     """How many instructions each class has; each instruction counts once."""
     counts = Counter(map(_class, names))
     return {name: counts[name] for name in (*CLASSES, OTHER)}
+
+
+def is_matrix(name: str) -> bool:
+    """Whether it multiplies matrices."""
+    return _class(name) in MATRIX
 
 
 def spilled_bytes(names: Sequence[str]) -> tuple[int, int]:

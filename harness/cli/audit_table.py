@@ -6,18 +6,19 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..audit.verdict import CapabilityVerdict, Row, spills
+from ..audit.verdict import CapabilityVerdict, Row, is_serialized, spills
 from ..live_bar import console
 from ..record import Record, Status
 from ..terminal import STYLE, LiveProgress, table
 
 COLUMNS = (
     *("kernel", "head", "configuration", "regs", "smem", "spill", "per SM", "occ.", "limited by"),
-    "matrix",
+    *("matrix", "busy"),
 )
 RIGHT = ("head", "regs", "smem", "spill", "occ.")
 MATRIX = ("UTCHMMA", "HGMMA", "HMMA")
 SHORT = {"registers": "regs", "shared_memory": "shared", "tensor_memory": "tensor"}
+SPILLED = ("spill_store_bytes", "spill_load_bytes", "thread_stack_bytes")
 NONE = "-"
 STEPS = 10  # lines of an audit without failures, if no terminal shows a bar
 MOST_NAMED = 3
@@ -46,6 +47,9 @@ def complaint(record: Record) -> str | None:
         style = STYLE.get(record.status, "red")
         return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
     row = record.row()
+    if is_serialized(row):
+        note = next(iter(row["ptxas_notes"] or ["it waits after each"]))
+        return f"{name}  [red]serialized[/]: matrix products run one at a time: {escape(note)}"
     if not spills(row):
         return None
     return (
@@ -73,11 +77,10 @@ def tables(rows: Iterable[Row]) -> Iterator[Table]:
 
 
 def badness(row: Row) -> tuple[Any, ...]:
-    """Larger is worse: fails, spills more, leaves fewer warps on an SM, takes more registers."""
-    names = ("spill_store_bytes", "spill_load_bytes", "thread_stack_bytes")
-    spilled = sum(row[name] or 0 for name in names)
+    """Larger is worse: fails, is serialized, spills more, leaves an SM fewer warps."""
+    spilled = sum(row[name] or 0 for name in SPILLED)
     warps, registers = row["sm_warp_count"] or 0, row["thread_register_count"] or 0
-    return row["status"] != "ok", spilled, -warps, registers
+    return row["status"] != "ok", is_serialized(row), spilled, -warps, registers
 
 
 def configuration(config: Mapping[str, Any]) -> str:
@@ -98,7 +101,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     head = str(row["d_k"]) if row["d_k"] == row["d_v"] else f"{row['d_k']}/{row['d_v']}"
     name = (row["kernel"], head, configuration(row["config"]))
     if row["status"] != "ok":
-        return (*name, *[NONE] * 5, f"{row['status']}: {row['reason']}", NONE)
+        return (*name, *[NONE] * 5, f"{row['status']}: {row['reason']}", NONE, NONE)
     names = ("thread_register_count", "block_shared_bytes", "sm_block_count", "occupancy_ratio")
     registers, shared, blocks, ratio = (row[name] for name in names)
     warps = f"{row['block_warp_count']} of {row['sm_most_warp_count']}"
@@ -111,6 +114,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         NONE if ratio is None else f"{100 * ratio:.3g}%",
         _limits(row),
         _matrix(row["instructions"]),
+        "one by one" if is_serialized(row) else _busy(row),
     )
 
 
@@ -139,6 +143,12 @@ def _matrix(instructions: Mapping[str, int] | None) -> str:
     )
 
 
+def _busy(row: Row) -> str:
+    """The most that the tensor cores can be busy."""
+    ratio = row["tensor_busy_most_ratio"]
+    return NONE if ratio is None else f"<= {100 * ratio:.0f}% {row['tensor_busy_limited_by']}"
+
+
 # ---- sentences -----------------------------------------------------------------------------------
 
 
@@ -150,7 +160,8 @@ def sentence(verdict: CapabilityVerdict) -> str:
     faults = {
         "did not compile": verdict.failed,
         "were not reached": verdict.interrupted,
-        "spill": verdict.spilling,
+        "spill in loops": verdict.spilling,
+        "run their matrix products one at a time": verdict.serialized,
         "have no configuration that fits an SM": verdict.without_fit,
         "could not be read": verdict.unread,
     }
@@ -166,7 +177,7 @@ def sentence(verdict: CapabilityVerdict) -> str:
         fit = f"; {least}{max(warps)} of {verdict.rows[0]['sm_most_warp_count']} warps per SM"
     too_big = sum(row["sm_block_count"] == 0 for row in verdict.rows)
     skipped = f"; {too_big} too big for an SM, skipped when tuning" if too_big else ""
-    return f"{name}: ok, {total}, none spills{fit}{skipped}"
+    return f"{name}: ok, {total}, none spills in a loop{fit}{skipped}"
 
 
 def _named(rows: Sequence[Row]) -> str:

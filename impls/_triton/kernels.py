@@ -185,16 +185,18 @@ def forward_kernel(
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     key_mask_stride = key_mask_strides[1] if MASKED else 0
-    acc, l_i, m_i = attend_keys(
-        acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-        v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, whole,
-        D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
-    )  # fmt: skip
-    acc, l_i, m_i = attend_keys(
-        acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-        v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole, end,
-        D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
-    )  # fmt: skip
+    if whole > 0:
+        acc, l_i, m_i = attend_keys(
+            acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
+            v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, whole,
+            D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
+        )  # fmt: skip
+    if whole < end:
+        acc, l_i, m_i = attend_keys(
+            acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
+            v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole, end,
+            D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
+        )  # fmt: skip
     empty = l_i == 0.0
     acc = acc / tl.where(empty, 1.0, l_i)[:, None]
     store_tile(o, tile_offsets(rows, o_strides, PAD_V), rows < n_q, acc, D_V)
@@ -278,16 +280,19 @@ def grad_q_kernel(
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     key_mask_stride = key_mask_strides[1] if MASKED else 0
-    dq_tile = add_keys_to_dq(
-        dq_tile, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head, k_offsets,
-        v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, whole,
-        D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS,
-    )  # fmt: skip
-    dq_tile = add_keys_to_dq(
-        dq_tile, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head, k_offsets,
-        v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole,
-        end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS,
-    )  # fmt: skip
+    if whole > 0:
+        dq_tile = add_keys_to_dq(
+            dq_tile, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head,
+            k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset,
+            scale_log2, 0, whole, D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS,
+        )  # fmt: skip
+    if whole < end:
+        dq_tile = add_keys_to_dq(
+            dq_tile, q_tile, do_tile, lse_tile, delta_tile, k, v, key_mask, batch, kv_head,
+            k_offsets, v_offsets, k_strides, v_strides, key_mask_stride, rows, n_kv, offset,
+            scale_log2, whole, end, D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV,
+            DESCRIPTORS,
+        )  # fmt: skip
     offsets = tile_offsets(rows, dq_strides, PAD_K)
     store_tile(dq, offsets, valid, dq_tile * (scale_log2 * LN_2), D_K)
 
@@ -365,21 +370,23 @@ def grad_kv_kernel(
     edges = diagonal + tl.where((whole < end) & (full_end < n_q), 1, 0)
     blocks = tl.maximum(full_end - whole, 0) // BLOCK_Q
     # One loop counts heads and blocks: nested loops would hold twice the registers.
-    for step in range(group * blocks):
-        head = kv_head * group + step // blocks
-        dk_tile, dv_tile = add_queries_to_dk_dv(
-            dk_tile, dv_tile, k_tile, v_tile, keys, q, do, lse, delta, q_offsets, do_offsets,
-            q_strides, do_strides, batch, head, heads, whole + step % blocks * BLOCK_Q, n_q, offset,
-            scale_log2, D_K, D_V, CAUSAL, False, PRECISION, BLOCK_Q, DESCRIPTORS,
-        )  # fmt: skip
-    for step in range(group * edges):
-        head, edge = kv_head * group + step // edges, step % edges
-        start = tl.where(edge < diagonal, first + edge * BLOCK_Q, full_end)
-        dk_tile, dv_tile = add_queries_to_dk_dv(
-            dk_tile, dv_tile, k_tile, v_tile, keys, q, do, lse, delta, q_offsets, do_offsets,
-            q_strides, do_strides, batch, head, heads, start, n_q, offset,
-            scale_log2, D_K, D_V, CAUSAL, True, PRECISION, BLOCK_Q, DESCRIPTORS,
-        )  # fmt: skip
+    if blocks > 0:
+        for step in range(group * blocks):
+            head = kv_head * group + step // blocks
+            dk_tile, dv_tile = add_queries_to_dk_dv(
+                dk_tile, dv_tile, k_tile, v_tile, keys, q, do, lse, delta, q_offsets, do_offsets,
+                q_strides, do_strides, batch, head, heads, whole + step % blocks * BLOCK_Q, n_q,
+                offset, scale_log2, D_K, D_V, CAUSAL, False, PRECISION, BLOCK_Q, DESCRIPTORS,
+            )  # fmt: skip
+    if edges > 0:
+        for step in range(group * edges):
+            head, edge = kv_head * group + step // edges, step % edges
+            start = tl.where(edge < diagonal, first + edge * BLOCK_Q, full_end)
+            dk_tile, dv_tile = add_queries_to_dk_dv(
+                dk_tile, dv_tile, k_tile, v_tile, keys, q, do, lse, delta, q_offsets, do_offsets,
+                q_strides, do_strides, batch, head, heads, start, n_q, offset,
+                scale_log2, D_K, D_V, CAUSAL, True, PRECISION, BLOCK_Q, DESCRIPTORS,
+            )  # fmt: skip
     # Masked keys read as zero above, which leaves meaningless numbers in their rows.
     dk_tile = tl.where(valid[:, None], dk_tile * (scale_log2 * LN_2), 0.0)
     dv_tile = tl.where(valid[:, None], dv_tile, 0.0)

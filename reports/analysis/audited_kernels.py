@@ -15,6 +15,7 @@ _ALLOCATED = ("allocated_register_count", "allocated_shared_bytes")
 _OF_BLOCK = ("block_warp_count", "thread_register_count", "block_limits", "limited_by")
 EXAMPLE_FIELDS = (*_OF_SM, *_ALLOCATED, *_OF_BLOCK)
 """What an example row must have, besides a number of blocks, which may be 0."""
+SERIALIZED = "instructions are serialized"
 COMPILERS = (("Triton", "triton"), ("ptxas", "ptxas"))
 LIMITS = {
     "registers": "registers",
@@ -39,10 +40,26 @@ def by_gpu(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
 
 
 def spills(row: Mapping[str, Any]) -> bool | None:
-    """None if unknown."""
-    names = ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
-    known = [value for name in names if (value := row.get(name)) is not None]
-    return any(known) if known else None
+    """Whether it spills in a loop, by the rule of harness/audit/verdict.py; None if unknown."""
+    inside = ("loop_spill_store_bytes", "loop_spill_load_bytes")
+    anywhere = ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
+    for names in (inside, anywhere):
+        known = [value for name in names if (value := row.get(name)) is not None]
+        if known:
+            return any(known)
+    return None
+
+
+def is_serialized(row: Mapping[str, Any]) -> bool:
+    """Whether its matrix products run one at a time."""
+    notes = row.get("ptxas_notes") or ()
+    return bool(row.get("serialized")) or any(SERIALIZED in note for note in notes)
+
+
+def busy_text(row: Mapping[str, Any]) -> str:
+    """`66 %, turns`: the most that the tensor cores can be busy, and what limits it."""
+    ratio = row.get("tensor_busy_most_ratio")
+    return "" if ratio is None else f"{100 * ratio:.0f} %, {row['tensor_busy_limited_by']}"
 
 
 def gpu_text(row: Mapping[str, Any]) -> str:
@@ -72,6 +89,8 @@ def finding(rows: Sequence[Row]) -> str:
             if failed or unread
             else f"none of {total} spills registers"
         )
+    if serialized := sum(map(is_serialized, rows)):
+        parts.append(f"{serialized} run their matrix products one at a time")
     if unread:
         parts.append(f"{len(unread)} could not be read")
     held = [
@@ -121,7 +140,7 @@ def examples(rows: Sequence[Row]) -> list[Row]:
 
 def is_bad(row: Mapping[str, Any]) -> bool:
     """It fails the audit, or was not reached."""
-    return row["status"] != "ok" or spills(row) is not False
+    return row["status"] != "ok" or spills(row) is not False or is_serialized(row)
 
 
 def configuration(config: Mapping[str, Any]) -> str:

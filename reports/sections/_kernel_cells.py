@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..analysis.audited_kernels import configuration, limit_text, spills
+from ..analysis.audited_kernels import busy_text, configuration, is_serialized, limit_text, spills
 from ..data.row_groups import Row
 from ..formatting import STATUS_WORDS, bytes_text, share_text
 
@@ -69,15 +69,24 @@ def bad_cells(row: Row) -> tuple[str, ...]:
     if row["status"] != "ok":
         why = f"{STATUS_WORDS[row['status']]}: {row['reason']}"
     else:
-        why = f"spills: {spill_text(row)}" if spills(row) else "could not be read"
+        found = [f"spills: {spill_text(row)}"] if spills(row) else []
+        found += [f"matrix products one at a time{_note(row)}"] if is_serialized(row) else []
+        why = "; ".join(found) or "could not be read"
     registers = _count(row.get("thread_register_count"))
     return kernel_name(row), configuration(row["config"]), registers, why
+
+
+def _note(row: Row) -> str:
+    """Why, in ptxas's words."""
+    _, _, why = next(iter(row.get("ptxas_notes") or [""])).partition("serialized ")
+    return f", {why}" if why else ""
 
 
 _NAME = ("kernel", "dtype", "head", "causal", "configuration", "place in its list")
 _RESOURCES = ("registers", "shared", "spilled", "blocks", "warps", "occupancy", "limited by")
 _INSTRUCTIONS = ("matrix products", "copies", "exponentials", "instructions")
-COLUMNS = (*_NAME, *_RESOURCES, *_INSTRUCTIONS)
+_BUSY = ("tensor cores busy at most",)
+COLUMNS = (*_NAME, *_RESOURCES, *_INSTRUCTIONS, *_BUSY)
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -111,6 +120,7 @@ def cells(row: Row) -> tuple[str, ...]:
         copies_text(mix),
         _count(mix.get("MUFU.EX2")),
         _count(row.get("instruction_count")),
+        busy_text(row),
     )
 
 

@@ -129,7 +129,7 @@ def _bad(rows: list[Row]) -> Iterator[Block]:
     bad = [row for row in rows if is_bad(row)]
     if bad:
         yield Table(
-            title="Kernels that spill, did not compile or could not be read",
+            title="Kernels that fail the audit",
             columns=("GPU", "kernel", "configuration", "registers", "problem"),
             rows=tuple((short_name(row), *_kernel_cells.bad_cells(row)) for row in bad[:MOST_ROWS]),
         )

@@ -27,13 +27,14 @@ DISASSEMBLY = """
         /*0ec0*/                   LDG.E.128 R8, [R2.64] ;
        /*10ed0*/                   UTCHMMA gdesc[UR4], gdesc[UR6], tmem[UR11], tmem[UR20], !UPT ;
        /*10ee0*/                   UTCATOMSWS.FIND_AND_SET.ALIGN UP0, UR4, UR7 ;
-       /*10ef0*/                   NOP;
+       /*10ef0*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+       /*10f00*/                   NOP;
 """
 
 
 def test_instructions_are_counted_by_class_without_padding() -> None:
     names = opcodes(DISASSEMBLY)
-    assert len(names) == 20
+    assert len(names) == 21
     found = mix(names)
     assert sum(found.values()) == len(names)
     assert found == {

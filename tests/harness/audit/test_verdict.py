@@ -26,14 +26,38 @@ def test_a_good_audit_has_its_numbers() -> None:
     counts = ((1, 205), (2, 64))
     rows = [row(plan("9.0", rank=rank), thread_register_count=n) for rank, n in counts]
     assert success(rows) == (
-        "9.0 (Hopper: H100, H200, GH200): ok, 2 kernels, none spills; 8 to 16 of 64 warps per SM"
+        "9.0 (Hopper: H100, H200, GH200): ok, 2 kernels, none spills in a loop;"
+        " 8 to 16 of 64 warps per SM"
     )
 
 
 @pytest.mark.parametrize("name", ["thread_stack_bytes", "spill_store_bytes", "spill_load_bytes"])
 def test_any_spilled_byte_fails(name: str) -> None:
     text = failure([row(plan("9.0")), row(plan("9.0", rank=2), **{name: 4})])
-    assert "FAILED, 1 of 2 kernels spill (kernel-sm90-forward-bf16-d_k128-2-causal)" in text
+    assert (
+        "FAILED, 1 of 2 kernels spill in loops (kernel-sm90-forward-bf16-d_k128-2-causal)" in text
+    )
+
+
+def test_what_is_spilled_outside_of_loops_is_no_failure() -> None:
+    outside = {"thread_stack_bytes": 24, "spill_store_bytes": 24, "spill_load_bytes": 24}
+    clean = {"loop_spill_store_bytes": 0, "loop_spill_load_bytes": 0}
+    success([row(plan("9.0"), **outside, **clean)])
+    failure([row(plan("9.0"), **outside, **clean | {"loop_spill_load_bytes": 4})])
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"serialized": True},
+        {"ptxas_notes": ["C7514: wgmma.mma_async instructions are serialized due to insufficient"]},
+    ],
+)
+def test_products_that_run_one_at_a_time_fail(found: dict[str, Any]) -> None:
+    other = {"ptxas_notes": ["C7519: something else"], "serialized": False}
+    success([row(plan("9.0"), **other)])
+    text = failure([row(plan("9.0"), **found)])
+    assert "1 of 1 kernel run their matrix products one at a time (kernel-sm90-forward" in text
 
 
 def test_an_unread_cubin_is_not_good() -> None:
@@ -63,4 +87,4 @@ def test_each_compute_capability_has_a_verdict() -> None:
         ("9.0", True),
         ("13.0", True),
     ]
-    assert sentence(found[2]) == "13.0: ok, 1 kernel, none spills"
+    assert sentence(found[2]) == "13.0: ok, 1 kernel, none spills in a loop"

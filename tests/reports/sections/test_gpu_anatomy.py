@@ -129,12 +129,13 @@ def test_every_kernel_is_in_a_table(tmp_path: Path) -> None:
         "copies": "24 LDGSTS",
         "exponentials": "132",
         "instructions": "1,474",
+        "tensor cores busy at most": "",
     }
 
 
 def test_kernels_that_fail_the_audit_have_a_table_of_their_own(tmp_path: Path) -> None:
     page = page_of(three_gpus(tmp_path / "spills"))
-    _, *lines = cells(page, "Kernels that spill, did not compile or could not be read")
+    _, *lines = cells(page, "Kernels that fail the audit")
     kernel = (
         "grad_kv kernel (bf16, heads 128 wide, causal)",
         "64 × 64, 8 warps, 2 stages, descriptors",
@@ -308,3 +309,26 @@ def test_its_page_is_accessible_and_fits_a_telephone(
     assert page.evaluate("document.documentElement.scrollWidth") == width
     found = axe.Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
+
+
+def test_a_kernel_whose_products_run_one_at_a_time_is_among_the_bad_ones(tmp_path: Path) -> None:
+    one, other = plan("9.0"), plan("9.0", rank=2)
+    cycles = {"tensor": 1024.0, "exponential": 528.0, "issue": 557.0}
+    busy = {f"loop_{name}_cycles": value for name, value in cycles.items()}
+    rows = [
+        row(
+            one,
+            serialized=True,
+            ptxas_notes=["C7515: wgmma.mma_async instructions are serialized due to the rest"],
+        ),
+        row(other, serialized=False, **busy, loop_overlaps=False),
+    ]
+    page = page_of(write_audit(tmp_path, [one, other], rows))
+    assert "1 run their matrix products one at a time" in text_of(page)
+    bad = [line for line in cells(page, "Kernels that fail the audit") if "9.0 Hopper" in line]
+    assert [line[-1] for line in bad] == ["matrix products one at a time, due to the rest"]
+    head, *lines = cells(page, "All 2 kernels for 9.0 (Hopper: H100, H200, GH200)")
+    assert [dict(zip(head, line, strict=True))["tensor cores busy at most"] for line in lines] == [
+        "",
+        "65 %, turns",
+    ]

@@ -1,0 +1,143 @@
+"""The loop of a kernel that does its matrix products: what is in it, and how busy it can keep them.
+
+Read from machine code (SASS) as nvdisasm prints it. The model is in docs/method.md.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .architecture import PARTITION_COUNT
+from .sass import is_matrix, mix, opcodes, spilled_bytes
+
+_LABEL = re.compile(r"^(\.L_\w+):")
+_BACK = re.compile(r"\bBRA(?:\.\w+)*\b[^;]*`\((\.L_\w+)\)")
+_END = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+EXIT\b")  # without a condition
+_SHAPE = re.compile(r"HGMMA\.64x(\d+)x16\b")
+# how many groups of matrix products may still run when a wait returns
+_WAIT = re.compile(r"WARPGROUP\.DEPBAR\.LE\s+gsb\d+,\s*(0x[0-9a-f]+)")
+WAIT = "WARPGROUP.DEPBAR"
+FEWEST_TO_JUDGE = 4  # matrix products of a loop: with fewer, each may be a group of its own
+
+# Cycles that one instruction of a warp takes of its quarter of an SM of compute capability 9.0.
+ISSUE_CYCLES = 1
+EXP_CYCLES = 8  # 16 results per cycle and SM (CUDA Programming Guide, arithmetic throughput)
+# 64 x 1 x 16 products, a quarter of them each, at 512 per cycle: an H100 does 4096 FLOP per cycle
+# and SM with 16 bits (989 TFLOP/s, 132 SMs at 1.83 GHz; H100 white paper)
+TENSOR_COLUMN_CYCLES = 0.5
+
+
+class Loop(NamedTuple):
+    """A loop's lines of disassembly, from its label to the branch back."""
+
+    first: int
+    last: int
+    lines: Sequence[str]
+
+    @property
+    def names(self) -> list[str]:
+        return opcodes("\n".join(self.lines))
+
+
+def loops(disassembly: str) -> list[Loop]:
+    """Every backward branch closes one, except from behind the end of the program.
+
+    What stands there, such as waits that are tried again, jumps back into the middle.
+    """
+    lines = disassembly.splitlines()
+    labels = {named[1]: at for at, line in enumerate(lines) if (named := _LABEL.match(line))}
+    found: list[Loop] = []
+    for at, line in enumerate(lines):
+        branch = _BACK.search(line)
+        start = labels.get(branch[1], at) if branch else at
+        body = lines[start : at + 1]
+        if start < at and not any(map(_END.match, body)):
+            found.append(Loop(start, at, body))
+    return found
+
+
+def main_loop(disassembly: str) -> Loop | None:
+    """The innermost loop with the fewest instructions per matrix product; None without one.
+
+    Of the loops over whole tiles and over those at an edge, that is the first.
+    """
+    multiply = [one for one in loops(disassembly) if any(map(is_matrix, one.names))]
+    innermost = [
+        one
+        for one in multiply
+        if not any(one.first <= other.first and other.last < one.last for other in multiply)
+    ]
+    return min(innermost, key=_per_product, default=None)
+
+
+def _per_product(loop: Loop) -> float:
+    names = loop.names
+    return len(names) / sum(map(is_matrix, names))
+
+
+def loop_fields(disassembly: str) -> dict[str, Any]:
+    """The fields of a kernel's row that come from its loops; those that it has no answer for lack.
+
+    Spilled bytes are those of all loops, each instruction once.
+    """
+    inside: dict[int, str] = {}
+    for one in loops(disassembly):
+        inside |= dict(enumerate(one.lines, start=one.first))
+    stores, loads = spilled_bytes(opcodes("\n".join(inside.values())))
+    found: dict[str, Any] = {"loop_spill_store_bytes": stores, "loop_spill_load_bytes": loads}
+    main = main_loop(disassembly)
+    if main is not None:
+        names = main.names
+        found["loop_instructions"] = mix(names)
+        found["loop_wait_count"] = waits = sum(name.startswith(WAIT) for name in names)
+        products = sum(name.startswith("HGMMA") for name in names)
+        found["serialized"] = FEWEST_TO_JUDGE <= products <= waits
+        found |= cycle_fields(main) or {}
+    return found
+
+
+# ---- how busy the tensor cores can be ------------------------------------------------------------
+
+
+def cycle_fields(main: Loop) -> dict[str, Any] | None:
+    """Cycles that an iteration of a warp takes of its quarter of the SM, by what it uses.
+
+    Only of products by HGMMA, whose shape its opcode names; None for others. `loop_overlaps`: some
+    wait leaves products running, so that those of a warp overlap with its own softmax.
+    """
+    columns = [int(n) for line in main.lines for n in _SHAPE.findall(line)]
+    if not columns:
+        return None
+    names = main.names
+    exponentials = sum(name.startswith("MUFU.EX2") for name in names)
+    return {
+        "loop_tensor_cycles": TENSOR_COLUMN_CYCLES * sum(columns),
+        "loop_exponential_cycles": float(EXP_CYCLES * exponentials),
+        "loop_issue_cycles": float(ISSUE_CYCLES * len(names)),
+        "loop_overlaps": any(int(left, 16) for line in main.lines for left in _WAIT.findall(line)),
+    }
+
+
+def most_busy(
+    found: Mapping[str, Any], block_warp_count: int, sm_block_count: int
+) -> tuple[float, str]:
+    """The most of the time that the tensor cores can be busy, and what limits it.
+
+    `found`: the fields of `cycle_fields`. Every warp of a block is taken to do the same work.
+    Limits: `tensor` (nothing else), `exponentials`, `issue` (of instructions), `turns` (products
+    and softmax of a block take turns, and too few blocks share the SM to fill the gaps).
+    """
+    tensor, exponentials, issue = (
+        found[f"loop_{name}_cycles"] for name in ("tensor", "exponential", "issue")
+    )
+    block_warps = block_warp_count / PARTITION_COUNT
+    warps = sm_block_count * block_warps
+    cycles = {
+        "tensor": warps * tensor,
+        "exponentials": warps * exponentials,
+        "issue": warps * issue,
+    }
+    if not found["loop_overlaps"]:
+        cycles["turns"] = block_warps * (tensor + max(exponentials, issue))
+    limit = max(cycles, key=lambda name: cycles[name])
+    return cycles["tensor"] / cycles[limit], limit
