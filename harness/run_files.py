@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from .errors import BadInput
 from .files import open_plain
+from .printable import visible
 from .row_checks import INT64, Types, check_fields, check_object, check_row
 from .row_schema import FIELDS, KERNEL_PLAN, LATER_VALUES, PROBLEM
 
@@ -154,7 +155,7 @@ def open_file(path: Path) -> BinaryIO | None:
 
 def shown_path(path: Path) -> str:
     """For a message."""
-    return _safe(str(path))
+    return visible(str(path))
 
 
 def _check_planned(one: object, wanted: Types, name: str) -> None:
@@ -194,7 +195,7 @@ def _parsed(text: bytes) -> Document:
         document = json.loads(text.decode(), parse_constant=refuse, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise ValueError(
-            f"not valid JSON ({_safe(str(error))})" if text.strip() else "empty"
+            f"not valid JSON ({visible(str(error))})" if text.strip() else "empty"
         ) from None
     if not isinstance(document, dict):
         raise ValueError(f"wanted a JSON object, found {type(document).__name__}")
@@ -216,8 +217,3 @@ def _current(document: Document) -> Document:
     for migrate in MIGRATIONS[schema - 1 :]:
         document = migrate(document)
     return document
-
-
-def _safe(text: str) -> str:
-    """For a terminal: in one line, and without control characters."""
-    return text if text.isprintable() else ascii(text)[1:-1]

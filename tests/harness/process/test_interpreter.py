@@ -110,7 +110,7 @@ def program(folder: Path, line: str) -> Path:
         ("echo '{}'", "attnbench printed nothing there (exit code 0)"),
         (
             "printf 'first\\nlast \\033[31m words\\n' >&2; exit 1",
-            "cannot import attnbench ('last \\x1b[31m words')",
+            "cannot import attnbench (last \\x1b[31m words)",
         ),
     ],
 )

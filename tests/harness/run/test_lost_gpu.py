@@ -51,7 +51,7 @@ class LosesItsGpu:
             ended = {"status": "error", "reason": LOST, "phase": "gate", "log_tail": "trace"}
             answers.append({"event": "ended", "case": name, **ended, "poisoned": True})
 
-        return SimpleNamespace(send=send, receive=lambda timeout_s: answers.pop(0))
+        return SimpleNamespace(pid=0, send=send, receive=lambda timeout_s: answers.pop(0))
 
     def dismiss(self, number: int, python: str | None = None) -> None:
         self.dismissed += 1
@@ -79,7 +79,7 @@ def test_a_worker_that_finds_no_gpu_any_more_is_not_kept(
 ) -> None:
     killed: list[bool] = []
     worker = SimpleNamespace(ready={"why": "no device"}, kill=lambda: killed.append(True))
-    monkeypatch.setattr(worker_pool, "start_worker", lambda *_: worker)
+    monkeypatch.setattr(worker_pool, "start_worker", lambda *_, **__: worker)
     pool = WorkerPool(RunConfig(device="cuda", **CONFIG), tmp_path, None)
     with pytest.raises(WorkerFailure, match="the cuda device is gone: no device") as failure:
         pool.worker(0)

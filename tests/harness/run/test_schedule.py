@@ -108,6 +108,8 @@ class FakePool:
                         )
                 answers.append({"event": "done"})
 
+            pid = 0  # of no process
+
             def receive(self, timeout_s: float) -> dict[str, Any]:
                 return answers.pop(0)
 

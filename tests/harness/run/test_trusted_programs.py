@@ -14,6 +14,7 @@ from attnbench.harness.process.worker_process import child_environment
 from attnbench.harness.run.start import RunOptions, resume_run
 from attnbench.harness.terminal import QuietProgress
 from tests.conftest import environment
+from tests.reports.fake_runs import case, problem, write_run
 
 OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
 GRID = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
@@ -31,19 +32,9 @@ def program(tmp_path: Path) -> Path:
 
 def run_folder(root: Path, names: list[Any], path: str) -> Path:
     """A run of several environments whose interpreters are all `path`."""
-    run = root / "results" / "20260101T000000Z-made-00000000"
-    run.mkdir(parents=True)
-    meta = {
-        "schema": 1,
-        "device": "cpu",
-        "scenario": {"name": "made"},
-        "cases": [{"case": "a", "backend": "fused"}],
-        "environment": {},
-        "environments": [{"name": name, "path": path, "environment": {}} for name in names],
-    }
-    (run / "run.json").write_text(json.dumps(meta))
-    (run / "rows.jsonl").write_text("")
-    return run
+    environments = [{"name": name, "path": path, "environment": {}} for name in names]
+    cases = [case("fused", problem(64, 2))]
+    return write_run(root / "results", cases, [], name="made", environments=environments)
 
 
 @pytest.mark.parametrize("relative", [False, True])
@@ -81,7 +72,7 @@ def test_resume_of_a_suite_executes_no_program_that_suite_json_names(
     assert "--python old=PATH --python new=PATH" in done.stderr
 
 
-@pytest.mark.parametrize("names", [["old", 7], ["old", "$(touch ran)"], ["old", "\x1b[2J"]])
+@pytest.mark.parametrize("names", [["old", "$(touch ran)"], ["old", "\x1b[2J"]])
 def test_environments_without_names_are_refused_and_not_shown(
     tmp_path: Path, program: Path, names: list[Any]
 ) -> None:
@@ -89,6 +80,11 @@ def test_environments_without_names_are_refused_and_not_shown(
     with pytest.raises(BadInput, match="its environments have no names") as refusal:
         resume_run(run, OPTIONS)
     assert str(names[1]) not in str(refusal.value)
+
+
+def test_a_name_that_is_no_text_makes_a_bad_run(tmp_path: Path, program: Path) -> None:
+    with pytest.raises(BadInput, match="name: found 7, wanted str"):
+        resume_run(run_folder(tmp_path, ["old", 7], str(program)), OPTIONS)
 
 
 # ---- the current folder --------------------------------------------------------------------------
