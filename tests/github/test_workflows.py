@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.github.workflow_files import ACTION, action, parsed, steps, workflows
+from tests.github.workflow_files import ACTION, action, parsed, steps, texts, workflows
 
 WORKFLOWS = workflows()
 DOCUMENTS = WORKFLOWS | {"action.yml": action()}
@@ -127,13 +127,26 @@ def test_what_is_used_exists_and_gets_inputs_that_it_has(name: str) -> None:
             path,
         )
         if ours is None:
-            assert re.fullmatch(r"actions/[a-z-]+@v\d+", path), path
+            assert re.fullmatch(r"(actions|pypa)/[a-z-]+@[0-9a-f]{40}", path), path
+            if path.startswith("actions/checkout@"):
+                assert user["with"]["persist-credentials"] is False  # no token for what runs next
             continue
         file = ACTION if ours[1].endswith("attnbench") else CALLED
         assert (ROOT / ours[1]).exists()
         wanted = inputs_of(parsed(file.read_text()))
         assert given <= set(wanted)
         assert {one for one, of in wanted.items() if of.get("required")} <= given
+
+
+def test_an_action_of_others_is_one_commit_everywhere_whose_version_stands_beside_it() -> None:
+    """A tag can be moved to other code, a commit cannot."""
+    pins: dict[str, set[str]] = {}
+    for text in texts():
+        for name, pin in re.findall(r"uses: ((?:actions|pypa)/[a-z-]+)@(.*)", text):
+            assert re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", pin), f"{name}@{pin}"
+            pins.setdefault(name, set()).add(pin)
+    assert {"actions/checkout", "actions/setup-python", "actions/upload-artifact"} <= set(pins)
+    assert all(len(found) == 1 for found in pins.values()), pins
 
 
 def test_the_gate_of_the_project_measures_what_exists() -> None:
