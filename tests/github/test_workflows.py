@@ -25,6 +25,7 @@ JOB = {
     "env",
     "timeout-minutes",
     "permissions",
+    "environment",
     "outputs",
     "defaults",
 }
@@ -147,6 +148,47 @@ def test_an_action_of_others_is_one_commit_everywhere_whose_version_stands_besid
             pins.setdefault(name, set()).add(pin)
     assert {"actions/checkout", "actions/setup-python", "actions/upload-artifact"} <= set(pins)
     assert all(len(found) == 1 for found in pins.values()), pins
+
+
+def test_only_the_job_that_publishes_may_write_and_it_runs_no_code_of_ours() -> None:
+    for name, document in DOCUMENTS.items():
+        writing = {
+            job: of["permissions"]
+            for job, of in document.get("jobs", {}).items()
+            if "permissions" in of
+        }
+        granted = {"id-token": "write", "attestations": "write"}
+        assert writing == ({"publish": granted} if name == "release.yml" else {})
+    release = WORKFLOWS["release.yml"]
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    publish = release["jobs"]["publish"]
+    assert (publish["needs"], publish["environment"]) == ("build", "release")
+    used = [step["uses"].split("@")[0] for step in publish["steps"]]
+    assert used == [
+        "actions/download-artifact",
+        "actions/attest-build-provenance",
+        "pypa/gh-action-pypi-publish",
+    ]
+    assert "secrets." not in json.dumps(release)
+
+
+def test_what_is_released_was_built_and_tried_from_the_tag() -> None:
+    build = WORKFLOWS["release.yml"]["jobs"]["build"]
+    (made,) = (step for step in build["steps"] if "run" in step)
+    assert made["run"] == "make dist LOCK=.ci/locked.txt"
+    assert made["env"] == {"TAG": "${{ github.ref_name }}"}
+    assert not any("cache" in step.get("with", {}) for step in build["steps"])
+
+
+def test_ci_runs_each_python_the_lowest_and_the_newest_packages() -> None:
+    jobs = WORKFLOWS["ci.yml"]["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert jobs["test"]["env"]["LOCK"] == ".ci/locked.txt"
+    assert jobs["newest"]["env"]["CONSTRAINTS"] == ""
+    makefile = (ROOT / "Makefile").read_text()
+    for job, target in (("lowest", "test-lowest"), ("newest", "test"), ("dist", "dist")):
+        assert jobs[job]["steps"][-1]["run"] == f"make {target}"
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
 def test_the_gate_of_the_project_measures_what_exists() -> None:
