@@ -9,7 +9,7 @@ CONSTRAINTS ?= constraints.txt
 LOCK ?=
 BASE ?= HEAD
 # What the tests need beside what users have; old packages warn, so warnings are no errors there.
-TEST_TOOLS := pytest pytest-xdist hypothesis pypdf hatchling ruff mypy import-linter playwright axe-playwright-python
+TEST_TOOLS := pytest pytest-xdist hypothesis jsonschema pypdf hatchling ruff mypy import-linter playwright axe-playwright-python
 # The scenarios that `make gpu` measures: under 9 minutes on one GPU.
 GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
 

@@ -170,6 +170,19 @@ def test_lowest_versions_are_those_that_pyproject_allows() -> None:
     assert Version(found["typer"]) >= Version("0.15.4")  # before, it fails with click 8.2
 
 
+def test_tests_of_the_lowest_versions_have_the_tools_of_the_others() -> None:
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    names = {extra: {Requirement(one).name for one in optional[extra]} for extra in optional}
+    found = re.search(r"^TEST_TOOLS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert found is not None
+    types_and_hooks = {"pandas-stubs", "scipy-stubs", "types-psutil", "pre-commit"}
+    by_torch = {"triton"}  # torch 2.11 brings 3.6
+    rest = names["dev"] - names["parquet"] - names["hf"] - types_and_hooks - by_torch
+    assert {*found[1].split()} == rest
+
+
 def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
     def commands(*settings: str) -> str:
         words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]

@@ -49,7 +49,10 @@ def test_the_wheel_holds_every_file_once_under_one_name(wheel):
     }
     wanted |= {"impls/_triton/tuned.json"}
     assert {f"attnbench/{name}" for name in wanted} <= set(names)
-    shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {"schema.json"}
+    shipped = {path.name for path in (ROOT / "scenarios").glob("*.yaml")} | {
+        "schema.json",
+        "suite_schema.json",
+    }
     assert {f"attnbench/scenarios/{name}" for name in shipped} <= set(names)
     assert {f"attnbench/cheats/{name}" for name in CHEATS} <= set(names)
     assert {name.split("/")[0] for name in names} == {

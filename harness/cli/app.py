@@ -66,7 +66,7 @@ def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..
     """A decorator: a function as a verb, in a group of the help and with examples."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        settings = {"rich_help_panel": panel, "help": unfolded(function)}
+        settings = {"rich_help_panel": panel, "help": unfolded(function), "cls": flags.Verb}
         return app.command(**settings, epilog=examples(*lines))(function)  # type: ignore[arg-type]
 
     return decorate
@@ -284,12 +284,14 @@ def validate(
         raise BadInput(*problems)
 
 
-@verb(FILES, "attnbench schema > schema.json")
-def schema() -> None:
+@verb(FILES, "attnbench schema > schema.json", "attnbench schema --suite > suite_schema.json")
+def schema(
+    suite: Annotated[bool, typer.Option("--suite", help="Of suite files.")] = False,
+) -> None:
     """Print the JSON Schema of scenario files, for editors."""
     from ..scenario import schema as scenario_schema
 
-    typer.echo(json.dumps(scenario_schema(), indent=2))
+    typer.echo(json.dumps(scenario_schema(of_suites=suite), indent=2))
 
 
 verb(

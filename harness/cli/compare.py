@@ -9,7 +9,7 @@ import typer
 
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
-from .flags import DEFAULT_ROOT, OUTPUT, Root
+from .flags import DEFAULT_ROOT, OUTPUT, Root, Verb
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -238,7 +238,7 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
         echo(escape(sentence))
 
 
-@baseline_app.command("save")
+@baseline_app.command("save", cls=Verb)
 def save(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, ., _ and -.")],
     run: Annotated[
@@ -261,7 +261,7 @@ def save(
     typer.echo(baselines.save(name, find_run(run, out), out, force=force))
 
 
-@baseline_app.command("list")
+@baseline_app.command("list", cls=Verb)
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
     from .. import baselines

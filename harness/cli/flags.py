@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from ..axes import AXES, VALUE_ALIASES
 from ..errors import BadInput
@@ -32,6 +33,17 @@ class Device(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
+
+
+class Verb(TyperCommand):
+    """A command in whose help a flag has no type: it takes no value."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]
+        found = super().get_params(ctx)
+        for one in found:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return found
 
 
 def examples(*lines: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..errors import BadInput
-from .flags import DEFAULT_ROOT, AsJson, Quiet, Root
+from .flags import DEFAULT_ROOT, AsJson, Quiet, Root, Verb
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
@@ -25,7 +25,7 @@ def kernels() -> None:
     """Look at our Triton kernels without a GPU."""
 
 
-@kernels_app.command("audit")
+@kernels_app.command("audit", cls=Verb)
 def audit(
     arch: Annotated[
         str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")
@@ -88,7 +88,7 @@ def audit(
     raise typer.Exit(audited.exit_code)
 
 
-@kernels_app.command("keep")
+@kernels_app.command("keep", cls=Verb)
 def keep(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN", help="Runs of the backend triton on a GPU.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, examples
+from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, Verb, examples
 
 if TYPE_CHECKING:
     from ..suites import RunState
@@ -44,7 +44,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     typer.echo("\nmore: attnbench list backends, studies, probes or runs")
 
 
-@list_app.command("backends")
+@list_app.command("backends", cls=Verb)
 def list_backends(
     device: PickedDevice = Device.AUTO,
     refresh: Annotated[
@@ -65,7 +65,7 @@ def list_backends(
         typer.echo(sentence, err=True)
 
 
-@list_app.command("scenarios")
+@list_app.command("scenarios", cls=Verb)
 def list_scenarios() -> None:
     """Shipped scenarios, and the question that each answers."""
     from ..scenario import summaries
@@ -73,7 +73,7 @@ def list_scenarios() -> None:
     print_table(("scenario", "question"), [(name, question) for name, _, question in summaries()])
 
 
-@list_app.command("studies")
+@list_app.command("studies", cls=Verb)
 def list_studies() -> None:
     """Studies, which time nothing, and the question that each answers."""
     from ..studies import load, names
@@ -81,7 +81,7 @@ def list_studies() -> None:
     print_table(("study", "question"), [(name, load(name).QUESTION) for name in names()])
 
 
-@list_app.command("probes")
+@list_app.command("probes", cls=Verb)
 def list_probes() -> None:
     """Probes: the columns that each reads while a backend runs, and its names in `measure`."""
     from ..probes import load, names
@@ -96,7 +96,7 @@ def list_probes() -> None:
     print_table(("probe", "measure", "column", "meaning"), rows)
 
 
-@list_app.command("runs")
+@list_app.command("runs", cls=Verb)
 def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs and suites in a folder: name, device, and how the cases ended."""
     from ..store import runs_and_suites

@@ -150,7 +150,7 @@ class RunSession:
             predicted = self._walls.predict(self.plan.walls)
             named = [(wall.id, fields) for wall, fields in predicted]
             self.plan.listener.predicted(named, time.monotonic() - since)
-        for wall in self.plan.walls:
+        for wall in self._walls.in_order(self.plan.walls):
             self._keep(self._walls.record(wall))
             self.signals.check()
         for study in self.plan.studies:

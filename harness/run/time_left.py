@@ -8,6 +8,7 @@ from ..expected_time import Expected, Forecast
 from ..record import Record
 
 DOUBT_S = 5.0  # of predicted time that must have passed before the run's own speed counts half
+DOUBT_CALL_S = 0.2  # the same of one call of each case: short calls say little about long ones
 OVERDUE_SHARE = 0.1  # of its prediction: what is still left of a case that takes longer
 
 
@@ -23,7 +24,9 @@ class TimeLeft:
         self._left = dict(forecast.expected)
         self._steady_s: dict[tuple[str, str], float] = {}
         self._calls_s: dict[tuple[str, str], float] = {}
-        self._factor: dict[tuple[str, str], float] = {}
+        # by backend and dtype, of one call of each finished case: measured and predicted seconds
+        self._measured_s: dict[tuple[str, str], float] = {}
+        self._predicted_s: dict[tuple[str, str], float] = {}
         for one in self._left.values():
             self._add(one, 1)
         self._spent_s: dict[str, float] = {}
@@ -48,7 +51,8 @@ class TimeLeft:
         blocks = record["block_ms"] if record.kind == "latency" else None
         if blocks and one.call_s:
             measured_ms = median(median(block) for process in blocks for block in process if block)
-            self._factor[key] = measured_ms / 1e3 / one.call_s
+            self._measured_s[key] = self._measured_s.get(key, 0.0) + measured_ms / 1e3
+            self._predicted_s[key] = self._predicted_s.get(key, 0.0) + one.call_s
         self._done_predicted_s += self._corrected(key, one.steady_s, one.about_s - one.steady_s)
         self._done_spent_s += spent_s
 
@@ -74,7 +78,9 @@ class TimeLeft:
         return (self._done_spent_s + DOUBT_S) / (self._done_predicted_s + DOUBT_S)
 
     def _corrected(self, key: tuple[str, str], steady_s: float, calls_s: float) -> float:
-        return steady_s + self._factor.get(key, 1.0) * calls_s
+        measured_s, predicted_s = self._measured_s.get(key, 0.0), self._predicted_s.get(key, 0.0)
+        factor = (measured_s + DOUBT_CALL_S) / (predicted_s + DOUBT_CALL_S)
+        return steady_s + factor * calls_s
 
     def _add(self, one: Expected, sign: int) -> None:
         key = (one.backend, one.dtype)

@@ -13,6 +13,8 @@ from ..record import Record, Status, Trial
 from .wall_search import GROWTH, Search
 from .worker_pool import RunContext
 
+LEAST_S = 4.0  # of a limited time, kept for each wall that is still to be searched: a first answer
+
 
 class WallRunner:
     """From walls to their records."""
@@ -41,6 +43,17 @@ class WallRunner:
         self.deadline = inf if budget_s is None else time.monotonic() + budget_s
         known = self._predictions
         return [(wall, known[wall.id]) for wall in walls if wall.id in known]
+
+    def in_order(self, walls: Sequence[Wall]) -> list[Wall]:
+        """In which order to search: under a time limit first those whose prediction costs least.
+
+        What one of them leaves serves the next, so that as many as possible are tried to the end.
+        """
+        return [*walls] if self.deadline == inf else sorted(walls, key=self._work)
+
+    def _work(self, wall: Wall) -> float:
+        predicted = self._predictions.get(wall.id, {}).get("predicted_seq_len")
+        return work_flops(wall.at(predicted).problem) if predicted else inf
 
     def record(self, wall: Wall) -> Record:
         """The wall's row. Raises Interrupted; `unfinished` has the row then."""
@@ -85,8 +98,9 @@ class WallRunner:
             self.timeout_s,
             self.context.config.wall_tolerance_ratio,
         )
-        now = time.monotonic()
-        self.until = now + (self.deadline - now) / max(1, self.left)
+        now, others = time.monotonic(), max(0, self.left - 1)
+        equal_share = (self.deadline - now) / (others + 1)
+        self.until = max(now + equal_share, self.deadline - others * LEAST_S)
         while (seq_len := self._next()) is not None:
             running(wall.id, f"N = {seq_len}")
             if not self._may_reuse_worker(seq_len):

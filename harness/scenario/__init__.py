@@ -137,8 +137,8 @@ def validated(
     return scenario
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema of scenario files."""
-    from .json_schema import schema_of
+def schema(of_suites: bool = False) -> dict[str, Any]:
+    """The JSON Schema of scenario files, or of suite files."""
+    from .json_schema import schema_of, suite_schema
 
-    return schema_of(Scenario)
+    return suite_schema() if of_suites else schema_of(Scenario)

@@ -1,17 +1,20 @@
-"""The JSON Schema of scenario files: the models, and the short forms replaced before they apply."""
+"""The JSON Schemas of scenario and suite files: the models, and the short forms they accept."""
 
 from typing import Any
 
 from pydantic import BaseModel
 
 from ..axes import ALIASES
-from .fields import PLANS
+from .fields import PLANS, Plan
+from .suite_file import MOST_ENTRIES, SuiteEntry
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
     """For editors; the command line checks more, such as that backends exist."""
     made = scenario.model_json_schema()
-    made["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    made["$schema"] = DIALECT
     for holder in ("Axes", "Grid", "ExtraCase"):
         fields = made["$defs"][holder]["properties"]
         for short, full in ALIASES.items():
@@ -24,10 +27,35 @@ def schema_of(scenario: type[BaseModel]) -> dict[str, Any]:
     for option in made["properties"]["contrast"]["anyOf"]:
         if option.get("type") == "array":
             option["items"]["enum"] += list(ALIASES)
-    for holder in (made, *made["$defs"].values()):
+    _tidy(made, *made["$defs"].values())
+    return made
+
+
+def suite_schema() -> dict[str, Any]:
+    """For editors: a list of scenarios, each a name or a mapping with changes of its own."""
+    entry, plan = SuiteEntry.model_json_schema(), Plan.model_json_schema()
+    entry["properties"]["plan"] = {
+        "description": entry["properties"]["plan"]["description"],
+        "anyOf": [{"enum": list(PLANS)}, {"$ref": "#/$defs/Plan"}],
+    }
+    _tidy(entry, plan)
+    name = {key: entry["properties"]["scenario"][key] for key in ("type", "minLength")}
+    return {
+        "$schema": DIALECT,
+        "title": "Suite",
+        "description": "Scenarios that are measured into one folder, with one report.",
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MOST_ENTRIES,
+        "items": {"anyOf": [name, {"$ref": "#/$defs/SuiteEntry"}]},
+        "$defs": {**plan.pop("$defs", {}), "Plan": plan, "SuiteEntry": entry},
+    }
+
+
+def _tidy(*holders: dict[str, Any]) -> None:
+    for holder in holders:
         holder["description"] = " ".join(holder["description"].split())
         for field in holder["properties"].values():
             # An empty list or a whole model as default only means "not given".
             if field.get("default") == [] or isinstance(field.get("default"), dict):
                 del field["default"]
-    return made

@@ -6,6 +6,8 @@ Only exact backends are ranked.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..formatting import length_text
+
 MARKS = {"approximate": "~", "other": "≠"}
 MEANINGS = {
     "approximate": "~ approximates attention, with the error that is shown",
@@ -30,7 +32,8 @@ def exactness_note(row: Mapping[str, Any]) -> str:
 
 def error_text(error_l2_ratio: float) -> str:
     """Two significant digits: other inputs give another error."""
-    return f"{float(f'{100 * error_l2_ratio:.2g}'):g} %"
+    percent = float(f"{100 * error_l2_ratio:.2g}")
+    return f"{length_text(int(percent)) if percent >= 1000 else f'{percent:g}'} %"
 
 
 def meanings(rows: Iterable[Mapping[str, Any]]) -> list[str]:

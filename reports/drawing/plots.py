@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from ..elements import Figure, Panel, Series
-from ..formatting import bytes_text, count_text, rate_text, time_text, visible
+from ..formatting import bytes_text, count_text, length_text, rate_text, time_text, visible
 from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay
@@ -48,6 +48,7 @@ SMALL_IN, MOST_ACROSS = 2.4, 4  # width and height of small multiples
 SMALL_LETTERS = 30  # of a line of their titles
 LEGEND_SIZE, HANDLE_IN = 8.5, 0.55
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
+LEAST_APART = 0.08  # of a logarithmic axis: two labels nearer than that would touch
 MOST_LETTERS = 48
 SWATCH_IN = (0.5, 0.2)
 TENS = ("ms", "flops_per_s", "plain", "share")  # units with powers of ten on logarithmic axes
@@ -204,8 +205,8 @@ def _panel(
     if xs and panel.x_scale == "log":
         axes.set_xlim(xs[0] / 1.35, xs[-1] * 1.35)
     axes.set_ylim(*limits)
-    shown = xs[:: -(ceil(len(xs) / MOST_X_TICKS) or 1)]
     if panel.x_scale == "log":
+        shown = _with_room(xs)
         _tick(axes.xaxis, shown, [count_text(x) for x in shown])
     if panel.y_scale == "log":
         ticks = _ticks(*limits, panel.unit)
@@ -219,6 +220,15 @@ def _label(text: str) -> str:
     """Shortened: a long label would leave no room for the axes."""
     shown = visible(text)
     return shown if len(shown) <= MOST_LETTERS else f"{shown[: MOST_LETTERS - 1]}…"
+
+
+def _with_room(xs: Sequence[float]) -> list[float]:
+    """Places on a logarithmic axis whose labels do not touch, from the longest down."""
+    shown: list[float] = []
+    for x in xs[:: -(ceil(len(xs) / MOST_X_TICKS) or 1)]:
+        if not shown or shown[-1] / x >= (xs[-1] / xs[0]) ** LEAST_APART:
+            shown.append(x)
+    return shown
 
 
 def _tick(axis: Axis, places: Sequence[float], texts: Sequence[str]) -> None:
@@ -323,7 +333,9 @@ def _tick_text(tick: float, unit: str) -> str:
     if unit in ("ms", "flops_per_s"):
         text = time_text(tick) if unit == "ms" else rate_text(tick)
         return text.replace(".00 ", " ").replace(".0 ", " ")
-    return f"{100 * tick:g}%" if unit == "share" else f"{tick:g}"
+    if unit == "share":
+        return f"{length_text(int(100 * tick))}%" if tick >= 10 else f"{100 * tick:g}%"
+    return f"{tick:g}"
 
 
 def _ticks(low: float, high: float, unit: str) -> list[float]:

@@ -21,6 +21,7 @@ class Layout:
     between: float
     most_label: float
     text_px: float
+    plot_height: float
     stacked: bool
 
 
@@ -30,6 +31,7 @@ LAYOUTS: dict[Width, Layout] = {
         between=16,
         most_label=96,
         text_px=13,
+        plot_height=283,
         stacked=False,
     ),
     "narrow": Layout(
@@ -37,6 +39,7 @@ LAYOUTS: dict[Width, Layout] = {
         between=0,
         most_label=84,
         text_px=14,
+        plot_height=216,  # the first panel of a phone is to be seen beside both answers
         stacked=True,
     ),
 }

@@ -42,8 +42,9 @@ from .wall_lines import (
 
 OUT_OF_MEMORY = ("oom", "predicted_oom")
 LINE_PX = 15  # from one line of text to the next
+LABEL_LINES = 1.9  # of text that name a line and where it stops
 RADIUS = 3.8
-TOP, PLOT_HEIGHT = 26.0, 283.0
+TOP = 26.0
 MOST_MARKED = 2  # lines over a line whose marks are still drawn
 MOST_NAMES = 4  # of lines that end at one place
 LABEL_GAP, TICK_GAP = 12.0, 7.0
@@ -59,7 +60,7 @@ def draw(chart: WallChart, backends: Sequence[str], width: Width, scale: Scale) 
     least = max(text_width(part, layout.text_px, BOLD_EM) for part in others)
     label = min(max(least, names), layout.most_label) + LABEL_GAP + 2
     most = max((len(some) for _, some in chart.panels), default=1)
-    axes = axes_of(chart, lines, scale, max(PLOT_HEIGHT, most * LINE_PX))
+    axes = axes_of(chart, lines, scale, max(layout.plot_height, most * LABEL_LINES * LINE_PX))
     across = 1 if layout.stacked else max(1, len(chart.panels))
     first = max(text_width(words, layout.text_px) for _, words in size_ticks(axes)) + TICK_GAP + 1
     plot = (layout.width - first - across * label - (across - 1) * layout.between) / across

@@ -57,7 +57,7 @@ def render(report: Report) -> str:
         badges=report.badges,
         links=list(_links(report)),
         groups=[
-            {"question": question, "cards": _cards(list(cards), report)}
+            _answered(question, list(cards), report)
             for question, cards in groupby(report.cards, key=lambda card: card.question)
         ],
         sections=[_section(part, report, numbers) for part in report.answered],
@@ -185,8 +185,11 @@ def _placed(cards: Sequence[Card]) -> Iterator[tuple[Card, str]]:
         yield card, "full" if card.wide else places.get(card.name, "")
 
 
-def _cards(cards: Sequence[Card], report: Report) -> list[dict[str, Any]]:
-    return [_card(card, report, place) for card, place in _placed(cards)]
+def _answered(question: str, cards: Sequence[Card], report: Report) -> dict[str, Any]:
+    """The cards under a question; on a phone the sentences of the `first` two stand above both."""
+    made = [_card(card, report, place) for card, place in _placed(cards)]
+    pictured = [one for one in made if one["drawings"]][:2]
+    return {"question": question, "cards": made, "first": pictured if len(pictured) == 2 else []}
 
 
 def _card(card: Card, report: Report, place: str) -> dict[str, Any]:

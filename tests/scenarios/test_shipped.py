@@ -69,6 +69,12 @@ def test_the_schema_is_current() -> None:
     assert committed == current
 
 
+def test_the_schema_of_suites_is_current() -> None:
+    """To renew it: attnbench schema --suite > scenarios/suite_schema.json."""
+    committed = json.loads((FOLDER / "suite_schema.json").read_text(encoding="utf-8"))
+    assert committed == schema(of_suites=True)
+
+
 def take_measures(made: dict) -> set[str]:
     """The names that `measure` accepts, taken out of the schema."""
     one, several = made["properties"]["measure"]["anyOf"]

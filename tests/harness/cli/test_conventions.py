@@ -196,6 +196,13 @@ VERBS = shlex.split(
 )
 
 
+def test_a_flag_has_no_type_in_the_help(here):
+    for command in ("run", "list backends", "kernels audit", "baseline save"):
+        text = here(*command.split(), "--help").stdout
+        assert "--" in text
+        assert "<bool>" not in text
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_help_has_examples(here, verb):
     done = here(verb, "--help")

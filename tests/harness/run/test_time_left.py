@@ -10,9 +10,9 @@ from attnbench.harness.run.time_left import TimeLeft
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 
-SHORT, LONG = (
+SHORT, LONG, LONGEST = (
     Case(backend="fused", problem=Problem(batch=1, seq_len=n, d_model=512, heads=8))
-    for n in (256, 8192)
+    for n in (256, 8192, 16384)
 )
 
 
@@ -24,8 +24,8 @@ class Clock:
         return self.now
 
 
-def expected() -> Forecast:
-    return forecast([SHORT, LONG], config(), PACE, {}, {})
+def expected(*cases: Case) -> Forecast:
+    return forecast(cases or [SHORT, LONG], config(), PACE, {}, {})
 
 
 def end(case: Case, call_ms: float) -> Record:
@@ -57,16 +57,21 @@ def test_it_falls_while_a_case_runs_but_never_to_nothing() -> None:
     assert 0 < left.seconds() < half
 
 
+def left_after(done: Case, slower: float) -> float:
+    clock, found = Clock(), expected(done, LONGEST)
+    left = TimeLeft(found, clock)
+    left.running(done.id)
+    clock.now += found.expected[done.id].about_s
+    left.finished(end(done, slower * 1e3 * (found.expected[done.id].call_s or 0.0)))
+    return left.seconds()
+
+
 def test_calls_that_were_slower_than_predicted_make_the_rest_longer() -> None:
-    times = []
-    for factor in (1.0, 4.0):
-        clock, found = Clock(), expected()
-        left = TimeLeft(found, clock)
-        left.running(SHORT.id)
-        clock.now += found.expected[SHORT.id].about_s
-        left.finished(end(SHORT, factor * 1e3 * (found.expected[SHORT.id].call_s or 0.0)))
-        times.append(left.seconds())
-    assert times[1] > 2 * times[0]
+    assert left_after(LONG, 4.0) > 1.5 * left_after(LONG, 1.0)
+
+
+def test_a_short_call_that_was_disturbed_says_little_of_long_ones() -> None:
+    assert left_after(SHORT, 50.0) < 2 * left_after(SHORT, 1.0)
 
 
 def test_nothing_is_left_after_the_last_case() -> None:

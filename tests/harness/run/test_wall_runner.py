@@ -140,6 +140,28 @@ def test_a_budget_that_is_spent_leaves_every_wall_with_what_fits_and_its_predict
         assert record["predicted_seq_len"] == 5010
 
 
+def test_a_budget_is_spent_on_what_costs_least_first() -> None:
+    class PerBackend(Workers):
+        def ask(self, request: Mapping[str, Any], *others: Any) -> dict[str, Any]:
+            if request["op"] == "predict":
+                self.predicted = {"far": 9000, "near": 90, "none": None}[request["wall"]["backend"]]
+            return super().ask(request, *others)
+
+    sought = [replace(WALL, backend=name) for name in ("none", "far", "near")]
+    hurried = runner(PerBackend(5000, oom(), None), wall_budget_s=30)
+    hurried.predict(sought)
+    assert [wall.backend for wall in hurried.in_order(sought)] == ["near", "far", "none"]
+    shares_s = []
+    for wall in hurried.in_order(sought):
+        hurried.record(wall)
+        shares_s.append(hurried.until - hurried.started)
+    assert shares_s[0] > 2 * 30 / 3  # more than an equal share
+    assert shares_s == sorted(shares_s)  # what one leaves is for the next
+    at_leisure = runner(PerBackend(5000, oom(), None))
+    at_leisure.predict(sought)
+    assert at_leisure.in_order(sought) == sought
+
+
 def test_a_budget_that_lasts_changes_nothing() -> None:
     one = runner(Workers(5000, oom(), 5010), wall_budget_s=1e6)
     one.predict([WALL])

@@ -20,7 +20,7 @@ def test_the_note_describes_the_result_of_an_inexact_backend() -> None:
     )
     assert (
         exactness_note({"exactness": "approximate", "error_l2_ratio": 34.2})
-        == "approximate, error 3400 %"
+        == "approximate, error 3\u202f400 %"
     )
     assert exactness_note({"exactness": "approximate", "error_l2_ratio": None}) == "approximate"
     assert exactness_note({"exactness": "other", "error_l2_ratio": None}) == "not attention"

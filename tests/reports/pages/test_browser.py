@@ -166,6 +166,20 @@ def test_on_a_narrow_screen_answers_are_stacked_and_the_first_picture_begins_on_
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (768, 900), (375, 667)])
+def test_both_answers_are_read_without_scrolling_and_once(
+    visit: Open, tmp_path: Path, width: int, height: int
+) -> None:
+    page = visit(write_page(quickstart(tmp_path), out=tmp_path / "page.html"), width=width)
+    for name in CARDS:
+        sentence = page.locator(f"#card-{name} .say").text_content()
+        shown = page.get_by_text(sentence, exact=False).filter(visible=True)
+        assert shown.count() == 1
+        box = shown.bounding_box()
+        assert 0 <= box["y"] < box["y"] + box["height"] <= height
+    assert page.evaluate("scrollY") == 0
+
+
 def test_the_navigation_stays_on_top_in_one_line_of_a_phone(
     visit: Open, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
