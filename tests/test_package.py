@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -116,11 +117,66 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
     assert (tmp_path / done.stdout.strip() / "rows.jsonl").read_text().count("\n") == 1
 
 
-def test_versions_agree():
-    assert (
-        tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-        == attnbench.__version__
-    )
+def test_the_version_stands_in_one_place():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["dynamic"] == ["version"]
+    assert "version" not in project
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A copy of what is packed."""
+    shutil.copytree(ROOT / ".package", tmp_path / "tree" / ".package", symlinks=True)
+    for name in ("harness", "impls", "reports", "scenarios", "tests/fakes/cheats"):
+        leave = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, tmp_path / "tree" / name, ignore=leave)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path / "tree" / name)
+    return tmp_path / "tree"
+
+
+def build(tree: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-t", "sdist"]
+    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+
+
+def test_only_listed_files_are_packed(tree, built):
+    private = [
+        *(".env", ".pypirc", "notes.py", "results/private/rows.jsonl", ".git/config"),
+        *("harness/.env", "harness/notes.txt", "scenarios/.mine.yaml", "reports/pages/page.key"),
+        *(".package/token", ".package/attnbench/.pypirc", "tests/fakes/cheats/.env"),
+    ]
+    for name in private:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text("secret")
+    assert build(tree).returncode == 0
+
+    def packed(folder: Path) -> set[str]:
+        with tarfile.open(next(folder.glob("*.tar.gz"))) as files:
+            (wheel,) = folder.glob("*.whl")
+            return {*files.getnames(), *zipfile.ZipFile(wheel).namelist()}
+
+    left = {name.split("/", 1)[-1] for name in packed(tree / "dist")}
+    assert not {name for name in left if name.endswith((".env", ".pypirc", ".key", ".jsonl"))}
+    # .gitignore is not in the copy, and hatchling packs it where it is
+    assert packed(built) - packed(tree / "dist") <= {
+        f"attnbench-{attnbench.__version__}/.gitignore"
+    }
+    assert packed(tree / "dist") <= packed(built)
+
+
+@pytest.mark.parametrize("link", ["harness", "impls", "reports", "scenarios", "cheats"])
+def test_links_that_were_checked_out_as_text_end_the_build_in_one_line(link, tree):
+    path = tree / ".package" / "attnbench" / link
+    target = path.readlink()
+    path.unlink()
+    path.write_text(str(target))
+    done = build(tree)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f".package/attnbench/{link}: found no folder; wanted a symbolic")
+    assert not (tree / "dist").exists() or not list((tree / "dist").iterdir())
 
 
 def test_every_required_package_is_pinned_for_ci():

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .reports.data.load import load
     from .reports.data.read import BadRun
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BadInput",
     "BadRun",

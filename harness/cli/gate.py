@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from . import completion
 from .flags import HOW, OUTPUT, WHAT, Device, PlanName, Quiet, Threads, device_named
 from .gate_steps import JUDGE, MEASURE, STEPS, Checkouts, Settings, judge, measure
@@ -147,6 +147,8 @@ def gate(
     """
     if step is not None and step not in STEPS:
         raise BadInput(f"--step: found {step!r}; wanted {' or '.join(STEPS)}")
+    if out is not None and not str(out).isprintable():  # it becomes a line of GITHUB_OUTPUT
+        raise BadInput(f"--out: found {shown(str(out))}; wanted a path without line breaks")
     if step == JUDGE and out is None:
         raise BadInput("--step judge: wanted --out DIR, the folder that was measured into")
     settings = Settings.of(

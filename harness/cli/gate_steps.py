@@ -285,6 +285,7 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
 def _annotate(verdict: str, margins: str) -> None:
     """A line for whoever reads no summary; in a job of GitHub an annotation."""
     on_github = bool(os.environ.get("GITHUB_ACTIONS"))
+    margins = " ".join(margins.split())  # a line of its own could be a command of the job
     said = {
         "failed": (
             "error",

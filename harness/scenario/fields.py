@@ -80,7 +80,10 @@ def safe_name(name: str) -> str:
     return name
 
 
-AtLeastOne = Field(min_length=1)
+# Every unknown name is compared with the known ones, every watched value with those of the grid.
+AtMost = Field(max_length=256)
+AtLeastOne = Field(min_length=1, max_length=256)
+OneToMany = Field(min_length=1, max_length=1024)
 SizeInput = Annotated[int, Field(ge=1)] | Annotated[str, Field(pattern=r"^[0-9]+[kKmM]$")]
 Size = Annotated[int, BeforeValidator(as_size, json_schema_input_type=SizeInput)]
 Text = Annotated[str, AfterValidator(inert)]
@@ -137,7 +140,7 @@ def with_axes(
 def several(kind: Any, _: Any) -> tuple[Any, Any]:
     """At least one value, or none if the axis is not given."""
     single = SizeInput if kind is Size else kind
-    return Annotated[tuple[kind, ...], AtLeastOne, one_or_list(single)], ()
+    return Annotated[tuple[kind, ...], OneToMany, one_or_list(single)], ()
 
 
 def one(kind: Any, default: Any) -> tuple[Any, Any]:

@@ -46,14 +46,24 @@ def lines(
     # Pydantic also calls a list too short if everything in it was refused.
     found = [error for error in errors if error["type"] != "too_short" or not error["input"]]
     # A misspelt required field is one mistake, not two.
-    misspelt = {closest(error["loc"], top) for error in found if error["type"] == "extra_forbidden"}
+    holders = {error["loc"][:-1] for error in found if error["type"] == "missing"}
+    misspelt = {
+        closest(error["loc"], top)
+        for error in found
+        if error["type"] == "extra_forbidden" and error["loc"][:-1] in holders
+    }
     found = [error for error in found if error["type"] != "missing" or error["loc"] not in misspelt]
-    return first_lines([line(error, document, top, of) for error in found])
+    # Only what is shown is worded: looking for a close name takes a third of a millisecond.
+    shown_lines = [line(error, document, top, of) for error in found[:MOST_LINES]]
+    return [*shown_lines, *and_more(len(found))]
 
 
 def first_lines(found: list[str]) -> list[str]:
-    more = len(found) - MOST_LINES
-    return found if more <= 0 else [*found[:MOST_LINES], f"and {more} more; fix these first"]
+    return [*found[:MOST_LINES], *and_more(len(found))]
+
+
+def and_more(count: int) -> list[str]:
+    return [f"and {count - MOST_LINES} more; fix these first"] if count > MOST_LINES else []
 
 
 def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of: str) -> str:
@@ -81,6 +91,8 @@ def wanted(error: Mapping[str, Any]) -> str:
         return f"{suggestion(error['input'], expected)}wanted {', '.join(others)} or {last}"
     if kind in ("wanted", "value_error"):
         return f"wanted {error['msg']}"
+    if kind == "too_long":
+        return f"wanted at most {context['max_length']} of them"
     if kind == "string_too_long":
         return f"wanted at most {context['max_length']} characters"
     return f"wanted {WANTED.get(kind) or error['msg'].replace('Input should be ', 'a number ')}"

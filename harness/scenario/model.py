@@ -12,6 +12,7 @@ from ..axes import AXES
 from ..probes import measures
 from .fields import (
     AtLeastOne,
+    AtMost,
     Axes,
     DeviceKind,
     ExtraCase,
@@ -79,7 +80,7 @@ class Scenario(Strict):
         default=(),
         description="Problems outside the grid; an axis left out comes from the grid.",
     )
-    contrast: Annotated[tuple[AxisName, ...], one_or_list(AxisName)] = Field(
+    contrast: Annotated[tuple[AxisName, ...], AtMost, one_or_list(AxisName)] = Field(
         default=(),
         description="Axes whose values are measured side by side, so that their ratios are paired.",
     )
@@ -109,7 +110,7 @@ class Scenario(Strict):
             " one of these values. All problems if not given."
         ),
     )
-    studies: Annotated[tuple[str, ...], one_or_list(str)] = Field(
+    studies: Annotated[tuple[str, ...], AtMost, one_or_list(str)] = Field(
         default=(),
         description=(
             "What to examine without timing it, on the smallest problem: names from `attnbench list"

@@ -9,14 +9,15 @@ from pydantic import Field, ValidationError
 
 from ..errors import BadInput, shown
 from .changes import Change
-from .document import Document
+from .document import Document, Keys
 from .fields import Strict, one_or_list
-from .messages import lines
+from .messages import MOST_LINES, first_lines, lines
 from .model import Scenario
 from .names import find
-from .yaml_text import read_yaml
+from .yaml_text import MAX_NODES, read_yaml
 
 MOST_ENTRIES = 200
+MOST_NODES = 3 * MAX_NODES  # of all scenarios that it lists; each entry reads its file again
 EXAMPLE = "such as `- quickstart` or `- {scenario: quickstart, plan: quick}`"
 Patterns = Annotated[tuple[str, ...], one_or_list(str)]
 
@@ -28,7 +29,7 @@ class SuiteEntry(Strict):
         min_length=1, description="a scenario's name, or its file, relative to this one."
     )
     set: dict[str, Any] = Field(  # the option's name
-        default={}, description="Fields to change by their path, as --set does."
+        default={}, max_length=64, description="Fields to change by their path, as --set does."
     )
     only: Patterns = Field(default=(), description="As --only: one pattern or several.")
     skip: Patterns = Field(default=(), description="As --skip: one pattern or several.")
@@ -71,13 +72,25 @@ def listed_entries(document: Document) -> Iterator[ListedEntry]:
         raise BadInput(f"{document.place(())}: found {found}; {wanted}")
     problems: list[str] = []
     found_entries: list[ListedEntry] = []
+    nodes = 0
     for number in range(len(items)):
         try:
             found_entries.append(_entry(document, number))
         except BadInput as error:
             problems += error.problems
+        else:
+            nodes += found_entries[-1].document.nodes
+        if nodes > MOST_NODES:
+            place = document.place((number,))
+            problems.append(
+                f"{place}: the scenarios up to here hold more than {MOST_NODES} values together;"
+                " wanted a smaller suite; make several of it"
+            )
+            break
+        if len(problems) > MOST_LINES:
+            break
     if problems:
-        raise BadInput(*problems)
+        raise BadInput(*first_lines(problems))
     yield from found_entries
 
 
@@ -138,11 +151,19 @@ def _change(document: Document, number: int, path: str) -> Change:
 def _change_at(document: Document, keys: tuple[str | int, ...], path: str, value: Any) -> Change:
     """With the place of every value in it, so that a mistake is named where it stands."""
     inner = {
-        known[len(keys) :]: where
-        for known, where in document.values.items()
-        if known[: len(keys)] == keys and len(known) > len(keys)
+        below: document.values[(*keys, *below)]
+        for below in _keys_below(value)
+        if (*keys, *below) in document.values  # what an alias stands for has its places elsewhere
     }
     return Change(path=path, value=_copied(value), place=document.place(keys), inner=inner)
+
+
+def _keys_below(value: Any) -> Iterator[Keys]:
+    """The keys of every value in `value`."""
+    items = value.items() if isinstance(value, Mapping) else ()
+    for key, inner in enumerate(value) if isinstance(value, list) else items:
+        yield (key,)
+        yield from ((key, *below) for below in _keys_below(inner))
 
 
 def _copied(value: Any) -> Any:

@@ -34,7 +34,11 @@ MAX_BYTES = 1 << 20
 MAX_OPEN_BRACKETS = 256
 MAX_DEPTH = 64
 MAX_DIGITS = 18  # any such number fits 64 bits
-MAX_NODES = 200_000  # 10 000 explicit cases of ten fields; text that reaches it takes about 2 s
+# Limits of work: ruamel.yaml takes about 15 us per value, and what follows a few of them.
+MAX_NODES = 50_000  # keys and values with aliases written out: 5 000 explicit cases of four fields
+MAX_KEYS = 500  # of one mapping; a scenario's largest has about thirty
+MAX_ANCHORS = 500
+MAX_PROBLEMS = 20  # as many as anyone reads before the first is fixed
 # The core schema of YAML 1.2: no `yes`, no `1:30`, no octal without 0o.
 NULL = {"", "~", "null", "Null", "NULL"}
 BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -159,6 +163,7 @@ class Builder:
         self.document = Document(None, origin)
         self.problems: list[str] = []
         self.count = 0  # nodes, with aliases written out
+        self.anchor_count = 0
         # value and number of nodes; the value is OPEN until it is complete
         self.anchors: dict[str, tuple[Any, int]] = {}
 
@@ -175,7 +180,14 @@ class Builder:
                     " expected; use one file for each"
                 )
             self.document.data = self.value(next(self.events), ())
+        self.document.nodes = self.count
         return self.document
+
+    def problem(self, text: str) -> None:
+        """Collect a problem. Raises BadInput if it is one of too many."""
+        if len(self.problems) == MAX_PROBLEMS:
+            raise BadInput("and more; fix these first")
+        self.problems.append(text)
 
     def value(self, event: Any, keys: Keys) -> Any:
         """The value that starts with `event`."""
@@ -187,7 +199,7 @@ class Builder:
         if isinstance(event, AliasEvent):
             return self.alias(event.anchor, where)
         self.refuse_tag(event, where, "value")
-        self.anchors[event.anchor] = OPEN, 0
+        self.open_anchor(event.anchor, where)
         value: Any = []
         if isinstance(event, ScalarEvent):
             value = event.value if event.style else self.plain(event.value, where)
@@ -196,21 +208,36 @@ class Builder:
                 value.append(self.value(item, (*keys, len(value))))
         else:
             value = self.mapping(keys)
-        self.anchors[event.anchor] = value, self.count - before
+        if event.anchor is not None:
+            self.anchors[event.anchor] = value, self.count - before
         return value
+
+    def open_anchor(self, anchor: str | None, where: str) -> None:
+        if anchor is None:
+            return
+        self.anchor_count += 1
+        if self.anchor_count > MAX_ANCHORS:
+            raise BadInput(f"{where}: more than {MAX_ANCHORS} anchors; wanted a smaller scenario")
+        self.anchors[anchor] = OPEN, 0
 
     def mapping(self, keys: Keys) -> dict[str, Any]:
         """The entries up to the end of a mapping. A repeated key keeps its first value."""
         mapping: dict[str, Any] = {}
+        count = 0  # repeated keys too
         while not isinstance(event := next(self.events), MappingEndEvent):
             where = self.at(event.start_mark)
+            count += 1
+            if count > MAX_KEYS:
+                raise BadInput(
+                    f"{where}: more than {MAX_KEYS} keys in one mapping; wanted a smaller scenario"
+                )
             if not isinstance(event, ScalarEvent):
                 raise BadInput(f"{where}: a key that is not a word; wanted `field: value`")
             self.add(1, where)
             self.refuse_tag(event, where, "key")
             path = (*keys, event.value)
             if event.value in mapping:
-                self.problems.append(
+                self.problem(
                     f"{where}: key {shown(event.value)} given twice, first at"
                     f" {self.document.keys[path]}; wanted it once; remove one"
                 )
@@ -245,7 +272,7 @@ class Builder:
     def refuse_tag(self, event: Any, where: str, what: str) -> None:
         if event.ctag is not None:
             tag = shown_word(str(event.ctag).replace("tag:yaml.org,2002:", "!!"))
-            self.problems.append(f"{where}: tag {tag}; wanted a {what} without a tag; remove it")
+            self.problem(f"{where}: tag {tag}; wanted a {what} without a tag; remove it")
 
     def plain(self, text: str, where: str) -> Any:
         """A scalar without quotes, by the core schema."""
@@ -257,11 +284,9 @@ class Builder:
             if len(text) <= MAX_DIGITS:
                 return int(text, 10 if DECIMAL.fullmatch(text) else 0)
             digits = len(text.lstrip("+-"))
-            self.problems.append(
-                f"{where}: a number of {digits} digits; wanted at most {MAX_DIGITS}"
-            )
+            self.problem(f"{where}: a number of {digits} digits; wanted at most {MAX_DIGITS}")
         elif NOT_FINITE.fullmatch(text) or (FLOAT.fullmatch(text) and isinf(float(text))):
-            self.problems.append(f"{where}: found {shown_word(text)}; finite number required")
+            self.problem(f"{where}: found {shown_word(text)}; finite number required")
         elif FLOAT.fullmatch(text):
             return float(text)
         return text

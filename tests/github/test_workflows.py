@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
-from tests.github.workflow_files import ACTION, action, parsed, steps, workflows
+from tests.github.workflow_files import ACTION, action, parsed, steps, texts, workflows
 
 WORKFLOWS = workflows()
 DOCUMENTS = WORKFLOWS | {"action.yml": action()}
@@ -25,6 +25,7 @@ JOB = {
     "env",
     "timeout-minutes",
     "permissions",
+    "environment",
     "outputs",
     "defaults",
 }
@@ -127,13 +128,67 @@ def test_what_is_used_exists_and_gets_inputs_that_it_has(name: str) -> None:
             path,
         )
         if ours is None:
-            assert re.fullmatch(r"actions/[a-z-]+@v\d+", path), path
+            assert re.fullmatch(r"(actions|pypa)/[a-z-]+@[0-9a-f]{40}", path), path
+            if path.startswith("actions/checkout@"):
+                assert user["with"]["persist-credentials"] is False  # no token for what runs next
             continue
         file = ACTION if ours[1].endswith("attnbench") else CALLED
         assert (ROOT / ours[1]).exists()
         wanted = inputs_of(parsed(file.read_text()))
         assert given <= set(wanted)
         assert {one for one, of in wanted.items() if of.get("required")} <= given
+
+
+def test_an_action_of_others_is_one_commit_everywhere_whose_version_stands_beside_it() -> None:
+    """A tag can be moved to other code, a commit cannot."""
+    pins: dict[str, set[str]] = {}
+    for text in texts():
+        for name, pin in re.findall(r"uses: ((?:actions|pypa)/[a-z-]+)@(.*)", text):
+            assert re.fullmatch(r"[0-9a-f]{40} # v\d+\.\d+\.\d+", pin), f"{name}@{pin}"
+            pins.setdefault(name, set()).add(pin)
+    assert {"actions/checkout", "actions/setup-python", "actions/upload-artifact"} <= set(pins)
+    assert all(len(found) == 1 for found in pins.values()), pins
+
+
+def test_only_the_job_that_publishes_may_write_and_it_runs_no_code_of_ours() -> None:
+    for name, document in DOCUMENTS.items():
+        writing = {
+            job: of["permissions"]
+            for job, of in document.get("jobs", {}).items()
+            if "permissions" in of
+        }
+        granted = {"id-token": "write", "attestations": "write"}
+        assert writing == ({"publish": granted} if name == "release.yml" else {})
+    release = WORKFLOWS["release.yml"]
+    assert release["on"] == {"push": {"tags": ["v*"]}}
+    publish = release["jobs"]["publish"]
+    assert (publish["needs"], publish["environment"]) == ("build", "release")
+    used = [step["uses"].split("@")[0] for step in publish["steps"]]
+    assert used == [
+        "actions/download-artifact",
+        "actions/attest-build-provenance",
+        "pypa/gh-action-pypi-publish",
+    ]
+    assert "secrets." not in json.dumps(release)
+
+
+def test_what_is_released_was_built_and_tried_from_the_tag() -> None:
+    build = WORKFLOWS["release.yml"]["jobs"]["build"]
+    (made,) = (step for step in build["steps"] if "run" in step)
+    assert made["run"] == "make dist LOCK=.ci/locked.txt"
+    assert made["env"] == {"TAG": "${{ github.ref_name }}"}
+    assert not any("cache" in step.get("with", {}) for step in build["steps"])
+
+
+def test_ci_runs_each_python_the_lowest_and_the_newest_packages() -> None:
+    jobs = WORKFLOWS["ci.yml"]["jobs"]
+    assert jobs["test"]["strategy"]["matrix"]["python"] == ["3.11", "3.12", "3.13", "3.14"]
+    assert jobs["test"]["env"]["LOCK"] == ".ci/locked.txt"
+    assert jobs["newest"]["env"]["CONSTRAINTS"] == ""
+    makefile = (ROOT / "Makefile").read_text()
+    for job, target in (("lowest", "test-lowest"), ("newest", "test"), ("dist", "dist")):
+        assert jobs[job]["steps"][-1]["run"] == f"make {target}"
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)
 
 
 def test_the_gate_of_the_project_measures_what_exists() -> None:

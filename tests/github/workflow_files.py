@@ -27,6 +27,12 @@ def workflows() -> dict[str, Any]:
     }
 
 
+def texts() -> list[str]:
+    """The same as they are written, with comments."""
+    files = (ROOT / ".github" / "workflows").glob("*.yml")
+    return [path.read_text() for path in (*files, ACTION, PAGE)]
+
+
 def action() -> Any:
     return parsed(ACTION.read_text())
 

@@ -13,7 +13,8 @@
 set -euo pipefail
 : "${OUT:?}" "${HEAD:=.}" "${PYTHON:=python}" "${CODE:=}" "${GATE:=latency: 5%, peak_bytes: 0%}"
 : "${FAIL_ON_UNDECIDED:=false}" "${BASELINE:=}"
-flags=(${BASELINE:+--baseline "$BASELINE"})
+flags=(${BASELINE:+"--baseline=$BASELINE"})
 if [ "$FAIL_ON_UNDECIDED" = true ]; then flags+=(--fail-on-undecided); fi
-if [ -n "$CODE" ]; then PYTHONPATH="$(cd "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}" && export PYTHONPATH; fi
-exec "$PYTHON" -m attnbench gate "" "$HEAD" --step judge --out "$OUT" --gate "$GATE" "${flags[@]}"
+if [ -n "$CODE" ]; then PYTHONPATH="$(CDPATH='' cd -- "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}" && export PYTHONPATH; fi
+# -P: modules of the current folder, which is a checkout, do not replace those of attnbench.
+exec "$PYTHON" -P -m attnbench gate --step judge "--out=$OUT" "--gate=$GATE" "${flags[@]}" -- "" "$HEAD"

@@ -12,13 +12,16 @@
 # THREADS      of torch on a CPU, or empty. One thread gives far less noise on a busy machine,
 #              because OpenMP's waiting threads spin.
 # CALIBRATE    true: run attnbench selfcheck first, for margins by noise
+#
+# Values go to attnbench as they are: nothing here evaluates them, as [[ -v, (( )) and eval would.
 set -euo pipefail
 : "${SCENARIO:?}" "${OUT:?}" "${HEAD:=.}" "${BASE:=}" "${TURNS:=5}" "${PYTHON:=python}"
 : "${CODE:=}" "${PLAN:=}" "${DEVICE:=}" "${BACKENDS:=}"
 : "${BASE_PYTHON:=$PYTHON}" "${CALIBRATE:=false}" "${THREADS:=}"
-flags=(${CODE:+--code "$CODE"} ${BACKENDS:+--backend-dir "$BACKENDS"} ${PLAN:+--plan "$PLAN"}
-    ${DEVICE:+--device "$DEVICE"} ${THREADS:+--threads "$THREADS"})
+flags=(${CODE:+"--code=$CODE"} ${BACKENDS:+"--backend-dir=$BACKENDS"} ${PLAN:+"--plan=$PLAN"}
+    ${DEVICE:+"--device=$DEVICE"} ${THREADS:+"--threads=$THREADS"})
 if [ "$CALIBRATE" = true ]; then flags+=(--calibrate); fi
-if [ -n "$CODE" ]; then PYTHONPATH="$(cd "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}" && export PYTHONPATH; fi
-exec "$PYTHON" -m attnbench gate "$BASE" "$HEAD" --step measure --scenario "$SCENARIO" --out "$OUT" \
-    --turns "$TURNS" --python "$PYTHON" --base-python "$BASE_PYTHON" "${flags[@]}"
+if [ -n "$CODE" ]; then PYTHONPATH="$(CDPATH='' cd -- "$HEAD" && pwd)/$CODE${PYTHONPATH:+:$PYTHONPATH}" && export PYTHONPATH; fi
+# -P: modules of the current folder, which is a checkout, do not replace those of attnbench.
+exec "$PYTHON" -P -m attnbench gate --step measure "--scenario=$SCENARIO" "--out=$OUT" \
+    "--turns=$TURNS" "--python=$PYTHON" "--base-python=$BASE_PYTHON" "${flags[@]}" -- "$BASE" "$HEAD"

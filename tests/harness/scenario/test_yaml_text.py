@@ -91,7 +91,7 @@ REFUSED = {
     "alias bomb": (
         ALIAS_BOMB,
         (
-            "f.yaml:6:12: more than 200000 values once aliases are written out; wanted a smaller"
+            "f.yaml:5:28: more than 50000 values once aliases are written out; wanted a smaller"
             " scenario"
         ),
     ),

@@ -1,0 +1,23 @@
+"""Before anything is packed: are the links of this folder links? hatchling loads this file."""
+
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+FOLDERS = ("harness", "impls", "reports", "scenarios", "cheats")
+
+
+class Links(BuildHookInterface):
+    """Ends the build where links were checked out or unpacked as text files."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        package = Path(self.root) / ".package" / "attnbench"
+        broken = [name for name in FOLDERS if not (package / name).is_dir()]
+        if broken:
+            raise SystemExit(
+                f".package/attnbench/{broken[0]}: found no folder; wanted a symbolic link to one."
+                " This checkout or archive has its links as text files: run `git config"
+                " core.symlinks true` and then `git checkout -- .package` (on Windows in developer"
+                " mode), or install a released wheel"
+            )

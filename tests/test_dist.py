@@ -1,0 +1,194 @@
+"""What `make dist` refuses, and that what CI and releases install is known."""
+
+import importlib.util
+import json
+import re
+import subprocess
+import tarfile
+import tomllib
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import attnbench
+from tests.conftest import ROOT
+
+LOCKED = (ROOT / ".ci" / "locked.txt").read_text()
+
+
+def program(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+dist, floors = program("dist"), program("floors")
+COMMIT = [
+    "README.md",
+    ".package/attnbench/__init__.py",
+    ".package/attnbench/harness",
+    "harness/a.py",
+]
+
+
+def test_the_files_of_a_commit_have_their_places_in_the_wheel() -> None:
+    commit = [*COMMIT, "tests/fakes/cheats/c.py", "tests/test_a.py", "docs/a.md", ".env"]
+    assert dist.package_names(commit) == {
+        "attnbench/__init__.py",
+        "attnbench/harness/a.py",
+        "attnbench/cheats/c.py",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (["attnbench/.env"], "holds what the commit does not have there: attnbench/.env"),
+        (["attnbench/harness/a.py"], "holds files twice: attnbench/harness/a.py"),
+        (None, "lacks files of the commit; see include in pyproject.toml: attnbench/harness/a.py"),
+    ],
+)
+def test_a_file_too_many_missing_or_twice_is_refused(change: list[str] | None, said: str) -> None:
+    wanted = dist.wanted_in_wheel(COMMIT, "1.0")
+    found = sorted(wanted) + change if change else sorted(wanted - {"attnbench/harness/a.py"})
+    with pytest.raises(dist.Failed) as caught:
+        dist.check_names(found, wanted, "a.whl")
+    assert str(caught.value) == f"a.whl: {said}"
+    dist.check_names(sorted(wanted), wanted, "a.whl")
+
+
+def test_a_link_in_an_sdist_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "link", "a-1.0/link")
+    with pytest.raises(dist.Failed, match=r"a\.tar\.gz: a-1\.0/link is no plain file"):
+        dist.sdist_names(tmp_path / "a.tar.gz")
+
+
+@pytest.mark.parametrize(
+    ("tag", "changelog", "said"),
+    [
+        ("v1.1", "## 1.0 - 2026-01-01", "tag v1.1, but this is version 1.0; wanted v1.0"),
+        ("v1.0", "## Unreleased", "CHANGELOG.md: has no notes on version 1.0"),
+        ("$(touch pwned)", "", "tag $(touch pwned), but this is version 1.0"),
+    ],
+)
+def test_a_tag_is_its_version_with_notes(tag: str, changelog: str, said: str) -> None:
+    with pytest.raises(dist.Failed) as caught:
+        dist.check_version("1.0", tag, changelog)
+    assert str(caught.value).startswith(said)
+    dist.check_version("1.0", "v1.0", "## 1.0 - 2026-01-01\n")
+
+
+@pytest.mark.parametrize(
+    ("rows", "page", "said"),
+    [
+        ([], "<!DOCTYPE html>", "no rows"),
+        ([{"status": "ok"}, {"status": "crashed"}], "<!DOCTYPE html>", "crashed, ok"),
+        ([{"status": "oom"}], "<!DOCTYPE html>", "oom"),
+        ([{"status": "ok"}], "", "wrote no page"),
+    ],
+)
+def test_a_run_that_failed_is_no_release(
+    rows: list[dict[str, Any]], page: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "report.html").write_text(page)
+    with pytest.raises(dist.Failed, match=said):
+        dist.check_run(tmp_path, "a.whl")
+
+
+def test_this_version_has_notes() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    dist.check_version(attnbench.__version__, f"v{attnbench.__version__}", changelog)
+    assert re.search(r"^## Unreleased$", changelog, re.MULTILINE)
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="needs the repository")
+@pytest.mark.long
+def test_the_last_commit_builds_what_is_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of `make dist` but the two installations."""
+    used: list[str] = []
+    monkeypatch.setattr(dist, "use", lambda file, *_: used.append(file.suffix))
+    made = dist.distribute(tmp_path, "")
+    assert used == [".whl", ".gz"]
+    assert len(list(made.iterdir())) == 2
+
+
+# ---- versions ------------------------------------------------------------------------------------
+
+
+def requirements() -> list[Requirement]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"].values()
+    return [Requirement(text) for group in (project["dependencies"], *extras) for text in group]
+
+
+def locked() -> dict[str, list[str]]:
+    """Each package that CI installs, and its versions: more than one if Pythons differ."""
+    found: dict[str, list[str]] = {}
+    for name, version in re.findall(r"^([a-z0-9-]+)==(\S+)", LOCKED, re.MULTILINE):
+        found.setdefault(name, []).append(version)
+    return found
+
+
+def test_every_package_that_ci_installs_has_hashes() -> None:
+    for block in re.split(r"\n(?=[a-z])", LOCKED)[1:]:
+        assert re.match(r"[a-z0-9-]+==[\w.]+ (; .* )?\\\n", block), block[:80]
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", block), block[:80]
+    assert not re.search(r"://|--(extra-)?index-url|--trusted-host|--find-links", LOCKED)
+
+
+def test_ci_installs_what_was_tested_here_and_all_that_is_wanted() -> None:
+    versions = locked()
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        if "==" in line:
+            name, version = line.split("==")
+            name = re.sub(r"[._]", "-", name.lower())
+            assert versions.get(name, [version]) == [version], f"{name}: run `make lock`"
+    for requirement in requirements():
+        found = versions[re.sub(r"[._]", "-", requirement.name.lower())]
+        assert all(requirement.specifier.contains(one) for one in found), requirement
+
+
+def test_lowest_versions_are_those_that_pyproject_allows() -> None:
+    found = dict(line.split("==") for line in floors.floors("parquet", "hf"))
+    for requirement in requirements():
+        (only,) = requirement.specifier
+        assert only.operator == ">=", f"{requirement}: a limit from above breaks users"
+        if requirement.name in found and not requirement.marker:
+            assert Version(found[requirement.name]) == Version(only.version)
+    assert Version(found["typer"]) >= Version("0.15.4")  # before, it fails with click 8.2
+
+
+def test_tests_of_the_lowest_versions_have_the_tools_of_the_others() -> None:
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    names = {extra: {Requirement(one).name for one in optional[extra]} for extra in optional}
+    found = re.search(r"^TEST_TOOLS := (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert found is not None
+    types_and_hooks = {"pandas-stubs", "scipy-stubs", "types-psutil", "pre-commit"}
+    by_torch = {"triton"}  # torch 2.11 brings 3.6
+    rest = names["dev"] - names["parquet"] - names["hf"] - types_and_hooks - by_torch
+    assert {*found[1].split()} == rest
+
+
+def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
+    def commands(*settings: str) -> str:
+        words = ["make", "--dry-run", "--always-make", ".venv/.installed", *settings]
+        return subprocess.run(words, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+
+    assert "-c constraints.txt -e '.[dev]'" in commands()
+    assert "--require-hashes" not in commands()
+    assert "--require-hashes -r .ci/locked.txt" in commands("LOCK=.ci/locked.txt")
+    assert "constraints.txt" not in commands("CONSTRAINTS=")
