@@ -9,6 +9,10 @@ from .row_schema import FIELDS, LATER_VALUES, SAMPLES
 
 Types = Mapping[str, tuple[type, ...]]
 INT64 = 1 << 63
+FROM_ZERO = (
+    *("input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"),
+    *("work_flops", "work_exps", "minimal_bytes"),
+)
 SAMPLE_MS = (1e-9, 1e12)  # a picosecond, and 30 years: beyond lies no reading of a clock
 VALUES = {
     "status": (
@@ -62,6 +66,9 @@ def check_row(row: dict[str, Any]) -> None:
             wanted = ", ".join(value for value in values if value)
             found = ascii(row.get(name))[:40]
             raise ValueError(f"{name}: found {found}, wanted one of {wanted}")
+    for name in FROM_ZERO:
+        if (row.get(name) or 0) < 0:
+            raise ValueError(f"{name}: found {row[name]}, wanted 0 or more")
     for number, trial in enumerate(row["probes"] if row["kind"] == "wall" else ()):
         check_object(trial, TRIAL, f"probes[{number}]")
     if row["kind"] == "kernel":
