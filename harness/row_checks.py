@@ -9,6 +9,11 @@ from .row_schema import FIELDS, LATER_VALUES, SAMPLES
 
 Types = Mapping[str, tuple[type, ...]]
 INT64 = 1 << 63
+FROM_ZERO = (
+    *("input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"),
+    *("workspace_bytes", "outside_bytes", "work_flops", "work_exps", "minimal_bytes"),
+)
+SAMPLE_MS = (1e-9, 1e12)  # a picosecond, and 30 years: beyond lies no reading of a clock
 VALUES = {
     "status": (
         *("ok", "oom", "predicted_oom", "unsupported", "unavailable", "incorrect", "timeout"),
@@ -61,13 +66,19 @@ def check_row(row: dict[str, Any]) -> None:
             wanted = ", ".join(value for value in values if value)
             found = ascii(row.get(name))[:40]
             raise ValueError(f"{name}: found {found}, wanted one of {wanted}")
+    for name in FROM_ZERO:
+        if (row.get(name) or 0) < 0:
+            raise ValueError(f"{name}: found {row[name]}, wanted 0 or more")
     for number, trial in enumerate(row["probes"] if row["kind"] == "wall" else ()):
         check_object(trial, TRIAL, f"probes[{number}]")
     if row["kind"] == "kernel":
         _check_kernel(row)
     for name in SAMPLES:
         if not all(_is_block_of_samples(block) for block in _blocks(row.get(name))):
-            raise ValueError(f"{name}: wanted positive numbers in lists [process][block][call]")
+            raise ValueError(
+                f"{name}: wanted positive numbers, from {SAMPLE_MS[0]:g} to {SAMPLE_MS[1]:g}, in"
+                " lists [process][block][call]"
+            )
     if not all(_is_readings(block) for block in _blocks(row.get("conditions"))):
         raise ValueError("conditions: wanted objects of numbers in lists [process][block]")
     if not all(isinstance(finding, dict) for finding in row.get("findings") or []):
@@ -110,7 +121,10 @@ def _blocks(processes: list[Any] | None) -> list[Any]:
 
 
 def _is_block_of_samples(block: object) -> bool:
-    return isinstance(block, list) and all(type(x) in (int, float) and x > 0 for x in block)
+    least, most = SAMPLE_MS
+    return isinstance(block, list) and all(
+        type(x) in (int, float) and least <= x <= most for x in block
+    )
 
 
 def _is_readings(block: object) -> bool:

@@ -126,6 +126,8 @@ def test_an_empty_run_json_is_named(run: Path) -> None:
         ({"seq_len": "128"}, "rows.jsonl:2: seq_len: found '128', wanted int"),
         ({"heads": True}, "heads: found True, wanted int"),
         ({"batch": None}, "batch: found nothing, wanted int"),
+        ({"peak_bytes": -1}, "peak_bytes: found -1, wanted 0 or more"),
+        ({"block_ms": [[[1e13]]]}, "block_ms: wanted positive numbers, from 1e-09 to 1e+12"),
         ({"peak_bytes": 1 << 70}, "peak_bytes: found"),
         ({"status": "fine"}, "status: found 'fine', wanted one of ok, oom"),
         ({"block_ms": [[[1.0, 0.0]]]}, "block_ms: wanted positive numbers"),
