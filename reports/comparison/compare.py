@@ -26,18 +26,8 @@ from .interleaved_runs import merge_runs
 from .verdict import CaseVerdict, GeometricMean, Rules, case_verdicts, geometric_mean
 
 FACTS = (
-    "device_name",
-    "device_uuid",
-    "driver",
-    "cuda",
-    "cudnn",
-    "torch",
-    "threads",
-    "cpu",
-    "cores",
-    "allocator",
-    "attnbench",
-    "git",
+    *("device_name", "device_uuid", "driver", "cuda", "cudnn", "torch", "threads", "cpu", "cores"),
+    *("allocator", "attnbench", "git"),
 )
 """The facts that a resumed run must share with the run it continues (FINGERPRINT in harness/)."""
 ALLOCATOR = "plan.allocator"
