@@ -117,7 +117,9 @@ def beyond_text(share: float, of: str = "") -> str:
 
 def beyond_whole(share: float) -> bool:
     """Whether the share would be written as more than 100 %."""
-    return isfinite(share) and float(number_text(100 * share)) > 100
+    if not isfinite(100 * share):
+        return isfinite(share) and share > 0
+    return float(number_text(100 * share)) > 100
 
 
 def kernel_text(kernel: str | None, generation: str | None) -> str:

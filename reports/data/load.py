@@ -149,7 +149,7 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
         # work_flops counts attention, and an inexact backend does other work.
         "achieved_flops_per_s": (
             row["work_flops"] / (interval.value / 1000)
-            if interval.value > 0 and is_exact(row)
+            if interval.value > 0 and row["work_flops"] is not None and is_exact(row)
             else nan
         ),
         **_other_latencies(row),

@@ -48,6 +48,7 @@ WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
 SMALL_IN, MOST_ACROSS = 2.4, 4  # width and height of small multiples
 SMALL_LETTERS = 30  # of a line of their titles
 LEGEND_SIZE, HANDLE_IN = 8.5, 0.55
+LEAST, MOST, WIDEST = 1e-300, 1e300, 1e60  # of axes: beyond, absurd values are outside the picture
 MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 LEAST_APART = 0.08  # of a logarithmic axis: two labels nearer than that would touch
 MOST_LETTERS = 48
@@ -146,23 +147,27 @@ def _swatch(name: str, look: dict[str, Any]) -> str:
 
 def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
     """The limits of y over these panels, with room for crosses at the upper edge."""
-    every = [series for panel in panels for series in panel.series]
+    every, is_linear = (
+        [one for panel in panels for one in panel.series],
+        panels[0].y_scale == "linear",
+    )
     ys = [
         y
         for series in every
         for y in (*series.y, *series.low, *series.high)
-        if y is not None and isfinite(y)
+        if y is not None and isfinite(y) and (is_linear or y > 0)
     ]
     ys += [panel.line[0] for panel in panels if panel.line is not None]
     ys += [0.6, 1.8] if panels[0].unit == "ratio" else []
     low, high = (min(ys), max(ys)) if ys else (0.5, 2.0)
-    if panels[0].y_scale == "linear":
-        return min(0.0, low), high + 0.1 * (high - min(0.0, low) or 1)
+    if is_linear:
+        return max(-MOST, min(0.0, low)), min(MOST, high + 0.1 * (high - min(0.0, low) or 1))
     crosses = max(
         (_stacked(series.x, panel.series) for panel in panels for series in panel.series), default=0
     )
     room = 0.08 + STEP * crosses  # of the height
-    return low / 1.5, high * max(1.5, (1.5 * high / low) ** (room / (1 - room)))
+    span = min(1.5 * high / low, WIDEST)
+    return max(LEAST, low / 1.5), min(MOST, high * max(1.5, span ** (room / (1 - room))))
 
 
 def _stacked(xs: Sequence[float], series: Sequence[Series]) -> int:
