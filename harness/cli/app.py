@@ -384,10 +384,8 @@ def _exit_code() -> int:
         return refusal.exit_code
     except ValueError as error:
         from ...impls import BadBackend
-        from ...reports.data.read import BadRun
 
-        # a user's file, or a run that something else has changed
-        if not isinstance(error, BadRun | BadBackend):
+        if not isinstance(error, BadBackend):  # a user's file
             raise
         sys.stderr.write(f"{error}\n")
         return BadInput.exit_code
