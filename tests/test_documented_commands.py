@@ -55,7 +55,7 @@ def documented() -> list[str]:
 
 def words(command: str) -> list[str]:
     """Without the comment, the redirection and optional parts."""
-    plain = re.sub(r" {2,}.*| > .*| \[.*\]$", "", command)
+    plain = re.sub(r" {2,}.*|\s>\s.*| \[.*\]$", "", command)
     given = shlex.split(plain, comments=True) if plain.count("'") % 2 == 0 else plain.split()
     return [shlex.quote(STANDS_FOR.get(word, word)) for word in given]
 

@@ -16,7 +16,8 @@ import pytest
 from tests.conftest import ROOT
 
 FOLDERS = (".package", "harness", "impls", "reports", "scenarios", "tests", "docs")
-FILES = ("Makefile", "pyproject.toml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
+FILES = ("Makefile", "pyproject.toml", *PAGES)
 
 ADDED = {
     "impls/halves.py": '''

@@ -11,15 +11,10 @@ from ...impls._triton.jobs import Job, jobs
 from ...impls.problem import Dtype
 from .architecture import Capability, dotted
 from .cuda_tools import Unreadable, disassembly, ptxas_notes, ptxas_version, usage
-from .main_loop import loop_fields
+from .main_loop import OF_CYCLES, OF_PRODUCTS, loop_fields
 from .sass import mix, opcodes, spilled_bytes
 
 TRITON = str(triton.__version__)
-OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "serialized")
-OF_CYCLES = (
-    *("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles", "loop_overlaps"),
-    *("tensor_busy_most_ratio", "tensor_busy_limited_by"),
-)
 BY_DISASSEMBLY = (
     *("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions"),
     *("loop_spill_store_bytes", "loop_spill_load_bytes", *OF_PRODUCTS, *OF_CYCLES),

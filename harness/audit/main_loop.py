@@ -17,6 +17,13 @@ _SHAPE = re.compile(r"HGMMA\.64x(\d+)x16\b")
 # how many groups of matrix products may still run when a wait returns
 _WAIT = re.compile(r"WARPGROUP\.DEPBAR\.LE\s+gsb\d+,\s*(0x[0-9a-f]+)")
 WAIT = "WARPGROUP.DEPBAR"
+OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "serialized")
+"""Fields of a row that a kernel without a loop over matrix products lacks."""
+OF_CYCLES = (
+    *("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles", "loop_overlaps"),
+    *("tensor_busy_most_ratio", "tensor_busy_limited_by"),
+)
+"""Those that only a loop with HGMMA has."""
 FEWEST_TO_JUDGE = 4  # matrix products of a loop: with fewer, each may be a group of its own
 
 # Cycles that one instruction of a warp takes of its quarter of an SM of compute capability 9.0.

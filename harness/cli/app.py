@@ -9,13 +9,12 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Annotated, TextIO, cast
+from typing import Annotated
 
 import typer
 
 from ... import __version__
 from ..errors import BadInput, Refusal, StoreError
-from ..printable import SafeStream, visible
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
@@ -34,7 +33,7 @@ from .gate import gate
 from .kernels import kernels_app
 from .lists import list_app
 from .measuring import listening, measure_all, print_dry_run, read_scenarios
-from .output import lasting_output
+from .output import lasting_output, make_streams_safe
 from .texts import as_changes, given
 from .wall import wall
 
@@ -338,24 +337,6 @@ verb(
     "attnbench export latest -o cases.csv",
     "attnbench export latest --format parquet -o cases.parquet",
 )(report_verbs.export)
-
-
-def make_streams_safe() -> None:
-    """From here on no control character of foreign text reaches a terminal: also not in tracebacks
-    and in what typer says of the command line.
-
-    In a pipe stdout stays as it is: programs read file names and exports from it.
-    """
-    if sys.stderr is not None:  # closed by whoever started us
-        sys.stderr = cast(TextIO, SafeStream(sys.stderr))
-    if sys.stdout is not None and sys.stdout.isatty():
-        sys.stdout = cast(TextIO, SafeStream(sys.stdout))
-    if any(visible(word) != word for word in sys.argv):
-        from typer import rich_utils
-
-        from ..live_bar import SafeConsole
-
-        vars(rich_utils)["Console"] = SafeConsole
 
 
 def main() -> None:

@@ -160,7 +160,7 @@ def sentence(verdict: CapabilityVerdict) -> str:
     faults = {
         "did not compile": verdict.failed,
         "were not reached": verdict.interrupted,
-        "spill in loops": verdict.spilling,
+        "spill": verdict.spilling,
         "run their matrix products one at a time": verdict.serialized,
         "have no configuration that fits an SM": verdict.without_fit,
         "could not be read": verdict.unread,

@@ -10,9 +10,13 @@ import io
 import os
 import select
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO, cast
+
+from ..printable import SafeStream, visible
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -116,3 +120,33 @@ def _spelled(error: UnicodeError) -> tuple[str | bytes, int]:
     if known is None:
         return codecs.backslashreplace_errors(error)
     return known, error.start + 1
+
+
+# ---- foreign text -------------------------------------------------------------------------------
+
+
+def make_streams_safe() -> None:
+    """From here on no control character of foreign text reaches a terminal: also not in tracebacks
+    and in what typer says of the command line.
+
+    In a pipe stdout stays as it is: programs read file names and exports from it.
+    """
+    sys.excepthook = _print_traceback
+    if sys.stderr is not None:  # closed by whoever started us
+        sys.stderr = cast(TextIO, SafeStream(sys.stderr))
+    if sys.stdout is not None and sys.stdout.isatty():
+        sys.stdout = cast(TextIO, SafeStream(sys.stdout))
+    if any(visible(word) != word for word in sys.argv):
+        from typer import rich_utils
+
+        from ..live_bar import SafeConsole
+
+        vars(rich_utils)["Console"] = SafeConsole
+
+
+def _print_traceback(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Of an error of our own, which nobody has caught."""
+    if sys.stderr is not None:
+        traceback.print_exception(kind, error, trace, file=SafeStream(sys.stderr))

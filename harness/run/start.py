@@ -129,9 +129,9 @@ def resume_run(
     if meta.get("court"):
         raise BadInput(f"--resume: {path.name} is a court; run `attnbench selfcheck --court` again")
     interpreters = given_again(path, meta.get("environments", ()), interpreters)
-    check_resumable(path, meta)
     backends = [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
     refuse_imports(backends, allowed=options.allow_import)
+    check_resumable(path, meta)
     with _workers(meta["device"], interpreters, options) as (workers, signals):
         changed = changes(meta, workers)
         if not force:

@@ -59,7 +59,9 @@ def without_workers(environment: dict[str, Any]) -> None:
         raise EnvironmentUnmet("no worker here")
 
     @contextmanager
-    def first_workers(device: str, _: object, interpreters: Any) -> Iterator[dict[Any, NoWorker]]:
+    def first_workers(
+        device: str, _: object, interpreters: Any, **__: object
+    ) -> Iterator[dict[Any, NoWorker]]:
         names = [one.name for one in interpreters] or [None]
         yield {name: NoWorker({**environment, "device": device}) for name in names}
 

@@ -11,6 +11,7 @@ from attnbench.harness.errors import BadInput
 from attnbench.harness.run.start import RunOptions, resume_run, start_run
 from attnbench.harness.scenario import from_axes
 from attnbench.harness.selection import backends_of, refuse_imports
+from tests.reports.fake_runs import case, problem, write_run
 
 pytestmark = pytest.mark.long
 
@@ -170,10 +171,9 @@ def test_the_way_through_python_asks_for_permission_too(tmp_path):
     options = RunOptions(command=[], listener=None)
     with pytest.raises(BadInput, match="add --allow-import"):
         start_run(scenario, tmp_path, 0, None, options)
-    meta = {"schema": 1, "cases": [{"backend": "attend@mine"}]}
-    (tmp_path / "run.json").write_text(json.dumps(meta))
+    run = write_run(tmp_path, [case("attend@mine", problem(64, 2))], [])
     with pytest.raises(BadInput, match="add --allow-import"):
-        resume_run(tmp_path, options)
+        resume_run(run, options)
     refuse_imports(["attend@mine"], allowed=True)
     refuse_imports(["fused", "sdpa:math"], allowed=False)
 
