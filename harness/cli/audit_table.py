@@ -47,15 +47,16 @@ def complaint(record: Record) -> str | None:
         style = STYLE.get(record.status, "red")
         return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
     row = record.row()
+    found = []
+    if spills(row):
+        found.append(
+            f"[red]spills[/]: {row['spill_store_bytes']} bytes stored, {row['spill_load_bytes']}"
+            f" loaded, {row['thread_stack_bytes']} of stack per thread"
+        )
     if is_serialized(row):
         note = next(iter(row["ptxas_notes"] or ["it waits after each"]))
-        return f"{name}  [red]serialized[/]: matrix products run one at a time: {escape(note)}"
-    if not spills(row):
-        return None
-    return (
-        f"{name}  [red]spills[/]: {row['spill_store_bytes']} bytes stored,"
-        f" {row['spill_load_bytes']} loaded, {row['thread_stack_bytes']} of stack per thread"
-    )
+        found.append(f"[red]serialized[/]: matrix products run one at a time: {escape(note)}")
+    return f"{name}  {'; '.join(found)}" if found else None
 
 
 # ---- tables --------------------------------------------------------------------------------------
