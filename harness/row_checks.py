@@ -48,8 +48,13 @@ def check_object(one: object, wanted: Types, name: str) -> None:
 
 
 def check_row(row: dict[str, Any]) -> None:
-    """Of a kind in FIELDS. Fields that the first version did not have get their later values."""
+    """Of a kind in FIELDS. Fields that the first version did not have get their later values, and
+    others that may be null are null if they lack.
+    """
     fields = FIELDS[row["kind"]].values()
+    for field in fields:
+        if field.nullable and not field.later:
+            row.setdefault(field.name, None)
     for name in LATER_VALUES.keys() & {field.name for field in fields if not field.nullable}:
         row.setdefault(name, LATER_VALUES[name])
     check_fields(

@@ -50,8 +50,10 @@ class Steps:
     def write(self, fd: int, data: bytes, /) -> int:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return self._write(fd, data)
-        if self.left == 1:
-            self._write(fd, bytes(data)[: self.most_bytes])
+        if self.left == 1:  # a signal may be handled: what is left of the write comes after it
+            written = self._write(fd, bytes(data)[: self.most_bytes])
+            self.take()
+            return written
         self.take()
         return self._write(fd, data)
 
