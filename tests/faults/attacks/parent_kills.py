@@ -17,6 +17,7 @@ DEADLY = (
 )
 ORDERLY = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LATEST_S = 6.0  # a run of SMALL takes about that on a busy machine
+PYTHON_S = 0.5  # its own start, in which Ctrl-C is a traceback that no program can prevent
 STARTING_S = 5.0  # importing, on a busy machine: signals have no handlers yet
 
 
@@ -50,6 +51,8 @@ def kill(trial: Trial, *words: object) -> None:
         wait_s = random.uniform(0, LATEST_S)
         moment = f"after {wait_s:.2f} s"
         trial.wait_until(lambda: time.monotonic() - started >= wait_s, process)
+    if number == signal.SIGINT:
+        trial.wait_until(lambda: time.monotonic() - started >= PYTHON_S, process)
     process.send_signal(number)
     trial.outcome.what += f"{name_of(number)} {moment}; "
     if number in ORDERLY and random.random() < 0.3:
