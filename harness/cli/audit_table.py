@@ -6,7 +6,8 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..audit.verdict import CapabilityVerdict, Row, is_serialized, spills
+from ..audit.verdict import CapabilityVerdict, Row
+from ..kernel_faults import is_serialized, spills
 from ..live_bar import console
 from ..record import Record, Status
 from ..terminal import STYLE, LiveProgress, table

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ...harness.kernel_faults import is_serialized, spills
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..formatting import list_text, plural
@@ -15,7 +16,6 @@ _ALLOCATED = ("allocated_register_count", "allocated_shared_bytes")
 _OF_BLOCK = ("block_warp_count", "thread_register_count", "block_limits", "limited_by")
 EXAMPLE_FIELDS = (*_OF_SM, *_ALLOCATED, *_OF_BLOCK)
 """What an example row must have, besides a number of blocks, which may be 0."""
-SERIALIZED = "instructions are serialized"
 COMPILERS = (("Triton", "triton"), ("ptxas", "ptxas"))
 LIMITS = {
     "registers": "registers",
@@ -37,23 +37,6 @@ def by_gpu(rows: Iterable[Row]) -> dict[tuple[str, str], list[Row]]:
     for row in rows:
         found.setdefault((row["run"], row["compute_capability"]), []).append(row)
     return found
-
-
-def spills(row: Mapping[str, Any]) -> bool | None:
-    """Whether it spills in a loop, by the rule of harness/audit/verdict.py; None if unknown."""
-    inside = ("loop_spill_store_bytes", "loop_spill_load_bytes")
-    anywhere = ("thread_stack_bytes", "spill_store_bytes", "spill_load_bytes")
-    for names in (inside, anywhere):
-        known = [value for name in names if (value := row.get(name)) is not None]
-        if known:
-            return any(known)
-    return None
-
-
-def is_serialized(row: Mapping[str, Any]) -> bool:
-    """Whether its matrix products run one at a time."""
-    notes = row.get("ptxas_notes") or ()
-    return bool(row.get("serialized")) or any(SERIALIZED in note for note in notes)
 
 
 def busy_text(row: Mapping[str, Any]) -> str:

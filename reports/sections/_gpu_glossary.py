@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 
-from ..analysis.audited_kernels import configuration, limit_text, spills
+from ...harness.kernel_faults import spills
+from ..analysis.audited_kernels import configuration, limit_text
 from ..data.row_groups import Row
 from ..formatting import plural, share_text
 from ._kernel_cells import amount_text, copies_text, matrix_instruction, resources, spill_text
