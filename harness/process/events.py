@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from ..errors import shown
+from ..printable import visible
 from ..record import Status
 from ..row_schema import FIELDS
 
@@ -53,7 +54,7 @@ def parse(line: bytes, events: Events) -> dict[str, Any]:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"])) or "event"
         found = f"{place}: {first['msg']}"[:MOST_SHOWN]
-        raise BadReply(found if found.isprintable() else ascii(found)[1:-1]) from None
+        raise BadReply(visible(found)) from None
     return event
 
 
