@@ -6,6 +6,7 @@ from typing import Any
 
 from ..cases import case_of, study_of, wall_of
 from ..errors import BadInput, first_line
+from ..printable import visible
 from ..row_schema import FIELDS
 from ..run_files import META, read_rows, shown_path
 from .session import PreviousRow
@@ -32,8 +33,7 @@ def check_resumable(run: Path, meta: Mapping[str, Any]) -> None:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         found = first_line(error)
         raise BadInput(
-            f"{shown_path(run / META)}: {found if found.isprintable() else ascii(found)}; the run"
-            " cannot be resumed: start another"
+            f"{shown_path(run / META)}: {visible(found)}; the run cannot be resumed: start another"
         ) from None
     previous_rows(run)
 
