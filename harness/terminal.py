@@ -263,10 +263,11 @@ def line_of(record: Record, name: str = "") -> str:
         low, high, predicted = (
             record[name] for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
         )
-        failed = "" if high is None else f", fails from {high}"
-        expected = "" if predicted is None else f", predicted {predicted}"
+        verb = "tried" if record["limited_by"] == "time" else "fits"
+        failed = "" if high is None else f", fails from {high:,}"
+        expected = "" if predicted is None else f", predicted {predicted:,}"
         limit = f"limited by {record['limited_by']}"
-        return f"{name}  [green]fits up to N = {low}[/]{failed}{expected}; {limit}"
+        return f"{name}  [green]{verb} up to N = {low:,}[/]{failed}{expected}; {limit}"
     if record.kind == "study":
         return f"{name}  [green]{len(record['findings'])} findings[/]"
     parts = [name]
@@ -312,12 +313,12 @@ def table(
     """
     rows = list(rows)
     names = ShortNames(row[0] for row in rows) if ids else None
-    common = f"; all with {' '.join(names.common)}" if names and names.common else ""
+    common = f"all with {' '.join(names.common)}" if names and names.common else ""
     grid = FittedTable(
         escape(title),
         leave_out=leave_out,
         shorter=[names.of(row[0]) for row in rows] if names else (),
-        shorter_title=escape(f"{title}{common}"),
+        shorter_title=escape("; ".join(part for part in (title, common) if part)),
     )
     for column in columns:
         justify: Literal["left", "right"] = "right" if column in right else "left"

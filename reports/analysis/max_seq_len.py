@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta
-from ..formatting import STATUS_WORDS, bytes_text
+from ..formatting import STATUS_WORDS, bytes_text, length_text
 
 LIMITS = {
     "memory": "memory",
@@ -42,13 +42,13 @@ def finding(rows: Sequence[Row]) -> str:
 def _found_text(row: Row) -> str:
     limit, predicted = row["limited_by"], row.get("predicted_seq_len")
     least = "at least " if is_bound(row) else ""
-    remarks = [] if predicted is None else [f"predicted {least}{predicted}"]
+    remarks = [] if predicted is None else [f"predicted {least}{length_text(predicted)}"]
     if limit is None:  # the search did not come to its end
         remarks.append(f"search ended early: {STATUS_WORDS.get(row['status'], row['status'])}")
     elif limit != "memory":
         remarks.append(f"ended by the {LIMITS.get(limit, limit)}")
     verb = "was tried up to" if limit == "time" else "fits up to"
-    text = f"{row['backend']} {verb} N\u00a0=\u00a0{row['seq_len_low']}"
+    text = f"{row['backend']} {verb} N\u00a0=\u00a0{length_text(row['seq_len_low'])}"
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 

@@ -149,7 +149,7 @@ def test_runs_that_only_searched_for_the_wall_have_a_table(tmp_path: Path) -> No
     found = wall_card(only_walls(tmp_path))
     assert isinstance(found.picture, Table)
     assert [cells[0] for cells in found.picture.rows][:3] == ["sdpa", "naive", "fused"]
-    assert "fused fits up to N = 4038" in plain(found.sentence)
+    assert "fused fits up to N = 4 038" in plain(found.sentence)
 
 
 def test_the_note_explains_only_the_signs_that_are_there(tmp_path: Path) -> None:

@@ -108,8 +108,8 @@ def test_walls_of_two_environments_have_a_sentence_each(tmp_path: Path) -> None:
     rows = [wall_row(walls[0], 4038, 4048), wall_row(walls[1], 8000, 8010)]
     run = write_run(tmp_path, [], rows, walls=planned(walls), environments=known)
     assert [line.replace("\u00a0", " ") for line in summary_of(run)][-2:] == [
-        "For python old: fused fits up to N = 4038 (predicted 4048), under 1 GiB.",
-        "For python new: fused fits up to N = 8000 (predicted 4048), under 1 GiB.",
+        "For python old: fused fits up to N = 4\u202f038 (predicted 4\u202f048), under 1 GiB.",
+        "For python new: fused fits up to N = 8\u202f000 (predicted 4\u202f048), under 1 GiB.",
     ]
     assert "new against old: no case has a latency in both" in text_of(page_of(run))
 
@@ -136,8 +136,9 @@ def test_a_run_of_walls_alone_has_a_page_and_closing_sentences(tmp_path: Path) -
     (sentence,) = summary_of(run)
     assert (
         sentence.replace("\xa0", " ")
-        == "sdpa was tried up to N = 45085 (predicted 130418, ended by the time limit); naive fits"
-        " up to N = 11000; fused fits up to N = 4038 (predicted 4048); sdpa:cudnn: unsupported;"
+        == "sdpa was tried up to N = 45\u202f085 (predicted 130\u202f418, ended by the time limit);"
+        " naive fits up to N = 11\u202f000; fused fits up to N = 4\u202f038 (predicted 4\u202f048);"
+        " sdpa:cudnn: unsupported;"
         " hangs: not reached, under 1 GiB."
     )
     page = text_of(page_of(run))
@@ -159,8 +160,8 @@ def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     assert list(frame["case"]) == [one["case"] for one in cases]
     assert not {"probes", "seq_len_low", "limited_by"} & set(frame.columns)
     page = text_of(page_of(run))
-    assert "For h = 1: fused fits up to N = 4038 (predicted 4048), under 1 GiB." in page
-    assert "For h = 8: fused fits up to N = 4038 (predicted 4048), under 1 GiB." in page
+    assert "For h = 1: fused fits up to N = 4 038 (predicted 4 048), under 1 GiB." in page
+    assert "For h = 8: fused fits up to N = 4 038 (predicted 4 048), under 1 GiB." in page
 
 
 def test_a_boundary_that_is_not_sharp_and_a_backend_that_fails_are_noted(tmp_path: Path) -> None:
@@ -236,5 +237,5 @@ def test_an_interrupted_search_says_so(tmp_path: Path) -> None:
     run = write_run(tmp_path, [], [cut], walls=planned([one]))
     texts = " ".join(sentences(blocks_of(section, run))).replace("\u00a0", " ")
     assert "None" not in texts
-    assert "fused fits up to N = 2048 (" in texts
+    assert "fused fits up to N = 2\u202f048 (" in texts
     assert "search ended early: interrupted" in texts
