@@ -49,7 +49,7 @@ def kernel_record(
         unknown = f"no limits of compute capability {capability} are known here"
         missing |= dict.fromkeys(("architecture", *OF_SM), unknown)
     architecture = {"architecture": sm and f"{sm.name}: {sm.gpus}"}
-    busy = _busy(found, fitted)
+    busy = _busy(found, fitted, plan["config"].get("warps"))
     values = {**found, **fitted, **busy, **_capacity(sm), **architecture, "missing": missing}
     return Record(
         planned=PlannedKernel(plan),
@@ -79,12 +79,14 @@ def _occupancy(found: Mapping[str, Any], sm: Architecture | None) -> tuple[dict[
     return values | {"limited_by": list(fitted.limited_by)}, ""
 
 
-def _busy(found: Mapping[str, Any], fitted: Mapping[str, Any]) -> dict[str, Any]:
+def _busy(
+    found: Mapping[str, Any], fitted: Mapping[str, Any], asked_warp_count: int | None
+) -> dict[str, Any]:
     """How busy the tensor cores can be, if the loop's cycles and the blocks of an SM are known."""
     blocks = fitted["sm_block_count"]
     if found.get("loop_tensor_cycles") is None or not blocks:
         return {}
-    ratio, limit = most_busy(found, found["block_warp_count"], blocks)
+    ratio, limit = most_busy(found, found["block_warp_count"], blocks, asked_warp_count)
     return {"tensor_busy_most_ratio": ratio, "tensor_busy_limited_by": limit}
 
 

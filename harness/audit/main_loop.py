@@ -5,6 +5,7 @@ Read from machine code (SASS) as nvdisasm prints it. The model is in docs/method
 
 import re
 from collections.abc import Mapping, Sequence
+from math import ceil
 from typing import Any, NamedTuple
 
 from .architecture import PARTITION_COUNT
@@ -126,25 +127,32 @@ def cycle_fields(main: Loop) -> dict[str, Any] | None:
 
 
 def most_busy(
-    found: Mapping[str, Any], block_warp_count: int, sm_block_count: int
+    found: Mapping[str, Any],
+    block_warp_count: int,
+    sm_block_count: int,
+    asked_warp_count: int | None = None,
 ) -> tuple[float, str]:
     """The most of the time that the tensor cores can be busy, and what limits it.
 
-    `found`: the fields of `cycle_fields`. Every warp of a block is taken to do the same work.
-    Limits: `tensor` (nothing else), `exponentials`, `issue` (of instructions), `turns` (products
-    and softmax of a block take turns, and too few blocks share the SM to fill the gaps).
+    `found`: the fields of `cycle_fields`. If the compiler added warps to `asked_warp_count`, the
+    block is specialized: one warpgroup of it copies, and each other one goes its own way. Otherwise
+    every warp of a block is taken to do the same work. Limits: `tensor` (nothing else),
+    `exponentials`, `issue` (of instructions), `turns` (products and softmax of the same warps take
+    turns, and too few others share the SM to fill the gaps).
     """
     tensor, exponentials, issue = (
         found[f"loop_{name}_cycles"] for name in ("tensor", "exponential", "issue")
     )
-    block_warps = block_warp_count / PARTITION_COUNT
-    warps = sm_block_count * block_warps
+    warps = together = block_warp_count / PARTITION_COUNT
+    if asked_warp_count is not None and PARTITION_COUNT < block_warp_count > asked_warp_count:
+        warps, together = ceil(warps) - 1, 1
+    every = sm_block_count * warps
     cycles = {
-        "tensor": warps * tensor,
-        "exponentials": warps * exponentials,
-        "issue": warps * issue,
+        "tensor": every * tensor,
+        "exponentials": every * exponentials,
+        "issue": every * issue,
     }
     if not found["loop_overlaps"]:
-        cycles["turns"] = block_warps * (tensor + max(exponentials, issue))
+        cycles["turns"] = together * (tensor + max(exponentials, issue))
     limit = max(cycles, key=lambda name: cycles[name])
     return cycles["tensor"] / cycles[limit], limit

@@ -1,4 +1,4 @@
-// The page is complete without this script. It adds sorting, a filter, tooltips, series on and off, copies and downloads, and the
+// The page is complete where scripts are off. It adds sorting, a filter, tooltips, series on and off, copies and downloads, and the
 // samples of a case. The reader's choices are kept in the fragment of the address.
 (() => {
   const one = (selector, inside = document) => inside.querySelector(selector);
@@ -14,7 +14,7 @@
     button.addEventListener("click", () => act(button));
     return button;
   };
-  const rows = one("table.all");
+  let rows; // the table of all rows, as soon as it is there
   let read;
   const data = () => (read ??= JSON.parse(one("#data").textContent));
   const value = (name, number) => {
@@ -35,8 +35,13 @@
       // A plain anchor: the browser goes there, and the choices are kept.
       if (Object.entries(state).some(([name, chosen]) => name !== "at" && chosen)) remember({ at: text });
       else state.at = text;
+      if (text) {
+        fillAll(document.getElementById(text) ? UNFOLDED : "noscript");
+        document.getElementById(text)?.scrollIntoView();
+      }
       return;
     }
+    if (text) fillAll("noscript");
     const chosen = new URLSearchParams(text);
     for (const name of Object.keys(state)) state[name] = chosen.get(name) ?? "";
     const [table, column, direction] = state.sort.split(".");
@@ -80,7 +85,8 @@
     const body = [...table.tBodies[0].rows].filter(row => !row.hidden).map(row => line(row.cells));
     return [line(heads), `|${" --- |".repeat(heads.length)}`, ...body].join("\n") + "\n";
   };
-  for (const table of all("main table:not(.answer)")) {
+  const equipTable = table => {
+    table.dataset.equipped = "";
     if (table.tBodies[0].rows.length > 2) {
       [...table.tHead.rows[0].cells].forEach((head, column) => {
         if (!head.textContent) return;
@@ -93,7 +99,7 @@
       });
     }
     document.getElementById(`${table.id}-title`).append(" ", action("Copy as Markdown", button => copy(markdown(table), button)));
-  }
+  };
   const copy = async (text, button) => {
     try {
       await navigator.clipboard.writeText(text);
@@ -137,7 +143,7 @@
     csv: names => [names, ...shown().map(row => names.map(name => value(name, row)))].map(line => line.map(quoted).join(",")).join("\n") + "\n",
     json: names => JSON.stringify(shown().map(row => Object.fromEntries(names.map(name => [name, value(name, row) ?? null]))), null, 1) + "\n",
   };
-  if (rows) {
+  const equipRows = () => {
     one(".tools").hidden = false;
     one("#filter").addEventListener("input", event => {
       filter(event.target.value);
@@ -151,15 +157,18 @@
         setTimeout(() => URL.revokeObjectURL(address), 1000);
       });
     }
-  }
+    rows.addEventListener("pointerover", event => highlight(event.target.closest("tr")?.dataset.case));
+    rows.addEventListener("pointerout", () => highlight());
+    filter(state.q);
+  };
 
   // ---- figures: series on and off, and tooltips ----
   const hide = looks => {
     for (const mark of all("svg [data-b]")) mark.classList.toggle("off", looks.includes(mark.dataset.b));
     for (const button of all(".legend button")) button.setAttribute("aria-pressed", String(!looks.includes(button.parentNode.dataset.look)));
   };
-  for (const entry of all(".legend li")) {
-    if (isNaN(entry.dataset.look)) continue;
+  const equipLegend = entry => {
+    if (isNaN(entry.dataset.look)) return;
     const button = make("button", { type: "button", "aria-pressed": "true", title: "Show or hide in all figures" }, ...entry.childNodes);
     button.addEventListener("click", () => {
       const looks = new Set(state.hide.split("-").filter(Boolean));
@@ -168,7 +177,7 @@
       hide([...looks]);
     });
     entry.append(button);
-  }
+  };
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: "" });
   document.body.append(tip);
   const highlight = number => {
@@ -203,9 +212,9 @@
     tip.hidden = true;
     highlight();
   };
-  for (const drawing of all("figure svg[role=img]")) {
+  const equipDrawing = drawing => {
     const points = all(".points circle", drawing);
-    if (!points.length) continue;
+    if (!points.length) return;
     drawing.setAttribute("role", "group");
     one('[id$="-figure"]', drawing).setAttribute("aria-hidden", "true");
     points.forEach((point, place) => {
@@ -237,9 +246,7 @@
       const point = nearest(drawing, points, event);
       if (point?.dataset.case) show(point.dataset.case);
     });
-  }
-  rows?.addEventListener("pointerover", event => highlight(event.target.closest("tr")?.dataset.case));
-  rows?.addEventListener("pointerout", () => highlight());
+  };
   addEventListener("scroll", placeTip, { passive: true, capture: true });
 
   // ---- one case: its cells, its command, its samples ----
@@ -247,6 +254,7 @@
   document.body.append(dialog);
   dialog.addEventListener("close", () => remember({ case: "" }));
   const show = number => {
+    fillAll("#rows noscript");
     const row = document.getElementById(`row-${number}`);
     if (!row) return;
     hideTip();
@@ -274,6 +282,36 @@
     event.preventDefault();
     show(link.hash.slice(5));
   });
+
+  // ---- what the page has as the text of noscript: sections while the browser has nothing else to do, what is folded when it opens ----
+  const equip = inside => {
+    for (const table of all("table:not(.answer, [data-equipped])", inside)) equipTable(table);
+    for (const entry of all(".legend li:not(:has(button))", inside)) equipLegend(entry);
+    for (const drawing of all("figure svg[role=img]", inside)) equipDrawing(drawing);
+  };
+  const fill = text => {
+    const parent = text.parentNode;
+    // The page's own markup: names in it are escaped.
+    text.outerHTML = text.textContent.replace(/<!--(\/?)folded-->/g, "<$1noscript>");
+    equip(parent);
+    if (state.hide) hide(state.hide.split("-"));
+    if (!rows && (rows = one("table.all"))) equipRows();
+  };
+  const fillAll = selector => {
+    for (let text; (text = one(selector)); ) fill(text);
+  };
+  const UNFOLDED = "main > section > noscript";
+  const idle = window.requestIdleCallback ?? (act => setTimeout(act, 50));
+  const fillNext = () => {
+    const text = one(UNFOLDED);
+    if (!text) return;
+    fill(text);
+    idle(fillNext);
+  };
+  document.addEventListener("toggle", event => event.target.open && all("noscript", event.target).forEach(fill), true);
+  addEventListener("beforeprint", () => fillAll(UNFOLDED));
   addEventListener("hashchange", restore);
+  equip(document);
   restore();
+  addEventListener("load", () => idle(fillNext));
 })();

@@ -9,7 +9,7 @@ from rich.markup import escape
 from ...harness.fitted_table import FittedTable
 from ...harness.printable import visible
 from ..data.row_groups import records
-from ..elements import Bars, Block, Card, Figure, Maps, Table, Text
+from ..elements import Bars, Block, Card, Figure, LaneChart, Maps, Table, Text, TileMap
 from ..sections import Section, name_of, sections, summary
 from .alignment import number_columns
 from .report import Part, Report
@@ -99,7 +99,7 @@ def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType
     if isinstance(block, Text):
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
         yield f"[{style}]{_safe(block.text)}[/]" if style else _safe(block.text)
-    elif isinstance(block, Figure | Maps | Bars):
+    elif isinstance(block, Figure | Maps | Bars | TileMap | LaneChart):
         yield _safe(block.title)
         yield from render_block(block.table)
     elif isinstance(block, Table) and block.folded and fold:

@@ -22,6 +22,7 @@ from ..analysis import (
 )
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
+from ..analysis.kernel_limits import findings as limits_findings
 from ..comparison import environments
 from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
@@ -64,6 +65,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")
     audited = by_gpu(kernels(meta))
     yield from _sentences("GPU anatomy", [kernels_finding(some) for some in audited.values()])
+    limits = [text for some in audited.values() for text in limits_findings(some)]
+    yield from _sentences("How the kernel works", limits)
     if rows:
         yield from _of_cases(rows, meta)
     elif not walls and not audited:

@@ -55,6 +55,8 @@ def visit(chromium: Any) -> Iterator[Callable[..., Any]]:
         page.on("console", lambda message: problems.append(message.text))
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.goto(address + state)
+        if options.get("java_script_enabled", True):
+            page.locator("main > section > noscript").first.wait_for(state="detached")
         return page
 
     yield go

@@ -116,6 +116,17 @@ def test_the_bound_is_that_of_the_slowest_part(
     assert most_busy(found, 8, blocks) == (pytest.approx(ratio), limit)
 
 
+@pytest.mark.parametrize("warps", [9, 12])
+def test_consumers_of_a_specialized_block_fill_each_others_gaps(warps: int) -> None:
+    found = cycles(1000, 500, 600, False)
+    assert most_busy(found, warps, 1, asked_warp_count=8) == (1.0, "tensor")
+    slow = cycles(500, 500, 1100, False)
+    assert most_busy(slow, warps, 1, asked_warp_count=8) == (pytest.approx(500 / 1100), "issue")
+    assert most_busy(found, 8, 1, asked_warp_count=8) == (pytest.approx(1000 / 1600), "turns")
+    # A single consumer has nobody to fill its gaps.
+    assert most_busy(found, 8, 1, asked_warp_count=4) == (pytest.approx(1000 / 1600), "turns")
+
+
 # ---- compiled kernels ----------------------------------------------------------------------------
 
 

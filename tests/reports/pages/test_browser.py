@@ -73,6 +73,10 @@ def test_axe_finds_no_violation(opened: Open, scheme: str, width: int) -> None:
 
 def test_without_scripts_everything_is_there(opened: Open) -> None:
     plain, lively = opened(java_script_enabled=False), opened()
+    lively.evaluate(
+        "document.querySelectorAll('details').forEach(details => { details.open = true })"
+    )
+    lively.locator("noscript").first.wait_for(state="detached")
     for selector in (
         "figure svg",
         "table tbody tr",
@@ -93,6 +97,27 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     assert details.locator("td").first.inner_text().startswith("attnbench run --backends naive")
     plain.locator("#summary table a").first.click()
     assert plain.url.endswith("#row-0")
+
+
+def test_sections_are_elements_once_the_browser_is_idle_and_folded_tables_once_they_open(
+    opened: Open,
+) -> None:
+    page = opened()
+    assert page.locator("main > section > noscript").count() == 0
+    assert page.locator("table.all tbody tr").count() > 0
+    folded = page.locator("main details:has(> noscript)")
+    count = folded.count()
+    assert count > 2
+    assert page.locator(".card details.numbers table").count() == 0
+    folded.first.locator("summary").click()
+    page.locator(".card details.numbers table button").first.wait_for()
+    assert folded.count() == count - 1
+
+
+def test_an_address_with_an_anchor_has_every_section_at_once(visit: Open, page_file: Path) -> None:
+    page = visit(page_file, state="#row-3")
+    assert page.locator("#row-3").is_visible()
+    assert 0 <= page.locator("#row-3").bounding_box()["y"] <= 900
 
 
 def test_a_printed_page_is_answers_findings_and_figures_on_white(opened: Open) -> None:

@@ -172,7 +172,8 @@ def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path
     )
     assert "GPU anatomy" not in page_of(cases)
     page = page_of(audit)
-    assert re.findall(r'<section id="([^"]*)"', page) == ["summary", "gpu_anatomy", "environment"]
+    names = ["summary", "gpu_anatomy", "kernel_explained", "environment"]
+    assert re.findall(r'<section id="([^"]*)"', page) == names
     both = page_of(cases, audit)
     assert {"latency", "rows", "gpu_anatomy"} <= set(re.findall(r'<section id="([^"]*)"', both))
     assert "is fastest at" in text_of(both)
