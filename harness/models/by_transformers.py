@@ -9,14 +9,26 @@ import sys
 from typing import Any
 
 from ..errors import BadInput, shown
+from .fields import unknown_names
 from .layers import AttentionLayer, Layer, Model, OtherLayer, Reach, counted
-from .plain import FAMILIES, LATENT, LINEAR, REACHES, SINKS
+from .plain import DECODERS, FAMILIES, LATENT, LINEAR, REACHES, SINKS
 from .plain import model as plain_model
 
 SINK_TYPES = {"gpt_oss"}  # whose scores have a learned extra column, which no field says
 BIASED_TYPES = {"bloom", "mpt"}
 LATENT_FIELDS = ("kv_lora_rank", "qk_nope_head_dim")
 SOFTCAPS = ("attn_logit_softcapping", "attn_logit_softcap")
+# What is read here, or by transformers when it makes layers of a configuration.
+READ = {
+    *("num_attention_heads", "num_key_value_heads", "head_dim", "layer_types", "alibi"),
+    *("sliding_window", "use_sliding_window", "max_window_layers", "sliding_window_pattern"),
+    *("attention_chunk_size", "no_rope_layers", "per_layer_config", "num_kv_shared_layers"),
+    *("attention_k_eq_v", "global_head_dim", "num_global_key_value_heads"),
+    *("linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads"),
+    *("linear_num_value_heads", "qk_rope_head_dim", "v_head_dim", "qk_head_dim", "q_lora_rank"),
+    *LATENT_FIELDS,
+    *SOFTCAPS,
+}
 
 
 def model(data: dict[str, Any], name: str, place: str) -> Model:
@@ -40,10 +52,16 @@ def model(data: dict[str, Any], name: str, place: str) -> Model:
         raise BadInput(
             f"{place}: {kind}: transformers {__version__} refuses it: {shown(reason[-1])}"
         ) from None
-    if "past_key_values" not in getattr(text, "keys_to_ignore_at_inference", ()):
+    decodes = "past_key_values" in getattr(text, "keys_to_ignore_at_inference", ())
+    if config.is_encoder_decoder or not (decodes or text.model_type in DECODERS):
         raise BadInput(
-            f"{place}: model_type: {kind} keeps no cache of keys and values; wanted a decoder, or"
-            f" one of {', '.join(sorted(FAMILIES))}"
+            f"{place}: model_type: {kind}; wanted a decoder that keeps keys and values, or one of"
+            f" {', '.join(sorted(FAMILIES))}"
+        )
+    named = {*READ, *(text.attribute_map[name] for name in READ & text.attribute_map.keys())}
+    if unknown := unknown_names(text.to_dict(), named):
+        raise BadInput(
+            f"{place}: {kind}: {unknown}: may change attention; wanted fields that attnbench knows"
         )
     own = Resolved(text, kind, place)
     dtype = text.dtype or config.dtype

@@ -1,7 +1,7 @@
 """The fields of a configuration, each checked when it is read, with messages that name it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ..errors import BadInput, shown
@@ -9,7 +9,7 @@ from ..errors import BadInput, shown
 LARGEST = 1 << 40
 # What may say something about attention: an unknown field of such a name is refused.
 ABOUT_ATTENTION = re.compile(
-    r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|per_layer_conf"
+    r"attn|attention|head|window|layer_type|sink|chunk|lora_rank|softcap|(^|_)kv(_|$)|multi_query|alibi|per_layer_conf"
 )
 HARMLESS = {
     # how it is computed or trained, not what
@@ -19,6 +19,7 @@ HARMLESS = {
     # scales and norms before the scores, and the model's outputs
     *("query_pre_attn_scalar", "scale_attn_weights", "scale_attn_by_inverse_layer_idx"),
     *("reorder_and_upcast_attn", "attention_multiplier", "use_qk_norm", "qk_layernorm"),
+    *("attn_scale", "attn_temperature_tuning", "_sliding_window_pattern"),
     *("final_logit_softcapping", "lm_head_bias", "prune_heads", "pruned_heads"),
     *("chunk_size_feed_forward", "classifier_proj_size"),
 }
@@ -111,18 +112,22 @@ class Fields:
 
     def refuse_unknown(self) -> None:
         """Refuses what may change attention and was not read. Raises BadInput."""
-        unknown = [
-            name
-            for name, value in self.data.items()
-            if name not in self.read
-            and name not in HARMLESS
-            and value not in (None, False)
-            and ABOUT_ATTENTION.search(name)
-        ]
-        if unknown:
-            names = ", ".join(shown(name) for name in sorted(unknown)[:5])
+        if unknown := unknown_names(self.data, self.read):
             raise BadInput(
-                f"{self.place}: {names}: not known for this model_type, and may change its"
+                f"{self.place}: {unknown}: not known for this model_type, and may change its"
                 " attention; wanted fields that are known; install transformers, which knows more:"
                 " pip install 'attnbench[hf]'"
             )
+
+
+def unknown_names(data: Mapping[str, Any], read: Collection[str]) -> str:
+    """Fields that may change attention and were not read, for a message; "" if there are none."""
+    unknown = [
+        name
+        for name, value in data.items()
+        if name not in read
+        and name not in HARMLESS
+        and not (value is None or value is False or value in ([], {}, 0))
+        and ABOUT_ATTENTION.search(name)
+    ]
+    return ", ".join(shown(name) for name in sorted(unknown)[:5])
