@@ -1,6 +1,7 @@
 """Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
 
 import json
+import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,7 @@ def read(path: Path) -> dict[str, Any]:
 def _text(path: Path, place: str) -> str:
     try:
         # resolved: in Hugging Face's cache every file is a link
-        with open(open_plain(path.resolve()), "rb") as file:
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except NotPlain as error:
         raise BadInput(f"{place}: {error.strerror}; wanted a regular file") from None

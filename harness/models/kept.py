@@ -55,10 +55,11 @@ def digest(data: Mapping[str, Any]) -> str:
 
 def load(digest: str) -> Model | None:
     """What was kept under this digest."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
+    try:
         with _file(digest).open("rb") as file:
             return of_json(json.loads(file.read(MAX_BYTES)))
-    return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def keep(digest: str, model: Model) -> None:

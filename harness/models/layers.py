@@ -98,9 +98,7 @@ class Model:
 
     def others(self) -> dict[str, int]:
         """What is not measured, and in how many layers."""
-        return {
-            layer.what: count for layer, count in self.layers if isinstance(layer, OtherLayer)
-        }
+        return {layer.what: count for layer, count in self.layers if isinstance(layer, OtherLayer)}
 
     def divided(self, parts: int) -> "Model":
         """One device's share under tensor parallelism. Raises BadInput."""

@@ -31,27 +31,23 @@ def model(data: Mapping[str, Any], name: str, place: str) -> Model:
     if not isinstance(kind, str):
         found = "not given" if kind is None else shown(kind)
         raise outer.bad("model_type", found, "the name of a model of transformers")
-    if kind in WITH_TEXT:
-        fields = outer.inner("text_config")
-        dtype = fields.dtype() or outer.dtype()
-        family = DECODERS[WITH_TEXT[kind]]
-    else:
-        fields, dtype, family = outer, outer.dtype(), FAMILIES.get(kind) or DECODERS.get(kind)
+    fields = outer.inner("text_config") if kind in WITH_TEXT else outer
+    family = {**FAMILIES, **DECODERS}.get(WITH_TEXT.get(kind, kind))
     if family is None:
         known = ", ".join(sorted((*FAMILIES, *DECODERS, *WITH_TEXT)))
         raise BadInput(
             f"{place}: model_type: {shown(kind)}; wanted one of {known}; for others install"
             " transformers: pip install 'attnbench[hf]'"
         )
-    found = family(fields)
+    made = family(fields)
     fields.refuse_unknown()
     return Model(
         name=name,
         model_type=kind,
-        d_model=found.d_model,
-        layers=counted(found.layers),
-        max_context=found.max_context,
-        dtype=dtype,
+        d_model=made.d_model,
+        layers=counted(made.layers),
+        max_context=made.max_context,
+        dtype=fields.dtype() or outer.dtype(),
         read_by=READ_BY,
     )
 
@@ -162,14 +158,14 @@ class Decoder:
         ]
         return window, kinds
 
-    def _layer(
-        self, fields: Fields, base: AttentionLayer, kind: str, window: int | None
-    ) -> Layer:
+    def _layer(self, fields: Fields, base: AttentionLayer, kind: str, window: int | None) -> Layer:
         if kind == "linear_attention":
             return LINEAR
         reach = REACHES.get(kind)
         if reach is None:
-            raise fields.bad("layer_types", shown(kind), f"{', '.join(REACHES)} or linear_attention")
+            raise fields.bad(
+                "layer_types", shown(kind), f"{', '.join(REACHES)} or linear_attention"
+            )
         if reach == "full":
             return base
         name = "sliding_window" if reach == "sliding" else "attention_chunk_size"
@@ -361,31 +357,52 @@ DECODERS: dict[str, Callable[[Fields], Found]] = {
     "qwen2": Decoder(kv_heads=32, window=4096, gated=True, max_context=32768),
     "qwen3": Decoder(kv_heads=32, head_dim=128, window=4096, gated=True, max_context=32768),
     "gemma2": Decoder(
-        kv_heads=4, head_dim=256, window=4096, pattern=2, softcap=50.0, caps_scores=True,
+        kv_heads=4,
+        head_dim=256,
+        window=4096,
+        pattern=2,
+        softcap=50.0,
+        caps_scores=True,
         max_context=8192,
-    ),  # fmt: skip
+    ),
     "gemma3_text": Decoder(
-        kv_heads=4, head_dim=256, window=4096, pattern=6, pattern_field="sliding_window_pattern",
-        caps_scores=True, max_context=131072,
-    ),  # fmt: skip
+        kv_heads=4,
+        head_dim=256,
+        window=4096,
+        pattern=6,
+        pattern_field="sliding_window_pattern",
+        caps_scores=True,
+        max_context=131072,
+    ),
     "gemma3n_text": Decoder(
         kv_heads=2, head_dim=256, window=512, pattern=5, shared_layers=15, max_context=32768
     ),
     "gemma4_text": Decoder(
-        kv_heads=4, head_dim=256, window=512, pattern=6, shared_layers=0, global_head_dim=512,
+        kv_heads=4,
+        head_dim=256,
+        window=512,
+        pattern=6,
+        shared_layers=0,
+        global_head_dim=512,
         max_context=131072,
-    ),  # fmt: skip
+    ),
     "gpt_oss": Decoder(
         kv_heads=8, head_dim=64, window=128, pattern=2, also=(SINKS,), max_context=131072
     ),
     "qwen3_next": Decoder(
-        kv_heads=2, head_dim=256, pattern=4, pattern_field="full_attention_interval",
-        rest="linear_attention", max_context=32768,
+        kv_heads=2,
+        head_dim=256,
+        pattern=4,
+        pattern_field="full_attention_interval",
+        rest="linear_attention",
+        max_context=32768,
         not_attention=(
-            "linear_key_head_dim", "linear_value_head_dim", "linear_num_key_heads",
+            "linear_key_head_dim",
+            "linear_value_head_dim",
+            "linear_num_key_heads",
             "linear_num_value_heads",
         ),
-    ),  # fmt: skip
+    ),
 }
 FAMILIES: dict[str, Callable[[Fields], Found]] = {
     "gpt2": gpt2,

@@ -101,9 +101,7 @@ def paged_cache_bytes(model: Model, *, context: int, batch: int, dtype: Dtype) -
     return _bytes(model, batch, dtype, tokens)
 
 
-def _bytes(
-    model: Model, batch: int, dtype: Dtype, tokens: Callable[[AttentionLayer], int]
-) -> int:
+def _bytes(model: Model, batch: int, dtype: Dtype, tokens: Callable[[AttentionLayer], int]) -> int:
     return sum(
         count * batch * layer.kv_heads * (layer.d_k + layer.d_v) * tokens(layer) * ITEM_BYTES[dtype]
         for layer, count in model.attention()

@@ -5,6 +5,7 @@ with each tensor's dtype, shape and place, then the tensors.
 """
 
 import json
+import os
 import struct
 from pathlib import Path
 
@@ -35,7 +36,7 @@ def weight_bytes(folder: Path) -> int | None:
 def _named(index: Path) -> set[str]:
     """The files that the index names; none without an index."""
     try:
-        with open(open_plain(index.resolve()), "rb") as file:
+        with os.fdopen(open_plain(index.resolve()), "rb") as file:
             names = json.loads(file.read(MAX_HEADER_BYTES))["weight_map"].values()
         return {str(name) for name in names}
     except FileNotFoundError:
@@ -47,7 +48,7 @@ def _named(index: Path) -> set[str]:
 def _tensor_bytes(path: Path) -> int:
     problem = f"{path}: not a whole safetensors file; wanted one, or none in that folder"
     try:
-        with open(open_plain(path.resolve()), "rb") as file:
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > MAX_HEADER_BYTES:
                 raise BadInput(problem)
