@@ -18,7 +18,7 @@ SOURCE = "_source"  # in shipped files: where the figures are from
 
 def shipped() -> dict[str, Path]:
     """Name to file, sorted by name."""
-    return {path.stem: path for path in sorted(FOLDER.glob("*.json"))}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.json"), key=lambda path: path.stem)}
 
 
 def find(path_or_name: str) -> Path:

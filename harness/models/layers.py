@@ -35,6 +35,20 @@ class AttentionLayer:
     stores_cache: bool = True
     also: tuple[str, ...] = ()
 
+    def text(self) -> str:
+        """decoder, 32 heads of 128, 8 for keys and values, the last 4,096 tokens."""
+        parts = [f"{self.stack}, {self.heads} heads of {self.d_k}"]
+        if self.kv_heads != self.heads:
+            parts.append(f"{self.kv_heads} for keys and values")
+        reaches = {"sliding": "the last", "chunked": "chunks of"}
+        if self.reach in reaches:
+            parts.append(f"{reaches[self.reach]} {self.window:,} tokens")
+        lengths = {"of": self.seq_len, "to": self.kv_seq_len}
+        parts += [f"{word} {length:,} tokens" for word, length in lengths.items() if length]
+        if self.stack == "decoder" and not self.stores_cache:
+            parts.append("with the keys of an earlier layer")
+        return ", ".join((*parts, *self.also))
+
     def divided(self, parts: int) -> "AttentionLayer":
         """The share of one of `parts` devices of tensor parallelism: whole heads.
 
