@@ -9,9 +9,10 @@ import sys
 from typing import Any
 
 from ..errors import BadInput, shown
+from .decoder import LINEAR, REACHES
 from .fields import unknown_names
 from .layers import AttentionLayer, Layer, Model, OtherLayer, Reach, counted
-from .plain import DECODERS, FAMILIES, LATENT, LINEAR, REACHES, SINKS
+from .plain import DECODERS, FAMILIES, LATENT, SINKS
 from .plain import model as plain_model
 
 SINK_TYPES = {"gpt_oss"}  # whose scores have a learned extra column, which no field says
