@@ -28,25 +28,37 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
 
 
 def block_mask(problem: Problem, device: torch.device) -> BlockMask | None:
-    """The result of create_block_mask for the triangle, without its tensor of all n_q * n_kv pairs.
+    """The result of create_block_mask for causal and local masks, without all n_q * n_kv pairs.
 
     None if every query sees every key. Queries that see none are left out (layer.as_call).
     """
     offset = max(problem.causal_offset, 0)
     n_q, n_kv = problem.seq_len - problem.empty_rows, problem.kv_seq_len
-    if not problem.causal or offset >= n_kv - 1:
+    # Query i sees the keys from i + offset - before to i + offset + after.
+    before = problem.window if problem.mask == "local" else n_q + n_kv
+    after = 0 if problem.causal else before
+    if offset + after >= n_kv - 1 and n_q - 1 + offset - before <= 0:
         return None
     first = torch.arange(0, n_q, BLOCK, device=device)[:, None]  # query of each block
     last = (first + BLOCK - 1).clamp(max=n_q - 1)
     keys = torch.arange(0, n_kv, BLOCK, device=device)
-    # A block needs no mask if its first query sees its last key and it does not exceed n_q or n_kv.
-    full = (keys + BLOCK - 1 <= (first + offset).clamp(max=n_kv - 1)) & (first + BLOCK <= n_q)
-    partial = (keys <= last + offset) & ~full
+    # A block needs no mask if its first query sees its last key, its last query its first key, and
+    # it does not exceed n_q or n_kv.
+    full = (keys + BLOCK - 1 <= (first + offset + after).clamp(max=n_kv - 1)) & (
+        first + BLOCK <= n_q
+    )
+    full &= keys >= last + offset - before
+    seen = (keys <= last + offset + after) & (keys + BLOCK - 1 >= first + offset - before)
+
+    def mask_mod(_b: Tensor, _h: Tensor, q: Tensor, kv: Tensor) -> Tensor:
+        within = kv <= q + offset + after
+        return within & (kv >= q + offset - before) if problem.mask == "local" else within
+
     return BlockMask.from_kv_blocks(
-        *_counts_and_indices(partial),
+        *_counts_and_indices(seen & ~full),
         *_counts_and_indices(full),
         BLOCK_SIZE=BLOCK,
-        mask_mod=lambda b, h, q, kv: kv <= q + offset,
+        mask_mod=mask_mod,
         seq_lengths=(n_q, n_kv),
     )
 

@@ -1,7 +1,7 @@
 """torch.nn.attention.flex_attention, compiled: one fused kernel that skips masked blocks.
 
-The block mask of the causal triangle is made once, in `prepare`, as users make it once for all
-layers. Only attention is compiled, not the projections.
+The block mask, of the causal triangle or of a window, is made once, in `prepare`, as users make it
+once for all layers. Only attention is compiled, not the projections.
 """
 
 from contextlib import AbstractContextManager
@@ -17,6 +17,7 @@ from .problem import Problem
 
 __all__ = ["context", "prepare", "unavailable", "why_not"]
 
+MASKS = ("local",)
 COMPILES = True
 
 

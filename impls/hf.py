@@ -23,6 +23,7 @@ from .problem import Problem
 
 NEEDS = ("transformers",)
 VARIANTS = ("eager", "sdpa", "flex_attention", "flash_attention_2")
+MASKS = ("local",)  # the window of models that have one
 COMPILES = True  # flex_attention does; all import transformers: half a GiB of address space
 
 DEFAULT = "sdpa"
@@ -84,6 +85,9 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
 def attend_like(problem: Problem, name: str, device: torch.device) -> Attend:
     function, scale = function_of(name), problem.scale
     mask, is_causal = mask_for(problem, name, device)
+    more = {}
+    if name == "flash_attention_2" and problem.mask == "local":
+        more["sliding_window"] = problem.window + 1  # as models count it: a token and those before
     layer = SimpleNamespace(  # the attributes of a model's layer that the functions read
         num_key_value_groups=problem.heads // problem.kv_heads,
         is_causal=is_causal,
@@ -93,9 +97,9 @@ def attend_like(problem: Problem, name: str, device: torch.device) -> Attend:
     )
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        o: Tensor = function(layer, q, k, v, mask, scaling=scale, dropout=0.0, is_causal=is_causal)[
-            0
-        ]  # [batch, n_q, heads, d_v]
+        o: Tensor = function(
+            layer, q, k, v, mask, scaling=scale, dropout=0.0, is_causal=is_causal, **more
+        )[0]  # [batch, n_q, heads, d_v]
         return o.transpose(1, 2)
 
     return attend
@@ -114,11 +118,14 @@ def function_of(name: str) -> Callable[..., Any]:
 def mask_for(problem: Problem, name: str, device: torch.device) -> tuple[Any, bool]:
     """The mask in the form that this function takes, and the function's argument `is_causal`."""
     offset, n_q = max(problem.causal_offset, 0), problem.seq_len - problem.empty_rows
-    if not problem.causal or offset >= problem.kv_seq_len - 1:
+    windowed = problem.mask == "local"
+    if not windowed and (not problem.causal or offset >= problem.kv_seq_len - 1):
         return None, False
     if name == "flex_attention":
         return _flex_attention.block_mask(problem, device), False
-    if name == "flash_attention_2" or (name == "sdpa" and offset == 0 and n_q > 1):
+    if name == "flash_attention_2":
+        return None, problem.causal
+    if name == "sdpa" and offset == 0 and n_q > 1 and not windowed:
         return None, True
     masked = masked_pairs(problem, device, None)
     assert masked is not None

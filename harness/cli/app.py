@@ -92,6 +92,7 @@ def top(
     "attnbench run --backends fused,sdpa --seq-len 512,2k --heads 32 --kv-heads 8"
     " --head-dim 128 --dtype bf16 --causal",
     "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
+    "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
     "attnbench run --resume latest",
 )
 @flags.axis_options()
@@ -109,6 +110,9 @@ def run(
     allow_import: flags.AllowImport = False,
     axes: Mapping[str, str | bool] = {},
     head_dim: flags.HeadDim = None,
+    model: flags.OfModel = None,
+    phase: flags.OfPhase = None,
+    tp: flags.Tp = None,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -197,6 +201,7 @@ def run(
         **given({"backends": backends}),
         **axes,
         **given({"head_dim": head_dim, "baseline": baseline}),
+        **given({"model": model, "phase": phase, "tp": None if tp is None else str(tp)}),
     }
     changes = [
         *(sets or []),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ... import __version__, impls
 from ..files import write_whole
+from ..user_cache import cache_folder
 
 if TYPE_CHECKING:
     import torch
@@ -50,9 +51,7 @@ def listing(device: str, *, refresh: bool = False) -> Listing:
 
 
 def _cache_file(device: str) -> Path:
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = os.environ.get("ATTNBENCH_CACHE") or Path(home) / "attnbench"
-    return Path(folder) / f"backends-{device}.json"
+    return cache_folder() / f"backends-{device}.json"
 
 
 def _kept(path: Path, digest: str) -> Listing | None:

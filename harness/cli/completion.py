@@ -33,6 +33,12 @@ def scenarios(incomplete: str) -> list[str]:
     return matching([*shipped(), *files], incomplete)
 
 
+def models(incomplete: str) -> list[str]:
+    from ..models.config_file import shipped
+
+    return matching(shipped(), incomplete)
+
+
 def backend_names() -> list[str]:
     from ...impls import BadBackend, names
     from ...impls.discovery.names import ALIASES

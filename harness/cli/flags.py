@@ -199,6 +199,37 @@ HeadDim = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+OfModel = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="The attention of a model: a name from attnbench list models, a config.json of"
+        " Hugging Face, or its folder. In place of heads and widths.",
+        autocompletion=completion.models,
+        rich_help_panel=SHAPE,
+    ),
+]
+OfPhase = Annotated[
+    str | None,
+    typer.Option(
+        "--phase",
+        metavar="prefill|decode|training",
+        help="With --model: --seq-len tokens at once, one token after so many, or all with"
+        " gradients.",
+        rich_help_panel=SHAPE,
+    ),
+]
+Tp = Annotated[
+    int | None,
+    typer.Option(
+        "--tp",
+        metavar="COUNT",
+        min=1,
+        help="With --model: devices that share its heads (tensor parallelism).",
+        rich_help_panel=SHAPE,
+    ),
+]
 Wait = Annotated[
     bool,
     typer.Option("--wait", help="Wait for another run on this device to end.", rich_help_panel=HOW),

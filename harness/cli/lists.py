@@ -1,4 +1,4 @@
-"""`attnbench list`: backends, scenarios, studies, probes and runs, as tables."""
+"""`attnbench list`: backends, scenarios, models, studies, probes and runs, as tables."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 MOST_RUNS = 5  # of the overview
 ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
-    help="List backends, scenarios, studies, probes or runs; without a word: all of them in short.",
+    help="List backends, scenarios, models, studies, probes or runs; without a word: all of them in"
+    " short.",
     invoke_without_command=True,
     rich_markup_mode="rich",
     epilog=examples("attnbench list", "attnbench list backends", "attnbench list runs"),
@@ -44,7 +45,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     typer.echo("")
     for what, line in lines.items():
         say(f"{what}: {line}")
-    typer.echo("\nmore: attnbench list backends, studies, probes or runs")
+    typer.echo("\nmore: attnbench list backends, models, studies, probes or runs")
 
 
 @list_app.command("backends", cls=Verb)
@@ -74,6 +75,21 @@ def list_scenarios() -> None:
     from ..scenario import summaries
 
     print_table(("scenario", "question"), [(name, question) for name, _, question in summaries()])
+
+
+@list_app.command("models", cls=Verb)
+def list_models() -> None:
+    """Shipped models, and what their layers compute."""
+    from ..models import config_file, plain
+
+    rows = []
+    for name, path in config_file.shipped().items():
+        model = plain.model(config_file.read(path), name, str(path))
+        first = name
+        for layer, count in model.attention():
+            rows.append((first, f"{count} x {layer.text()}", f"{model.max_context:,}"))
+            first = ""
+    print_table(("model", "attention", "longest context"), rows)
 
 
 @list_app.command("studies", cls=Verb)

@@ -13,6 +13,7 @@ from .document import Document
 from .fields import Limits, Plan
 from .messages import lines
 from .model import Scenario
+from .model_cases import expand_models
 from .names import find, summaries
 from .suite_file import Entry, SuiteFile, listed_entries
 from .yaml_text import parse_yaml, read_yaml
@@ -125,6 +126,7 @@ def validated(
         )
     expand_aliases(document)
     apply(document, changes)
+    expand_models(document)
     if more_backends:
         add_backends(document, more_backends)
     try:

@@ -26,6 +26,11 @@ class Change:
     inner: Mapping[Keys, str] = field(default_factory=dict)
 
 
+MODEL_OPTIONS = ("model", "phase", "tp", "seq_len")
+SHAPE_OPTIONS = (
+    *("kv_seq_len", "d_model", "heads", "kv_heads", "head_dim", "causal", "causal_align"),
+    *("mask", "window", "passes"),
+)
 AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), ("watch",))
 
 
@@ -39,6 +44,9 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
     document = Document(data, "command line")
     for name in ("backends", "seq_len", "d_model", "heads"):
         document.values[(name,) if name in top else ("grid", name)] = option(name)
+    if "model" in options:
+        data["cases"] = model_cases(options)
+        options = {name: text for name, text in options.items() if name not in MODEL_OPTIONS}
     for name, text in options.items():
         keys: Keys = (name,) if name in top else ("grid", name)
         if name == "head_dim":
@@ -51,6 +59,22 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
     if isinstance(width := options.get("head_dim"), str):
         add_head_dim(document, width)
     return document
+
+
+def model_cases(options: Mapping[str, str | bool]) -> list[dict[str, Any]]:
+    """A case for each model and length. Raises BadInput for an axis that the model gives."""
+    if wrong := [name for name in options if name in SHAPE_OPTIONS]:
+        raise BadInput(
+            f"{option(wrong[0])}: the model says it; leave out {option(wrong[0])}, or --model"
+        )
+    fixed = {name: options[name] for name in ("phase",) if name in options}
+    if isinstance(text := options.get("tp"), str):
+        fixed["tp"] = yaml(text, f"--tp {one_line(text)}")
+    lengths: list[dict[str, Any]] = [{}]
+    if isinstance(text := options.get("seq_len"), str):
+        lengths = [{"seq_len": one} for one in listed(text, f"--seq-len {one_line(text)}")]
+    models = re.split(r"\s*,\s*", str(options["model"]).strip())
+    return [{"model": model, **length, **fixed} for model in models for length in lengths]
 
 
 def listed(text: str, given: str) -> Any:

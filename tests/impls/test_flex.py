@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
@@ -41,6 +43,31 @@ def test_the_block_mask_is_the_one_that_torch_computes_from_all_pairs(
     )
     assert ours is not None
     assert (ours.seq_lengths, ours.BLOCK_SIZE) == (theirs.seq_lengths, theirs.BLOCK_SIZE)
+    for part in PARTS:
+        assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
+
+
+@pytest.mark.parametrize("window", [1, 100, 127, 128, 300, 1000])
+@pytest.mark.parametrize(
+    ("seq_len", "more", "is_causal"), [(500, 0, False), (500, 0, True), (384, 257, True)]
+)
+def test_a_window_leaves_out_blocks_on_both_sides(
+    seq_len: int, more: int, is_causal: bool, window: int
+) -> None:
+    align = "bottom_right" if more else ""
+    whole = causal(seq_len, seq_len + more, align)
+    problem = replace(whole, causal=is_causal, causal_align=align, mask="local", window=window)
+    after = 0 if is_causal else window
+    theirs = create_block_mask(
+        lambda b, h, q, kv: (kv <= q + more + after) & (kv >= q + more - window),
+        *(None, None, seq_len, seq_len + more),
+        device="cpu",
+    )
+    if window == 1000 and not is_causal:
+        assert block_mask(problem, CPU) is None
+        return
+    ours = block_mask(problem, CPU)
+    assert ours is not None
     for part in PARTS:
         assert torch.equal(getattr(ours, part), getattr(theirs, part)), part
 

@@ -49,6 +49,34 @@ def test_one_query_that_sees_one_of_many_keys_is_masked(name: str) -> None:
 
 
 @installed
+@pytest.mark.parametrize("name", ["hf:eager", "hf:sdpa"])
+@pytest.mark.parametrize(("more", "is_causal"), [(0, False), (0, True), (15, True)])
+def test_a_window_is_the_one_of_models_that_have_it(name: str, more: int, is_causal: bool) -> None:
+    problem = Problem(
+        batch=2, seq_len=9, kv_seq_len=9 + more, d_model=16, heads=2, causal=is_causal,
+        causal_align="bottom_right" if more else "", mask="local", window=3,
+    )  # fmt: skip
+    assert torch.allclose(output(name, problem), output("naive", problem), atol=1e-6)
+
+
+@installed
+def test_flash_attn_is_told_the_window_as_models_count_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    calls = []
+
+    def theirs(_: object, q: Tensor, *others: object, **options: object) -> tuple[Tensor, None]:
+        calls.append(options)
+        return q.transpose(1, 2), None
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "flash_attention_2", theirs)
+    problem = Problem(batch=1, seq_len=9, d_model=16, heads=2, causal=True, mask="local", window=3)
+    attend = hf.attend_like(problem, "flash_attention_2", CPU)
+    attend(*(torch.zeros(1, 2, 9, 8) for _ in range(3)))
+    assert [(one["sliding_window"], one["is_causal"]) for one in calls] == [(4, True)]
+
+
+@installed
 def test_flex_attention_is_compiled_for_each_shape_however_many_there_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,0 +1,1 @@
+"""Models: which attention each of their layers computes, read from their configuration files."""

@@ -1,0 +1,106 @@
+"""Find and read a model's configuration: a file, the folder that it is in, or a shipped name."""
+
+import json
+import os
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ..errors import BadInput, shown
+from ..files import NotPlain, open_plain
+
+FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
+FILE = "config.json"
+MAX_BYTES = 1 << 20  # Hugging Face's have a few KiB; quantized ones with a list per layer 200 KiB
+MAX_DEPTH = 32
+SOURCE = "_source"  # in shipped files: where the figures are from
+
+
+def shipped() -> dict[str, Path]:
+    """Name to file, sorted by name."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.json"), key=lambda path: path.stem)}
+
+
+def find(path_or_name: str) -> Path:
+    """The configuration file; it need not exist if a path was given. Raises BadInput."""
+    path, known = Path(path_or_name), shipped()
+    if path_or_name in known and not path.exists():
+        return known[path_or_name]
+    if path.is_dir():
+        return path / FILE
+    if path.exists() or "/" in path_or_name or path_or_name.endswith(".json"):
+        return path
+    close = get_close_matches(path_or_name.lower(), known, n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise BadInput(
+        f"no model {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give a"
+        " config.json or the folder that it is in"
+    )
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The configuration as plain data. Nothing that it names is imported or run.
+
+    Raises BadInput, with the line and column of what is not JSON.
+    """
+    place = str(path) if str(path).isprintable() else ascii(str(path))
+    text = _text(path, place)
+    try:
+        _check_depth(text)
+        data = json.loads(text, object_pairs_hook=_once, parse_constant=_finite)
+    except json.JSONDecodeError as error:
+        raise BadInput(
+            f"{place}:{error.lineno}:{error.colno}: {error.msg}; wanted JSON, as Hugging Face"
+            " writes config.json"
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{place}: {error}") from None
+    if not isinstance(data, dict):
+        raise BadInput(f"{place}: {shown(data)}; wanted a JSON object with model_type")
+    if "auto_map" in data:
+        raise BadInput(
+            f"{place}: auto_map names code of the model's own, which is never run; wanted a"
+            " configuration of a model that transformers knows; remove auto_map if it is one"
+        )
+    return data
+
+
+def _text(path: Path, place: str) -> str:
+    try:
+        # resolved: in Hugging Face's cache every file is a link
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except NotPlain as error:
+        raise BadInput(f"{place}: {error.strerror}; wanted a regular file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise BadInput(f"{place}: {reason}; wanted a config.json that can be read") from None
+    if len(content) > MAX_BYTES:
+        raise BadInput(f"{place}: more than {MAX_BYTES >> 20} MiB; wanted a model's config.json")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place}: not UTF-8 at byte {error.start}; wanted JSON") from None
+
+
+def _check_depth(text: str) -> None:
+    """Raises ValueError; brackets in strings count too, which no real file has so many of."""
+    depth = deepest = 0
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
+        raise ValueError(f"{deepest} levels of brackets; wanted at most {MAX_DEPTH}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{shown(twice)} is given twice; wanted it once")
+    return data
+
+
+def _finite(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON; wanted a finite one")

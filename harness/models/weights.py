@@ -1,0 +1,66 @@
+"""Bytes of a model's weights, from the headers of its safetensors files.
+
+The format (huggingface.co/docs/safetensors): 8 bytes with the length of a JSON header, the header
+with each tensor's dtype, shape and place, then the tensors.
+"""
+
+import json
+import os
+import struct
+from pathlib import Path
+
+from ..errors import BadInput
+from ..files import NotPlain, open_plain
+
+INDEX = "model.safetensors.index.json"
+MAX_HEADER_BYTES = 100_000_000  # as the format's own reader allows
+
+
+def weight_bytes(folder: Path) -> int | None:
+    """Of all tensors of the safetensors files in a folder; None if it has none.
+
+    Raises BadInput for a file that is not whole, and for one that the index names and is missing.
+    """
+    files = {path.name: path for path in folder.glob("*.safetensors")}
+    if not files:
+        return None
+    named = _named(folder / INDEX)
+    if missing := sorted(named - files.keys()):
+        raise BadInput(
+            f"{folder / INDEX}: {missing[0]} is not there, one of {len(missing)} missing; wanted"
+            " all files that it names, or none"
+        )
+    return sum(_tensor_bytes(files[name]) for name in sorted(named or files.keys()))
+
+
+def _named(index: Path) -> set[str]:
+    """The files that the index names; none without an index."""
+    try:
+        with os.fdopen(open_plain(index.resolve()), "rb") as file:
+            names = json.loads(file.read(MAX_HEADER_BYTES))["weight_map"].values()
+        return {str(name) for name in names}
+    except FileNotFoundError:
+        return set()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise BadInput(f"{index}: cannot be read; wanted a safetensors index") from None
+
+
+def _tensor_bytes(path: Path) -> int:
+    problem = f"{path}: not a whole safetensors file; wanted one, or none in that folder"
+    try:
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            if length > MAX_HEADER_BYTES:
+                raise BadInput(problem)
+            header = json.loads(file.read(length))
+            size = path.stat().st_size - 8 - length
+        ends = [
+            (int(entry["data_offsets"][0]), int(entry["data_offsets"][1]))
+            for name, entry in header.items()
+            if name != "__metadata__"
+        ]
+    except (NotPlain, OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        raise BadInput(problem) from None
+    if max((end for _, end in ends), default=0) != size:
+        raise BadInput(problem)
+    return sum(end - begin for begin, end in ends)

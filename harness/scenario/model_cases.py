@@ -1,0 +1,129 @@
+"""Cases that name a model, {model: llama-3-8b, seq_len: 8k}, become the shapes of its attention.
+
+It is done before anything else is checked, so that a run keeps shapes and not a name: it can be
+resumed where the model's configuration is not.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import PydanticCustomError
+
+from ...impls.problem import Problem
+from ..errors import BadInput, shown
+from ..models.layers import Model
+from ..models.questions import PHASES, Phase, questions
+from ..models.resolve import model_of
+from .document import Document, Keys
+from .fields import as_size
+
+FIELDS = ("model", "phase", "tp")
+
+FROM_PROBLEM = (
+    *("seq_len", "kv_seq_len", "d_model", "heads", "kv_heads", "d_k", "d_v", "causal"),
+    *("causal_align", "mask", "window", "passes"),
+)
+
+
+def expand_models(document: Document) -> None:
+    """Replace each case with `model` by one for each distinct attention of it. Raises BadInput."""
+    cases = document.data.get("cases")
+    if not isinstance(cases, list) or not any(_names_model(case) for case in cases):
+        return
+    expanded: list[Any] = []
+    origins: list[int] = []
+    problems: list[str] = []
+    for index, case in enumerate(cases):
+        try:
+            new = _cases_of(document, index, case) if _names_model(case) else [case]
+        except BadInput as error:
+            problems += error.problems
+        else:
+            expanded += new
+            origins += [index] * len(new)
+    if problems:
+        raise BadInput(*problems)
+    _move_places(document, origins)
+    document.data["cases"] = expanded
+
+
+def _names_model(case: Any) -> bool:
+    return isinstance(case, dict) and "model" in case
+
+
+def _cases_of(document: Document, index: int, case: dict[str, Any]) -> list[dict[str, Any]]:
+    keys: Keys = ("cases", index)
+
+    def bad(name: str, text: str) -> BadInput:
+        place = document.place((*keys, name))
+        return BadInput(f"{place}: {document.name((*keys, name))}: {text}")
+
+    phase = case.get("phase", "prefill")
+    if phase not in PHASES:
+        raise bad("phase", f"found {shown(phase)}; wanted one of {', '.join(PHASES)}")
+    if wrong := [name for name in case if name in FROM_PROBLEM and name != "seq_len"]:
+        raise bad(wrong[0], "the model says it; remove it, or name no model")
+    parts = _size(case.get("tp", 1), bad, "tp")
+    try:
+        model = _named(case["model"], document.origin).divided(parts)
+    except BadInput as error:
+        raise BadInput(*(f"{document.place(keys)}: {one}" for one in error.problems)) from None
+    lengths = {layer.seq_len for layer, _ in model.attention()}
+    if "seq_len" in case:
+        context = _size(case["seq_len"], bad, "seq_len")
+    elif lengths and 0 not in lengths:
+        context = max(lengths)
+    else:
+        raise bad("seq_len", f"not given; wanted the context of {model.name}, in tokens")
+    if model.max_context is not None and context > model.max_context:
+        raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
+    own = {name: value for name, value in case.items() if name not in (*FIELDS, "seq_len")}
+    return [{**_values(problem), **own} for problem in _problems(model, phase, context, bad)]
+
+
+def _named(name: Any, origin: str) -> Model:
+    """A relative path starts from the scenario's folder."""
+    if not isinstance(name, str) or not name:
+        raise BadInput(f"model: {shown(name)}; wanted a name or a path of a model")
+    beside = Path(origin).parent / name
+    return model_of(str(beside) if "/" in name and beside.exists() else name)
+
+
+def _size(value: Any, bad: Any, name: str) -> int:
+    try:
+        return int(as_size(value))
+    except PydanticCustomError as error:
+        raise bad(name, f"found {shown(value)}; wanted {error.message()}") from None
+
+
+def _problems(model: Model, phase: Phase, context: int, bad: Any) -> list[Problem]:
+    asked = list(questions(model, phase, context=context, batch=1, dtype="fp32"))
+    if whys := [question.why for question in asked if question.problem is None]:
+        raise bad("model", f"{model.name}: {whys[0]}; wanted a model whose attention is measured")
+    found = [question.problem for question in asked if question.problem is not None]
+    if not found:
+        raise bad("model", f"{model.name} has no attention in phase {phase}; wanted another phase")
+    return list(dict.fromkeys(found))
+
+
+def _values(problem: Problem) -> dict[str, Any]:
+    """The axes of a problem; causal and mask always, or a grid's own would hold."""
+    values = {name: getattr(problem, name) for name in FROM_PROBLEM}
+    always = ("causal", "mask")
+    return {name: value for name, value in values.items() if value or name in always}
+
+
+def _move_places(document: Document, origins: list[int]) -> None:
+    """The new cases' places are those of the cases that they came from."""
+    for places in (document.keys, document.values):
+        moved = {keys: place for keys, place in places.items() if keys[:1] != ("cases",)}
+        moved |= {keys: place for keys, place in places.items() if keys == ("cases",)}
+        for index, origin in enumerate(origins):
+            begin = ("cases", origin)
+            moved |= {
+                ("cases", index, *keys[2:]): place
+                for keys, place in places.items()
+                if keys[:2] == begin
+            }
+        places.clear()
+        places.update(moved)

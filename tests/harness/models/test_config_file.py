@@ -1,0 +1,66 @@
+"""Finding and reading a configuration."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.errors import BadInput
+from attnbench.harness.models import config_file
+
+
+def test_a_shipped_name_a_file_and_its_folder_are_found(tmp_path: Path) -> None:
+    assert config_file.find("llama-3-8b").name == "llama-3-8b.json"
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    assert config_file.find(str(tmp_path)) == tmp_path / "config.json"
+    assert config_file.find(str(tmp_path / "config.json")) == tmp_path / "config.json"
+
+
+def test_an_unknown_name_gets_a_hint() -> None:
+    with pytest.raises(BadInput, match="did you mean llama-3-8b"):
+        config_file.find("Llama-3-8")
+
+
+def test_links_are_followed_as_in_the_cache_of_hugging_face(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_text('{"model_type": "x"}', encoding="utf-8")
+    (tmp_path / "config.json").symlink_to("blob")
+    assert config_file.read(tmp_path / "config.json") == {"model_type": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", ":1:2: "),
+        ('{"a": 1, "a": 2}', "'a' is given twice"),
+        ('{"a": NaN}', "NaN is no number"),
+        ("[" * 100 + "]" * 100, "100 levels of brackets"),
+        ("[1]", "wanted a JSON object"),
+        ('{"auto_map": {"AutoConfig": "mine.Config"}}', "auto_map names code"),
+        ("9" * 5000, "config.json: "),
+        (" " * (config_file.MAX_BYTES + 1), "more than 1 MiB"),
+        ("\ud800", "not UTF-8"),
+    ],
+)
+def test_what_is_no_configuration_is_refused_in_one_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    with pytest.raises(BadInput) as caught:
+        config_file.read(path)
+    (line,) = caught.value.problems
+    assert line.startswith(str(path))
+    assert said in line
+
+
+def test_a_missing_file_a_folder_and_a_pipe_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("missing.json", "pipe", "."):
+        with pytest.raises(BadInput):
+            config_file.read(tmp_path / name)
+
+
+def test_shipped_files_are_json_with_a_type() -> None:
+    for path in config_file.shipped().values():
+        assert json.loads(path.read_text(encoding="utf-8"))["model_type"]

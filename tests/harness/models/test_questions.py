@@ -1,0 +1,134 @@
+"""What a model's layers ask in each phase, and the bytes of what they keep."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.harness.errors import BadInput
+from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
+from attnbench.harness.models.questions import (
+    cache_bytes,
+    paged_cache_bytes,
+    questions,
+)
+from attnbench.harness.models.resolve import model_of
+from attnbench.impls.problem import Problem
+
+FULL = AttentionLayer(stack="decoder", heads=8, kv_heads=2, d_k=16, d_v=16, causal=True)
+LOCAL = replace(FULL, reach="sliding", window=8)
+
+
+def model(*layers: AttentionLayer | OtherLayer) -> Model:
+    return Model(
+        name="mine", model_type="mine", d_model=128, layers=counted(layers), max_context=64,
+        dtype="float32", read_by="test",
+    )  # fmt: skip
+
+
+def problems(found: Model, phase: str, context: int) -> list[tuple[Problem | None, int]]:
+    asked = questions(found, phase, context=context, batch=2, dtype="fp32")  # type: ignore[arg-type]
+    return [(question.problem, question.count) for question in asked]
+
+
+def test_prefill_is_causal_over_all_tokens_and_decode_is_one_query_over_the_cache() -> None:
+    ((prefill, count),) = problems(model(FULL, FULL), "prefill", 32)
+    assert count == 2
+    assert prefill == Problem(
+        batch=2, seq_len=32, d_model=128, heads=8, kv_heads=2, d_k=16, d_v=16, causal=True
+    )
+    ((decode, _),) = problems(model(FULL), "decode", 32)
+    assert decode is not None
+    assert (decode.seq_len, decode.kv_seq_len, decode.causal_offset) == (1, 32, 31)
+
+
+def test_a_window_lets_a_query_see_itself_and_the_tokens_before_it() -> None:
+    ((prefill, _),) = problems(model(LOCAL), "prefill", 32)
+    assert prefill is not None
+    assert (prefill.mask, prefill.window) == ("local", 7)
+    ((decode, _),) = problems(model(LOCAL), "decode", 32)
+    assert decode is not None
+    assert (decode.mask, decode.kv_seq_len) == ("none", 8)
+
+
+def test_a_window_that_no_query_reaches_is_none() -> None:
+    ((prefill, _),) = problems(model(LOCAL), "prefill", 8)
+    assert prefill is not None
+    assert prefill.mask == "none"
+
+
+def test_training_asks_for_gradients() -> None:
+    ((training, _),) = problems(model(FULL), "training", 32)
+    assert training is not None
+    assert training.passes == "forward+backward"
+
+
+def test_what_no_backend_computes_is_said_and_never_substituted() -> None:
+    capped = replace(FULL, also=("scores capped by tanh at 50",))
+    chunked = replace(FULL, reach="chunked", window=8)
+    asked = questions(model(capped, chunked), "prefill", context=32, batch=1, dtype="fp32")
+    whys = {question.why: question.problem for question in asked}
+    assert whys == {
+        "no backend here has scores capped by tanh at 50": None,
+        "no backend here attends in chunks of 8 tokens": None,
+    }
+    ((within, _),) = problems(model(chunked), "prefill", 8)
+    assert within is not None
+
+
+def test_encoders_take_no_part_in_decoding() -> None:
+    encoder = replace(FULL, stack="encoder", causal=False, stores_cache=False, seq_len=20)
+    cross = replace(FULL, stack="cross", causal=False, kv_seq_len=20)
+    found = problems(model(encoder, FULL, cross), "decode", 32)
+    assert [problem.kv_seq_len for problem, _ in found if problem] == [32, 20]
+
+
+def test_a_context_beyond_the_models_own_is_refused() -> None:
+    with pytest.raises(BadInput, match="takes at most 64 tokens"):
+        problems(model(FULL), "prefill", 65)
+
+
+def test_the_cache_of_an_8b_llama_is_a_gibibyte_at_8k() -> None:
+    # 32 layers x 8 heads x 128 columns x 2 (keys and values) x 8192 tokens x 2 bytes
+    llama = model_of("llama-3-8b")
+    assert cache_bytes(llama, context=8192, batch=1, dtype="bf16") == 1 << 30
+
+
+def test_windows_and_shared_caches_save_bytes_only_where_layers_have_their_own_pages() -> None:
+    found = model(FULL, LOCAL, replace(FULL, stores_cache=False), OtherLayer(what="linear"))
+    token = 2 * 2 * (16 + 16) * 4  # batch, heads, columns, bytes
+    assert cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 8)
+    assert paged_cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 32)
+
+
+def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:
+    (layer, _), *_ = model(FULL).divided(4).layers
+    assert isinstance(layer, AttentionLayer)
+    assert (layer.heads, layer.kv_heads) == (2, 1)
+    for parts in (3, 16):
+        with pytest.raises(BadInput, match=f"--tp {parts}: mine"):
+            model(FULL).divided(parts)
+
+
+def test_the_cache_is_as_large_as_the_one_that_hugging_face_keeps() -> None:
+    pytest.importorskip("transformers")
+    from transformers import DynamicCache, MistralConfig
+
+    config = MistralConfig(
+        hidden_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+        sliding_window=8,
+    )  # fmt: skip
+    layer = AttentionLayer(
+        stack="decoder", heads=4, kv_heads=2, d_k=16, d_v=16, causal=True, reach="sliding", window=8
+    )
+    cache = DynamicCache(config=config)
+    tokens = 5
+    for begin in range(0, 30, tokens):
+        for index in range(2):
+            state = torch.zeros(1, 2, tokens, 16)
+            cache.update(state, state, index)
+        kept = sum(one.keys.nbytes + one.values.nbytes for one in cache.layers)
+        context = begin + tokens
+        ours = cache_bytes(model(layer, layer), context=context, batch=1, dtype="fp32")
+        one_token = cache_bytes(model(layer, layer), context=1, batch=1, dtype="fp32")
+        assert ours - kept == (one_token if context >= 8 else 0)

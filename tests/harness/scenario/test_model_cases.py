@@ -1,0 +1,132 @@
+"""Cases that name a model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.errors import BadInput
+from attnbench.harness.scenario import Scenario, from_axes, from_mapping, from_text, load
+from attnbench.impls.problem import Problem
+
+
+def scenario(*cases: dict[str, Any], **grid: Any) -> Scenario:
+    data = {"name": "mine", "question": "Which?", "backends": ["fused"], "grid": grid}
+    return from_mapping({**data, "cases": list(cases)}, "mine.yaml")
+
+
+def problems(found: Scenario, device: str = "cpu") -> list[Problem]:
+    return [problem for group in found.problem_groups(device)[0] for problem in group]
+
+
+def test_a_model_gives_the_shape_that_one_would_write_by_hand() -> None:
+    by_hand = {"d_model": 4096, "heads": 32, "kv_heads": 8, "causal": True}
+    named = problems(scenario({"model": "llama-3-8b", "N": "1k"}))
+    assert named == problems(scenario({**by_hand, "seq_len": 1024}))
+
+
+def test_each_distinct_attention_of_a_model_is_a_case() -> None:
+    found = problems(scenario({"model": "gemma-3-4b", "seq_len": "2k"}))
+    assert [(one.mask, one.window) for one in found] == [("local", 1023), ("none", 0)]
+    whisper = problems(scenario({"model": "whisper-large", "seq_len": 448}))
+    assert [(one.seq_len, one.kv_seq_len) for one in whisper] == [
+        (1500, 1500),
+        (448, 448),
+        (448, 1500),
+    ]
+
+
+def test_a_grid_that_is_causal_makes_no_encoder_causal() -> None:
+    (found,) = problems(scenario({"model": "vit-l"}, causal=True, mask="padding"))
+    assert (found.seq_len, found.causal, found.mask) == (197, False, "none")
+
+
+def test_phase_and_tensor_parallelism_change_the_shape() -> None:
+    (decode,) = problems(
+        scenario({"model": "llama-3-8b", "seq_len": 512, "phase": "decode", "tp": 16})
+    )
+    assert (decode.seq_len, decode.kv_seq_len, decode.heads, decode.kv_heads) == (1, 512, 2, 1)
+    (training,) = problems(scenario({"model": "gpt2", "seq_len": 512, "phase": "training"}))
+    assert training.passes == "forward+backward"
+
+
+def test_batch_dtype_and_device_are_the_cases_own_or_the_grids() -> None:
+    found = scenario({"model": "gpt2", "seq_len": 64, "batch": 3, "device": "cuda"}, dtype="bf16")
+    assert problems(found) == []
+    (on_gpu,) = problems(found, "cuda")
+    assert (on_gpu.batch, on_gpu.dtype) == (3, "bf16")
+
+
+def test_a_run_keeps_shapes_and_no_name() -> None:
+    given = scenario({"model": "gpt2", "seq_len": 64}).given()
+    assert all("model" not in case for case in given["cases"])
+    assert problems(from_mapping(given, "run.json")) == problems(
+        scenario({"model": "gpt2", "seq_len": 64})
+    )
+
+
+def test_a_path_starts_from_the_scenarios_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnbench.harness.models.resolve.find_spec", lambda _: None)
+    (tmp_path / "tiny").mkdir()
+    config = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2}
+    text = json.dumps({**config, "num_attention_heads": 4})
+    (tmp_path / "tiny" / "config.json").write_text(text, encoding="utf-8")
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "{name: mine, question: Which?, backends: fused, cases: [{model: ./tiny, N: 32}]}",
+        encoding="utf-8",
+    )
+    (found,) = problems(load(path))
+    assert (found.heads, found.d_k) == (4, 16)
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [
+        ("{model: gpt9}", "no model 'gpt9'; did you mean gpt2?"),
+        ("{model: 3, seq_len: 8}", "model: 3; wanted a name"),
+        ("{model: gpt2}", "cases[0].seq_len: not given; wanted the context of gpt2"),
+        ("{model: gpt2, seq_len: 2k}", "cases[0].seq_len: 2048; wanted at most the 1024 of gpt2"),
+        ("{model: gpt2, seq_len: some}", "cases[0].seq_len: found 'some'"),
+        ("{model: gpt2, seq_len: 8, heads: 3}", "cases[0].heads: the model says it"),
+        ("{model: gpt2, seq_len: 8, tp: 5}", "12 heads cannot be divided by 5"),
+        ("{model: gpt2, seq_len: 8, phase: late}", "cases[0].phase: found 'late'; wanted one of"),
+        ("{model: vit-l, phase: decode}", "vit-l has no attention in phase decode"),
+        ("{model: gpt2, seq_len: 8, colour: red}", "colour"),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_place(case: str, said: str) -> None:
+    text = f"name: mine\nquestion: Which?\nbackends: fused\ncases:\n  - {case}\n"
+    with pytest.raises(BadInput) as caught:
+        from_text(text, "mine.yaml")
+    (line,) = caught.value.problems
+    assert line.startswith("mine.yaml:5:")
+    assert said in line
+
+
+def test_mistakes_in_cases_after_a_model_have_their_own_place() -> None:
+    text = (
+        "name: mine\nquestion: Which?\nbackends: fused\ncases:\n"
+        "  - {model: gemma-3-4b, seq_len: 2k}\n  - {seq_len: 8, d_model: 8, heads: 0}\n"
+    )
+    with pytest.raises(BadInput, match=r"mine\.yaml:6:"):
+        from_text(text, "mine.yaml")
+
+
+def test_options_name_models_too() -> None:
+    options = {"backends": "fused", "model": "gpt2,llama-3-8b", "seq_len": "64,128", "tp": "2"}
+    found = problems(from_axes({**options, "phase": "decode", "batch": "2"}))
+    assert [(one.heads, one.kv_seq_len, one.batch) for one in found] == [
+        (6, 64, 2),
+        (6, 128, 2),
+        (16, 64, 2),
+        (16, 128, 2),
+    ]
+
+
+def test_an_option_for_what_the_model_says_is_refused() -> None:
+    with pytest.raises(BadInput, match="--heads: the model says it"):
+        from_axes({"backends": "fused", "model": "gpt2", "seq_len": "64", "heads": "4"})
