@@ -1,5 +1,6 @@
 """The shortest call, and the cost of a launch."""
 
+import pytest
 import torch
 
 from attnbench.harness.measure import launch
@@ -66,3 +67,40 @@ def test_a_launch_is_timed_without_waiting_for_it_and_on_a_cpu_there_is_none():
     assert calls == [1, 2, 3, 4, 5], "each begins on an idle device"
     assert clock.finished == 6, "and the last has ended"
     assert launch_ms(clock, CPU, lambda: None) is None
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+CUDA = torch.device("cuda", 0)
+
+
+def test_on_a_gpu_the_smallest_work_is_an_empty_kernel(fake_gpu):
+    """It takes as long as a kernel of no cycles, and nothing takes none: half of that is the limit."""
+    launch_s = fake_gpu.launch_s = 4e-6
+    fake_gpu.kernel_s["spin"] = 2e-6
+    sleep = fake_gpu.sleep
+
+    def spin(cycles):
+        fake_gpu.launch("spin", 2e-6) if cycles == 0 else sleep(cycles)
+
+    fake_gpu.sleep = spin
+    torch._C._cuda_sleep = spin
+    found = shortest_call_ms(clock_for(CUDA), CUDA)
+    assert found == pytest.approx(0.001)
+    assert found < launch_s * 1e3
+
+
+def test_a_gpu_that_is_lost_has_no_shortest_call(fake_gpu):
+    clock = clock_for(CUDA)
+    fake_gpu.broken = "CUDA error: unspecified launch failure"
+    assert shortest_call_ms(clock, CUDA) is None
+
+
+def test_the_cost_of_a_launch_is_the_hosts_alone(fake_gpu):
+    fake_gpu.launch_s = 30e-6
+
+    def call():
+        for _ in range(3):
+            fake_gpu.launch("mine", 5e-3)
+
+    assert launch_ms(clock_for(CUDA), CUDA, call) == pytest.approx(0.09)
