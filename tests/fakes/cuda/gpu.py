@@ -12,6 +12,7 @@ from .time import Clock, HandClock
 CAPTURING = "CUDA error: operation not permitted when stream is capturing"
 INVALIDATED = "CUDA error: operation failed due to a previous error during capture"
 NOT_READY = "CUDA error: device not ready"
+SHORTEST_S = 2e-6  # of a kernel that does nothing
 DEVICE_INDEX, DEVICE_TYPE = 0, 1  # of c10::DeviceType: 1 is CUDA
 
 
@@ -115,7 +116,8 @@ class FakeGpu:
     def sleep(self, cycles: int) -> None:
         if not isinstance(cycles, int):
             raise TypeError(f"_sleep(): cycles must be int, not {type(cycles).__name__}")
-        self.launch("spin", cycles / (self.sm_clock_khz * 1e3))
+        seconds = cycles / (self.sm_clock_khz * 1e3)
+        self.launch("spin", max(seconds, SHORTEST_S))
 
     # ---- streams and graphs ----------------------------------------------------------------------
 

@@ -229,6 +229,7 @@ def tuned() -> dict[str, Any]:
         TemporaryDirectory() as folder,
     ):
         turned_by_hand(clock, patched, "attnbench.impls")
+        gpu.kernel_s["fill_"] = 0.0  # by which kernels get results here
 
         def found(problem: Problem, **how: Any) -> dict[str, Any]:
             tune.choices.cache_clear()
