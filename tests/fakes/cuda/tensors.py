@@ -158,8 +158,14 @@ class SaysItIs(TorchFunctionMode):
                 raise RuntimeError(
                     f"Expected a '{kind}' device type for generator but found '{lies}'"
                 )
+        asked = "device" in kwargs and kind == "cuda"
         with self.placement.on(kind):
-            return func(*args, **kwargs)
+            result = func(*args, **kwargs)
+        if asked and isinstance(result, Tensor) and not self.has(result):
+            with torch._C.DisableTorchFunction():
+                self.gpu.memory.add(result)  # torch.tensor copies what no operation has made
+            self.gpu.launch("copy_")
+        return result
 
     def has(self, tensor: Tensor) -> bool:
         with torch._C.DisableTorchFunction():
