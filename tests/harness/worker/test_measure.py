@@ -10,7 +10,9 @@ import pytest
 import torch
 
 from attnbench.harness.cases import Case
+from attnbench.harness.measure import launch
 from attnbench.harness.nvml import Device
+from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
@@ -37,7 +39,9 @@ def prepare(problem, inputs, weights):
 WORKER = """
 import json, sys, torch
 from attnbench.harness.cases import Case
+from attnbench.harness.measure import launch
 from attnbench.harness.nvml import Device
+from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.impls.problem import Problem
@@ -153,6 +157,18 @@ def test_a_long_case_is_convicted_as_a_short_one_is(events, measure, change):
 
 CUDA = torch.device("cuda", 0)
 SMALL = Problem(batch=1, seq_len=64, d_model=32, heads=2)
+KERNEL_S = 0.1e-3  # of every kernel: a call is a whole number of them, however it is launched
+
+
+@pytest.fixture
+def slow_gpu(fake_gpu, monkeypatch):
+    """On which few calls fill a warm-up, since a test's calls are computed on the CPU."""
+    fake_gpu.other_s = KERNEL_S
+    monkeypatch.setattr(measure, "WARM_UP_S", 0.02)
+    monkeypatch.setattr(measure, "WARM_AGAIN_S", 0.02)
+    monkeypatch.setattr(launch, "BLOCKS", 2)
+    monkeypatch.setattr(launch, "CALLS", 3)
+    return fake_gpu
 
 
 def measurer_on(gpu, *, budget_bytes=1 << 30, measure=("latency", "memory")):
@@ -164,7 +180,7 @@ def measurer_on(gpu, *, budget_bytes=1 << 30, measure=("latency", "memory")):
         budget_bytes=budget_bytes,
         measure=measure,
         warm_heap=False,
-        max_warm_up_s=0.5,
+        max_warm_up_s=0.1,
         watched=Device(),
     )
     return Measurer(config, events.append), events
@@ -184,10 +200,10 @@ def of_kind(events, kind):
 
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
 @pytest.mark.parametrize("scope", ["core", "layer"])
-def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(fake_gpu, passes, scope):
+def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(slow_gpu, passes, scope):
     problem = replace(SMALL, passes=passes, scope=scope)
     cases = [Case(backend=name, problem=problem) for name in ("naive", "sdpa:math")]
-    measurer, events = measurer_on(fake_gpu)
+    measurer, events = measurer_on(slow_gpu)
     measurer.check(cases)
     measurer.warm_up(cases)
     for _ in range(2):
@@ -197,7 +213,7 @@ def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(fake_gpu, p
     naive = facts_of(events, cases[0])
     assert naive["error_ratio"] <= 1
     assert naive["peak_source"] == "cuda requested bytes"
-    assert naive["peak_bytes"] == naive["predicted_peak_bytes"]
+    assert abs(naive["peak_bytes"] - naive["predicted_peak_bytes"]) <= 64
     assert naive["workspace_bytes"] == naive["outside_bytes"] == 0
     for event in of_kind(events, "warm"):
         assert event["graph_reason"] == ""
@@ -209,8 +225,7 @@ def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(fake_gpu, p
         read = event["quantities"]
         per_call = {name: read[name] for name in read if name.endswith("block_ms")}
         assert {len(values) for values in per_call.values()} == {4}
-        # kernels take 10 us: a call is a whole number of them, however it is launched
-        kernels = read["block_ms"][0] / 0.01
+        kernels = read["block_ms"][0] / (KERNEL_S * 1e3)
         assert kernels == pytest.approx(round(kernels))
         assert read["graph_block_ms"] == pytest.approx(read["block_ms"])
         assert read["wall_block_ms"][0] > read["block_ms"][0]
@@ -219,10 +234,10 @@ def test_on_a_gpu_a_case_is_checked_measured_and_timed_by_the_device(fake_gpu, p
     assert torch.cuda.memory_reserved() <= 4 << 20  # the flush and what is shared
 
 
-def test_on_a_gpu_only_the_backward_pass_of_a_case_is_timed(fake_gpu):
+def test_on_a_gpu_only_the_backward_pass_of_a_case_is_timed(slow_gpu):
     problem = replace(SMALL, passes="backward")
     (case,) = cases = [Case(backend="naive", problem=problem)]
-    measurer, events = measurer_on(fake_gpu)
+    measurer, events = measurer_on(slow_gpu)
     measurer.check(cases)
     measurer.warm_up(cases)
     measurer.sample(cases, {case.id: 3})
@@ -230,10 +245,10 @@ def test_on_a_gpu_only_the_backward_pass_of_a_case_is_timed(fake_gpu):
     assert len(of_kind(events, "samples")[0]["quantities"]["block_ms"]) == 3
 
 
-def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(fake_gpu):
-    problem = replace(SMALL, batch=2, seq_len=512, heads=4)
+def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(slow_gpu):
+    problem = Problem(batch=2, seq_len=512, d_model=32, heads=4)
     cases = [Case(backend=name, problem=problem) for name in ("fused", "sdpa")]
-    measurer, events = measurer_on(fake_gpu, budget_bytes=6 << 20)
+    measurer, events = measurer_on(slow_gpu, budget_bytes=6 << 20)
     measurer.check(cases)
     measurer.warm_up(cases[1:])
     measurer.sample(cases[1:], {cases[1].id: 2})
@@ -244,12 +259,12 @@ def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(f
     assert len(of_kind(events, "samples")) == 1
 
 
-def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(fake_gpu):
+def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(slow_gpu):
     (case,) = cases = [Case(backend="naive", problem=SMALL)]
-    measurer, events = measurer_on(fake_gpu, measure=("latency", "utilization", "graphs"))
+    measurer, events = measurer_on(slow_gpu, measure=("latency", "utilization", "graphs"))
     measurer.check(cases)
     measurer.warm_up(cases)
-    fake_gpu.launch_s = 50e-6
+    slow_gpu.launch_s, slow_gpu.other_s = 2e-3, 0.5e-3
     for mode in ("eager", "graph"):
         measurer.watch(case, ("utilization",), 0.2, mode)
     eager, graph = (event["window"] for event in of_kind(events, "watched"))
@@ -259,11 +274,11 @@ def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(fake_gpu):
     assert eager["kernel_busy_ratio"] is None
 
 
-def test_on_a_gpu_a_lost_device_poisons_the_worker(fake_gpu):
+def test_on_a_gpu_a_lost_device_poisons_the_worker(slow_gpu):
     (case,) = cases = [Case(backend="naive", problem=SMALL)]
-    measurer, events = measurer_on(fake_gpu)
+    measurer, events = measurer_on(slow_gpu)
     measurer.check(cases)
-    fake_gpu.broken = "CUDA error: an illegal memory access was encountered"
+    slow_gpu.broken = "CUDA error: an illegal memory access was encountered"
     measurer.warm_up(cases)
     (ended,) = of_kind(events, "ended")
     assert ended["status"] == "error"
