@@ -259,6 +259,23 @@ def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(s
     assert len(of_kind(events, "samples")) == 1
 
 
+def test_on_a_gpu_cases_that_fit_alone_fit_together_with_their_graphs(slow_gpu):
+    """A graph holds the temporaries of its call as long as the case is warm."""
+    problem = Problem(batch=2, seq_len=512, d_model=32, heads=4)
+    cases = [Case(backend=name, problem=problem) for name in ("sdpa:math", "naive")]
+    measurer, events = measurer_on(slow_gpu, budget_bytes=48 << 20)
+    measurer.check(cases)
+    assert of_kind(events, "ended") == []
+    measurer.warm_up(cases)
+    measurer.sample(cases, dict.fromkeys((case.id for case in cases), 2))
+    assert of_kind(events, "ended") == []
+    assert {event["graph_reason"] for event in of_kind(events, "warm")} == {""}
+    allowed = slow_gpu.memory.fraction * slow_gpu.memory.total_bytes
+    assert slow_gpu.memory.most["reserved_bytes"] > 48 << 20, "together they take more"
+    measurer.release()
+    assert slow_gpu.memory.fraction * slow_gpu.memory.total_bytes < 0.01 * allowed
+
+
 def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(slow_gpu):
     (case,) = cases = [Case(backend="naive", problem=SMALL)]
     measurer, events = measurer_on(slow_gpu, measure=("latency", "utilization", "graphs"))
