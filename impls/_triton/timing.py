@@ -51,9 +51,7 @@ def by_turns(starts: Sequence[Start], device: torch.device) -> list[Timed]:
     timers = [_Timer(start, device) for start in starts]
     found = [timer.first() for timer in timers]
     fastest_ms = min(one.median_ms for one in found)
-    kept = [
-        place for place, one in enumerate(found) if one.median_ms <= DROPPED_RATIO * fastest_ms
-    ]
+    kept = [place for place, one in enumerate(found) if one.median_ms <= DROPPED_RATIO * fastest_ms]
     readings: dict[int, list[tuple[float, bool]]] = {place: [] for place in kept}
     for number in range(ROUNDS):
         for place in kept if number % 2 == 0 else reversed(kept):

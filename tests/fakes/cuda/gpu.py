@@ -295,7 +295,7 @@ def graph_class(gpu: FakeGpu) -> type:
 
         def replay(self) -> None:
             if self.nodes is None:
-                raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
+                raise RuntimeError("Called CUDAGraph::replay without a successful capture.")
             gpu.check()
             gpu.clock.pass_s(gpu.launch_s)
             for node in self.nodes:

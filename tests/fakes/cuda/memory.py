@@ -5,7 +5,9 @@ from typing import Any
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
-BLOCK_BYTES = 512  # what an allocation is rounded to (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize)
+BLOCK_BYTES = (
+    512  # what an allocation is rounded to (c10/cuda/CUDACachingAllocator.cpp, kMinBlockSize)
+)
 SEGMENT_BYTES = 2 << 20  # what is taken from the device at a time
 CONTEXT_BYTES = 500 << 20  # of the device, taken by the process's context
 COUNTED = ("requested_bytes", "allocated_bytes", "reserved_bytes")

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_leaves
 
 from .gpu import FakeGpu
 
@@ -57,9 +57,7 @@ class OnGpu(TorchDispatchMode):
         inputs = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
         has = self.gpu.memory.has
         reads_gpu = any(map(has, inputs))
-        to_gpu = self.placement.forced == "cuda" or (
-            reads_gpu and self.placement.forced != "cpu"
-        )
+        to_gpu = self.placement.forced == "cuda" or (reads_gpu and self.placement.forced != "cpu")
         if not (reads_gpu or to_gpu):
             return func(*args, **kwargs)
         name = func.name().split(".")[0]
@@ -91,7 +89,9 @@ class OnGpu(TorchDispatchMode):
 
         def again() -> None:
             with torch._C.DisableTorchFunction(), torch.no_grad(), _without(self):
-                fresh = [one for one in tree_leaves(func(*args, **kwargs)) if isinstance(one, Tensor)]
+                fresh = [
+                    one for one in tree_leaves(func(*args, **kwargs)) if isinstance(one, Tensor)
+                ]
                 for old, values in zip(outputs, fresh, strict=True):
                     if old is not values:
                         old.copy_(values)

@@ -8,7 +8,7 @@ import pytest
 
 
 class HandClock:
-    """Time passes only where the fake says so: while it launches, while it waits, while it sleeps."""
+    """Time passes where the fake says so: while the host launches, waits and sleeps."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0

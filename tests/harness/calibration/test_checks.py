@@ -154,9 +154,7 @@ def test_the_loads_of_a_gpu_have_the_duty_that_their_names_say(fake_gpu, monkeyp
     assert fake_gpu.launched[-1] == "spin"
 
 
-def test_without_a_driver_no_counter_of_a_gpu_is_checked_and_each_load_runs(
-    fake_gpu, monkeypatch
-):
+def test_without_a_driver_no_counter_of_a_gpu_is_checked_and_each_load_runs(fake_gpu, monkeypatch):
     monkeypatch.setattr(checks, "GEMM", 64)
     fake_gpu.kernel_s["mm"] = 2e-3
     heard = []

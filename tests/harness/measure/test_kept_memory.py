@@ -240,6 +240,8 @@ def test_on_a_gpu_tensors_are_workspace_and_a_librarys_memory_is_outside(fake_gp
 
 def test_on_a_gpu_a_result_of_an_earlier_call_is_too_small_for_its_peak(fake_gpu):
     kept = torch.ones(MIB, dtype=torch.uint8, device=CUDA)
-    assert "less than the 1.0 MiB of its own result" in too_small(peak(lambda: None, lambda _: kept, CUDA))
+    assert "less than the 1.0 MiB of its own result" in too_small(
+        peak(lambda: None, lambda _: kept, CUDA)
+    )
     fresh = peak(lambda: None, lambda _: kept + 1, CUDA)
     assert too_small(fresh) == ""

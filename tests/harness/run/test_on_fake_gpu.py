@@ -19,13 +19,16 @@ SHAPE = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "
 
 @pytest.fixture
 def run(attnbench: Any, fake_nvml: FakeDriver) -> Any:
-    """`attnbench run ...` on the fake GPU with the fake driver; the rows by backend, and run.json."""
+    """`attnbench run ...` on the fake GPU and the fake driver: rows by backend, and run.json."""
 
-    def rows(*arguments: str) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    def rows(
+        *arguments: str, clock: str = "hand"
+    ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
         path = os.pathsep.join(map(str, (AT_START, ROOT / ".package", ROOT)))
         done = attnbench(
             *("run", "--device", "cuda", "--set", PLAN, *arguments),
-            env={**fake_nvml.environment, "PYTHONPATH": path, "FAKE_CUDA_KERNEL_S": "1e-4"},
+            env={**fake_nvml.environment, "PYTHONPATH": path}
+            | {"FAKE_CUDA_KERNEL_S": "1e-4", "FAKE_CUDA_CLOCK": clock},
         )
         assert done.returncode in (0, 1), done.stderr
         folder = Path(done.stdout.strip())
@@ -55,25 +58,32 @@ def test_backends_are_measured_by_the_clock_and_the_counts_of_the_gpu(run: Any) 
     assert (naive["workspace_bytes"], naive["outside_bytes"]) == (0, 0)
     assert kept["workspace_bytes"] == 2 * 64 * 64 * 4
     assert naive["device_used_bytes"] == 4 << 20, "by the driver"
-    kernels = {round(ms / 0.1) for block in naive["block_ms"][0] for ms in block}
-    assert len(kernels) == 1, "each call is the same number of kernels of 0.1 ms"
-    assert naive["graph_failed"] is False
-    assert all(ms > 0.1 * min(kernels) for block in naive["wall_block_ms"][0] for ms in block)
+    times = {
+        name: [ms for block in naive[name][0] for ms in block]
+        for name in ("block_ms", "hot_block_ms", "graph_block_ms", "wall_block_ms")
+    }
+    call_ms = times["block_ms"][0]
+    assert call_ms / 0.1 == pytest.approx(round(call_ms / 0.1)), "a whole number of kernels"
+    for name in ("block_ms", "hot_block_ms", "graph_block_ms"):
+        assert times[name] == pytest.approx([call_ms] * len(times[name]))
+    assert times["wall_block_ms"] == pytest.approx([call_ms + 0.005] * len(times["wall_block_ms"]))
+    assert (naive["graph_failed"], naive["late_calls"], naive["unseen_work"]) == (False, 0, False)
+    assert naive["shortest_call_ms"] == pytest.approx(0.001)
 
 
 def test_the_budget_ends_one_backend_and_the_next_one_goes_on(run: Any) -> None:
     problem = ("--batch", "2", "--seq-len", "512", "--d-model", "32", "--heads", "4")
     limit = ("--set", "limits.memory_gib=0.03", "--dtype", "fp32")
-    rows, _ = run("--backends", "runs_out_of_memory,naive,sdpa", *problem, *limit)
-    assert rows["runs_out_of_memory"]["status"] == "oom"
-    assert rows["sdpa"]["status"] == "ok"
-    assert rows["naive"]["status"] in ("ok", "oom", "predicted_oom")
+    rows, _ = run("--backends", "runs_out_of_memory,keeps_scores,sdpa", *problem, *limit)
+    statuses = {name: row["status"] for name, row in rows.items()}
+    assert statuses == {"runs_out_of_memory": "oom", "keeps_scores": "oom", "sdpa": "ok"}
+    assert "more did not fit into the budget of" in rows["keeps_scores"]["reason"]
 
 
 def test_windows_have_the_drivers_counters_for_single_calls_and_for_graphs(run: Any) -> None:
     measure = "measure=[latency,utilization,energy,graphs]"
     windows = ("--set", "plan.windows=1", "--set", "plan.window_s=0.5", "--set", measure)
-    rows, _ = run("--backends", "naive", *SHAPE, *windows)
+    rows, _ = run("--backends", "naive", *SHAPE, *windows, clock="real")
     (row,) = rows.values()
     assert row["status"] == "ok", row["reason"]
     assert {window["way"] for window in row["windows"]} == {"eager", "graph"}

@@ -15,9 +15,9 @@ from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 import torch
 import triton
-from pytest import MonkeyPatch
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
@@ -224,7 +224,7 @@ def tuned() -> dict[str, Any]:
     failing, wrong = described("grad_q"), described("grad_kv")
     last, clock = listed("forward", n_q=256)[-1], HandClock()
     with (
-        MonkeyPatch.context() as patched,
+        pytest.MonkeyPatch.context() as patched,
         fake_cuda(FakeGpu(clock)) as gpu,
         TemporaryDirectory() as folder,
     ):

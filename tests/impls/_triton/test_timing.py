@@ -74,7 +74,7 @@ def test_a_candidate_that_is_clearly_slower_is_read_once(fake_gpu):
 def test_candidates_take_turns_and_every_other_round_runs_backwards(fake_gpu):
     kernels = Kernels(fake_gpu, a=100e-6, b=101e-6, c=102e-6)
     by_turns(kernels.starts(), CUDA)
-    rounds = ["a", "b", "c"] + ["b", "a"] + ["b", "c"] + ["b", "a"] + ["b", "c"]
+    rounds = [*"abc", *"ba", *"bc", *"ba", *"bc"]
     assert kernels.turns()[-len(rounds) :] == rounds
 
 
