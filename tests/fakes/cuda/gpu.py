@@ -1,6 +1,6 @@
 """The device: streams that work in the order of their launches, events, graphs, and time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,11 +26,11 @@ class Timeline:
 
 @dataclass(slots=True)
 class Capture:
-    """What a graph records. `broken`: something was done that ends it."""
+    """What a graph records: `nodes` take time, `values` compute. `broken`: something ends it."""
 
     timeline: Timeline
     nodes: list[Callable[[Timeline], None]] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
+    values: list[Callable[[], object]] = field(default_factory=list)
     broken: bool = False
 
 
@@ -89,12 +89,9 @@ class FakeGpu:
             self.capture.broken = True  # as the default stream, which would have to wait for it
             raise RuntimeError(INVALIDATED)
 
-        def node(timeline: Timeline) -> None:
-            self._start(timeline, name, took_s)
-            if again is not None:
-                again()
-
-        self.capture.nodes.append(node)
+        self.capture.nodes.append(lambda timeline: self._start(timeline, name, took_s))
+        if again is not None:
+            self.capture.values.append(again)
 
     def check(self) -> None:
         if self.broken:
@@ -132,14 +129,14 @@ class FakeGpu:
             raise RuntimeError(CAPTURING)
         self.capture = Capture(self.current)
 
-    def end_capture(self) -> Sequence[Callable[[Timeline], None]]:
+    def end_capture(self) -> Capture:
         capture, self.capture = self.capture, None
         assert capture is not None
         if self.current is not capture.timeline:
             raise RuntimeError("Capture must end on the same stream it began on.")
         if capture.broken:
             raise RuntimeError(INVALIDATED)
-        return capture.nodes
+        return capture
 
     def properties(self) -> Any:
         return Properties(
@@ -277,7 +274,7 @@ def graph_class(gpu: FakeGpu) -> type:
 
     class CUDAGraph:
         def __init__(self, keep_graph: bool = False) -> None:
-            self.nodes: Sequence[Callable[[Timeline], None]] | None = None
+            self.captured: Capture | None = None
             self.held: list[Any] = []
 
         def capture_begin(
@@ -291,14 +288,16 @@ def graph_class(gpu: FakeGpu) -> type:
 
         def capture_end(self) -> None:
             gpu.memory.end_pool()
-            self.nodes = gpu.end_capture()
+            self.captured = gpu.end_capture()
 
         def replay(self) -> None:
-            if self.nodes is None:
+            if self.captured is None:
                 raise RuntimeError("Called CUDAGraph::replay without a successful capture.")
             gpu.check()
             gpu.clock.pass_s(gpu.launch_s)
-            for node in self.nodes:
+            for node in self.captured.nodes:
                 node(gpu.current)
+            for compute in self.captured.values:
+                compute()
 
     return CUDAGraph

@@ -1,8 +1,7 @@
-"""On PYTHONPATH: a worker of attnbench that is started finds the fake GPU.
+"""On PYTHONPATH: a worker of attnbench that is started finds the fake GPU, on the real clock.
 
-FAKE_CUDA_KERNEL_S: how long every kernel takes. FAKE_CUDA_CLOCK=real: on the real clock, for
-windows of the driver's counters; else its clock is turned by hand, and a busy machine does not show
-in any number.
+A clock turned by hand would be found out: the parent process compares it with its own.
+FAKE_CUDA_KERNEL_S: how long every kernel takes.
 """
 
 import os
@@ -13,22 +12,14 @@ WORKER = "attnbench.harness.worker.serve"
 
 
 def start() -> AbstractContextManager[object]:
-    import pytest
-
     from attnbench.harness.measure import clock, launch, pace
-    from attnbench.harness.worker import measure, wall  # noqa: F401 - so that they are loaded
-    from tests.fakes.cuda import FakeGpu, HandClock, RealClock, fake_cuda, turned_by_hand
+    from tests.fakes.cuda import FakeGpu, RealClock, fake_cuda
     from tests.fakes.nvml.driver import UUID
 
-    own: HandClock | RealClock = RealClock()
-    if os.environ.get("FAKE_CUDA_CLOCK") != "real":
-        own = HandClock()
-        parts = ("measure", "worker", "calibration")
-        patch = pytest.MonkeyPatch()
-        turned_by_hand(own, patch, *(f"attnbench.harness.{part}" for part in parts))
-    gpu = FakeGpu(own, uuid=UUID.removeprefix("GPU-"))
+    gpu = FakeGpu(RealClock(), uuid=UUID.removeprefix("GPU-"))
     gpu.other_s = float(os.environ.get("FAKE_CUDA_KERNEL_S", gpu.other_s))
     clock.L2_FLUSH_BYTES = 1 << 20  # a CPU writes them
+    clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
     launch.BLOCKS, launch.CALLS = 2, 5
     pace.SIZE["cuda"], pace.MEMORY_BYTES["cuda"] = 32, 1 << 20
     entered = fake_cuda(gpu)
