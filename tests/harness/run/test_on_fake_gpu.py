@@ -70,7 +70,7 @@ def test_backends_are_measured_by_the_clock_and_the_counts_of_the_gpu(run: Any) 
 
 
 def test_the_budget_ends_one_backend_and_the_next_one_goes_on(run: Any) -> None:
-    problem = ("--batch", "2", "--seq-len", "512", "--d-model", "32", "--heads", "4")
+    problem = ("--batch", "2", "--seq-len", "1024", "--d-model", "32", "--heads", "4")
     limit = ("--set", "limits.memory_gib=0.03", "--dtype", "fp32")
     rows, _ = run("--backends", "runs_out_of_memory,keeps_scores,sdpa", *problem, *limit)
     statuses = {name: row["status"] for name, row in rows.items()}

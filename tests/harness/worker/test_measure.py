@@ -292,7 +292,7 @@ def test_on_a_gpu_windows_are_filled_by_single_calls_and_by_graphs(slow_gpu):
 
 
 def test_on_a_gpu_the_profiler_sees_calls_that_have_ended(slow_gpu, monkeypatch):
-    (case,) = cases = [Case(backend="naive", problem=SMALL)]
+    cases = [Case(backend="naive", problem=SMALL)]
     measurer, events = measurer_on(slow_gpu, measure=("latency", "kernels"))
     measurer.check(cases)
     measurer.warm_up(cases)

@@ -20,6 +20,7 @@ def start() -> AbstractContextManager[object]:
     gpu.other_s = float(os.environ.get("FAKE_CUDA_KERNEL_S", gpu.other_s))
     clock.L2_FLUSH_BYTES = 1 << 20  # a CPU writes them
     clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
+    clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
     launch.BLOCKS, launch.CALLS = 2, 5
     pace.SIZE["cuda"], pace.MEMORY_BYTES["cuda"] = 32, 1 << 20
     entered = fake_cuda(gpu)
