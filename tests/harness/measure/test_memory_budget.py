@@ -212,6 +212,13 @@ def test_on_a_gpu_the_budget_counts_from_what_is_there_and_can_be_lifted(fake_gp
     assert (ours.nbytes, kept.nbytes) == (100 * MIB, 40 * MIB)
 
 
+def test_what_the_allocator_merely_caches_adds_nothing_to_the_budget(fake_gpu):
+    on_gpu(100)
+    memory_budget.Budget(64 * MIB, CUDA)
+    with pytest.raises(torch.OutOfMemoryError):
+        on_gpu(80)
+
+
 def test_a_budget_larger_than_the_gpu_is_the_whole_gpu(fake_gpu):
     memory_budget.Budget(200 << 30, CUDA)
     assert fake_gpu.memory.fraction == 1.0
