@@ -224,7 +224,7 @@ missing: object?
     why a value of `windows` or `tables` is null: name and reason
 configuration: object?
     what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
-    sizes, warps and stages per kernel, and how long tuning them took
+    sizes, warps and stages per kernel, and how they were chosen; see Tuning
 attempt: int
     1, 2, ...; the last attempt counts
 started_utc: str?

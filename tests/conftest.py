@@ -8,12 +8,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.fakes.nvml import driver
+
+if TYPE_CHECKING:
+    from tests.fakes.cuda import FakeGpu
 
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
@@ -116,6 +120,20 @@ def old_fake_nvml(old_nvml_library: Path, tmp_path: Path) -> driver.FakeDriver:
     fake = driver.FakeDriver(library=old_nvml_library, script=tmp_path / "nvml.txt")
     fake.write(driver.H100)
     return fake
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> "Iterator[FakeGpu]":
+    """A GPU behind torch.cuda whose clock, and attnbench's with it, the test turns."""
+    from attnbench.harness.measure import clock
+    from tests.fakes.cuda import HandClock, fake_cuda, turned_by_hand
+    from tests.fakes.cuda.gpu import FakeGpu
+
+    by_hand = HandClock()
+    turned_by_hand(by_hand, monkeypatch, "attnbench.")
+    monkeypatch.setattr(clock, "L2_FLUSH_BYTES", 1 << 20)
+    with fake_cuda(FakeGpu(by_hand)) as gpu:
+        yield gpu
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 import triton
 
 from ...impls._triton.jobs import Job, jobs
+from ...impls._triton.machine_code import opcodes
 from ...impls.problem import Dtype
 from .architecture import Capability, dotted
 from .cuda_tools import Unreadable, disassembly, ptxas_notes, ptxas_version, usage
 from .main_loop import OF_CYCLES, OF_PRODUCTS, loop_fields
-from .sass import mix, opcodes, spilled_bytes
+from .sass import mix, spilled_bytes
 
 TRITON = str(triton.__version__)
 BY_DISASSEMBLY = (

@@ -4,20 +4,24 @@ Read from machine code (SASS) as nvdisasm prints it. The model is in docs/method
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...impls._triton.machine_code import (
+    Loop,
+    is_serialized,
+    loops,
+    main_loop,
+    opcodes,
+    wait_count,
+)
 from .architecture import PARTITION_COUNT
-from .sass import is_matrix, mix, opcodes, spilled_bytes
+from .sass import mix, spilled_bytes
 
-_LABEL = re.compile(r"^(\.L_\w+):")
-_BACK = re.compile(r"\bBRA(?:\.\w+)*\b[^;]*`\((\.L_\w+)\)")
-_END = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+EXIT\b")  # without a condition
 _SHAPE = re.compile(r"HGMMA\.64x(\d+)x16\b")
 # how many groups of matrix products may still run when a wait returns
 _WAIT = re.compile(r"WARPGROUP\.DEPBAR\.LE\s+gsb\d+,\s*(0x[0-9a-f]+)")
-WAIT = "WARPGROUP.DEPBAR"
 OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "serialized")
 """Fields of a row that a kernel without a loop over matrix products lacks."""
 OF_CYCLES = (
@@ -25,7 +29,6 @@ OF_CYCLES = (
     *("tensor_busy_most_ratio", "tensor_busy_limited_by"),
 )
 """Those that only a loop with HGMMA has."""
-FEWEST_TO_JUDGE = 4  # matrix products of a loop: with fewer, each may be a group of its own
 
 # Cycles that one instruction of a warp takes of its quarter of an SM of compute capability 9.0.
 ISSUE_CYCLES = 1
@@ -33,54 +36,6 @@ EXP_CYCLES = 8  # 16 results per cycle and SM (CUDA Programming Guide, arithmeti
 # 64 x 1 x 16 products, a quarter of them each, at 512 per cycle: an H100 does 4096 FLOP per cycle
 # and SM with 16 bits (989 TFLOP/s, 132 SMs at 1.83 GHz; H100 white paper)
 TENSOR_COLUMN_CYCLES = 0.5
-
-
-class Loop(NamedTuple):
-    """A loop's lines of disassembly, from its label to the branch back."""
-
-    first: int
-    last: int
-    lines: Sequence[str]
-
-    @property
-    def names(self) -> list[str]:
-        return opcodes("\n".join(self.lines))
-
-
-def loops(disassembly: str) -> list[Loop]:
-    """Every backward branch closes one, except from behind the end of the program.
-
-    What stands there, such as waits that are tried again, jumps back into the middle.
-    """
-    lines = disassembly.splitlines()
-    labels = {named[1]: at for at, line in enumerate(lines) if (named := _LABEL.match(line))}
-    found: list[Loop] = []
-    for at, line in enumerate(lines):
-        branch = _BACK.search(line)
-        start = labels.get(branch[1], at) if branch else at
-        body = lines[start : at + 1]
-        if start < at and not any(map(_END.match, body)):
-            found.append(Loop(start, at, body))
-    return found
-
-
-def main_loop(disassembly: str) -> Loop | None:
-    """The innermost loop with the fewest instructions per matrix product; None without one.
-
-    Of the loops over whole tiles and over those at an edge, that is the first.
-    """
-    multiply = [one for one in loops(disassembly) if any(map(is_matrix, one.names))]
-    innermost = [
-        one
-        for one in multiply
-        if not any(one.first <= other.first and other.last < one.last for other in multiply)
-    ]
-    return min(innermost, key=_per_product, default=None)
-
-
-def _per_product(loop: Loop) -> float:
-    names = loop.names
-    return len(names) / sum(map(is_matrix, names))
 
 
 def loop_fields(disassembly: str) -> dict[str, Any]:
@@ -97,9 +52,8 @@ def loop_fields(disassembly: str) -> dict[str, Any]:
     if main is not None:
         names = main.names
         found["loop_instructions"] = mix(names)
-        found["loop_wait_count"] = waits = sum(name.startswith(WAIT) for name in names)
-        products = sum(name.startswith("HGMMA") for name in names)
-        found["serialized"] = FEWEST_TO_JUDGE <= products <= waits
+        found["loop_wait_count"] = wait_count(names)
+        found["serialized"] = is_serialized(names)
         found |= cycle_fields(main) or {}
     return found
 

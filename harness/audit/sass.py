@@ -1,24 +1,12 @@
-"""Read a disassembly of machine code (SASS): instructions by class, and bytes of spilled registers.
+"""Instructions of machine code (SASS) by class, and the bytes of registers that they spill."""
 
-Instructions count as they stand in the code, not as often as they run.
-"""
-
-import re
 from collections import Counter
 from collections.abc import Sequence
 
-# /*0e10*/  @!P0 LDGSTS.E.BYPASS.128 [R12+0x4000], [R8.64] ;
-_INSTRUCTION = re.compile(
-    r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", re.MULTILINE
-)
+from ...impls._triton.machine_code import PRODUCTS
 
 CLASSES = {
-    # matrix products by one warp
-    "HMMA": ("HMMA", "IMMA", "QMMA", "OMMA"),
-    # by four warps together, from shared memory: compute capability 9.0
-    "HGMMA": ("HGMMA", "IGMMA", "QGMMA"),
-    # into tensor memory: compute capability 10.x and 11.0
-    "UTCHMMA": ("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA"),
+    **PRODUCTS,
     # multiply and add in fp32
     "FFMA": ("FFMA",),
     # powers of two, for the softmax
@@ -37,26 +25,14 @@ CLASSES = {
 }
 """By the beginning of the opcode; the first class that fits counts."""
 OTHER = "other"
-MATRIX = ("HMMA", "HGMMA", "UTCHMMA")
-PADDING = "NOP"
 _WIDTH_BYTES = {"128": 16, "64": 8, "16": 2, "U16": 2, "S16": 2, "8": 1, "U8": 1, "S8": 1}
 _WORD_BYTES = 4
-
-
-def opcodes(disassembly: str) -> list[str]:
-    """The opcodes in nvdisasm's output, in order, without padding."""
-    return [name for name in _INSTRUCTION.findall(disassembly) if name != PADDING]
 
 
 def mix(names: Sequence[str]) -> dict[str, int]:
     """How many instructions each class has; each instruction counts once."""
     counts = Counter(map(_class, names))
     return {name: counts[name] for name in (*CLASSES, OTHER)}
-
-
-def is_matrix(name: str) -> bool:
-    """Whether it multiplies matrices."""
-    return _class(name) in MATRIX
 
 
 def spilled_bytes(names: Sequence[str]) -> tuple[int, int]:

@@ -239,6 +239,7 @@ class TimedGraph:
     """
 
     def __init__(self, clock: CudaClock, call: Call) -> None:
+        self.clock = clock
         self.start = torch.cuda.Event(enable_timing=True, external=True)
         self.end = torch.cuda.Event(enable_timing=True, external=True)
 
@@ -253,7 +254,7 @@ class TimedGraph:
 
     def replay_ms(self) -> float:
         self.graph.replay()
-        self.end.synchronize()
+        self.clock.finish()  # waiting for an event of a graph might wait for an earlier replay's
         return float(self.start.elapsed_time(self.end))
 
 
@@ -269,8 +270,11 @@ def captured_graph(call: Call, captured: Call, device: torch.device) -> torch.cu
     here.wait_stream(stream)
     torch.cuda.synchronize(device)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=stream):
-        captured()
+    try:
+        with torch.cuda.graph(graph, stream=stream):
+            captured()
+    finally:
+        torch.cuda.set_stream(here)  # torch leaves the other one current if the capture has failed
     return graph
 
 

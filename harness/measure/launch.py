@@ -1,5 +1,6 @@
 """What launching alone costs: the shortest call of a device, and the launch of a given call."""
 
+from functools import partial
 from statistics import median
 from time import perf_counter
 
@@ -18,8 +19,9 @@ def shortest_call_ms(clock: Clock, device: torch.device) -> float | None:
     piece of work: an empty kernel on a GPU, an operation on one number on a CPU. Half of it is the
     margin for a faster clock later. Measure it before any backend is loaded.
     """
-    x = torch.zeros((), device=device)
-    smallest: Call = (lambda: torch.cuda._sleep(0)) if device.type == "cuda" else x.neg_
+    smallest: Call = (
+        partial(torch.cuda._sleep, 0) if device.type == "cuda" else torch.zeros(()).neg_
+    )
     try:
         nothing_ms, smallest_ms = (_lowest_ms(clock, call) for call in (lambda: None, smallest))
     except RuntimeError:

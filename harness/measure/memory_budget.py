@@ -41,6 +41,8 @@ class Budget:
         self.device = device
         self.hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         on_gpu = device.type == "cuda"
+        if on_gpu:
+            release(device)  # segments that are merely cached are free for cases
         used = torch.cuda.memory_reserved(device) if on_gpu else address_space_bytes()
         self.limit = used + budget_bytes
         self.fragmentation_bytes = 0

@@ -90,6 +90,11 @@ class Fingerprint:
         self._look_s = 0.0
         self._since_s = perf_counter()
 
+    @property
+    def held_bytes(self) -> int:
+        """What its positions take of the results' device."""
+        return sum(axis.nbytes for places in self._positions for axis in places)
+
     def take(self, result: object) -> Tensor:
         """The elements, float64 on the CPU. `result`: an output, or a tuple of gradients."""
         tensors = _tensors(result)

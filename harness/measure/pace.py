@@ -40,7 +40,7 @@ def pace(device: torch.device, dtypes: Iterable[str]) -> Rates:
             continue
     numbers = _numbers((MEMORY_BYTES[device.type] // 4,), torch.float32, device)
     moved_s = _seconds(partial(numbers.add_, 1.0), device)
-    del numbers
+    del step, numbers
     if device.type == "cuda":
         torch.cuda.empty_cache()  # cases find the memory as if nothing had been here
     bytes_per_s = 2 * MEMORY_BYTES[device.type] / moved_s

@@ -157,11 +157,11 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
     torch.cuda.synchronize(device)
     spent_s = perf_counter() - begun
     after = torch.cuda.memory_stats(device)
-    size = result_bytes(result) if from_torch(result) else None
+    exact = counts_requests()
+    size = result_bytes(result) if exact and from_torch(result) else None
     del result, ready
     reserved, used = _reserved(setup, call, device) if spent_s <= SLOW_S else (None, None)
     requested, allocated = "requested_bytes.all", "allocated_bytes.all"
-    exact = counts_requests()
     return Peak(
         peak_bytes=after[f"{requested}.peak"] - before[f"{requested}.current"] if exact else None,
         output_bytes=(
@@ -176,7 +176,10 @@ def _cuda(setup: Callable[[], T], call: Callable[[T], object], device: torch.dev
 
 
 def from_torch(result: object) -> bool:
-    """Whether all returned tensors lie in memory of torch's CUDA allocator, and none elsewhere."""
+    """Whether all returned tensors lie in memory of torch's CUDA allocator, and none elsewhere.
+
+    Raises RuntimeError for cudaMallocAsync, which has no snapshot.
+    """
     tensors = result if isinstance(result, tuple | list) else (result,)
     spans = [(one["address"], one["total_size"]) for one in torch.cuda.memory_snapshot()]
     return all(

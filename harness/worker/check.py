@@ -140,7 +140,7 @@ class Checker:
         """
         self.budget.lift()
         case, prepared, device = checked.case, checked.prepared, self.config.device
-        between = checked.kept.read()
+        between = checked.kept.read(checked.fingerprint.held_bytes)
         results: list[object] = []
 
         def run(ready: Tensor | None) -> object:

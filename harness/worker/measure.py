@@ -102,9 +102,8 @@ class Measurer:
 
         Each case is known to fit into the budget alone; together they may use what the machine has.
         """
-        if self.config.device.type == "cpu":
-            free_bytes = ROOM_SHARE * available_bytes(self.config.device)
-            self.phases.make_room(max(0, int(free_bytes) - self.config.budget_bytes))
+        free_bytes = ROOM_SHARE * available_bytes(self.config.device)
+        self.phases.make_room(max(0, int(free_bytes) - self.config.budget_bytes))
         if self.heap:
             self.heap.keep()
         for problem, same in groupby(cases, key=lambda case: case.problem):

@@ -1,10 +1,11 @@
-"""Choose the fastest configuration: from the table of earlier runs (tuned.py), or else by timing a
-few calls of each candidate on the problem's own inputs. Imports triton.
+"""Choose the fastest configuration: from the table of earlier runs (tuned.py), or else by timing
+launches of each candidate on the problem's own inputs (timing.py). Imports triton.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
+from math import inf
 from time import perf_counter
 from typing import Any, Literal
 
@@ -15,21 +16,33 @@ from triton.errors import TritonError
 from ..problem import Problem
 from . import launch
 from .configs import KERNELS, Config, Kernel, candidates
+from .serialization import Unreadable, serialized
+from .timing import Timed, by_turns
 from .tuned import kind_of, read
 
 MAX_TOKENS = 4096  # queries and keys that are timed: longer sequences only repeat the same tiles
 SHORT = 128  # up to so many queries and keys the smallest blocks (nearly) hold them: no choice
-TIMED_CALLS = 3  # after one that compiles; the fastest counts
 # Distance between results, relative to their norm: other tile sizes differ by 2**-8, a lost tile by
 # far more.
 LIMIT = 2.0**-5
+
+SERIALIZED = "its matrix products run one at a time: the compiler put a wait after each"
 
 Configs = tuple[Config, Config, Config]
 """Those of the kernels forward, grad_q and grad_kv."""
 Source = Literal["table", "timed", "only"]
 """Chosen by an earlier run, by timing candidates here, or the only candidate."""
-Reasons = dict[tuple[Kernel, Config], str]
-"""Why a kernel's candidate was skipped."""
+
+
+class Notes:
+    """What was found of each candidate: why it was `skipped`, or its times; and why the machine
+    code of some could not be read for the answer whether it is serialized.
+    """
+
+    def __init__(self) -> None:
+        self.skipped: dict[tuple[Kernel, Config], str] = {}
+        self.times: dict[tuple[Kernel, Config], Timed] = {}
+        self.unread = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +53,7 @@ class Tuning:
     configs: Configs
     source: Source
     tune_ms: float
-    skipped: Reasons
+    notes: Notes
 
     def facts(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -49,10 +62,28 @@ class Tuning:
             "configuration": {kernel: asdict(chosen[kernel]) for kernel in self.kernels},
             "configuration_source": self.source,
             "tune_ms": self.tune_ms,
+            "timed_launch_count": sum(
+                one.launches * len(one.readings_ms) for one in self.notes.times.values()
+            ),
+            "candidates": [
+                {
+                    "kernel": kernel,
+                    **asdict(config),
+                    "median_ms": one.median_ms,
+                    "least_ms": min(one.readings_ms),
+                    "most_ms": max(one.readings_ms),
+                    "reading_count": len(one.readings_ms),
+                    "reading_launch_count": one.launches,
+                    "late_reading_count": one.late,
+                    "dropped": one.dropped,
+                }
+                for (kernel, config), one in self.notes.times.items()
+            ],
             "skipped": [
                 {"kernel": kernel, **asdict(config), "reason": reason}
-                for (kernel, config), reason in self.skipped.items()
+                for (kernel, config), reason in self.notes.skipped.items()
             ],
+            "serialization_unread": self.notes.unread or None,
         }
 
 
@@ -83,27 +114,44 @@ def _candidates(
     return listed[-1:] if max(p.seq_len, p.kv_seq_len) <= SHORT else listed
 
 
+@cache
+def choices() -> dict[tuple[Problem, torch.device, bool], Tuning]:
+    """Those of this process: a case is checked, measured and timed with the same kernels."""
+    return {}
+
+
 def tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> Tuning:
+    """The choice for a problem on q's GPU, made once."""
+    key = (problem, q.device, tf32)
+    if key not in choices():
+        choices()[key] = _tuned(problem, q, k, v, tf32=tf32)
+    return choices()[key]
+
+
+def _tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> Tuning:
     """Compiles and runs candidates on q's GPU; only the forward kernel's without gradients."""
     start = perf_counter()
     capability = torch.cuda.get_device_capability(q.device)
     known = None if tf32 and problem.dtype == "fp32" else read().get(kind_of(problem, capability))
     chosen = {kernel: _candidates(kernel, problem, capability)[0] for kernel in KERNELS}
-    skipped: Reasons = {}
+    notes = Notes()
     sources: set[Source] = set()
     trials = _trials(problem, q, k, v, tf32=tf32)
     with torch.cuda.device(q.device):
         for trial in trials:
-            if known and (config := _fastest(trial, [known.configs[trial.kernel]], skipped)):
+            if known and (config := _fastest(trial, [known.configs[trial.kernel]], notes)):
                 sources.add("table")
             else:
                 listed = _candidates(trial.kernel, problem, capability)
-                config = _fastest(trial, listed, skipped)
+                # Serialized code is better than none.
+                config = _fastest(trial, listed, notes) or _fastest(
+                    trial, listed, notes, serialized_too=True
+                )
                 sources.add("only" if len(listed) == 1 else "timed")
             if config is None:
                 reasons = "; ".join(
                     f"{config}: {reason}"
-                    for (kernel, config), reason in skipped.items()
+                    for (kernel, config), reason in notes.skipped.items()
                     if kernel == trial.kernel
                 )
                 raise RuntimeError(
@@ -115,7 +163,7 @@ def tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> T
         configs=(chosen["forward"], chosen["grad_q"], chosen["grad_kv"]),
         source="timed" if "timed" in sources else "table" if "table" in sources else "only",
         tune_ms=(perf_counter() - start) * 1e3,
-        skipped=skipped,
+        notes=notes,
     )
 
 
@@ -143,18 +191,21 @@ def _trials(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) ->
     ]
 
 
-def _fastest(trial: Trial, configs: Sequence[Config], skipped: Reasons) -> Config | None:
-    """None if no configuration works; adds reasons to `skipped`.
+def _fastest(
+    trial: Trial, configs: Sequence[Config], notes: Notes, *, serialized_too: bool = False
+) -> Config | None:
+    """None if no configuration works.
 
     The results of configurations with descriptors must agree with those of the first one without.
+    One that works is not timed: there is no choice.
     """
-    times_ms: dict[Config, float] = {}
+    working: dict[Config, launch.Launch] = {}
     expected: tuple[Tensor, ...] = ()
     for config in configs:
         if config.descriptors:
             for result in trial.results:
                 result.fill_(torch.nan)  # or an element that is never written would look right
-        found = _tried(trial, config)
+        found = _tried(trial, config, notes, serialized_too=serialized_too)
         if (
             not isinstance(found, str)
             and config.descriptors
@@ -162,18 +213,32 @@ def _fastest(trial: Trial, configs: Sequence[Config], skipped: Reasons) -> Confi
         ):
             found = "gives another result than the candidates without descriptors"
         if isinstance(found, str):
-            skipped[trial.kernel, config] = found
+            notes.skipped[trial.kernel, config] = found
             for result, right in zip(trial.results, expected, strict=bool(expected)):
                 result.copy_(right)  # the next kernel reads it
             continue
-        times_ms[config] = found
+        working[config] = found
         if not expected and any(other.descriptors for other in configs[1:]):
             expected = tuple(result.clone() for result in trial.results)
-    return min(times_ms, key=times_ms.__getitem__) if times_ms else None
+    if len(working) > 1:
+        device = trial.results[0].device
+        times = by_turns([made.start for made in working.values()], device)
+        for config, one in zip(working, times, strict=True):
+            notes.times[trial.kernel, config] = one
+    return min(working, key=lambda config: _median_ms(trial, config, notes), default=None)
 
 
-def _tried(trial: Trial, config: Config) -> float | str:
-    """Milliseconds, or the error of the compiler, the driver or the GPU."""
+def _median_ms(trial: Trial, config: Config, notes: Notes) -> float:
+    timed = notes.times.get((trial.kernel, config))
+    return timed.median_ms if timed and not timed.dropped else inf
+
+
+def _tried(
+    trial: Trial, config: Config, notes: Notes, *, serialized_too: bool
+) -> launch.Launch | str:
+    """The launch, compiled and made once; or why it is not one to choose: the error of the
+    compiler, the driver or the GPU, or what the compiler made of it.
+    """
     made = trial.make(config=config)
     if made.config != config:
         return (
@@ -181,11 +246,27 @@ def _tried(trial: Trial, config: Config) -> float | str:
             " strides in multiples of 16 bytes"
         )
     try:
-        return _time_ms(made)
+        if _is_serialized(made, notes) and not serialized_too:
+            return SERIALIZED
+        made.start()
+        torch.cuda.synchronize(trial.results[0].device)
     except torch.OutOfMemoryError:
         raise  # also a RuntimeError, but not the candidate's fault
     except (TritonError, RuntimeError) as error:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+    return made
+
+
+def _is_serialized(made: launch.Launch, notes: Notes) -> bool:
+    """Compiles it. False also if its machine code cannot be read, which is noted."""
+    compiled = made.kernel.warmup(
+        *made.arguments, grid=(made.programs,), **made.constants, **made.options
+    )
+    try:
+        return serialized(compiled.asm)
+    except Unreadable as reason:
+        notes.unread = str(reason)
+        return False
 
 
 def _agree(results: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
@@ -195,16 +276,3 @@ def _agree(results: Sequence[Tensor], expected: Sequence[Tensor]) -> bool:
         bool(norm(result - right) <= LIMIT * norm(right))
         for result, right in zip(results, expected, strict=bool(expected))
     )
-
-
-def _time_ms(made: launch.Launch) -> float:
-    made.start()
-    times: list[float] = []
-    for _ in range(TIMED_CALLS):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        made.start()
-        end.record()
-        end.synchronize()
-        times.append(start.elapsed_time(end))
-    return min(times)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.audit.main_loop import loop_fields, loops, main_loop, most_busy
+from attnbench.harness.audit.main_loop import loop_fields, most_busy
+from attnbench.impls._triton.machine_code import loops, main_loop
 from tests.conftest import ROOT, environment
 
 HGMMA = "HGMMA.64x128x16.F32.BF16 R24, gdesc[UR24], R24 ;"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from attnbench.harness.audit.sass import CLASSES, mix, opcodes, spilled_bytes
+from attnbench.harness.audit.sass import CLASSES, mix, spilled_bytes
+from attnbench.impls._triton.machine_code import opcodes
 
 DISASSEMBLY = """
 .text.forward_kernel:

@@ -8,6 +8,7 @@ import time
 import pytest
 import torch
 
+from attnbench.harness.calibration import checks
 from attnbench.harness.calibration.calibrate import calibrate, check_peak
 from attnbench.harness.calibration.file import FILE, newest_calibration
 from attnbench.harness.calibration.peaks import Peak, Sizes
@@ -120,3 +121,26 @@ def test_this_gpus_counters_read_what_they_should(attnbench, tmp_path):
     assert all(line["peaks"].values())
     root = tmp_path / "results"
     assert newest_calibration(root, line["device_uuid"], line["device_name"]) == line
+
+
+def test_a_gpu_is_calibrated_and_filed_under_its_uuid(fake_gpu, tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "GEMM", 64)
+    fake_gpu.kernel_s |= {"mm": 1e-3, "copy_": 1e-3}
+    steps = []
+    found = calibrate(
+        "cuda", tmp_path, wait=False, sizes=SMALL, window_s=0.1, step=lambda *one: steps.append(one)
+    )
+    assert len(steps) == steps[0][1] == 9
+    assert found.device_uuid == f"GPU-{fake_gpu.uuid}"
+    assert found.peaks[2].best_per_s == pytest.approx(2 * 128**3 / 1e-3)
+    assert newest_calibration(tmp_path, found.device_uuid, found.device_name) is not None
+    wrong = {check.name: check.reason for check in found.checks if check.outcome == "off"}
+    share = wrong["gemm_bf16_flops_per_s: share of specified"]
+    assert share.startswith("far below the data sheet"), "4 GFLOP/s on an H100"
+    assert found.exit_code == 1
+
+
+def test_a_gpu_without_room_for_the_loads_is_refused(fake_gpu, tmp_path):
+    fake_gpu.memory.outside_bytes = fake_gpu.memory.total_bytes - (1 << 20)
+    with pytest.raises(EnvironmentUnmet, match="H100 80GB HBM3 has too little free memory"):
+        calibrate("cuda", tmp_path, wait=False, sizes=SMALL, window_s=0.1)

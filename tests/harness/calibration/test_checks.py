@@ -10,6 +10,7 @@ import torch
 
 from attnbench.harness.calibration import checks
 from attnbench.harness.calibration.checks import Expectation, check_reading, disorder
+from attnbench.harness.nvml import NO_GPU, Device
 from attnbench.harness.probes import Readings
 from attnbench.harness.probes import load as load_probe
 from tests.conftest import environment
@@ -134,3 +135,32 @@ def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
     loads["half the time"].call()
     assert time.perf_counter() - start >= 2 * checks.ON_S
     assert set(slept) == {int(checks.ON_S * 2e9)}
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+
+def test_the_loads_of_a_gpu_have_the_duty_that_their_names_say(fake_gpu, monkeypatch):
+    device = torch.device("cuda", 0)
+    monkeypatch.setattr(checks, "GEMM", 64)
+    fake_gpu.kernel_s["mm"] = 2e-3
+    loads = checks.cuda_loads(device)
+    assert tuple(loads) == checks.loads_of(device)
+    assert loads["large bf16 product"].call_ms == pytest.approx(2.0, rel=0.01)
+    block_s = checks.ON_S * checks.SM_CLOCK_HZ / 1.98e9
+    begun_s = fake_gpu.clock.now()
+    loads["half the time"].call()
+    assert fake_gpu.clock.now() - begun_s == pytest.approx(2 * block_s, rel=0.01)
+    assert fake_gpu.launched[-1] == "spin"
+
+
+def test_without_a_driver_no_counter_of_a_gpu_is_checked_and_each_load_runs(fake_gpu, monkeypatch):
+    monkeypatch.setattr(checks, "GEMM", 64)
+    fake_gpu.kernel_s["mm"] = 2e-3
+    heard = []
+    found = checks.check_counters(torch.device("cuda", 0), Device(), 0.2, heard.append)
+    assert [one.removeprefix("checking counters: ") for one in heard] == list(checks.CUDA_LOADS)
+    assert {one.outcome for one in found} == {"not measured"}
+    busy = next(one for one in found if one.name == "idle: kernel_busy_ratio")
+    assert busy.reason == NO_GPU
+    assert fake_gpu.launched.count("mm") * 2e-3 > 0.2, "the product filled its window"

@@ -57,3 +57,23 @@ def test_torchs_own_warning_is_the_reason(monkeypatch):
 
     monkeypatch.setattr(torch.cuda, "is_available", unavailable)
     assert "11040" in try_torch().reason
+
+
+def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(fake_gpu):
+    found = try_torch()
+    assert found.device == torch.device("cuda", 0)
+    assert {"mm", "convolution"} & set(fake_gpu.launched) == {"mm", "convolution"} or (
+        "mm" in fake_gpu.launched and any("conv" in name for name in fake_gpu.launched)
+    )
+    assert found.cudnn == Reading(None, "a convolution ran without it")
+    fake_gpu.broken = "CUDA error: no kernel image is available for execution on the device\nmore"
+    found = try_torch()
+    assert (found.device, found.reason) == (None, fake_gpu.broken.splitlines()[0])
+
+
+def test_a_cudnn_that_fails_has_its_own_reason(fake_gpu, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("cuDNN version incompatibility: compiled against 9.19")
+
+    monkeypatch.setattr(torch.backends.cudnn, "version", fail)
+    assert "cuDNN version incompatibility" in try_torch().cudnn.reason

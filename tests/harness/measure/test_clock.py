@@ -127,3 +127,118 @@ def test_a_call_that_cannot_be_captured_is_timed_without_a_graph(product):
     assert samples.graph_block_ms is None
     assert timer.graph_reason.startswith("cannot be captured")
     assert all(ms > FASTEST_MS for ms in samples.block_ms)
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+CUDA = torch.device("cuda", 0)
+
+
+def kernel(gpu, seconds=90e-6, times=1):
+    """A call that launches a kernel some times."""
+
+    def call():
+        for _ in range(times):
+            gpu.launch("mine", seconds)
+
+    return call
+
+
+def test_events_enclose_the_kernels_and_neither_the_flush_nor_the_launches(fake_gpu):
+    fake_gpu.launch_s = 25e-6
+    timer = CudaClock(CUDA).timer(kernel(fake_gpu, times=4), 1.0)
+    samples = timer.sample(3, first=True)
+    for readings in (samples.block_ms, samples.hot_block_ms, samples.graph_block_ms):
+        assert readings == [pytest.approx(0.36)] * 3
+    assert samples.first_ms == pytest.approx(0.36)
+    # the first kernel starts at once, the others keep the device busy: 25 us to launch it
+    assert samples.wall_block_ms == [pytest.approx(0.36 + 0.025)] * 3
+    assert (timer.graph_reason, samples.late_calls, samples.unjoined_calls) == ("", 0, 0)
+
+
+def test_launches_that_take_longer_than_the_kernels_are_not_in_the_time(fake_gpu):
+    fake_gpu.launch_s = 70e-6
+    timer = CudaClock(CUDA).timer(kernel(fake_gpu, 10e-6, times=5), 1.0)
+    samples = timer.sample(4)
+    assert samples.block_ms == [pytest.approx(0.05)] * 4
+    assert samples.wall_block_ms == [pytest.approx(0.36)] * 4
+    assert samples.late_calls == 0
+
+
+def test_the_l2_is_flushed_before_block_and_graph_readings_only(fake_gpu):
+    timer = CudaClock(CUDA).timer(kernel(fake_gpu), 1.0)
+    fake_gpu.launched.clear()
+    timer.sample(2)
+    order = "".join({"zero_": "F", "spin": "d", "mine": "k"}[one] for one in fake_gpu.launched)
+    assert order == "kk" + "k" + "FdkFdk" + "dkdk" + "FkFk"  # wall, delay, block, hot, graph
+
+
+def test_a_call_that_takes_longer_to_launch_than_the_longest_delay_is_late(fake_gpu):
+    fake_gpu.launch_s = 1.5 * clock.MAX_DELAY_S
+    timer = CudaClock(CUDA).timer(kernel(fake_gpu, 1e-3), 2 * GRAPH_BELOW_MS)
+    samples = timer.sample(2)
+    assert samples.late_calls == 4
+    assert samples.block_ms == [pytest.approx(0.5 * clock.MAX_DELAY_S * 1e3 + 1.0)] * 2
+
+
+def test_work_on_a_stream_that_is_not_timed_is_noticed(fake_gpu):
+    side = torch.cuda.Stream(CUDA)
+
+    def call():
+        fake_gpu.launch("mine", 50e-6)
+        with torch.cuda.stream(side):
+            fake_gpu.launch("hidden", 3e-3)
+
+    samples = CudaClock(CUDA).timer(call, 2 * GRAPH_BELOW_MS).sample(3)
+    assert samples.block_ms == [pytest.approx(0.05)] * 3
+    assert samples.unjoined_calls == 6
+
+
+def test_the_result_of_the_last_call_of_a_block_is_looked_at(fake_gpu):
+    results = iter(range(100))
+
+    def call():
+        fake_gpu.launch("mine", 1e-6)
+        return next(results)
+
+    seen = []
+    timer = CudaClock(CUDA).timer(call, 2 * GRAPH_BELOW_MS)
+    timer.sample(3, lambda result, must: seen.append((result, must)))
+    assert seen == [(3 + 1 + 2, True)]  # after three by the wall clock and one for the delay
+
+
+def test_a_failed_capture_is_a_reason_and_leaves_the_current_stream_as_it_was(fake_gpu):
+    before = torch.cuda.current_stream()
+
+    def call():
+        fake_gpu.launch("mine", 50e-6)
+        torch.cuda.synchronize()
+
+    timer = CudaClock(CUDA).timer(call, 1.0)
+    assert timer.graph_reason.startswith("cannot be captured: CUDA error: operation")
+    assert torch.cuda.current_stream() == before
+    samples = timer.sample(2)
+    assert samples.graph_block_ms is None
+    assert samples.block_ms == [pytest.approx(0.05)] * 2
+
+
+def test_a_graph_computes_the_call_again_with_the_values_of_now(fake_gpu):
+    x = torch.ones(4, 4, device=CUDA)
+    out = torch.zeros_like(x)
+    graph = clock.captured_graph(
+        lambda: torch.mm(x, x, out=out), lambda: torch.mm(x, x, out=out), CUDA
+    )
+    x.fill_(2.0)
+    assert out.sum().item() == 64.0  # of the call before the capture
+    graph.replay()
+    assert out.sum().item() == 256.0
+
+
+def test_without_the_drivers_clock_the_delay_is_for_a_fast_one(fake_gpu):
+    assert clock.boost_clock_hz(CUDA) == 1.98e9
+    fake_gpu.sm_clock_khz = 0
+    assert clock.boost_clock_hz(CUDA) == clock.SM_CLOCK_HZ
+
+
+def test_the_clock_of_a_gpu_is_cudas(fake_gpu):
+    assert isinstance(clock_for(CUDA), CudaClock)

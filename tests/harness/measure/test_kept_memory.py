@@ -208,3 +208,40 @@ def test_results_that_torch_allocated_are_not_refused():
     assert of_call(lambda: torch.autograd.grad((x * x).sum(), [x])) == ""
     assert of_call(lambda: (x.detach() @ x.detach().mT).chunk(2, -1)) == ""
     assert of_call(lambda: torch.ones(1).expand(1000)) == ""
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+
+def test_on_a_gpu_tensors_are_workspace_and_a_librarys_memory_is_outside(fake_gpu):
+    memory = kept_memory(PROBLEM, CUDA, compiles=False)
+
+    def prepare():
+        torch.ones(9 * MIB, dtype=torch.uint8, device=CUDA)
+        fake_gpu.memory.outside_bytes += 7 * MIB
+        return torch.ones(5 * MIB, dtype=torch.uint8, device=CUDA)
+
+    held = memory.of(prepare)
+    found = memory.read()
+    assert found == Kept(workspace_bytes=5 * MIB, outside_bytes=7 * MIB)
+    assert memory_fields(peak(lambda: held, lambda ready: ready + 1, CUDA), found, CUDA) == {
+        "peak_bytes": 5 * MIB,
+        "output_bytes": 5 * MIB,
+        "peak_source": "cuda requested bytes",
+        "resident_peak_bytes": None,
+        "allocated_peak_bytes": 5 * MIB,
+        "reserved_peak_bytes": 4 * MIB,  # 10 MiB; 6 are reserved for what is held
+        "device_used_bytes": None,
+        "workspace_bytes": 5 * MIB,
+        "outside_bytes": 7 * MIB,
+        "memory_missing": None,
+    }
+
+
+def test_on_a_gpu_a_result_of_an_earlier_call_is_too_small_for_its_peak(fake_gpu):
+    kept = torch.ones(MIB, dtype=torch.uint8, device=CUDA)
+    assert "less than the 1.0 MiB of its own result" in too_small(
+        peak(lambda: None, lambda _: kept, CUDA)
+    )
+    fresh = peak(lambda: None, lambda _: kept + 1, CUDA)
+    assert too_small(fresh) == ""

@@ -1,10 +1,12 @@
 """The shortest call, and the cost of a launch."""
 
+import pytest
 import torch
 
 from attnbench.harness.measure import launch
 from attnbench.harness.measure.clock import GRAPH_BELOW_MS, Samples, clock_for
 from attnbench.harness.measure.launch import launch_ms, shortest_call_ms
+from tests.fakes.cuda.gpu import SHORTEST_S
 
 CPU = torch.device("cpu")
 
@@ -66,3 +68,28 @@ def test_a_launch_is_timed_without_waiting_for_it_and_on_a_cpu_there_is_none():
     assert calls == [1, 2, 3, 4, 5], "each begins on an idle device"
     assert clock.finished == 6, "and the last has ended"
     assert launch_ms(clock, CPU, lambda: None) is None
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+CUDA = torch.device("cuda", 0)
+
+
+def test_on_a_gpu_the_shortest_call_is_half_an_empty_kernel(fake_gpu):
+    assert shortest_call_ms(clock_for(CUDA), CUDA) == pytest.approx(0.5 * SHORTEST_S * 1e3)
+
+
+def test_a_gpu_that_is_lost_has_no_shortest_call(fake_gpu):
+    clock = clock_for(CUDA)
+    fake_gpu.broken = "CUDA error: unspecified launch failure"
+    assert shortest_call_ms(clock, CUDA) is None
+
+
+def test_the_cost_of_a_launch_is_the_hosts_alone(fake_gpu):
+    fake_gpu.launch_s = 30e-6
+
+    def call():
+        for _ in range(3):
+            fake_gpu.launch("mine", 5e-3)
+
+    assert launch_ms(clock_for(CUDA), CUDA, call) == pytest.approx(0.09)

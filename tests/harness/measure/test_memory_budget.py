@@ -180,3 +180,54 @@ def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
 )
 def test_only_memory_errors_are_out_of_memory(error, expected):
     assert is_out_of_memory(error) is expected
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+CUDA, MIB = torch.device("cuda", 0), 1 << 20
+
+
+def on_gpu(mib):
+    return torch.empty(mib * MIB, dtype=torch.uint8, device=CUDA)
+
+
+def test_on_a_gpu_the_budget_counts_from_what_is_there_and_can_be_lifted(fake_gpu):
+    ours = on_gpu(100)
+    budget = memory_budget.Budget(64 * MIB, CUDA)
+    kept = on_gpu(40)
+    with pytest.raises(torch.OutOfMemoryError) as error:
+        on_gpu(40)
+    assert is_out_of_memory(error.value)
+    reason = memory_budget.out_of_memory_reason(error.value, 64 * MIB)
+    assert reason == "40.00 MiB more did not fit into the budget of 64.0 MiB"
+    budget.lift()
+    assert on_gpu(1000).nbytes == 1000 * MIB
+    memory_budget.release(CUDA)
+    budget.enforce(held_bytes=40 * MIB)
+    assert on_gpu(50).nbytes == 50 * MIB
+    with budget.for_code(), pytest.raises(torch.OutOfMemoryError):
+        on_gpu(80)  # code lies on the host: it gives a GPU no more room
+    budget.exclude_fragmentation(0, 0)
+    assert budget.fragmentation_bytes == 0
+    assert (ours.nbytes, kept.nbytes) == (100 * MIB, 40 * MIB)
+
+
+def test_what_the_allocator_merely_caches_adds_nothing_to_the_budget(fake_gpu):
+    on_gpu(100)
+    memory_budget.Budget(64 * MIB, CUDA)
+    with pytest.raises(torch.OutOfMemoryError):
+        on_gpu(80)
+
+
+def test_a_budget_larger_than_the_gpu_is_the_whole_gpu(fake_gpu):
+    memory_budget.Budget(200 << 30, CUDA)
+    assert fake_gpu.memory.fraction == 1.0
+
+
+def test_the_free_memory_of_a_gpu_is_what_nobody_has_reserved(fake_gpu):
+    before = memory_budget.available_bytes(CUDA)
+    assert before == fake_gpu.memory.total_bytes - fake_gpu.memory.outside_bytes
+    kept = on_gpu(100)
+    fake_gpu.memory.outside_bytes += 10 * MIB
+    assert memory_budget.available_bytes(CUDA) == before - 110 * MIB
+    assert kept.nbytes == 100 * MIB

@@ -224,3 +224,88 @@ def test_on_cuda_the_allocator_has_at_least_what_was_asked_for():
     )
     assert 1000 <= found.allocated_peak_bytes <= found.reserved_peak_bytes
     assert found.device_used_bytes is None or found.device_used_bytes > found.reserved_peak_bytes
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+CUDA = torch.device("cuda", 0)
+
+
+def bytes_on_gpu(size):
+    return torch.empty(size, dtype=torch.uint8, device=CUDA)
+
+
+def test_on_cuda_peak_and_output_are_what_was_asked_for(fake_gpu):
+    held = bytes_on_gpu(10_000)
+
+    def setup():
+        bytes_on_gpu(50_000)
+        return bytes_on_gpu(300)
+
+    def call(ready):
+        a = bytes_on_gpu(1000)
+        b = bytes_on_gpu(500)
+        del a
+        return b, bytes_on_gpu(200)
+
+    found = peak(setup, call, CUDA)
+    assert (found.peak_bytes, found.output_bytes) == (300 + 1500, 700)
+    assert found.result_bytes == 700
+    assert found.peak_source == "cuda requested bytes"
+    assert found.allocated_peak_bytes == 512 + 1024 + 512, "in blocks of 512 bytes"
+    assert found.reserved_peak_bytes == 0, "it fits into the segment of what was there"
+    assert held.nbytes == 10_000
+
+
+def test_on_cuda_segments_are_counted_from_an_empty_cache_on(fake_gpu):
+    torch.cuda.memory.empty_cache()
+    bytes_on_gpu(100 * MIB)  # freed, and kept by the allocator
+    found = peak(nothing, lambda _: bytes_on_gpu(5 * MIB), CUDA)
+    assert found.reserved_peak_bytes == 6 * MIB
+
+
+def test_on_cuda_a_slow_call_is_not_repeated(fake_gpu):
+    calls = []
+
+    def slow(_):
+        calls.append(fake_gpu.launch("slow", 1.5))
+        return bytes_on_gpu(100)
+
+    found = peak(nothing, slow, CUDA)
+    assert (len(calls), found.reserved_peak_bytes, found.device_used_bytes) == (1, None, None)
+    assert found.peak_bytes == 100
+
+
+def test_an_allocator_that_counts_no_requests_has_no_exact_peak_and_no_snapshot(fake_gpu):
+    fake_gpu.memory.backend = "cudaMallocAsync"
+    found = peak(nothing, lambda _: bytes_on_gpu(1000), CUDA)
+    assert (found.peak_bytes, found.output_bytes, found.peak_source) == (None, None, None)
+    assert found.result_bytes is None
+    assert found.allocated_peak_bytes == 1024
+
+
+def test_a_result_in_memory_that_is_not_torchs_has_no_size(fake_gpu):
+    found = peak(nothing, lambda _: torch.ones(100), CUDA)
+    assert found.result_bytes is None
+
+
+def test_on_cuda_release_returns_cached_segments(fake_gpu):
+    bytes_on_gpu(100 * MIB)
+    assert torch.cuda.memory_reserved(CUDA) == 100 * MIB
+    memory.release(CUDA)
+    assert torch.cuda.memory_reserved(CUDA) == 0
+
+
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+def test_on_cuda_gradients_are_counted_as_output(fake_gpu, passes):
+    problem = Problem(batch=2, seq_len=40, d_model=32, heads=4, passes=passes)
+    tensors = make_tensors(problem, CUDA, 0)
+    shape = output_shape(problem)
+    gradient = torch.ones(shape, device=CUDA) if problem.backward else None
+    subject = prepare_call(problem, load("naive"), tensors, gradient)
+    with subject.in_force():
+        subject.run(subject.setup())
+        found = peak(subject.setup, subject.run, CUDA)
+    one = 2 * 40 * 32 * 4
+    assert found.output_bytes == (one if passes == "forward" else 3 * one)
+    assert found.peak_bytes > found.output_bytes

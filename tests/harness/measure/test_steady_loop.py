@@ -112,3 +112,38 @@ def test_on_a_real_gpu_the_rate_is_that_of_the_call(size):
     call_ms = start.elapsed_time(end) / 100
     done = steady_loop(lambda: x @ x, call_ms, 0.5, [], device)
     assert done.window_s * 1e3 / done.calls == pytest.approx(call_ms, rel=0.25)
+
+
+# ---- on a fake GPU -------------------------------------------------------------------------------
+
+CUDA = torch.device("cuda", 0)
+
+
+@pytest.mark.parametrize("call_ms", [0.05, 2.0])
+def test_the_device_never_waits_for_the_host_and_the_rate_is_that_of_the_call(fake_gpu, call_ms):
+    fake_gpu.launch_s = 40e-6
+    timeline, gaps = fake_gpu.current, []
+
+    def call():
+        if timeline.free_s < fake_gpu.clock.now() and fake_gpu.launched.count("mine") > 1:
+            gaps.append(1)
+        fake_gpu.launch("mine", call_ms / 1e3)
+
+    done = steady_loop(call, call_ms, 0.5, [], CUDA)
+    assert gaps == []
+    assert done.window_s >= 0.5
+    assert done.window_s * 1e3 / done.calls == pytest.approx(call_ms, rel=0.1)
+    assert fake_gpu.clock.now() >= timeline.free_s, "all is done when it returns"
+
+
+def test_as_a_graph_a_call_of_many_launches_costs_one(fake_gpu):
+    fake_gpu.launch_s = 40e-6
+
+    def call():
+        for _ in range(10):
+            fake_gpu.launch("mine", 10e-6)
+
+    eager = steady_loop(call, 0.1, 0.3, [], CUDA)
+    graph = steady_loop(as_graph(call, CUDA), 0.1, 0.3, [], CUDA)
+    assert eager.window_s * 1e3 / eager.calls == pytest.approx(0.4, rel=0.1)
+    assert graph.window_s * 1e3 / graph.calls == pytest.approx(0.1, rel=0.1)

@@ -1,11 +1,13 @@
 """One trial, in this process and without a budget: what it computes, and how it fails."""
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 
 import pytest
 import torch
 
 from attnbench.harness.cases import Case
+from attnbench.harness.measure.memory_budget import Budget
 from attnbench.harness.nvml import Device
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.harness.worker.wall import try_length
@@ -63,3 +65,21 @@ def test_what_does_not_go_says_why(
     assert answer["status"] == status
     assert reason in answer["reason"]
     assert ("KeyError" in (answer["log_tail"] or "")) == (status == "error")
+
+
+def test_a_trial_on_a_gpu_waits_for_its_kernels_and_runs_out_of_the_gpus_memory(fake_gpu) -> None:
+    config = replace(CONFIG, device=torch.device("cuda", 0), budget_bytes=8 << 20)
+    budget = Budget(config.budget_bytes, config.device)
+    fake_gpu.kernel_s["mul_"] = 0.25
+
+    def trial(seq_len: int) -> dict:
+        problem = Problem(batch=1, seq_len=seq_len, d_model=32, heads=2)
+        return try_length(Case(backend="keeps_scores", problem=problem), config, budget)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTNBENCH_BACKENDS", str(FAKE_BACKENDS))
+        fits, does_not = trial(256), trial(2048)
+    assert fits["status"] == "ok"
+    assert fits["spent_s"] == pytest.approx(0.25, rel=0.01)
+    assert does_not["status"] == "oom"
+    assert does_not["reason"] == "32.00 MiB more did not fit into the budget of 8.0 MiB"

@@ -8,15 +8,14 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from itertools import count, groupby
 from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryDirectory
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 import torch
 import triton
 from triton.backends.compiler import GPUTarget
@@ -27,7 +26,9 @@ from attnbench.impls._triton import launch, op, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
+from attnbench.impls._triton.serialization import Unreadable
 from attnbench.impls.problem import Dtype
+from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 # positions of the results among the arguments
@@ -210,86 +211,116 @@ def launched() -> dict[str, Any]:
     return {"launch": by_launch, "job": by_job, "loaded": gpu.launched}
 
 
-class Event:
-    """Reports every launch as faster than the one before."""
-
-    clock = count(1000.0, -1)
-
-    def __init__(self, *, enable_timing: bool) -> None: ...
-
-    def record(self) -> None: ...
-
-    def synchronize(self) -> None: ...
-
-    def elapsed_time(self, _end: object) -> float:
-        return next(self.clock)
-
-
 def tuned() -> dict[str, Any]:
-    """What `prepare` does on a GPU with too little shared memory for some candidates; the kernels
-    themselves do not run.
+    """What `prepare` does on a GPU with too little shared memory for some candidates, on which each
+    candidate is faster than those before; the kernels themselves do not run.
     """
     driver.set_active(NoGpu((9, 0), shared_bytes=100 << 10))
     shape: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 128, "heads": 2}
     problem = Problem(**shape, dtype="bf16", causal=True, passes="forward+backward", scope="layer")
     short = replace(problem, seq_len=64, kv_seq_len=64, passes="forward", scope="core")
     narrow = replace(problem, d_k=20, d_v=20, passes="forward", scope="core")
+    core = replace(problem, passes="forward", scope="core")
     failing, wrong = described("grad_q"), described("grad_kv")
+    last, clock = listed("forward", n_q=256)[-1], HandClock()
     with (
-        patch.object(torch.cuda, "get_device_capability", lambda _device: (9, 0)),
-        patch.object(torch.cuda, "device", lambda _device: nullcontext()),
-        patch.object(torch.cuda, "Event", Event),
+        pytest.MonkeyPatch.context() as patched,
+        fake_cuda(FakeGpu(clock)) as gpu,
         TemporaryDirectory() as folder,
     ):
-        found = {"timed": prepared(problem), "only": prepared(short), "narrow": prepared(narrow)}
-        found["broken"] = prepared(problem, failing=failing, wrong=wrong)
+        turned_by_hand(clock, patched, "attnbench.impls")
+        gpu.kernel_s["fill_"] = 0.0  # by which kernels get results here
+
+        def found(problem: Problem, **how: Any) -> dict[str, Any]:
+            tune.choices.cache_clear()
+            return prepared(problem, gpu, **how)
+
+        made = {"timed": found(problem), "only": found(short), "narrow": found(narrow)}
+        made["again"] = prepared(narrow, gpu)
+        made["broken"] = found(problem, failing=failing, wrong=wrong)
+        made["serialized"] = found(core, serialized=(last,))
+        made["all_serialized"] = found(core, serialized=listed("forward", n_q=256))
+        made["unread"] = found(core, unread="Triton has no nvdisasm here")
         path = Path(folder) / "tuned.json"
         path.write_text('{"choices": []}')
-        facts = found["timed"]["facts"]
+        facts = made["timed"]["facts"]
         names = {"run": "a run", "gpu": "a GPU", "triton": triton.__version__}
         table.merge([table.choice_of(problem, (9, 0), facts, **names)], path)
         with patch.object(tune, "read", lambda: table.read(path)):
-            found["table"] = prepared(problem)
+            made["table"] = found(problem)
             stale = Config(**facts["configuration"]["forward"])
-            found["stale"] = prepared(problem, failing=stale)
-    return found | {"failing": failing, "wrong": wrong}
+            made["stale"] = found(problem, failing=stale)
+            made["slow_table"] = found(problem, serialized=(stale,))
+    return made | {"failing": failing, "wrong": wrong}
 
 
 def described(kernel: Kernel) -> Config:
     return next(config for config in listed(kernel, n_q=256) if config.descriptors)
 
 
-def prepared(
-    problem: Problem, *, failing: Config | None = None, wrong: Config | None = None
-) -> dict[str, Any]:
-    """The configurations that were tried, and those that the call used.
+SLOWEST_S, STEP_S = 200e-6, 20e-6
 
-    `failing` does not compile, `wrong` computes something else.
+
+def prepared(
+    problem: Problem,
+    gpu: FakeGpu,
+    *,
+    failing: Config | None = None,
+    wrong: Config | None = None,
+    serialized: Sequence[Config] = (),
+    unread: str = "",
+) -> dict[str, Any]:
+    """The configurations that were launched, and those that the call used.
+
+    `failing` does not compile, `wrong` computes something else, the machine code of those in
+    `serialized` is said to be, and none can be read if `unread` says why.
     """
-    device = torch.device("cpu")
+    device = torch.device("cuda", 0)
     inputs = make_inputs(problem, device, seed=1)
     weights = make_weights(problem, device, seed=2) if problem.scope == "layer" else None
-    starts: list[Config] = []
+    starts: list[tuple[Kernel, Config]] = []
     start = launch.Launch.start
 
     def noted(one: launch.Launch) -> None:
         if one.config == failing:
             raise RuntimeError("PassManager::run failed\nand more")
         start(one)
-        starts.append(one.config)
+        kernel: Any = one.kernel.__name__.removesuffix("_kernel")
+        starts.append((kernel, one.config))
+        place = listed(kernel, n_q=256).index(one.config)
+        gpu.launch(kernel, SLOWEST_S - place * STEP_S)
         for position in FILLED[one.kernel.__name__]:
             one.arguments[position].fill_(7 if one.config == wrong else 1)
 
-    with patch.object(launch.Launch, "start", noted):
+    def read(asm: Any) -> bool:
+        if unread:
+            raise Unreadable(unread)
+        return bool(codes[id(asm)] in serialized)
+
+    codes: dict[int, Config] = {}
+    is_serialized = tune._is_serialized
+
+    def known(one: launch.Launch, notes: Any) -> bool:
+        compiled = one.kernel.warmup(
+            *one.arguments, grid=(one.programs,), **one.constants, **one.options
+        )
+        codes[id(compiled.asm)] = one.config
+        return is_serialized(one, notes)
+
+    with (
+        patch.object(launch.Launch, "start", noted),
+        patch.object(tune, "_is_serialized", known),
+        patch.object(tune, "serialized", read),
+    ):
         call = load("triton").prepare(problem, inputs, weights)
-        tried = [config for config, _ in groupby(starts)]
+        tried = [config for _, config in dict.fromkeys(starts)]
         starts.clear()
         output = call()
         if problem.backward:
             output.sum().backward()
     return {
         "tried": tried,
-        "used": starts,
+        "used": [config for _, config in starts],
         "facts": call.facts,
         "shape": output.shape,
         "gradients": inputs.query.grad is not None,

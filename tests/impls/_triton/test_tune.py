@@ -4,7 +4,6 @@ It has 100 KiB of shared memory, too little for some candidates.
 """
 
 from dataclasses import asdict
-from itertools import groupby
 from typing import Any
 
 import pytest
@@ -59,11 +58,80 @@ def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
     prepared: dict[str, Any],
 ) -> None:
     facts = prepared["timed"]["facts"]
-    assert list(facts) == ["configuration", "configuration_source", "tune_ms", "skipped"]
+    assert list(facts) == [
+        *("configuration", "configuration_source", "tune_ms", "timed_launch_count"),
+        *("candidates", "skipped", "serialization_unread"),
+    ]
     last = {kernel: asdict(Config.of(listed(kernel)[-1])) for kernel in KERNELS}
     assert facts["configuration"] == last
     assert facts["configuration_source"] == "timed"
-    assert facts["tune_ms"] > 0
+    assert facts["tune_ms"] > 1
+    assert facts["serialization_unread"] is None
+
+
+def test_the_facts_have_each_candidates_times_on_the_device(prepared: dict[str, Any]) -> None:
+    """Of a GPU on which the candidates of a list take 200 us, 180 us, 160 us, ..."""
+    facts = prepared["timed"]["facts"]
+    fields = Config.__dataclass_fields__
+    timed: set[tuple[str, tuple[int, ...]]] = set()
+    for one in facts["candidates"]:
+        numbers = [int(one[field]) for field in fields]
+        place = listed(one["kernel"]).index(numbers)
+        assert one["median_ms"] == pytest.approx(0.2 - 0.02 * place)
+        assert one["least_ms"] <= one["median_ms"] <= one["most_ms"]
+        assert one["reading_count"] >= 5
+        assert one["reading_launch_count"] >= 5
+        assert (one["late_reading_count"], one["dropped"]) == (0, False)
+        timed.add((one["kernel"], tuple(numbers)))
+    every = {(kernel, tuple(numbers)) for kernel in KERNELS for numbers in listed(kernel)}
+    assert timed == every - set(skipped(facts))
+    launches = (one["reading_count"] * one["reading_launch_count"] for one in facts["candidates"])
+    assert facts["timed_launch_count"] == sum(launches)
+    device_ms = sum(
+        one["reading_count"] * one["reading_launch_count"] * one["median_ms"]
+        for one in facts["candidates"]
+    )
+    assert facts["tune_ms"] > device_ms
+
+
+def test_a_choice_is_made_once_for_a_problem(prepared: dict[str, Any]) -> None:
+    """Or the call that is checked and the one that is timed could use different kernels."""
+    again = prepared["again"]
+    assert again["tried"] == []
+    assert again["used"] == prepared["narrow"]["used"]
+    assert again["facts"] == prepared["narrow"]["facts"]
+
+
+def test_a_serialized_candidate_is_never_launched(prepared: dict[str, Any]) -> None:
+    found = prepared["serialized"]
+    *others, fastest = listed("forward")
+    assert fastest not in found["tried"]
+    assert found["used"] == [others[-1]]
+    reason = skipped(found["facts"])["forward", tuple(fastest)]
+    assert reason.startswith("its matrix products run one at a time")
+
+
+def test_serialized_candidates_are_used_if_there_are_no_others(prepared: dict[str, Any]) -> None:
+    found = prepared["all_serialized"]
+    assert found["used"] == [listed("forward")[-1]]
+    assert found["facts"]["configuration_source"] == "timed"
+    assert "one at a time" in skipped(found["facts"])["forward", tuple(listed("forward")[-1])]
+
+
+def test_a_choice_of_the_table_that_is_serialized_here_is_replaced(
+    prepared: dict[str, Any],
+) -> None:
+    found = prepared["slow_table"]
+    assert found["facts"]["configuration_source"] == "timed"
+    assert found["used"] == [listed("forward")[-2], *prepared["timed"]["used"][1:]]
+
+
+def test_machine_code_that_cannot_be_read_is_said_and_the_candidates_are_timed(
+    prepared: dict[str, Any],
+) -> None:
+    found = prepared["unread"]
+    assert found["facts"]["serialization_unread"] == "Triton has no nvdisasm here"
+    assert found["used"] == [listed("forward")[-1]]
 
 
 def test_a_single_candidate_is_taken_without_a_choice(prepared: dict[str, Any]) -> None:
@@ -103,7 +171,8 @@ def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(
 ) -> None:
     found = prepared["table"]
     assert found["used"] == prepared["timed"]["used"]
-    assert found["tried"] == [config for config, _ in groupby(found["used"])]
+    assert found["tried"] == found["used"]
+    assert found["facts"]["candidates"] == []
     assert found["facts"]["configuration_source"] == "table"
     assert found["facts"]["configuration"] == prepared["timed"]["facts"]["configuration"]
 

@@ -1,0 +1,32 @@
+"""On PYTHONPATH: a worker of attnbench that is started finds the fake GPU, on the real clock.
+
+A clock turned by hand would be found out: the parent process compares it with its own.
+FAKE_CUDA_KERNEL_S: how long every kernel takes.
+"""
+
+import os
+import sys
+from contextlib import AbstractContextManager
+
+WORKER = "attnbench.harness.worker.serve"
+
+
+def start() -> AbstractContextManager[object]:
+    from attnbench.harness.measure import clock, launch, pace
+    from tests.fakes.cuda import FakeGpu, RealClock, fake_cuda
+    from tests.fakes.nvml.driver import UUID
+
+    gpu = FakeGpu(RealClock(), uuid=UUID.removeprefix("GPU-"))
+    gpu.other_s = float(os.environ.get("FAKE_CUDA_KERNEL_S", gpu.other_s))
+    clock.L2_FLUSH_BYTES = 1 << 20  # a CPU writes them
+    clock.LEFT_OVER_MS = 50.0  # this host may be busy with other things between two readings
+    clock.GRAPH_BELOW_MS = launch.GRAPH_BELOW_MS = 1e3  # and its calls be long
+    launch.BLOCKS, launch.CALLS = 2, 5
+    pace.SIZE["cuda"], pace.MEMORY_BYTES["cuda"] = 32, 1 << 20
+    entered = fake_cuda(gpu)
+    entered.__enter__()
+    return entered
+
+
+if WORKER in sys.orig_argv:
+    until_the_end = start()

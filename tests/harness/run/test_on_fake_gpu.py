@@ -1,0 +1,92 @@
+"""Whole runs with --device cuda on a fake GPU: from the command line to the rows of its workers."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.fakes.nvml.driver import UUID, FakeDriver
+
+pytestmark = pytest.mark.long
+
+AT_START = ROOT / "tests" / "fakes" / "cuda" / "at_start"
+PLAN = "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.3}"
+SHAPE = ("--batch", "1", "--seq-len", "64", "--d-model", "32", "--heads", "2", "--dtype", "fp32")
+
+
+@pytest.fixture
+def run(attnbench: Any, fake_nvml: FakeDriver) -> Any:
+    """`attnbench run ...` on the fake GPU and the fake driver: rows by backend, and run.json."""
+
+    def rows(*arguments: str) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+        path = os.pathsep.join(map(str, (AT_START, ROOT / ".package", ROOT)))
+        done = attnbench(
+            *("run", "--device", "cuda", "--set", PLAN, *arguments),
+            env={**fake_nvml.environment, "PYTHONPATH": path, "FAKE_CUDA_KERNEL_S": "1e-4"},
+        )
+        assert done.returncode in (0, 1), done.stderr
+        folder = Path(done.stdout.strip())
+        lines = map(json.loads, (folder / "rows.jsonl").read_text().splitlines())
+        return {row["backend"]: row for row in lines}, json.loads((folder / "run.json").read_text())
+
+    return rows
+
+
+def test_backends_are_measured_by_the_clock_and_the_counts_of_the_gpu(run: Any) -> None:
+    rows, meta = run("--backends", "naive,sdpa:math,keeps_scores,raises", *SHAPE)
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "naive": "ok",
+        "sdpa:math": "ok",
+        "keeps_scores": "ok",
+        "raises": "error",
+    }
+    facts = meta["environment"]
+    assert facts["device_name"] == "NVIDIA H100 80GB HBM3"
+    assert facts["device_uuid"] == UUID
+    assert facts["compute_capability"] == "9.0"
+    assert facts["driver"] == "550.54.15"
+    naive, kept = rows["naive"], rows["keeps_scores"]
+    assert naive["device"] == "cuda"
+    assert naive["peak_source"] == "cuda requested bytes"
+    assert abs(naive["peak_bytes"] - naive["predicted_peak_bytes"]) <= 64
+    assert (naive["workspace_bytes"], naive["outside_bytes"]) == (0, 0)
+    assert kept["workspace_bytes"] == 2 * 64 * 64 * 4
+    assert naive["device_used_bytes"] == 4 << 20, "by the driver"
+    times = {
+        name: [ms for block in naive[name][0] for ms in block]
+        for name in ("block_ms", "hot_block_ms", "graph_block_ms", "wall_block_ms")
+    }
+    call_ms = times["graph_block_ms"][0]  # one launch: this busy host delays no part of it
+    assert call_ms / 0.1 == pytest.approx(round(call_ms / 0.1)), "a whole number of kernels"
+    assert times["graph_block_ms"] == pytest.approx([call_ms] * len(times["graph_block_ms"]))
+    for name in ("block_ms", "hot_block_ms", "wall_block_ms"):
+        assert min(times[name]) >= call_ms - 1e-6
+    assert naive["graph_failed"] is False
+    assert naive["late_calls"] is not None
+    assert naive["shortest_call_ms"] >= 0.001
+
+
+def test_the_budget_ends_one_backend_and_the_next_one_goes_on(run: Any) -> None:
+    problem = ("--batch", "2", "--seq-len", "1024", "--d-model", "32", "--heads", "4")
+    limit = ("--set", "limits.memory_gib=0.03", "--dtype", "fp32")
+    rows, _ = run("--backends", "runs_out_of_memory,keeps_scores,sdpa", *problem, *limit)
+    statuses = {name: row["status"] for name, row in rows.items()}
+    assert statuses == {"runs_out_of_memory": "oom", "keeps_scores": "oom", "sdpa": "ok"}
+    assert "more did not fit into the budget of" in rows["keeps_scores"]["reason"]
+
+
+def test_windows_have_the_drivers_counters_for_single_calls_and_for_graphs(run: Any) -> None:
+    measure = "measure=[latency,utilization,energy,graphs]"
+    windows = ("--set", "plan.windows=1", "--set", "plan.window_s=0.5", "--set", measure)
+    rows, _ = run("--backends", "naive", *SHAPE, *windows)
+    (row,) = rows.values()
+    assert row["status"] == "ok", row["reason"]
+    assert {window["way"] for window in row["windows"]} == {"eager", "graph"}
+    for window in row["windows"]:
+        assert window["calls"] > 10
+        assert window["sm_clock_mhz"] == 1980
+        assert window["power_w"] == pytest.approx(70, rel=0.2)
+    assert row["utilization_tier"] in ("gpm", "busy")
