@@ -43,6 +43,14 @@ CONSUMERS = gl.constexpr(2)
 BLOCK_M = gl.constexpr(64)  # queries of a consumer: the rows of a warpgroup's matrix instruction
 ITEM_BYTES = gl.constexpr(2)
 INFINITY = gl.constexpr(float("inf"))
+# Passes two sums on, through an instruction that a negative one would trigger, which there is none
+# of. ptxas moves arithmetic behind waits, but not an instruction with an effect: so the exponentials
+# that make up the sums are computed before the wait that follows, while P V of the tile before runs.
+PINNED = gl.constexpr(
+    "{ .reg .pred negative; .reg .f32 lesser; min.f32 lesser, $2, $3;"
+    " setp.lt.f32 negative, lesser, 0f00000000; @negative pmevent 0;"
+    " mov.b32 $0, $2; mov.b32 $1, $3; }"
+)
 # Compiled for any value, so that a sweep over N compiles once.
 SIZES = ["entries", "heads", "group", "n_q", "n_kv", "offset", "section"]
 
@@ -84,17 +92,18 @@ def unit_in(turn, tiles, entries, section):
 
 
 @gluon.jit
-def key_tiles(first_row, n_q, n_kv, offset, CAUSAL: gl.constexpr, BLOCK_KV: gl.constexpr):
-    """How many tiles of keys the block's queries see, and how many of those all of them see whole:
-    the first ones. The rest needs a mask.
-    """
+def keys_seen(first_row, n_q, n_kv, offset, CAUSAL: gl.constexpr):
+    """How many keys, from the first on, some query of the block sees, and how many all of them."""
     seen = n_kv
     whole = n_kv
     if CAUSAL:
         last_row = gl.minimum(first_row + CONSUMERS * BLOCK_M, n_q) - 1
         seen = gl.minimum(gl.maximum(last_row + offset + 1, 0), n_kv)
         whole = gl.minimum(gl.maximum(first_row + offset + 1, 0), n_kv)
-    return gl.cdiv(seen, BLOCK_KV), whole // BLOCK_KV
+    elif first_row >= n_q:
+        # Never; but a mask that is the same for all units is kept from one to the next, and spilled.
+        seen = n_kv * 0
+    return seen, whole
 
 
 # ---- the producer --------------------------------------------------------------------------------
@@ -116,7 +125,8 @@ def producer(
         batch, head = entry // heads, entry % heads
         kv_head = head // group
         first_row = tile * CONSUMERS * BLOCK_M
-        n_tiles, _ = key_tiles(first_row, n_q, n_kv, offset, CAUSAL, BLOCK_KV)
+        n_seen, _ = keys_seen(first_row, n_q, n_kv, offset, CAUSAL)
+        n_tiles = gl.cdiv(n_seen, BLOCK_KV)
         if n_tiles > 0:
             for c in gl.static_range(CONSUMERS):
                 mbarrier.wait(q_empty.index(c), loaded & 1 ^ 1)
@@ -199,11 +209,17 @@ def attend_tile(
     mbarrier.arrive(turns.index((C + 1) % CONSUMERS))
     qk = warpgroup_mma_wait(1, deps=(qk,))
     mbarrier.arrive(k_empty.index(number % STAGES))
-    weights, m_i, l_i, alpha = softmax(qk, m_i, l_i, last_key, start, scale_log2, MASKED, BLOCK_KV, S)
-    acc = warpgroup_mma_wait(0, deps=(acc,))
+    weights, m_i, l_i, alpha = softmax(
+        qk, m_i, l_i, last_key, start, scale_log2, MASKED, BLOCK_KV, S
+    )
+    weights = gl.convert_layout(weights.to(p.dtype), P)
+    l_i = gl.inline_asm_elementwise(
+        PINNED, "=f,=f,f,f", [l_i], dtype=gl.float32, is_pure=False, pack=2
+    )
+    acc, weights = warpgroup_mma_wait(0, deps=(acc, weights))
     mbarrier.arrive(v_empty.index((number - 1) % STAGES))
     acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, O))[:, None]
-    return acc, gl.convert_layout(weights.to(p.dtype), P), m_i, l_i
+    return acc, weights, m_i, l_i
 
 
 @gluon.jit
@@ -228,15 +244,15 @@ def consumer(
         tile, entry = unit_in(turn, tiles, entries, section)
         first_row = tile * CONSUMERS * BLOCK_M
         row = first_row + C * BLOCK_M
-        n_tiles, n_whole = key_tiles(first_row, n_q, n_kv, offset, CAUSAL, BLOCK_KV)
+        n_seen, n_whole = keys_seen(first_row, n_q, n_kv, offset, CAUSAL)
+        n_tiles = gl.cdiv(n_seen, BLOCK_KV)
         acc = gl.zeros([BLOCK_M, PAD_V], gl.float32, O)
         m_i = gl.full([BLOCK_M], -INFINITY, gl.float32, ROW)
         l_i = gl.zeros([BLOCK_M], gl.float32, ROW)
         if n_tiles > 0:
-            last_key = gl.full([BLOCK_M], n_kv - 1, gl.int32, ROW)
+            last_key = gl.full([BLOCK_M], n_seen - 1, gl.int32, ROW)
             if CAUSAL:
-                rows = row + gl.arange(0, BLOCK_M, ROW)
-                last_key = gl.minimum(last_key, rows + offset)
+                last_key = gl.minimum(last_key, row + gl.arange(0, BLOCK_M, ROW) + offset)
             mbarrier.wait(q_full.index(C), loaded & 1)
             qk = issue_scores(q_s, k_s, k_full, turns, number, C, PAD_K, BLOCK_KV, STAGES, S)
             mbarrier.arrive(turns.index((C + 1) % CONSUMERS))
@@ -248,7 +264,7 @@ def consumer(
             )
             p = gl.convert_layout(weights.to(dtype), P)
             number += 1
-            edges = gl.maximum(n_tiles - n_whole, 1)
+            edges = gl.maximum(n_tiles - n_whole // BLOCK_KV, 1)
             for i in range(1, edges):
                 start = (n_tiles - 1 - i) * BLOCK_KV
                 acc, p, m_i, l_i = attend_tile(

@@ -473,6 +473,7 @@ class Emulator:
             max=lambda x, axis: x.amax(axis),
             sum=lambda x, axis: x.sum(axis),
             convert_layout=lambda x, _layout: x,
+            inline_asm_elementwise=lambda _asm, _constraints, values, **_options: values[0],
             store=lambda pointer, value, mask: _store(pointer, value, mask),
             **dict.fromkeys(
                 ("NVMMADistributedLayout", "DotOperandLayout", "SliceLayout", "BlockedLayout"),
