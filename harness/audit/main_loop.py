@@ -17,13 +17,15 @@ _SHAPE = re.compile(r"HGMMA\.64x(\d+)x16\b")
 # how many groups of matrix products may still run when a wait returns
 _WAIT = re.compile(r"WARPGROUP\.DEPBAR\.LE\s+gsb\d+,\s*(0x[0-9a-f]+)")
 WAIT = "WARPGROUP.DEPBAR"
-OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "serialized")
+OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "loop_copy_count", "serialized")
 """Fields of a row that a kernel without a loop over matrix products lacks."""
 OF_CYCLES = (
     *("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles", "loop_overlaps"),
     *("tensor_busy_most_ratio", "tensor_busy_limited_by"),
 )
 """Those that only a loop with HGMMA has."""
+SPECIALIZED = "USETMAXREG"  # hands registers from some warps to others: each kind has its own code
+ALIKE = 1.1  # most instructions per product of loops that do the same, relative to the least
 FEWEST_TO_JUDGE = 4  # matrix products of a loop: with fewer, each may be a group of its own
 
 # Cycles that one instruction of a warp takes of its quarter of an SM of compute capability 9.0.
@@ -68,13 +70,33 @@ def main_loop(disassembly: str) -> Loop | None:
 
     Of the loops over whole tiles and over those at an edge, that is the first.
     """
-    multiply = [one for one in loops(disassembly) if any(map(is_matrix, one.names))]
-    innermost = [
-        one
-        for one in multiply
-        if not any(one.first <= other.first and other.last < one.last for other in multiply)
-    ]
-    return min(innermost, key=_per_product, default=None)
+    return min(_over_tiles(loops(disassembly)), key=_per_product, default=None)
+
+
+def copy_count(disassembly: str) -> int:
+    """In how many copies the main loop stands in the code.
+
+    Where warps are specialized each copy is run by other warps, which do not wait for each other.
+    """
+    if SPECIALIZED not in disassembly:
+        return 1
+    each = [_per_product(one) for one in _over_tiles(loops(disassembly))]
+    return sum(one <= ALIKE * min(each) for one in each)
+
+
+def _over_tiles(found: Sequence[Loop]) -> list[Loop]:
+    """Those that multiply matrices and have no such loop inside."""
+    multiply = [one for one in found if any(map(is_matrix, one.names))]
+    return [one for one in multiply if not _has_inside(one, multiply)]
+
+
+def _has_inside(loop: Loop, others: Sequence[Loop]) -> bool:
+    return any(
+        loop.first <= other.first
+        and other.last <= loop.last
+        and (loop.first, loop.last) != (other.first, other.last)
+        for other in others
+    )
 
 
 def _per_product(loop: Loop) -> float:
@@ -85,17 +107,22 @@ def _per_product(loop: Loop) -> float:
 def loop_fields(disassembly: str) -> dict[str, Any]:
     """The fields of a kernel's row that come from its loops; those that it has no answer for lack.
 
-    Spilled bytes are those of all loops, each instruction once.
+    Spilled bytes are those of all loops, each instruction once; but a loop around loops over tiles,
+    as of a persistent kernel over its tiles of queries, runs too seldom to count.
     """
     inside: dict[int, str] = {}
-    for one in loops(disassembly):
-        inside |= dict(enumerate(one.lines, start=one.first))
+    found_loops = loops(disassembly)
+    multiply = [one for one in found_loops if any(map(is_matrix, one.names))]
+    for one in found_loops:
+        if not _has_inside(one, multiply):
+            inside |= dict(enumerate(one.lines, start=one.first))
     stores, loads = spilled_bytes(opcodes("\n".join(inside.values())))
     found: dict[str, Any] = {"loop_spill_store_bytes": stores, "loop_spill_load_bytes": loads}
     main = main_loop(disassembly)
     if main is not None:
         names = main.names
         found["loop_instructions"] = mix(names)
+        found["loop_copy_count"] = copy_count(disassembly)
         found["loop_wait_count"] = waits = sum(name.startswith(WAIT) for name in names)
         products = sum(name.startswith("HGMMA") for name in names)
         found["serialized"] = FEWEST_TO_JUDGE <= products <= waits
@@ -130,9 +157,11 @@ def most_busy(
 ) -> tuple[float, str]:
     """The most of the time that the tensor cores can be busy, and what limits it.
 
-    `found`: the fields of `cycle_fields`. Every warp of a block is taken to do the same work.
+    `found`: the fields of `loop_fields`. Every warp of a block is taken to do the same work; others,
+    which only copy, take little of the SM and change no ratio.
     Limits: `tensor` (nothing else), `exponentials`, `issue` (of instructions), `turns` (products
-    and softmax of a block take turns, and too few blocks share the SM to fill the gaps).
+    and softmax of a block, or of each copy of the loop, take turns, and too few others share the SM
+    to fill the gaps).
     """
     tensor, exponentials, issue = (
         found[f"loop_{name}_cycles"] for name in ("tensor", "exponential", "issue")
@@ -145,6 +174,8 @@ def most_busy(
         "issue": warps * issue,
     }
     if not found["loop_overlaps"]:
-        cycles["turns"] = block_warps * (tensor + max(exponentials, issue))
+        cycles["turns"] = block_warps * (tensor + max(exponentials, issue)) / (
+            found.get("loop_copy_count") or 1
+        )
     limit = max(cycles, key=lambda name: cycles[name])
     return cycles["tensor"] / cycles[limit], limit

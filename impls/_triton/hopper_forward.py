@@ -289,7 +289,7 @@ def consumer(
 
         empty = l_i == 0.0
         total = gl.where(empty, 1.0, l_i)
-        acc = acc / gl.convert_layout(total, gl.SliceLayout(1, O))[:, None]
+        acc = acc * gl.convert_layout(1.0 / total, gl.SliceLayout(1, O))[:, None]
         o_tile = gl.convert_layout(acc.to(dtype), STORED)
         o_rows = row + gl.arange(0, BLOCK_M, gl.SliceLayout(1, STORED))
         columns = gl.arange(0, PAD_V, gl.SliceLayout(0, STORED))
