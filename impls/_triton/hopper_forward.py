@@ -17,10 +17,11 @@ arrival of each consumer that has read it, `turn` of a consumer by the other one
 per tile, so the number of tiles so far gives the phase to wait for; all partitions count the same
 tiles, also where a consumer's queries see none of a tile.
 
-A program takes one unit of work after another, a tile of queries of one head, in rounds: the
-producer already loads the next unit while consumers store the last one. Units are numbered with the
-longest first, within sections of heads whose keys and values fit into the L2 cache together; every
-second round runs backwards, so that no program gets the longer ones of all rounds.
+A program takes one unit of work after another, a tile of queries of one head: the producer already
+loads the next unit while consumers store the last one. If causal, units differ in length, so a
+program takes them in pairs, a long one and then the short one that makes up for it: all pairs are
+equally long. Heads are visited in sections whose keys and values fit into the L2 cache together,
+and within a section the longest units come first.
 
 Descriptors read zeros beyond the edges of a tensor; widths are padded so (PAD_K, PAD_V). The rest
 is as in kernels.py: offsets in 64 bits, `lse` to base 2, -inf and zeros for a query without keys.
@@ -59,36 +60,44 @@ SIZES = ["entries", "heads", "group", "n_q", "n_kv", "offset", "section"]
 
 
 @gluon.jit
-def rounds_of(units):
-    """How many units this program takes: one per round, perhaps none in the last."""
-    programs = gl.num_programs(0)
-    whole = units // programs
-    rounds = whole
-    if place_in(whole) < units - whole * programs:
-        rounds += 1
-    return rounds
-
-
-@gluon.jit
-def place_in(turn):
-    """This program's place in a round; every second round runs backwards."""
-    place = gl.program_id(0)
-    if turn % 2 == 1:
-        place = gl.num_programs(0) - 1 - place
-    return place
-
-
-@gluon.jit
-def unit_in(turn, tiles, entries, section):
-    """The tile of queries, and the entry (batch * heads + head), that this program takes in a round.
-
-    Of the units of a section's heads, the longest come first.
+def fold_of(tiles, entries, CAUSAL: gl.constexpr):
+    """Units that a program takes together: 2 if causal, one long and one short, unless there are
+    enough programs for all units.
     """
-    unit = turn * gl.num_programs(0) + place_in(turn)
-    first_entry = unit // (section * tiles) * section
-    within = unit - first_entry * tiles
+    fold = 1
+    if CAUSAL:
+        if gl.num_programs(0) < tiles * entries:
+            fold = 2
+    return fold
+
+
+@gluon.jit
+def turns_of(tiles, entries, CAUSAL: gl.constexpr):
+    """How many units this program takes."""
+    fold = fold_of(tiles, entries, CAUSAL)
+    shares = gl.cdiv(tiles, fold) * entries
+    programs = gl.num_programs(0)
+    return gl.cdiv(shares - gl.program_id(0), programs) * fold
+
+
+@gluon.jit
+def unit_in(turn, tiles, entries, section, CAUSAL: gl.constexpr):
+    """The tile of queries, and the entry (batch * heads + head), that this program takes in a turn.
+
+    The tile in the middle is paired with one more, which has no queries.
+    """
+    fold = fold_of(tiles, entries, CAUSAL)
+    shares = gl.cdiv(tiles, fold)  # of a head
+    share = turn // fold * gl.num_programs(0) + gl.program_id(0)
+    first_entry = share // (section * shares) * section
+    within = share - first_entry * shares
     width = gl.minimum(section, entries - first_entry)
-    return tiles - 1 - within // width, first_entry + within % width
+    tile = within // width
+    if turn % fold == 0:
+        tile = tiles - 1 - tile
+    elif tile * 2 == tiles - 1:
+        tile = tiles
+    return tile, first_entry + within % width
 
 
 @gluon.jit
@@ -100,8 +109,7 @@ def keys_seen(first_row, n_q, n_kv, offset, CAUSAL: gl.constexpr):
         last_row = gl.minimum(first_row + CONSUMERS * BLOCK_M, n_q) - 1
         seen = gl.minimum(gl.maximum(last_row + offset + 1, 0), n_kv)
         whole = gl.minimum(gl.maximum(first_row + offset + 1, 0), n_kv)
-    elif first_row >= n_q:
-        # Never; but a mask that is the same for all units is kept from one to the next, and spilled.
+    if first_row >= n_q:
         seen = n_kv * 0
     return seen, whole
 
@@ -120,8 +128,8 @@ def producer(
     tiles = gl.cdiv(n_q, CONSUMERS * BLOCK_M)
     number = 0  # of tiles of keys so far
     loaded = 0  # units whose queries have been loaded
-    for turn in range(rounds_of(tiles * entries)):
-        tile, entry = unit_in(turn, tiles, entries, section)
+    for turn in range(turns_of(tiles, entries, CAUSAL)):
+        tile, entry = unit_in(turn, tiles, entries, section, CAUSAL)
         batch, head = entry // heads, entry % heads
         kv_head = head // group
         first_row = tile * CONSUMERS * BLOCK_M
@@ -134,16 +142,21 @@ def producer(
                 row = first_row + c * BLOCK_M
                 async_load(q, [batch, head, row, 0], q_full.index(c), q_s.index(c))
             loaded += 1
-        for i in range(n_tiles):
+        # In the order in which consumers need them: the keys of a tile before the values of the last.
+        for i in range(n_tiles + 1):
             start = (n_tiles - 1 - i) * BLOCK_KV
-            place, phase = number % STAGES, number // STAGES & 1
-            mbarrier.wait(k_empty.index(place), phase ^ 1)
-            mbarrier.expect(k_full.index(place), BLOCK_KV * PAD_K * ITEM_BYTES)
-            async_load(k, [batch, kv_head, start, 0], k_full.index(place), k_s.index(place))
-            mbarrier.wait(v_empty.index(place), phase ^ 1)
-            mbarrier.expect(v_full.index(place), BLOCK_KV * PAD_V * ITEM_BYTES)
-            async_load(v, [batch, kv_head, start, 0], v_full.index(place), v_s.index(place))
-            number += 1
+            if i < n_tiles:
+                place, phase = (number + i) % STAGES, (number + i) // STAGES & 1
+                mbarrier.wait(k_empty.index(place), phase ^ 1)
+                mbarrier.expect(k_full.index(place), BLOCK_KV * PAD_K * ITEM_BYTES)
+                async_load(k, [batch, kv_head, start, 0], k_full.index(place), k_s.index(place))
+            if i > 0:
+                last = start + BLOCK_KV
+                place, phase = (number + i - 1) % STAGES, (number + i - 1) // STAGES & 1
+                mbarrier.wait(v_empty.index(place), phase ^ 1)
+                mbarrier.expect(v_full.index(place), BLOCK_KV * PAD_V * ITEM_BYTES)
+                async_load(v, [batch, kv_head, last, 0], v_full.index(place), v_s.index(place))
+        number += n_tiles
 
 
 # ---- the consumers -------------------------------------------------------------------------------
@@ -240,8 +253,8 @@ def consumer(
     tiles = gl.cdiv(n_q, CONSUMERS * BLOCK_M)
     number = 0
     loaded = 0
-    for turn in range(rounds_of(tiles * entries)):
-        tile, entry = unit_in(turn, tiles, entries, section)
+    for turn in range(turns_of(tiles, entries, CAUSAL)):
+        tile, entry = unit_in(turn, tiles, entries, section, CAUSAL)
         first_row = tile * CONSUMERS * BLOCK_M
         row = first_row + C * BLOCK_M
         n_seen, n_whole = keys_seen(first_row, n_q, n_kv, offset, CAUSAL)

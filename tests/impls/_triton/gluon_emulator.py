@@ -415,6 +415,8 @@ class Program:
 def _store(pointer: Pointer, value: Tensor, mask: Tensor) -> None:
     offsets, value, mask = torch.broadcast_tensors(pointer.offset, value, mask)
     at = offsets[mask] + pointer.to.first
+    if len(at) and not 0 <= int(at.min()) <= int(at.max()) < len(pointer.to.storage):
+        raise Hazard("something is written outside of the output")
     pointer.to.written.index_add_(0, at, torch.ones_like(at, dtype=torch.int32))
     pointer.to.storage[at] = value[mask]
 
