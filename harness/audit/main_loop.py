@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .architecture import PARTITION_COUNT
-from .sass import is_matrix, mix, opcodes, spilled_bytes
+from .sass import CLASSES, is_matrix, mix, opcodes, spilled_bytes
 
 _LABEL = re.compile(r"^(\.L_\w+):")
 _BACK = re.compile(r"\bBRA(?:\.\w+)*\b[^;]*`\((\.L_\w+)\)")
@@ -99,6 +99,14 @@ def _has_inside(loop: Loop, others: Sequence[Loop]) -> bool:
     )
 
 
+def _last(loop: Loop) -> int:
+    return loop.last
+
+
+def _moves_tiles(name: str) -> bool:
+    return is_matrix(name) or name.startswith(CLASSES["TMA"])
+
+
 def _per_product(loop: Loop) -> float:
     names = loop.names
     return len(names) / sum(map(is_matrix, names))
@@ -112,9 +120,11 @@ def loop_fields(disassembly: str) -> dict[str, Any]:
     """
     inside: dict[int, str] = {}
     found_loops = loops(disassembly)
-    multiply = [one for one in found_loops if any(map(is_matrix, one.names))]
+    over_tiles = [one for one in found_loops if any(map(_moves_tiles, one.names))]
     for one in found_loops:
-        if not _has_inside(one, multiply):
+        # Several branches back to one label, as of `continue`, are one loop.
+        whole = max((other for other in found_loops if other.first == one.first), key=_last)
+        if not _has_inside(whole, over_tiles):
             inside |= dict(enumerate(one.lines, start=one.first))
     stores, loads = spilled_bytes(opcodes("\n".join(inside.values())))
     found: dict[str, Any] = {"loop_spill_store_bytes": stores, "loop_spill_load_bytes": loads}

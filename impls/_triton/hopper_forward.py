@@ -243,6 +243,7 @@ def consumer(
     CAUSAL: gl.constexpr, BLOCK_KV: gl.constexpr, STAGES: gl.constexpr,
 ):  # fmt: skip
     """Output and log-sum-exp of 64 queries of each unit."""
+    gl.static_assert(BLOCK_KV >= CONSUMERS * BLOCK_M)
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_KV, 16])
     O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, PAD_V, 16])
     P: gl.constexpr = gl.DotOperandLayout(0, O, 2)
@@ -277,16 +278,16 @@ def consumer(
             )
             p = gl.convert_layout(weights.to(dtype), P)
             number += 1
-            edges = gl.maximum(n_tiles - n_whole // BLOCK_KV, 1)
-            for i in range(1, edges):
-                start = (n_tiles - 1 - i) * BLOCK_KV
+            # The diagonal of a causal block crosses at most two tiles; they have at least its rows.
+            masked = gl.maximum(n_tiles - n_whole // BLOCK_KV, 1)
+            if masked > 1:
                 acc, p, m_i, l_i = attend_tile(
-                    acc, p, m_i, l_i, number, last_key, start, scale_log2,
+                    acc, p, m_i, l_i, number, last_key, start - BLOCK_KV, scale_log2,
                     q_s, k_s, v_s, k_full, k_empty, v_full, v_empty, turns,
                     C, True, PAD_K, PAD_V, BLOCK_KV, STAGES, S, O, P,
                 )  # fmt: skip
                 number += 1
-            for i in range(edges, n_tiles):
+            for i in range(masked, n_tiles):
                 start = (n_tiles - 1 - i) * BLOCK_KV
                 acc, p, m_i, l_i = attend_tile(
                     acc, p, m_i, l_i, number, last_key, start, scale_log2,

@@ -463,6 +463,7 @@ class Emulator:
             allocate_shared_memory=here("allocate"),
             warp_specialize=here("specialize"),
             static_range=range,
+            static_assert=lambda condition: None if condition else 1 / 0,
             cdiv=lambda a, b: (a + b - 1) // b,
             minimum=_extreme("min"),
             maximum=_extreme("max"),
