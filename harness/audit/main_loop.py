@@ -167,8 +167,8 @@ def most_busy(
 ) -> tuple[float, str]:
     """The most of the time that the tensor cores can be busy, and what limits it.
 
-    `found`: the fields of `loop_fields`. Every warp of a block is taken to do the same work; others,
-    which only copy, take little of the SM and change no ratio.
+    `found`: the fields of `loop_fields`. Every warp of a block is taken to do the same work: warps
+    that only copy take little of the SM and change no ratio.
     Limits: `tensor` (nothing else), `exponentials`, `issue` (of instructions), `turns` (products
     and softmax of a block, or of each copy of the loop, take turns, and too few others share the SM
     to fill the gaps).
@@ -184,8 +184,8 @@ def most_busy(
         "issue": warps * issue,
     }
     if not found["loop_overlaps"]:
-        cycles["turns"] = block_warps * (tensor + max(exponentials, issue)) / (
-            found.get("loop_copy_count") or 1
+        cycles["turns"] = (
+            block_warps * (tensor + max(exponentials, issue)) / (found.get("loop_copy_count") or 1)
         )
     limit = max(cycles, key=lambda name: cycles[name])
     return cycles["tensor"] / cycles[limit], limit

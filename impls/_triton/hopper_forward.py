@@ -44,9 +44,9 @@ CONSUMERS = gl.constexpr(2)
 BLOCK_M = gl.constexpr(64)  # queries of a consumer: the rows of a warpgroup's matrix instruction
 ITEM_BYTES = gl.constexpr(2)
 INFINITY = gl.constexpr(float("inf"))
-# Passes two sums on, through an instruction that a negative one would trigger, which there is none
-# of. ptxas moves arithmetic behind waits, but not an instruction with an effect: so the exponentials
-# that make up the sums are computed before the wait that follows, while P V of the tile before runs.
+# Passes two sums on, through an instruction that only a negative one would trigger. ptxas moves
+# arithmetic behind waits, but not an instruction with an effect: so the exponentials in the sums
+# are computed before the wait that follows, while P V of the tile before runs.
 PINNED = gl.constexpr(
     "{ .reg .pred negative; .reg .f32 lesser; min.f32 lesser, $2, $3;"
     " setp.lt.f32 negative, lesser, 0f00000000; @negative pmevent 0;"
@@ -65,7 +65,7 @@ def fold_of(tiles, entries, CAUSAL: gl.constexpr):
     enough programs for all units.
     """
     fold = 1
-    if CAUSAL:
+    if CAUSAL:  # noqa: SIM102 - decided by the compiler, the other one by the GPU
         if gl.num_programs(0) < tiles * entries:
             fold = 2
     return fold
@@ -142,7 +142,7 @@ def producer(
                 row = first_row + c * BLOCK_M
                 async_load(q, [batch, head, row, 0], q_full.index(c), q_s.index(c))
             loaded += 1
-        # In the order in which consumers need them: the keys of a tile before the values of the last.
+        # As consumers need them: the keys of a tile before the values of the tile before.
         for i in range(n_tiles + 1):
             start = (n_tiles - 1 - i) * BLOCK_KV
             if i < n_tiles:
@@ -213,7 +213,7 @@ def attend_tile(
     acc, p, m_i, l_i, number, last_key, start, scale_log2,
     q_s, k_s, v_s, k_full, k_empty, v_full, v_empty, turns,
     C: gl.constexpr, MASKED: gl.constexpr, PAD_K: gl.constexpr, PAD_V: gl.constexpr,
-    BLOCK_KV: gl.constexpr, STAGES: gl.constexpr, S: gl.constexpr, O: gl.constexpr,
+    BLOCK_KV: gl.constexpr, STAGES: gl.constexpr, S: gl.constexpr, OUT: gl.constexpr,
     P: gl.constexpr,
 ):  # fmt: skip
     """One step: the scores of a tile and the values of the one before; p are its weights."""
@@ -231,7 +231,7 @@ def attend_tile(
     )
     acc, weights = warpgroup_mma_wait(0, deps=(acc, weights))
     mbarrier.arrive(v_empty.index((number - 1) % STAGES))
-    acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, O))[:, None]
+    acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, OUT))[:, None]
     return acc, weights, m_i, l_i
 
 
@@ -245,8 +245,8 @@ def consumer(
     """Output and log-sum-exp of 64 queries of each unit."""
     gl.static_assert(BLOCK_KV >= CONSUMERS * BLOCK_M)
     S: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, BLOCK_KV, 16])
-    O: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, PAD_V, 16])
-    P: gl.constexpr = gl.DotOperandLayout(0, O, 2)
+    OUT: gl.constexpr = gl.NVMMADistributedLayout([3, 0], [4, 1], [16, PAD_V, 16])
+    P: gl.constexpr = gl.DotOperandLayout(0, OUT, 2)
     ROW: gl.constexpr = gl.SliceLayout(1, S)
     # 16 bytes of a row per thread
     STORED: gl.constexpr = gl.BlockedLayout([1, 8], [256 // PAD_V, PAD_V // 8], [4, 1], [1, 0])
@@ -260,7 +260,7 @@ def consumer(
         row = first_row + C * BLOCK_M
         n_seen, n_whole = keys_seen(first_row, n_q, n_kv, offset, CAUSAL)
         n_tiles = gl.cdiv(n_seen, BLOCK_KV)
-        acc = gl.zeros([BLOCK_M, PAD_V], gl.float32, O)
+        acc = gl.zeros([BLOCK_M, PAD_V], gl.float32, OUT)
         m_i = gl.full([BLOCK_M], -INFINITY, gl.float32, ROW)
         l_i = gl.zeros([BLOCK_M], gl.float32, ROW)
         if n_tiles > 0:
@@ -284,7 +284,7 @@ def consumer(
                 acc, p, m_i, l_i = attend_tile(
                     acc, p, m_i, l_i, number, last_key, start - BLOCK_KV, scale_log2,
                     q_s, k_s, v_s, k_full, k_empty, v_full, v_empty, turns,
-                    C, True, PAD_K, PAD_V, BLOCK_KV, STAGES, S, O, P,
+                    C, True, PAD_K, PAD_V, BLOCK_KV, STAGES, S, OUT, P,
                 )  # fmt: skip
                 number += 1
             for i in range(masked, n_tiles):
@@ -292,7 +292,7 @@ def consumer(
                 acc, p, m_i, l_i = attend_tile(
                     acc, p, m_i, l_i, number, last_key, start, scale_log2,
                     q_s, k_s, v_s, k_full, k_empty, v_full, v_empty, turns,
-                    C, False, PAD_K, PAD_V, BLOCK_KV, STAGES, S, O, P,
+                    C, False, PAD_K, PAD_V, BLOCK_KV, STAGES, S, OUT, P,
                 )  # fmt: skip
                 number += 1
             mbarrier.arrive(q_empty.index(C))
@@ -303,7 +303,7 @@ def consumer(
 
         empty = l_i == 0.0
         total = gl.where(empty, 1.0, l_i)
-        acc = acc * gl.convert_layout(1.0 / total, gl.SliceLayout(1, O))[:, None]
+        acc = acc * gl.convert_layout(1.0 / total, gl.SliceLayout(1, OUT))[:, None]
         o_tile = gl.convert_layout(acc.to(dtype), STORED)
         o_rows = row + gl.arange(0, BLOCK_M, gl.SliceLayout(1, STORED))
         columns = gl.arange(0, PAD_V, gl.SliceLayout(0, STORED))

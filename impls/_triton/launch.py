@@ -178,7 +178,11 @@ def _hopper_forward(
 
     pad_k, pad_v = (max(min(HOPPER_WIDTHS), padded(x.shape[3])) for x in (k, v))
     layout = NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=4)
-    tiles = ((q, config.block_q // 2, pad_k), (k, config.block_kv, pad_k), (v, config.block_kv, pad_v))
+    tiles = (
+        (q, config.block_q // 2, pad_k),
+        (k, config.block_kv, pad_k),
+        (v, config.block_kv, pad_v),
+    )
     described = [
         GluonDescriptor.from_tensor(x, [1, 1, rows, columns], layout) for x, rows, columns in tiles
     ]

@@ -57,7 +57,8 @@ def _checked(name: str) -> Callable[..., Any]:
         if not isinstance(other, int):
             return operation(self, other)
         if "div" in name or "mod" in name:
-            assert self >= 0 < other or "r" == name[2] and other >= 0 < self, "signs differ on GPUs"
+            by = self if name[2] == "r" else other
+            assert min(self, other) >= 0 < by, "GPUs round quotients of negative numbers to 0"
         return (I64 if wide else I32)(operation(self, other))
 
     return apply
@@ -177,7 +178,7 @@ class Scheduler:
                 return False
             stuck = [f"{one.name}: {one.waits_for}" for one in self.partitions if not one.ended]
             raise Deadlock("; ".join(stuck))
-        (_, chosen), = self.random.choices(actors, [weight for weight, _ in actors])
+        ((_, chosen),) = self.random.choices(actors, [weight for weight, _ in actors])
         if isinstance(chosen, Partition):
             self.current = chosen
             chosen.baton.release()
@@ -323,7 +324,8 @@ class Pending:
         a, b = (
             one.see(one.slot.data) if isinstance(one, View) else one for one in (self.a, self.b)
         )
-        assert a.dtype == b.dtype and a.dtype in (torch.float16, torch.bfloat16)
+        assert a.dtype == b.dtype
+        assert a.dtype in (torch.float16, torch.bfloat16)
         self.value = a.float() @ b.float()
         if self.use_acc:
             self.value = self.acc + self.value
@@ -449,7 +451,10 @@ class Emulator:
         """Modules that the kernel imports from."""
 
         def here(name: str) -> Callable[..., Any]:
-            return lambda *arguments, **named: getattr(self.program, name)(*arguments, **named)
+            def call(*arguments: Any, **named: Any) -> Any:
+                return getattr(self.program, name)(*arguments, **named)
+
+            return call
 
         def layout(*_arguments: object) -> None: ...
 
@@ -477,7 +482,7 @@ class Emulator:
             sum=lambda x, axis: x.sum(axis),
             convert_layout=lambda x, _layout: x,
             inline_asm_elementwise=lambda _asm, _constraints, values, **_options: values[0],
-            store=lambda pointer, value, mask: _store(pointer, value, mask),
+            store=_store,
             **dict.fromkeys(
                 ("NVMMADistributedLayout", "DotOperandLayout", "SliceLayout", "BlockedLayout"),
                 layout,
