@@ -78,6 +78,35 @@ def test_only_what_is_spilled_in_loops_is_counted_and_once() -> None:
         assert (found["loop_spill_store_bytes"], found["loop_spill_load_bytes"]) == (0, 8)
 
 
+def test_a_loop_around_loops_over_tiles_is_none_of_them() -> None:
+    """A persistent kernel over its units, and the warps of a partition until the kernel ends."""
+    dispatch = (".L_x_7:", "LDL R3, [R1] ;", "@P0 BRA `(.L_x_7) ;")  # `continue` of the same loop
+    code = program(
+        *dispatch, ".L_x_0:", "STL [R1], R4 ;",
+        ".L_x_1:", HGMMA, "@P1 BRA `(.L_x_1) ;", "LDL R2, [R1] ;", "@P2 BRA `(.L_x_0) ;",
+        ".L_x_5:", "LDL R2, [R1] ;",
+        ".L_x_6:", "UTMALDG.4D [UR8], [UR4] ;", "@P1 BRA `(.L_x_6) ;", "@P2 BRA `(.L_x_5) ;",
+        "BRA `(.L_x_7) ;", "EXIT ;",
+    )  # fmt: skip
+    found = loop_fields(code)
+    assert (found["loop_spill_store_bytes"], found["loop_spill_load_bytes"]) == (0, 0)
+    inside = code.replace(HGMMA, f"LDL.64 R8, [R1] ;\n        /*9990*/                   {HGMMA}")
+    assert loop_fields(inside)["loop_spill_load_bytes"] == 8
+
+
+def test_copies_of_the_main_loop_are_those_of_specialized_warps() -> None:
+    loop = (HGMMA, *["FADD R1, R2, R3 ;"] * 20)
+    code = program(
+        "USETMAXREG.DEALLOC.CTAPOOL 0x18 ;",
+        ".L_x_1:", *loop, "@P1 BRA `(.L_x_1) ;",
+        ".L_x_2:", *loop, "FADD R1, R2, R3 ;", "@P1 BRA `(.L_x_2) ;",
+        ".L_x_3:", *loop, *["FSEL R1, R2, R3, P0 ;"] * 9, "@P1 BRA `(.L_x_3) ;", "EXIT ;",
+    )  # fmt: skip
+    assert loop_fields(code)["loop_copy_count"] == 2
+    unspecialized = code.replace("USETMAXREG", "NOP")
+    assert loop_fields(unspecialized)["loop_copy_count"] == 1
+
+
 # ---- the bound -----------------------------------------------------------------------------------
 
 
@@ -114,6 +143,13 @@ def test_the_bound_is_that_of_the_slowest_part(
     found: dict[str, Any], blocks: int, ratio: float, limit: str
 ) -> None:
     assert most_busy(found, 8, blocks) == (pytest.approx(ratio), limit)
+
+
+def test_copies_of_a_loop_fill_each_others_gaps() -> None:
+    found = cycles(1000, 500, 600, overlaps=False) | {"loop_copy_count": 2}
+    assert most_busy(found, 12, 1) == (pytest.approx(1.0), "tensor")
+    slower = cycles(500, 900, 600, overlaps=False) | {"loop_copy_count": 2}
+    assert most_busy(slower, 12, 1) == (pytest.approx(500 / 900), "exponentials")
 
 
 # ---- compiled kernels ----------------------------------------------------------------------------

@@ -78,9 +78,7 @@ def test_numbers_from_before_an_option_existed_are_read() -> None:
     config = Config(16, 32, 4, 2, descriptors=True)
     assert Config.of([16, 32, 4, 2, 1, 0]) == config
     assert Config.of([16, 32, 4, 2, 1]) == config
-    assert Config(**{"block_q": 16, "block_kv": 32, "warps": 4, "stages": 2}) == Config(
-        16, 32, 4, 2
-    )
+    assert Config.of([16, 32, 4, 2]) == Config(16, 32, 4, 2)
 
 
 def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:
