@@ -224,7 +224,8 @@ missing: object?
     why a value of `windows` or `tables` is null: name and reason
 configuration: object?
     what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
-    sizes, warps and stages per kernel, and how long tuning them took
+    sizes, warps and stages per kernel, how long tuning them took, and which forward kernel ran
+    (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`)
 attempt: int
     1, 2, ...; the last attempt counts
 started_utc: str?
