@@ -136,6 +136,13 @@ GLUON: Table = {
     }
 }
 
+WARPGROUP_9: Table = WARPGROUP | {
+    "forward": {
+        width: (*listed[:1], *GLUON["forward"].get(width, ()), *listed[1:])
+        for width, listed in WARPGROUP["forward"].items()
+    }
+}
+
 # Half precision on GPUs with matrix instructions for single warps: 8.x and 12.x.
 WARP: Table = {
     "forward": {
@@ -219,13 +226,10 @@ def candidates(
         table = FEW_QUERIES_TABLES[item_bytes]
     by_width = table[kernel]
     listed = by_width[min(widest for widest in by_width if width <= widest)]
-    if kernel == "forward" and not why_not_gluon(
+    why_not = why_not_gluon(
         capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, masked=masked
-    ):
-        by_width = GLUON["forward"]
-        added = by_width[min(widest for widest in by_width if width <= widest)]
-        listed = (listed[0], *added, *listed[1:])
-    return listed
+    )
+    return tuple(config for config in listed if not (config.gluon and why_not))
 
 
 def why_not_gluon(
@@ -249,7 +253,7 @@ def why_not_gluon(
 def table_for(capability: tuple[int, int], item_bytes: int, *, causal: bool) -> Table:
     if item_bytes == 4:
         return FP32
-    return {9: WARPGROUP, 10: WARPGROUP if causal else WARPGROUP_10}.get(capability[0], WARP)
+    return {9: WARPGROUP_9, 10: WARPGROUP if causal else WARPGROUP_10}.get(capability[0], WARP)
 
 
 def padded(width: int) -> int:

