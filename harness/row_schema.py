@@ -224,7 +224,8 @@ missing: object?
     why a value of `windows` or `tables` is null: name and reason
 configuration: object?
     what the backend chose while it was prepared; null if it reports nothing. `triton`: tile
-    sizes, warps and stages per kernel, and how they were chosen; see Tuning
+    sizes, warps and stages per kernel, how they were chosen, and which forward kernel ran
+    (`forward_kernel`: `gluon` or `portable`; `why_not_gluon`); see Tuning
 attempt: int
     1, 2, ...; the last attempt counts
 started_utc: str?
@@ -352,7 +353,8 @@ instructions: object?
     products of one warp, of four warps, into tensor memory), `FFMA`, `MUFU.EX2`, `LDGSTS` and
     `TMA` (asynchronous copies), `barriers`, `shared`, `global`, `local`, `other`
 loop_spill_store_bytes loop_spill_load_bytes: int?
-    spilled bytes of the instructions in loops; those outside run once per tile
+    spilled bytes of the instructions in loops over tiles; those outside run once per tile of the
+    other side
 loop_instructions: object?
     instructions by class of the loop that multiplies matrices: of several the innermost with the
     fewest instructions per product
@@ -368,8 +370,8 @@ loop_overlaps: bool?
 tensor_busy_most_ratio: float?
     the most of the time that the tensor cores can be busy, by these cycles
 tensor_busy_limited_by: str?
-    what limits it: `tensor`, `exponentials`, `issue`, or `turns`: products and softmax of a block
-    take turns, and too few blocks share the SM to fill the gaps
+    what limits it: `tensor`, `exponentials`, `issue`, or `turns`: products and softmax of a block,
+    or of a copy of the loop, take turns, and too few others share the SM to fill the gaps
 allocated_register_count allocated_shared_bytes: int?
     what an SM gives to a block: rounded up to units, with the 1 KiB of shared memory that the
     system reserves

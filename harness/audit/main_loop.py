@@ -10,6 +10,8 @@ from typing import Any
 
 from ...impls._triton.machine_code import (
     Loop,
+    has_inside,
+    is_matrix,
     is_serialized,
     loops,
     main_loop,
@@ -17,7 +19,7 @@ from ...impls._triton.machine_code import (
     wait_count,
 )
 from .architecture import PARTITION_COUNT
-from .sass import mix, spilled_bytes
+from .sass import CLASSES, mix, spilled_bytes
 
 _SHAPE = re.compile(r"HGMMA\.64x(\d+)x16\b")
 # how many groups of matrix products may still run when a wait returns
@@ -41,11 +43,17 @@ TENSOR_COLUMN_CYCLES = 0.5
 def loop_fields(disassembly: str) -> dict[str, Any]:
     """The fields of a kernel's row that come from its loops; those that it has no answer for lack.
 
-    Spilled bytes are those of all loops, each instruction once.
+    Spilled bytes are those of all loops, each instruction once; but a loop around loops over tiles,
+    as of a persistent kernel over its tiles of queries, runs too seldom to count.
     """
     inside: dict[int, str] = {}
-    for one in loops(disassembly):
-        inside |= dict(enumerate(one.lines, start=one.first))
+    found_loops = loops(disassembly)
+    over_tiles = [one for one in found_loops if any(map(_moves_tiles, one.names))]
+    for one in found_loops:
+        # Several branches back to one label, as of `continue`, are one loop.
+        whole = max((other for other in found_loops if other.first == one.first), key=_last)
+        if not has_inside(whole, over_tiles):
+            inside |= dict(enumerate(one.lines, start=one.first))
     stores, loads = spilled_bytes(opcodes("\n".join(inside.values())))
     found: dict[str, Any] = {"loop_spill_store_bytes": stores, "loop_spill_load_bytes": loads}
     main = main_loop(disassembly)
@@ -56,6 +64,14 @@ def loop_fields(disassembly: str) -> dict[str, Any]:
         found["serialized"] = is_serialized(names)
         found |= cycle_fields(main) or {}
     return found
+
+
+def _last(loop: Loop) -> int:
+    return loop.last
+
+
+def _moves_tiles(name: str) -> bool:
+    return is_matrix(name) or name.startswith(CLASSES["TMA"])
 
 
 # ---- how busy the tensor cores can be ------------------------------------------------------------

@@ -27,7 +27,9 @@ class Config:
 
     `stages` is the depth of that pipeline. `descriptors`: the tensor memory accelerator copies the
     tiles, instead of one pointer per element. `specialize`: copies, matrix products and the rest
-    get warps of their own; only in the forward kernel and with descriptors.
+    get warps of their own; only in the forward kernel and with descriptors. `gluon`: the forward
+    kernel of hopper_forward.py, which has descriptors and specialized warps of its own; `warps` are
+    those of its consumers.
     """
 
     block_q: int
@@ -36,11 +38,13 @@ class Config:
     stages: int
     descriptors: bool = False
     specialize: bool = False
+    gluon: bool = False
 
     @classmethod
     def of(cls, numbers: Sequence[int]) -> "Config":
-        block_q, block_kv, warps, stages, descriptors, specialize = numbers
-        return cls(block_q, block_kv, warps, stages, bool(descriptors), bool(specialize))
+        """Options that are not there, as in rows from before they existed, are off."""
+        block_q, block_kv, warps, stages, *options = numbers
+        return cls(block_q, block_kv, warps, stages, *map(bool, options))
 
     def numbers(self) -> list[int]:
         """As the operator takes it: operators accept torch's types only."""
@@ -48,7 +52,7 @@ class Config:
 
     def by_pointers(self) -> "Config":
         """The same tiles, for tensors that cannot be described."""
-        return replace(self, descriptors=False, specialize=False)
+        return replace(self, descriptors=False, specialize=False, gluon=False)
 
 
 Table = dict[Kernel, dict[int, tuple[Config, ...]]]
@@ -120,6 +124,21 @@ SPECIALIZED: dict[int, tuple[Config, ...]] = {
 WARPGROUP_10: Table = WARPGROUP | {
     "forward": {
         width: (*listed[:2], *SPECIALIZED.get(width, ()), *listed[2:])
+        for width, listed in WARPGROUP["forward"].items()
+    }
+}
+
+# On 9.x also these, in half precision: the forward kernel in Gluon, whose tiles have these sizes.
+GLUON: Table = {
+    "forward": {
+        64: (Config(128, 128, 8, 3, descriptors=True, gluon=True),),
+        128: (Config(128, 128, 8, 2, descriptors=True, gluon=True),),
+    }
+}
+
+WARPGROUP_9: Table = WARPGROUP | {
+    "forward": {
+        width: (*listed[:1], *GLUON["forward"].get(width, ()), *listed[1:])
         for width, listed in WARPGROUP["forward"].items()
     }
 }
@@ -199,19 +218,42 @@ def candidates(
     width: int,
     n_q: int,
     causal: bool,
+    masked: bool = False,
 ) -> tuple[Config, ...]:
     """The entries for a problem, most promising first; `width` is the larger of d_k and d_v."""
     table = table_for(capability, item_bytes, causal=causal)
     if n_q <= FEW_QUERIES and kernel in FEW_QUERIES_TABLES[item_bytes]:
         table = FEW_QUERIES_TABLES[item_bytes]
     by_width = table[kernel]
-    return by_width[min(widest for widest in by_width if width <= widest)]
+    listed = by_width[min(widest for widest in by_width if width <= widest)]
+    why_not = why_not_gluon(
+        capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, masked=masked
+    )
+    return tuple(config for config in listed if not (config.gluon and why_not))
+
+
+def why_not_gluon(
+    *, capability: tuple[int, int], item_bytes: int, width: int, n_q: int, masked: bool
+) -> str | None:
+    """Why hopper_forward.py is no candidate for a problem; None if it is one."""
+    if capability[0] != 9:
+        return f"it is for compute capability 9.x; this is {capability[0]}.{capability[1]}"
+    if item_bytes != 2:
+        return "it takes fp16 and bf16 only"
+    if masked:
+        return "it takes no key mask"
+    narrowest, widest = min(GLUON["forward"]) // 2, max(GLUON["forward"])
+    if not narrowest < width <= widest:
+        return f"heads are {width} wide; it takes {narrowest + 1} to {widest}"
+    if n_q <= FEW_QUERIES:
+        return f"{n_q} queries leave most of its tiles of 128 empty"
+    return None
 
 
 def table_for(capability: tuple[int, int], item_bytes: int, *, causal: bool) -> Table:
     if item_bytes == 4:
         return FP32
-    return {9: WARPGROUP, 10: WARPGROUP if causal else WARPGROUP_10}.get(capability[0], WARP)
+    return {9: WARPGROUP_9, 10: WARPGROUP if causal else WARPGROUP_10}.get(capability[0], WARP)
 
 
 def padded(width: int) -> int:

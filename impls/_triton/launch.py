@@ -3,11 +3,13 @@ compile it without a GPU.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from math import log2
 from typing import Any
 
 import torch
+import triton
 from torch import Tensor
 from triton.compiler import ASTSource
 from triton.tools.tensor_descriptor import TensorDescriptor
@@ -20,6 +22,16 @@ TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", t
 ALIGNED = 16  # Triton specializes for pointers and strides that are multiples of this
 # cuTensorMapEncodeTiled: address and strides are multiples of the first, strides below the second
 DESCRIPTOR_ALIGNED_BYTES, DESCRIPTOR_REACH_BYTES = 16, 2**40
+UNDESCRIBABLE = (
+    "no descriptor fits these tensors: it needs contiguous columns, and an address and strides in"
+    " multiples of 16 bytes"
+)
+# hopper_forward.py. Registers of a thread at the start (65536 of an SM, 12 warps), then of its
+# consumers and producer, which setmaxnreg takes in multiples of 8.
+HOPPER_REGISTERS, CONSUMER_REGISTERS, PRODUCER_REGISTERS = 168, 240, 24
+HOPPER_WIDTHS = (64, 128)  # what heads are padded to
+SECTION_BYTES = 32 << 20  # keys and values of a section of heads: of 50 MiB of L2 (H100, H200)
+HOPPER_SM_COUNT = 132  # where no GPU is at hand
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +49,8 @@ class Launch:
     """`arguments` come first in the kernel's signature, `constants` are compiled in, `options` are
     for the compiler.
 
-    `config` is the requested one, or the same without descriptors if the tensors do not fit them.
+    `config` is the requested one, or the same by pointers if these tensors do not fit it: then
+    `why_not` says why.
     """
 
     kernel: Any
@@ -46,6 +59,7 @@ class Launch:
     arguments: tuple[Any, ...]
     constants: dict[str, Any]
     options: dict[str, Any]
+    why_not: str | None = None
 
     def start(self) -> None:
         self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
@@ -60,13 +74,17 @@ class Launch:
             if name in self.constants:
                 signature[name], constants[position,] = "constexpr", value
                 continue
-            specialized = name not in kernels.SIZES
+            specialized = name not in self.kernel.do_not_specialize
             signature[name] = _type(value, specialized=specialized)
             for path, leaf, kind in _leaves((position,), value, signature[name]):
                 if kind == "constexpr":
                     constants[path] = leaf
                 elif specialized and _is_aligned(leaf):
                     attributes[path] = [["tt.divisibility", ALIGNED]]
+        if self.config.gluon:
+            from triton.experimental.gluon._runtime import GluonASTSource
+
+            return GluonASTSource(self.kernel, signature, constants, attributes)
         return ASTSource(self.kernel, signature, constants, attributes)
 
 
@@ -77,6 +95,8 @@ def _type(value: Any, *, specialized: bool) -> Any:
         return "*" + TYPES[value.dtype]
     if isinstance(value, TensorDescriptor):
         return f"tensordesc<{TYPES[value.base.dtype]}{value.block_shape}>"
+    if hasattr(value, "block_shape"):  # Gluon's descriptor, which has a layout too
+        return f"tensordesc<{TYPES[value.base.dtype]}{value.block_shape},{value.layout!r}>"
     if isinstance(value, float):
         return "fp32"
     if value is None or (specialized and value == 1):
@@ -104,16 +124,98 @@ def forward(
     q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor, lse: Tensor,
     *, setting: Setting, config: Config,
 ) -> Launch:  # fmt: skip
-    """Fills o and lse."""
+    """Fills o and lse. What the kernel in Gluon does not take goes to the portable one."""
+    why_not = why_not_gluon(q, k, v, key_mask, o) if config.gluon else None
+    if config.gluon and why_not is None:
+        return _hopper_forward(q, k, v, o, lse, setting=setting, config=config)
+    config = config.by_pointers() if why_not else config
     mask, mask_strides = _bytes_of(key_mask)
     config, (tiled_k, tiled_v) = _tiled(k, v, key_mask, config=config, rows=config.block_kv)
     tensors = (q, tiled_k, tiled_v, mask, o, lse)
     strides = (q.stride(), k.stride(), v.stride(), mask_strides, o.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
-    return _launch(
+    made = _launch(
         kernels.forward_kernel, programs, tensors, strides, (q, k, v), setting, config,
         WARP_SPECIALIZE=config.specialize,
     )  # fmt: skip
+    return replace(made, why_not=why_not) if why_not else made
+
+
+def why_not_gluon(
+    q: Tensor, k: Tensor, v: Tensor, key_mask: Tensor | None, o: Tensor
+) -> str | None:
+    """Why hopper_forward.py cannot compute this; None if it can, on a GPU that it is for."""
+    if missing := _missing_for_gluon():
+        return missing
+    if key_mask is not None:
+        return "it takes no key mask"
+    if q.dtype not in (torch.float16, torch.bfloat16):
+        return f"it takes fp16 and bf16 only; these are {TYPES[q.dtype]}"
+    if max(q.shape[3], v.shape[3]) > max(HOPPER_WIDTHS):
+        return f"it takes heads up to {max(HOPPER_WIDTHS)} wide"
+    if o.stride(3) != 1 or not (describable(q) and describable(k) and describable(v)):
+        return UNDESCRIBABLE
+    return None
+
+
+@cache
+def _missing_for_gluon() -> str | None:
+    try:
+        from . import hopper_forward  # noqa: F401
+    except (ImportError, AttributeError) as error:
+        return f"Triton {triton.__version__} has not the Gluon that it is written in: {error}"
+    return None
+
+
+def _hopper_forward(
+    q: Tensor, k: Tensor, v: Tensor, o: Tensor, lse: Tensor, *, setting: Setting, config: Config
+) -> Launch:
+    """A program per SM, which takes one tile of queries after another."""
+    from triton.experimental.gluon.language import NVMMASharedLayout
+    from triton.experimental.gluon.nvidia.hopper import TensorDescriptor as GluonDescriptor
+
+    from . import hopper_forward
+
+    pad_k, pad_v = (max(min(HOPPER_WIDTHS), padded(x.shape[3])) for x in (k, v))
+    layout = NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=16, rank=4)
+    tiles = (
+        (q, config.block_q // 2, pad_k),
+        (k, config.block_kv, pad_k),
+        (v, config.block_kv, pad_v),
+    )
+    described = [
+        GluonDescriptor.from_tensor(x, [1, 1, rows, columns], layout) for x, rows, columns in tiles
+    ]
+    batch, heads, n_q, _ = q.shape
+    _, kv_heads, n_kv, _ = k.shape
+    entries, group = batch * heads, heads // kv_heads
+    head_bytes = n_kv * (k.shape[3] + v.shape[3]) * k.element_size()
+    section = min(entries, max(1, SECTION_BYTES // head_bytes) * group)
+    sizes = (entries, heads, group, n_q, n_kv, setting.causal_offset, section)
+    return Launch(
+        kernel=hopper_forward.hopper_forward_kernel,
+        config=config,
+        programs=min(-(-n_q // config.block_q) * entries, _sm_count(q.device)),
+        arguments=(*described, o, lse, *o.stride()[:3], *sizes, setting.scale * LOG2_E),
+        constants={
+            "D_V": v.shape[3],
+            "PAD_K": pad_k,
+            "PAD_V": pad_v,
+            "CAUSAL": setting.causal,
+            "BLOCK_KV": config.block_kv,
+            "STAGES": config.stages,
+            "CONSUMER_REGISTERS": CONSUMER_REGISTERS,
+            "PRODUCER_REGISTERS": PRODUCER_REGISTERS,
+        },
+        # Four warps of the first consumer; Triton adds those of the others.
+        options={"num_warps": 4, "maxnreg": HOPPER_REGISTERS, "enable_fp_fusion": True},
+    )
+
+
+def _sm_count(device: torch.device) -> int:
+    if device.type != "cuda":
+        return HOPPER_SM_COUNT
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def grad_q(

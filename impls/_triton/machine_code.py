@@ -74,12 +74,18 @@ def main_loop(disassembly: str) -> Loop | None:
     Of the loops over whole tiles and over those at an edge, that is the first.
     """
     multiply = [one for one in loops(disassembly) if any(map(is_matrix, one.names))]
-    innermost = [
-        one
-        for one in multiply
-        if not any(one.first <= other.first and other.last < one.last for other in multiply)
-    ]
+    innermost = [one for one in multiply if not has_inside(one, multiply)]
     return min(innermost, key=_per_product, default=None)
+
+
+def has_inside(loop: Loop, others: Sequence[Loop]) -> bool:
+    """Whether one of them, another than itself, lies within it."""
+    return any(
+        loop.first <= other.first
+        and other.last <= loop.last
+        and (loop.first, loop.last) != (other.first, other.last)
+        for other in others
+    )
 
 
 def _per_product(loop: Loop) -> float:

@@ -15,10 +15,10 @@ from triton.errors import TritonError
 
 from ..problem import Problem
 from . import launch
-from .configs import KERNELS, Config, Kernel, candidates
+from .configs import KERNELS, Config, Kernel, candidates, why_not_gluon
 from .serialization import Unreadable, serialized
 from .timing import Timed, by_turns
-from .tuned import kind_of, read
+from .tuned import Choice, kind_of, read
 
 MAX_TOKENS = 4096  # queries and keys that are timed: longer sequences only repeat the same tiles
 SHORT = 128  # up to so many queries and keys the smallest blocks (nearly) hold them: no choice
@@ -47,13 +47,25 @@ class Notes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """The choice, for the `kernels` that the problem needs; `tune_ms` includes compilation."""
+    """The choice, for the `kernels` that the problem needs; `tune_ms` includes compilation.
+
+    `not_for_gluon`: why the forward kernel in Gluon is no candidate, if it is none.
+    """
 
     kernels: tuple[Kernel, ...]
     configs: Configs
     source: Source
     tune_ms: float
     notes: Notes
+    not_for_gluon: str | None = None
+
+    def _why_not_gluon(self, chosen: Config) -> str | None:
+        """Why the forward kernel in Gluon does not run; None if it does."""
+        if chosen.gluon:
+            return None
+        failed = [why for (_, config), why in self.notes.skipped.items() if config.gluon]
+        slower = "an earlier run chose another" if self.source == "table" else "another was faster"
+        return self.not_for_gluon or next(iter(failed), slower)
 
     def facts(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -61,6 +73,8 @@ class Tuning:
         return {
             "configuration": {kernel: asdict(chosen[kernel]) for kernel in self.kernels},
             "configuration_source": self.source,
+            "forward_kernel": "gluon" if chosen["forward"].gluon else "portable",
+            "why_not_gluon": self._why_not_gluon(chosen["forward"]),
             "tune_ms": self.tune_ms,
             "timed_launch_count": sum(
                 one.launches * len(one.readings_ms) for one in self.notes.times.values()
@@ -110,6 +124,7 @@ def _candidates(
         width=max(p.d_k, p.d_v),
         n_q=p.seq_len - p.empty_rows,
         causal=p.causal,
+        masked=p.mask == "padding",
     )
     return listed[-1:] if max(p.seq_len, p.kv_seq_len) <= SHORT else listed
 
@@ -139,7 +154,7 @@ def _tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> 
     trials = _trials(problem, q, k, v, tf32=tf32)
     with torch.cuda.device(q.device):
         for trial in trials:
-            if known and (config := _fastest(trial, [known.configs[trial.kernel]], notes)):
+            if known and (config := _fastest(trial, [_kept(known, trial, problem)], notes)):
                 sources.add("table")
             else:
                 listed = _candidates(trial.kernel, problem, capability)
@@ -164,6 +179,26 @@ def _tuned(problem: Problem, q: Tensor, k: Tensor, v: Tensor, *, tf32: bool) -> 
         source="timed" if "timed" in sources else "table" if "table" in sources else "only",
         tune_ms=(perf_counter() - start) * 1e3,
         notes=notes,
+        not_for_gluon=_not_for_gluon(problem, capability),
+    )
+
+
+def _kept(known: Choice, trial: Trial, problem: Problem) -> Config:
+    """The configuration of an earlier run, which may not have had this problem's mask."""
+    config = known.configs[trial.kernel]
+    return config.by_pointers() if config.gluon and problem.mask == "padding" else config
+
+
+def _not_for_gluon(problem: Problem, capability: tuple[int, int]) -> str | None:
+    p = problem
+    if max(p.seq_len, p.kv_seq_len) <= SHORT:
+        return f"sequences of up to {SHORT} have one configuration"
+    return why_not_gluon(
+        capability=capability,
+        item_bytes=p.item_bytes,
+        width=max(p.d_k, p.d_v),
+        n_q=p.seq_len - p.empty_rows,
+        masked=p.mask == "padding",
     )
 
 
@@ -241,10 +276,7 @@ def _tried(
     """
     made = trial.make(config=config)
     if made.config != config:
-        return (
-            "no descriptor fits these tensors: it needs contiguous columns, and an address and"
-            " strides in multiples of 16 bytes"
-        )
+        return made.why_not or launch.UNDESCRIBABLE
     try:
         if _is_serialized(made, notes) and not serialized_too:
             return SERIALIZED

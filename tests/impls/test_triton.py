@@ -227,3 +227,42 @@ def test_masked_keys_do_not_leak_on_a_gpu() -> None:
     clean = passes(0.0)
     assert all(bool(torch.isfinite(x).all()) for x in clean)
     assert all(torch.equal(a, b) for a, b in zip(clean, passes(torch.nan), strict=True))
+
+
+@pytest.mark.gpu
+@needs_triton
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ("n_q", "n_kv", "d_k", "d_v", "causal", "offset"),
+    [
+        (1, 1, 64, 64, False, 0),
+        (128, 4096, 128, 128, False, 0),
+        (1000, 1000, 128, 128, True, 0),
+        (1000, 3000, 64, 64, True, 2000),
+        (2000, 500, 128, 64, True, -1500),
+        (777, 555, 40, 72, False, 0),
+        (8192, 8192, 64, 64, True, 0),
+    ],
+)
+def test_the_kernel_in_gluon_agrees_with_the_portable_one_on_a_gpu(
+    n_q: int, n_kv: int, d_k: int, d_v: int, causal: bool, offset: int, dtype: torch.dtype
+) -> None:
+    """Log-sum-exp too, and again: a race would not show each time."""
+    if torch.cuda.get_device_capability(CUDA)[0] != 9:
+        pytest.skip("needs compute capability 9.x")
+    from attnbench.impls._triton.configs import GLUON
+    from attnbench.impls._triton.op import attention
+
+    def tensor(heads: int, n: int, width: int) -> torch.Tensor:
+        return torch.randn(2, heads, n, width, device=CUDA).to(dtype)
+
+    q, k, v = tensor(8, n_q, d_k), tensor(4, n_kv, d_k), tensor(4, n_kv, d_v)
+    portable = smallest(width=max(d_k, d_v), n_q=n_q)
+    (config,) = GLUON["forward"][64 if max(d_k, d_v) <= 64 else 128]
+    in_gluon = [config.numbers(), *portable[1:]]
+    problem = (q, k, v, None, d_k**-0.5, causal, offset, False)
+    expected, expected_lse = attention(*problem, *portable)
+    for _ in range(20):
+        o, lse = attention(*problem, *in_gluon)
+        assert torch.allclose(o.float(), expected.float(), atol=2e-2, rtol=2e-2)
+        assert torch.allclose(lse, expected_lse, atol=1e-3)

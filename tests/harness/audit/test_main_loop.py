@@ -79,6 +79,22 @@ def test_only_what_is_spilled_in_loops_is_counted_and_once() -> None:
         assert (found["loop_spill_store_bytes"], found["loop_spill_load_bytes"]) == (0, 8)
 
 
+def test_a_loop_around_loops_over_tiles_is_none_of_them() -> None:
+    """A persistent kernel over its units, and the warps of a partition until the kernel ends."""
+    dispatch = (".L_x_7:", "LDL R3, [R1] ;", "@P0 BRA `(.L_x_7) ;")  # `continue` of the same loop
+    code = program(
+        *dispatch, ".L_x_0:", "STL [R1], R4 ;",
+        ".L_x_1:", HGMMA, "@P1 BRA `(.L_x_1) ;", "LDL R2, [R1] ;", "@P2 BRA `(.L_x_0) ;",
+        ".L_x_5:", "LDL R2, [R1] ;",
+        ".L_x_6:", "UTMALDG.4D [UR8], [UR4] ;", "@P1 BRA `(.L_x_6) ;", "@P2 BRA `(.L_x_5) ;",
+        "BRA `(.L_x_7) ;", "EXIT ;",
+    )  # fmt: skip
+    found = loop_fields(code)
+    assert (found["loop_spill_store_bytes"], found["loop_spill_load_bytes"]) == (0, 0)
+    inside = code.replace(HGMMA, f"LDL.64 R8, [R1] ;\n        /*9990*/                   {HGMMA}")
+    assert loop_fields(inside)["loop_spill_load_bytes"] == 8
+
+
 # ---- the bound -----------------------------------------------------------------------------------
 
 

@@ -21,6 +21,11 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
+from attnbench.harness.audit.compiler import compile_kernel
+from attnbench.harness.audit.cuda_tools import disassembly
+from attnbench.harness.audit.kernel_row import kernel_record
+from attnbench.harness.audit.main_loop import main_loop
+from attnbench.harness.record import Status
 from attnbench.impls import Problem, load, make_inputs, make_weights
 from attnbench.impls._triton import launch, op, tune
 from attnbench.impls._triton import tuned as table
@@ -32,7 +37,12 @@ from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 
 ARCHITECTURES = ((8, 0), (9, 0), (10, 0))
 # positions of the results among the arguments
-FILLED = {"forward_kernel": (4,), "grad_q_kernel": (8,), "grad_kv_kernel": (7, 8)}
+FILLED = {
+    "forward_kernel": (4,),
+    "hopper_forward_kernel": (3,),
+    "grad_q_kernel": (8,),
+    "grad_kv_kernel": (7, 8),
+}
 # Configurations that once spilled, or nearly do: capability, kernel, item_bytes, width, n_q
 AT_THE_EDGE: tuple[tuple[tuple[int, int], Kernel, int, int, int], ...] = (
     ((8, 0), "grad_kv", 2, 64, 1024),
@@ -62,7 +72,11 @@ def chosen() -> Iterator[Job]:
     for capability in ARCHITECTURES:
         for kernel in KERNELS:
             found = reversed(listed(kernel, capability, width=128, causal=False))
-            first = {(config.descriptors, config.specialize): config for config in found}
+            first = {
+                (config.descriptors, config.specialize): config
+                for config in found
+                if not config.gluon  # these have a check of their own
+            }
             for config in first.values():
                 shape: dict[str, Any] = {"d_k": 128, "d_v": 128, "causal": not config.specialize}
                 yield Job(
@@ -136,6 +150,28 @@ def usage(cubin: bytes) -> dict[str, int]:
     return {"registers": int(numbers[1]), "stack_bytes": int(numbers[2])}
 
 
+def gluon() -> list[dict[str, Any]]:
+    """What the audit says of the Gluon kernel, in bf16, and where its exponentials stand."""
+    found = []
+    for job in jobs((9, 0), ("bf16",)):
+        if job.config.gluon:
+            code = disassembly(triton.compile(*job.arguments()).asm["cubin"])
+            fields = compile_kernel(job)
+            record = kernel_record(
+                {"case": "kernel", "compute_capability": "9.0"}, Status.OK, **fields
+            )
+            loop = main_loop(code)
+            assert loop is not None
+            body = "\n".join(loop.lines)
+            before = body[: re.search(r"DEPBAR\.LE gsb0, 0x0", body).start()]
+            found.append(
+                {"width": job.d_k, "causal": job.causal}
+                | dict(record.values)
+                | {"exponentials_before_the_wait": before.count("MUFU.EX2") >= 64}
+            )
+    return found
+
+
 class NoGpu:
     """The part of a driver that Triton's launcher uses before it starts a kernel.
 
@@ -186,7 +222,7 @@ def launched() -> dict[str, Any]:
 
         def note(key: Any, signature: Any, device: Any, constants: Any, *others: Any) -> Any:
             _options, attributes, _warmup = others
-            name = f"{one.kernel.__name__} {one.config}"
+            name = f"{one.kernel.__name__.removeprefix('hopper_')} {one.config}"
             by_launch[name] = plain(signature, constants, attributes)
             return compile_it(key, signature, device, constants, *others)
 
@@ -198,8 +234,9 @@ def launched() -> dict[str, Any]:
 
     q, k, v = tensor(), tensor(), tensor()
     by_pointers = [listed(name, n_q=256)[-1] for name in KERNELS]
+    in_gluon = [next(one for one in listed("forward", n_q=256) if one.gluon), *by_pointers[1:]]
     with patch.object(launch.Launch, "start", spy):
-        for configs in (by_pointers, [described(name) for name in KERNELS]):
+        for configs in (by_pointers, [described(name) for name in KERNELS], in_gluon):
             numbers = (config.numbers() for config in configs)
             o, _ = op.attention(q, k, v, None, 1.0, True, 0, False, *numbers)
             torch.autograd.grad(o, (q, k, v), tensor().detach())
@@ -255,7 +292,8 @@ def tuned() -> dict[str, Any]:
 
 
 def described(kernel: Kernel) -> Config:
-    return next(config for config in listed(kernel, n_q=256) if config.descriptors)
+    found = (config for config in listed(kernel, n_q=256) if config.descriptors)
+    return next(config for config in found if not config.gluon)
 
 
 SLOWEST_S, STEP_S = 200e-6, 20e-6

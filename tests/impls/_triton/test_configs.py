@@ -1,4 +1,5 @@
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,10 @@ from attnbench.impls._triton.configs import (
     WARPGROUP,
     WARPGROUP_10,
     Config,
+    Kernel,
     candidates,
     padded,
+    why_not_gluon,
 )
 
 
@@ -48,7 +51,7 @@ def test_every_problem_has_candidates_that_its_gpu_can_run(
 
 def test_a_width_takes_the_list_of_the_next_larger_one() -> None:
     found = candidates("forward", capability=(9, 0), item_bytes=2, width=65, n_q=99, causal=True)
-    assert found == WARPGROUP["forward"][128]
+    assert [one for one in found if not one.gluon] == list(WARPGROUP["forward"][128])
 
 
 def test_the_kernels_accept_every_configuration() -> None:
@@ -67,5 +70,42 @@ def test_widths_are_padded_to_powers_of_two() -> None:
 
 def test_a_configuration_survives_being_written_as_numbers() -> None:
     config = Config(16, 32, 4, 2, descriptors=True)
-    assert config.numbers() == [16, 32, 4, 2, 1, 0]
+    assert config.numbers() == [16, 32, 4, 2, 1, 0, 0]
+    assert Config.of([16, 32, 4, 2, 1, 0, 0]) == config
+
+
+def test_numbers_from_before_an_option_existed_are_read() -> None:
+    config = Config(16, 32, 4, 2, descriptors=True)
     assert Config.of([16, 32, 4, 2, 1, 0]) == config
+    assert Config.of([16, 32, 4, 2, 1]) == config
+    assert Config.of([16, 32, 4, 2]) == Config(16, 32, 4, 2)
+
+
+def test_the_kernel_in_gluon_is_offered_where_it_works() -> None:
+    usual: dict[str, Any] = {
+        "capability": (9, 0),
+        "item_bytes": 2,
+        "width": 128,
+        "n_q": 1024,
+        "causal": True,
+    }
+
+    def offered(kernel: Kernel = "forward", **changes: Any) -> bool:
+        return any(config.gluon for config in candidates(kernel, **usual | changes))
+
+    assert offered()
+    assert offered(width=64, causal=False, n_q=17)
+    assert not offered(masked=True)
+    assert not offered("grad_q")
+    for changes in (
+        {"capability": (8, 0)},
+        {"capability": (10, 0)},
+        {"item_bytes": 4},
+        {"width": 129},
+        {"width": 32},
+        {"n_q": 16},
+    ):
+        assert not offered(**changes)
+        asked = {"masked": False, **usual, **changes}
+        del asked["causal"]
+        assert why_not_gluon(**asked)

@@ -40,7 +40,9 @@ def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(
 ) -> None:
     found = prepared["timed"]
     too_large = skipped(found["facts"])
-    assert set(too_large) == {("forward", (128, 128, 8, 3, described, 0)) for described in (0, 1)}
+    assert set(too_large) == {
+        ("forward", (128, 128, 8, 3, *options)) for options in ((0, 0, 0), (1, 0, 0), (1, 0, 1))
+    }
     message = "OutOfResources: out of resource: shared memory, Required: "
     assert all(reason.startswith(message) for reason in too_large.values())
     assert found["tried"] == [
@@ -59,9 +61,11 @@ def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
 ) -> None:
     facts = prepared["timed"]["facts"]
     assert list(facts) == [
-        *("configuration", "configuration_source", "tune_ms", "timed_launch_count"),
-        *("candidates", "skipped", "serialization_unread"),
+        *("configuration", "configuration_source", "forward_kernel", "why_not_gluon"),
+        *("tune_ms", "timed_launch_count", "candidates", "skipped", "serialization_unread"),
     ]
+    assert facts["forward_kernel"] == "portable"
+    assert "out of resource: shared memory" in facts["why_not_gluon"]
     last = {kernel: asdict(Config.of(listed(kernel)[-1])) for kernel in KERNELS}
     assert facts["configuration"] == last
     assert facts["configuration_source"] == "timed"
@@ -146,10 +150,12 @@ def test_descriptors_are_not_tried_on_tensors_that_they_do_not_fit(
     prepared: dict[str, Any],
 ) -> None:
     found = prepared["narrow"]
-    assert found["tried"] == [config for config in listed("forward") if not config[4]]
+    for_narrow = [config for config in listed("forward") if not config[6]]
+    assert found["tried"] == [config for config in for_narrow if not config[4]]
+    assert found["facts"]["why_not_gluon"] == "heads are 20 wide; it takes 33 to 128"
     reasons = {config: reason for (_, config), reason in skipped(found["facts"]).items()}
     described = {config: reason for config, reason in reasons.items() if config[4]}
-    assert set(described) == {tuple(config) for config in listed("forward") if config[4]}
+    assert set(described) == {tuple(config) for config in for_narrow if config[4]}
     message = "no descriptor fits these tensors"
     assert all(reason.startswith(message) for reason in described.values())
 
