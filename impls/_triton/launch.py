@@ -106,8 +106,11 @@ def forward(
 ) -> Launch:  # fmt: skip
     """Fills o and lse."""
     mask, mask_strides = _bytes_of(key_mask)
+    if config.specialize and not describable(q):
+        config = config.by_pointers()
     config, (tiled_k, tiled_v) = _tiled(k, v, key_mask, config=config, rows=config.block_kv)
-    tensors = (q, tiled_k, tiled_v, mask, o, lse)
+    tiled_q = _described(q, config.block_q) if config.specialize else q
+    tensors = (tiled_q, tiled_k, tiled_v, mask, o, lse)
     strides = (q.stride(), k.stride(), v.stride(), mask_strides, o.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
     return _launch(
@@ -170,8 +173,12 @@ def _tiled(
         return config, (a, b)
     if key_mask is not None or not (describable(a) and describable(b)):
         return config.by_pointers(), (a, b)
-    described = (TensorDescriptor.from_tensor(x, [1, 1, rows, padded(x.shape[3])]) for x in (a, b))
-    return config, (next(described), next(described))
+    return config, (_described(a, rows), _described(b, rows))
+
+
+def _described(x: Tensor, rows: int) -> TensorDescriptor:
+    """Of tiles of `rows` rows."""
+    return TensorDescriptor.from_tensor(x, [1, 1, rows, padded(x.shape[3])])
 
 
 def _bytes_of(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | None]:

@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.op import attention
+from attnbench.impls._triton.op import attention, attention_backward
 from attnbench.impls.layer import as_call
 from attnbench.impls.peak_formulas import triton as formula
 from tests.impls._triton.interpreter import (
@@ -157,6 +157,41 @@ def fully_masked_queries() -> dict[str, bool]:
             and bool((lse[rows] == -torch.inf).all())
             and bool(torch.isfinite(lse[~rows]).all())
         )
+    return found
+
+
+def unseen_tiles() -> dict[str, bool]:
+    """Whether causal kernels read exactly the tiles of which a query sees something.
+
+    NaN in the keys from one tile on, and in the queries up to one, reaches the results of all
+    programs that read such a tile, even where its weights are zero.
+    """
+    n_q, n_kv, block, first = 100, 110, SMALL[0].block_kv, 64
+    generator = torch.Generator().manual_seed(9)
+    q, k, v, do = (torch.randn(1, 1, n, 16, generator=generator) for n in (n_q, n_kv, n_kv, n_q))
+    found = {}
+    for offset in (0, 10, 13, -20, 31, 64):
+        for described, configs in ((False, SMALL), (True, DESCRIBED)):
+            name = f"offset {offset}, {'descriptors' if described else 'pointers'}"
+            numbers = [config.numbers() for config in configs]
+            o, lse = run(q, k, v, causal=True, offset=offset, configs=configs)
+            bad_k, bad_v, bad_q, bad_do = (x.clone() for x in (k, v, q, do))
+            bad_k[:, :, first:] = bad_v[:, :, first:] = torch.nan
+            bad_q[:, :, :first] = bad_do[:, :, :first] = torch.nan
+            bad_o, _ = run(q, bad_k, bad_v, causal=True, offset=offset, configs=configs)
+            backward = partial(
+                attention_backward, scale=0.25, causal=True, causal_offset=offset, tf32=False,
+                grad_q=numbers[1], grad_kv=numbers[2], key_mask=None, o=o, lse=lse,
+            )  # fmt: skip
+            dq = backward(do, q, bad_k, bad_v)[0]
+            _, dk, dv = backward(bad_do, bad_q, k, v)
+            last_row = (torch.arange(n_q) // block * block + block - 1).clamp(max=n_q - 1)
+            reads_keys = (last_row + offset >= first) & (n_kv > first)
+            reads_queries = torch.arange(n_kv) // block * block - offset < first
+            wanted = {"o": reads_keys, "dq": reads_keys, "dk": reads_queries, "dv": reads_queries}
+            for result, x in {"o": bad_o, "dq": dq, "dk": dk, "dv": dv}.items():
+                is_bad = x[0, 0].isnan().any(1)
+                found[f"{name}: {result}"] = torch.equal(is_bad, wanted[result])
     return found
 
 
