@@ -1,6 +1,7 @@
 """Inside a child: which kernels there are, and what a compiled one takes. Imports triton."""
 
 import io
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stdout
@@ -17,7 +18,7 @@ from .cuda_tools import notes_of, ptxas_notes, ptxas_version
 from .readings import reading
 
 TRITON = str(triton.__version__)
-PTXAS_INFO = "ptxas info"  # begins the lines of its log
+PTXAS_SPOKE = "Compiling entry function"  # a line of its log, whatever the program is called
 
 
 def plan_kernels(
@@ -109,6 +110,6 @@ def _compiled(job: Job) -> tuple[Any, str]:
         raise
     finally:
         if shown:
-            print(printed.getvalue())
+            sys.stdout.write(printed.getvalue())
     log = printed.getvalue()
-    return compiled, log if PTXAS_INFO in log else ""
+    return compiled, log if PTXAS_SPOKE in log else ""

@@ -6,6 +6,7 @@ spend its time here. The key is the cubin's content, the tools, and the code tha
 
 import hashlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
@@ -14,9 +15,9 @@ from typing import Any
 
 from triton.runtime.cache import get_cache_manager
 
-from . import cuda_tools, main_loop, sass
+from . import cuda_tools
 from .architecture import Capability
-from .cuda_tools import Unreadable, disassembly, ptxas_version, usage
+from .cuda_tools import Unreadable, disassembly, notes_of, ptxas_version, usage
 from .main_loop import OF_CYCLES, OF_PRODUCTS, loop_fields
 from .sass import mix, opcodes, spilled_bytes
 
@@ -26,6 +27,7 @@ BY_DISASSEMBLY = (
     *("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions"),
     *("loop_spill_store_bytes", "loop_spill_load_bytes", *OF_PRODUCTS, *OF_CYCLES),
 )
+READERS = (loop_fields, mix, notes_of, opcodes, spilled_bytes, usage)
 BY_USAGE = ("thread_register_count", "thread_stack_bytes", "static_shared_bytes")
 
 
@@ -58,7 +60,8 @@ def _key(cubin: bytes, capability: Capability) -> str:
 @cache
 def _reader() -> str:
     """The code that reads what the tools say: another version may read something else."""
-    files = (__file__, cuda_tools.__file__, main_loop.__file__, sass.__file__)
+    modules = {__name__, *(function.__module__ for function in READERS)}
+    files = sorted(str(sys.modules[name].__file__) for name in modules)
     return hashlib.sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 

@@ -150,6 +150,8 @@ def _fastest(trial: Trial, configs: Sequence[Config], skipped: Reasons) -> Confi
     """
     times_ms: dict[Config, float] = {}
     expected: tuple[Tensor, ...] = ()
+    first = next((one for one in configs if not one.descriptors), None)
+    configs = sorted(configs, key=lambda one: one != first)  # the others are compared with it
     for config in configs:
         if config.descriptors:
             for result in trial.results:
