@@ -75,7 +75,7 @@ WARPGROUP: Table = {
         ),
         128: (
             Config(128, 128, 8, 3, descriptors=True),
-            Config(128, 128, 8, 2, descriptors=True),
+            Config(64, 64, 4, 3, descriptors=True),
             Config(128, 64, 8, 3, descriptors=True),
             Config(128, 128, 8, 2),
             Config(64, 64, 4, 3),
