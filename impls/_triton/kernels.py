@@ -189,25 +189,20 @@ def forward_kernel(
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     key_mask_stride = key_mask_strides[1] if MASKED else 0
-    if WARP_SPECIALIZE:  # Triton specializes a single loop only
+    if WARP_SPECIALIZE:  # of a kernel with a single loop: on 9.x Triton specializes no other
+        whole = 0
+    if whole > 0:
         acc, l_i, m_i = attend_keys(
             acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
-            v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, end,
-            D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS, True,
+            v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, whole,
+            D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
         )  # fmt: skip
-    else:
-        if whole > 0:
-            acc, l_i, m_i = attend_keys(
-                acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets,
-                k_strides, v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, whole,
-                D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS, False,
-            )  # fmt: skip
-        if whole < end:
-            acc, l_i, m_i = attend_keys(
-                acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets,
-                k_strides, v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole, end,
-                D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS, False,
-            )  # fmt: skip
+    if WARP_SPECIALIZE or whole < end:
+        acc, l_i, m_i = attend_keys(
+            acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
+            v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole, end,
+            D_K, D_V, CAUSAL, MASKED, True, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
+        )  # fmt: skip
     empty = l_i == 0.0
     acc = acc / tl.where(empty, 1.0, l_i)[:, None]
     store_tile(o, tile_offsets(rows, o_strides, PAD_V), rows < n_q, acc, D_V)
@@ -259,7 +254,7 @@ def grad_q_kernel(
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr,
     BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
-    """dq of one tile of queries of one head, and delta for the next kernel."""
+    """dq of one tile of queries of one head; also delta, which so takes no pass over o and do."""
     tiles = tl.cdiv(n_q, BLOCK_Q)
     tile, entry = tl.program_id(0) % tiles, tl.program_id(0) // tiles
     if CAUSAL:

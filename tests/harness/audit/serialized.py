@@ -18,14 +18,17 @@ import attnbench.impls._triton as package
 from attnbench.impls._triton.configs import Config
 
 KERNELS = "attnbench.impls._triton.kernels"
-CONDITION = re.compile(r"^( +)if (?:whole > 0|whole < end|blocks > 0|edges > 0):$", re.MULTILINE)
+CONDITION = re.compile(
+    r"^    if (?:whole > 0|WARP_SPECIALIZE or whole < end|whole < end|blocks > 0|edges > 0):$",
+    re.MULTILINE,
+)
 CONFIG = Config(128, 128, 8, 2)
 
 
 def without_conditions(folder: Path) -> None:
     """Import such a copy under the name of our kernels. Triton reads its source."""
     source = (Path(package.__file__).parent / "kernels.py").read_text(encoding="utf-8")
-    source, changed = CONDITION.subn(r"\1if True:", source)
+    source, changed = CONDITION.subn("    if True:", source)
     assert changed == 6
     path = folder / "kernels.py"
     path.write_text(source, encoding="utf-8")
