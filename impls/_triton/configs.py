@@ -155,7 +155,7 @@ WARP: Table = {
 FP32: Table = {
     "forward": {
         64: (Config(32, 32, 4, 2), Config(32, 64, 8, 2)),
-        128: (Config(32, 32, 8, 2), Config(32, 16, 4, 2)),
+        128: (Config(32, 16, 8, 2), Config(32, 16, 4, 2)),
         256: (Config(16, 16, 8, 2), Config(16, 16, 4, 1)),
     },
     "grad_q": {

@@ -27,11 +27,11 @@ def test_a_cubin_is_read_once_and_again_only_if_what_was_kept_is_broken(tmp_path
     results = json.loads(done.stdout.splitlines()[-1])
     first, second, broken = (results[name] for name in ("first", "second", "broken"))
     # Triton has asked ptxas already, and what it said was read then.
-    assert READ <= set(first["asked"])
+    assert set(first["asked"]) >= READ
     assert "ptxas" not in first["asked"]
     assert any("instructions are serialized" in note for note in first["found"]["ptxas_notes"])
     assert second["asked"] == []
-    assert {*READ, "ptxas"} <= set(broken["asked"])  # Triton's cache does not keep what it said
+    assert set(broken["asked"]) >= {*READ, "ptxas"}  # Triton's cache does not keep what it said
     assert first["found"] == second["found"] == broken["found"]
     assert [results[name]["kept"] for name in results] == [1] * 4
     without = results["no_nvdisasm"]["found"]
