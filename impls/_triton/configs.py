@@ -1,7 +1,7 @@
 """Block sizes of the Triton kernels: the candidates that `prepare` times on a GPU.
 
 The lists are short, because each entry costs seconds of compilation on first use. They were chosen
-without a GPU, from some 300 configurations compiled by Triton 3.6 to 3.9 for compute capability
+without a GPU, from some 300 configurations compiled by Triton 3.9, some by 3.6, for capability
 8.0, 9.0 and 10.0. An entry is listed if, on full-width problems without a key mask, `attnbench
 kernels audit` finds neither registers spilled in a loop nor matrix products that run one at a time,
 and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one entry of each list
@@ -131,6 +131,8 @@ SPECIALIZED: dict[int, dict[int, tuple[Config, ...]]] = {
 }
 # Versions of Triton that specialize them on 9.x: 3.7 to 3.9 fail to compile them.
 SPECIALIZE_9 = ((3, 6),)
+# Of grad_kv, for heads of 128 on 9.x: Triton 3.6 spills 12 bytes in its loop, 3.9 nothing.
+SPILLS_BY_3_6 = Config(64, 128, 8, 2, descriptors=True)
 
 # Half precision on GPUs with matrix instructions for single warps: 8.x and 12.x.
 WARP: Table = {
@@ -234,7 +236,11 @@ def table_for(
         width: (*listed[:place], *SPECIALIZED[major].get(width, ()), *listed[place:])
         for width, listed in WARPGROUP["forward"].items()
     }
-    return WARPGROUP | {"forward": forward}
+    grad_kv = WARPGROUP["grad_kv"]
+    if major == 9:
+        others = tuple(one for one in grad_kv[128] if one != SPILLS_BY_3_6)
+        grad_kv = grad_kv | {128: others}
+    return WARPGROUP | {"forward": forward, "grad_kv": grad_kv}
 
 
 def without_descriptors(kernel: Kernel, config: Config, width: int) -> Config:

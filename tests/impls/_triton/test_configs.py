@@ -7,6 +7,7 @@ from attnbench.impls._triton.configs import (
     FP32,
     KERNELS,
     SMALLEST_BLOCK,
+    SPILLS_BY_3_6,
     WARPGROUP,
     Config,
     candidates,
@@ -65,6 +66,15 @@ def test_only_versions_that_can_specialize_are_given_such_configurations() -> No
     # Their only loop masks every tile.
     assert specialized((9, 0), "3.6.0", causal=True) == [5]
     assert specialized((8, 0), "3.6.0", causal=False) == []
+
+
+@pytest.mark.parametrize(("triton", "is_listed"), [("3.6.0", False), ("3.9.0", True)])
+def test_a_configuration_that_one_version_spills_is_not_listed_for_it(
+    triton: str, is_listed: bool
+) -> None:
+    problem = {"item_bytes": 2, "width": 128, "n_q": 512, "causal": True, "triton": triton}
+    found = candidates("grad_kv", capability=(9, 0), **problem)
+    assert (SPILLS_BY_3_6 in found) == is_listed
 
 
 def test_other_tiles_replace_those_that_would_spill_by_pointers() -> None:
