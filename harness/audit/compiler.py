@@ -1,26 +1,24 @@
 """Inside a child: which kernels there are, and what a compiled one takes. Imports triton."""
 
+import io
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import redirect_stdout
 from dataclasses import asdict, fields
 from typing import Any
 
 import triton
+from triton import knobs
 
 from ...impls._triton.jobs import Job, jobs
-from ...impls._triton.machine_code import opcodes
 from ...impls.problem import Dtype
 from .architecture import Capability, dotted
-from .cuda_tools import Unreadable, disassembly, ptxas_notes, ptxas_version, usage
-from .main_loop import OF_CYCLES, OF_PRODUCTS, loop_fields
-from .sass import mix, spilled_bytes
+from .cuda_tools import notes_of, ptxas_notes, ptxas_version
+from .readings import reading
 
 TRITON = str(triton.__version__)
-BY_DISASSEMBLY = (
-    *("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions"),
-    *("loop_spill_store_bytes", "loop_spill_load_bytes", *OF_PRODUCTS, *OF_CYCLES),
-)
-BY_USAGE = ("thread_register_count", "thread_stack_bytes", "block_shared_bytes")
+PTXAS_SPOKE = "Compiling entry function"  # a line of its log, whatever the program is called
 
 
 def plan_kernels(
@@ -74,44 +72,44 @@ def compile_kernel(job: Job) -> dict[str, Any]:
 
     `missing` says why a fact is absent. Raises whatever Triton raises.
     """
-    compiled = triton.compile(*job.arguments())
+    compiled, log = _compiled(job)
     cubin, metadata = compiled.asm["cubin"], compiled.metadata
-    found: dict[str, Any] = {
+    version = ptxas_version(job.capability)
+
+    def notes() -> list[str]:
+        return notes_of(log) if log else ptxas_notes(compiled.asm["ptx"], job.capability)
+
+    read, missing = reading(cubin, job.capability, notes)
+    static_shared_bytes = read.pop("static_shared_bytes", None)
+    if static_shared_bytes is not None:
+        read["block_shared_bytes"] = metadata.shared + static_shared_bytes
+    elif reason := missing.pop("static_shared_bytes", None):
+        missing["block_shared_bytes"] = reason
+    if not version:
+        missing["ptxas"] = "it does not print its version"
+    return {
         "triton": TRITON,
-        "ptxas": ptxas_version(job.capability),
+        "ptxas": version,
         # with specialized warps, which the configuration does not count
         "block_warp_count": metadata.num_warps,
         "tensor_memory_column_count": getattr(metadata, "tmem_size", None) or 0,
+        **read,
+        "missing": missing,
     }
-    missing: dict[str, str] = {} if found["ptxas"] else {"ptxas": "it does not print its version"}
+
+
+def _compiled(job: Job) -> tuple[Any, str]:
+    """The kernel, and what ptxas said; "" if it was in Triton's cache, which does not keep that."""
+    printed, shown = io.StringIO(), True
     try:
-        resources = usage(cubin, job.capability)
-        found |= {
-            "thread_register_count": resources.thread_register_count,
-            "thread_stack_bytes": resources.thread_stack_bytes,
-            "block_shared_bytes": metadata.shared + resources.static_shared_bytes,
-        }
-    except Unreadable as reason:
-        missing |= dict.fromkeys(BY_USAGE, str(reason))
-    try:
-        code = disassembly(cubin)
-        names = opcodes(code)
-        stores, loads = spilled_bytes(names)
-        found |= {
-            "spill_store_bytes": stores,
-            "spill_load_bytes": loads,
-            "instruction_count": len(names),
-            "instructions": mix(names),
-            **loop_fields(code),
-        }
-        if "loop_instructions" not in found:
-            missing |= dict.fromkeys(OF_PRODUCTS, "no loop of it multiplies matrices")
-        if "loop_tensor_cycles" not in found:
-            missing |= dict.fromkeys(OF_CYCLES, "no loop of it has HGMMA, whose cycles are known")
-    except Unreadable as reason:
-        missing |= dict.fromkeys(BY_DISASSEMBLY, str(reason))
-    try:
-        found["ptxas_notes"] = ptxas_notes(compiled.asm["ptx"], job.capability)
-    except Unreadable as reason:
-        missing["ptxas_notes"] = str(reason)
-    return found | {"missing": missing}
+        with knobs.nvidia.scope(), redirect_stdout(printed):
+            shown, knobs.nvidia.dump_ptxas_log = knobs.nvidia.dump_ptxas_log, True
+            compiled = triton.compile(*job.arguments())
+    except BaseException:
+        shown = True
+        raise
+    finally:
+        if shown:
+            sys.stdout.write(printed.getvalue())
+    log = printed.getvalue()
+    return compiled, log if PTXAS_SPOKE in log else ""

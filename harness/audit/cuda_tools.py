@@ -51,9 +51,7 @@ def disassembly(cubin: bytes) -> str:
 
 
 def ptxas_notes(ptx: str, capability: Capability) -> list[str]:
-    """What ptxas says of code that will be slow, as "C7515: wgmma.mma_async instructions are
-    serialized due to ...". Triton hides it. Raises Unreadable.
-    """
+    """What ptxas says of a kernel's code when asked again. Raises Unreadable."""
     target = re.search(r"^\.target\s+(\w+)", ptx, re.MULTILINE)
     if target is None:
         raise Unreadable("the PTX names no target")
@@ -61,8 +59,14 @@ def ptxas_notes(ptx: str, capability: Capability) -> list[str]:
         source.write(ptx)
         source.flush()
         command = [_ptxas(capability), "-v", f"--gpu-name={target[1]}", source.name]
-        said = _run([*command, "-o", cubin.name], of_errors=True)
-    return [f"{code}: {text}" for code, text in _NOTE.findall(said)]
+        return notes_of(_run([*command, "-o", cubin.name], of_errors=True))
+
+
+def notes_of(log: str) -> list[str]:
+    """What ptxas -v says of code that will be slow, as "C7515: wgmma.mma_async instructions are
+    serialized due to ...".
+    """
+    return [f"{code}: {text}" for code, text in _NOTE.findall(log)]
 
 
 def _ptxas(capability: Capability) -> str:

@@ -1,17 +1,26 @@
 """Block sizes of the Triton kernels: the candidates that `prepare` times on a GPU.
 
 The lists are short, because each entry costs seconds of compilation on first use. They were chosen
-without a GPU, from some 250 configurations compiled by Triton 3.6 and 3.9 for compute capability
-8.0, 9.0 and 10.0. An entry is listed if its tiles are those of FlashAttention-2 (64 or 128 queries
-by 32 to 128 keys, less for wide heads), if on full-width problems without a key mask Triton 3.9
-spills no register, and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one
-entry of each list fits into 99 KiB, which the smallest GPUs have. Measurements on GPUs may change
-the lists. The first and the last entry of a list use no descriptors. An entry with descriptors is
-next to the same one without, which replaces it if the tensors cannot be described.
+without a GPU, from some 300 configurations compiled by Triton 3.9, some by 3.6, for capability
+8.0, 9.0 and 10.0. An entry is listed if, on full-width problems without a key mask, `attnbench
+kernels audit` finds neither registers spilled in a loop nor matrix products that run one at a time,
+and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one entry of each list
+fits into 99 KiB, which the smallest GPUs have. The order is by promise: the audit's bound of how
+busy the tensor cores can be, then blocks per SM. Where one block keeps the products and the softmax
+in turns, smaller tiles of which two or three share an SM come first. Measurements on GPUs may
+change the lists.
+
+Entries with descriptors come first where they exist: copies of whole tiles leave registers to the
+products, and some tiles spill by pointers. The last entry of each list uses none and is small.
+`without_descriptors` is what replaces one if the tensors cannot be described.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
 from typing import Literal, get_args
 
 Kernel = Literal["forward", "grad_q", "grad_kv"]
@@ -62,84 +71,78 @@ Table = dict[Kernel, dict[int, tuple[Config, ...]]]
 WARPGROUP: Table = {
     "forward": {
         64: (
-            Config(128, 128, 8, 3),
+            Config(128, 64, 8, 3, descriptors=True),
+            Config(64, 128, 4, 2, descriptors=True),
             Config(128, 128, 8, 3, descriptors=True),
-            Config(128, 64, 4, 3),
             Config(128, 64, 8, 3),
             Config(64, 64, 4, 3),
         ),
         128: (
-            Config(128, 128, 8, 2),
-            Config(128, 128, 8, 2, descriptors=True),
-            Config(128, 64, 8, 3),
+            Config(128, 128, 8, 3, descriptors=True),
+            Config(64, 64, 4, 3, descriptors=True),
             Config(128, 64, 8, 3, descriptors=True),
+            Config(128, 128, 8, 2),
             Config(64, 64, 4, 3),
         ),
         256: (
-            Config(64, 64, 8, 2),
-            Config(64, 64, 8, 2, descriptors=True),
+            Config(128, 64, 8, 2, descriptors=True),
             Config(128, 32, 8, 2),
             Config(64, 32, 4, 2),
         ),
     },
     "grad_q": {
         64: (
-            Config(128, 128, 8, 2),
-            Config(128, 64, 8, 2),
+            Config(128, 128, 8, 2, descriptors=True),
             Config(128, 64, 8, 2, descriptors=True),
+            Config(128, 64, 8, 2),
             Config(64, 64, 4, 2),
         ),
         128: (
-            Config(128, 64, 8, 2),
+            Config(64, 64, 4, 2, descriptors=True),
             Config(128, 64, 8, 2, descriptors=True),
-            Config(64, 64, 8, 2),
+            Config(128, 64, 8, 2),
             Config(64, 32, 4, 2),
         ),
-        256: (Config(128, 32, 8, 2), Config(128, 32, 8, 2, descriptors=True), Config(64, 32, 8, 2)),
+        256: (Config(128, 32, 8, 2, descriptors=True), Config(128, 32, 8, 2), Config(64, 32, 8, 2)),
     },
     "grad_kv": {
         64: (
-            Config(64, 128, 8, 2),
             Config(64, 128, 8, 2, descriptors=True),
-            Config(32, 128, 8, 2),
+            Config(64, 64, 4, 2, descriptors=True),
+            Config(64, 128, 8, 2),
             Config(64, 64, 4, 2),
         ),
         128: (
-            Config(64, 64, 8, 2),
+            Config(64, 128, 8, 2, descriptors=True),
             Config(64, 64, 8, 2, descriptors=True),
-            Config(32, 128, 8, 2),
+            Config(64, 64, 8, 2),
             Config(32, 64, 4, 2),
         ),
-        256: (Config(32, 32, 8, 2), Config(32, 32, 8, 2, descriptors=True), Config(16, 32, 4, 2)),
+        256: (Config(32, 32, 8, 2, descriptors=True), Config(32, 32, 8, 2), Config(16, 32, 4, 2)),
     },
 }
 
-# On 10.x also these, by width, for problems that are not causal; for causal ones ptxas spills
-# registers. Not on 9.x: there Triton 3.6 to 3.9 do not specialize kernels of 8 warps and fail to
-# compile those of 4.
-SPECIALIZED: dict[int, tuple[Config, ...]] = {
-    64: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
-    128: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
+# Also these, by compute capability and width, if Triton can specialize the warps of such kernels.
+SPECIALIZED: dict[int, dict[int, tuple[Config, ...]]] = {
+    9: {
+        64: (Config(128, 128, 4, 2, descriptors=True, specialize=True),),
+        128: (Config(128, 128, 4, 2, descriptors=True, specialize=True),),
+    },
+    10: {
+        64: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
+        128: (Config(128, 64, 8, 3, descriptors=True, specialize=True),),
+    },
 }
-WARPGROUP_10: Table = WARPGROUP | {
-    "forward": {
-        width: (*listed[:2], *SPECIALIZED.get(width, ()), *listed[2:])
-        for width, listed in WARPGROUP["forward"].items()
-    }
-}
+# Versions of Triton that specialize them on 9.x: 3.7 to 3.9 fail to compile them.
+SPECIALIZE_9 = ((3, 6),)
+# Of grad_kv, for heads of 128 on 9.x: Triton 3.6 spills 12 bytes in its loop, 3.9 nothing.
+SPILLS_BY_3_6 = Config(64, 128, 8, 2, descriptors=True)
 
-# On 9.x also these, in half precision: the forward kernel in Gluon, whose tiles have these sizes.
+# On 9.x also these, as second: the forward kernel in Gluon, whose tiles have these sizes.
 GLUON: Table = {
     "forward": {
         64: (Config(128, 128, 8, 3, descriptors=True, gluon=True),),
         128: (Config(128, 128, 8, 2, descriptors=True, gluon=True),),
-    }
-}
-
-WARPGROUP_9: Table = WARPGROUP | {
-    "forward": {
-        width: (*listed[:1], *GLUON["forward"].get(width, ()), *listed[1:])
-        for width, listed in WARPGROUP["forward"].items()
     }
 }
 
@@ -166,7 +169,7 @@ WARP: Table = {
 FP32: Table = {
     "forward": {
         64: (Config(32, 32, 4, 2), Config(32, 64, 8, 2)),
-        128: (Config(32, 32, 8, 2), Config(32, 16, 4, 2)),
+        128: (Config(32, 16, 8, 2), Config(32, 16, 4, 2)),
         256: (Config(16, 16, 8, 2), Config(16, 16, 4, 1)),
     },
     "grad_q": {
@@ -219,13 +222,16 @@ def candidates(
     n_q: int,
     causal: bool,
     masked: bool = False,
+    triton: str | None = None,
 ) -> tuple[Config, ...]:
-    """The entries for a problem, most promising first; `width` is the larger of d_k and d_v."""
-    table = table_for(capability, item_bytes, causal=causal)
+    """The entries for a problem, most promising first; `width` is the larger of d_k and d_v.
+
+    `triton`: the version that compiles them, by default that of the installed one.
+    """
+    table = table_for(capability, item_bytes, causal=causal, triton=triton)
     if n_q <= FEW_QUERIES and kernel in FEW_QUERIES_TABLES[item_bytes]:
         table = FEW_QUERIES_TABLES[item_bytes]
-    by_width = table[kernel]
-    listed = by_width[min(widest for widest in by_width if width <= widest)]
+    listed = _for_width(table[kernel], width)
     why_not = why_not_gluon(
         capability=capability, item_bytes=item_bytes, width=width, n_q=n_q, masked=masked
     )
@@ -250,10 +256,65 @@ def why_not_gluon(
     return None
 
 
-def table_for(capability: tuple[int, int], item_bytes: int, *, causal: bool) -> Table:
+def table_for(
+    capability: tuple[int, int], item_bytes: int, *, causal: bool, triton: str | None = None
+) -> Table:
     if item_bytes == 4:
         return FP32
-    return {9: WARPGROUP_9, 10: WARPGROUP if causal else WARPGROUP_10}.get(capability[0], WARP)
+    major = capability[0]
+    if major not in SPECIALIZED:
+        return WARP
+    forward, grad_kv = WARPGROUP["forward"], WARPGROUP["grad_kv"]
+    if major != 9 or _version(triton) in SPECIALIZE_9:
+        # later for causal problems: their single loop masks every tile
+        forward = _inserted(forward, SPECIALIZED[major], place=-1 if causal else 1)
+    if major == 9:
+        forward = _inserted(forward, GLUON["forward"], place=1)
+    if major == 9 and _version(triton) in SPECIALIZE_9:
+        others = tuple(one for one in grad_kv[128] if one != SPILLS_BY_3_6)
+        grad_kv = grad_kv | {128: others}
+    return WARPGROUP | {"forward": forward, "grad_kv": grad_kv}
+
+
+def _inserted(
+    listed: dict[int, tuple[Config, ...]], more: dict[int, tuple[Config, ...]], *, place: int
+) -> dict[int, tuple[Config, ...]]:
+    return {
+        width: (*configs[:place], *more.get(width, ()), *configs[place:])
+        for width, configs in listed.items()
+    }
+
+
+def without_descriptors(kernel: Kernel, config: Config, width: int) -> Config:
+    """What replaces a configuration if the tensors cannot be described.
+
+    The same tiles, or the first listed ones by pointers if these would spill registers.
+    """
+    same, listed = config.by_pointers(), _for_width(WARPGROUP[kernel], width)
+    tables = (*SPECIALIZED.values(), GLUON["forward"])
+    more = [one for by_width in tables for one in chain(*by_width.values())]
+    if config not in (*listed, *more) or same in listed:
+        return same
+    return next(one for one in listed if not one.descriptors)
+
+
+def _for_width(by_width: dict[int, tuple[Config, ...]], width: int) -> tuple[Config, ...]:
+    return by_width[min(widest for widest in by_width if width <= widest)]
+
+
+def _version(triton: str | None) -> tuple[int, ...]:
+    """Major and minor, () if unknown."""
+    found = re.match(r"(\d+)\.(\d+)", _installed() if triton is None else triton)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+@cache
+def _installed() -> str:
+    """Triton's version, without importing it; "" if there is none."""
+    try:
+        return version("triton")
+    except PackageNotFoundError:
+        return ""
 
 
 def padded(width: int) -> int:

@@ -166,7 +166,7 @@ def forward_kernel(
     if CAUSAL:
         tile = tiles - 1 - tile  # the longest rows first, so that no long one is left at the end
     batch, head = (entry // heads).to(tl.int64), (entry % heads).to(tl.int64)
-    q += batch * q_strides[0] + head * q_strides[1]
+    q = head_start(q, batch, head, q_strides, WARP_SPECIALIZE)
     kv_head = head // group
     k = head_start(k, batch, kv_head, k_strides, DESCRIPTORS)
     v = head_start(v, batch, kv_head, v_strides, DESCRIPTORS)
@@ -176,7 +176,11 @@ def forward_kernel(
     lse += entry.to(tl.int64) * n_q
 
     rows = tile * BLOCK_Q + tl.arange(0, BLOCK_Q)
-    q_tile = load_tile(q, tile_offsets(rows, q_strides, PAD_K), rows < n_q, D_K, True)
+    if WARP_SPECIALIZE:
+        q_tile = q.load([batch.to(tl.int32), head.to(tl.int32), tile * BLOCK_Q, 0])
+        q_tile = q_tile.reshape(BLOCK_Q, PAD_K)
+    else:
+        q_tile = load_tile(q, tile_offsets(rows, q_strides, PAD_K), rows < n_q, D_K, True)
     k_offsets = tile_offsets(tl.arange(0, BLOCK_KV), k_strides, PAD_K)
     v_offsets = tile_offsets(tl.arange(0, BLOCK_KV), v_strides, PAD_V)
     acc = tl.zeros([BLOCK_Q, PAD_V], dtype=tl.float32)
@@ -185,13 +189,15 @@ def forward_kernel(
     last_row = tl.minimum(tile * BLOCK_Q + BLOCK_Q, n_q) - 1
     whole, end = key_range(tile * BLOCK_Q, last_row, offset, n_kv, CAUSAL, BLOCK_KV)
     key_mask_stride = key_mask_strides[1] if MASKED else 0
+    if WARP_SPECIALIZE:  # of a kernel with a single loop: on 9.x Triton specializes no other
+        whole = 0
     if whole > 0:
         acc, l_i, m_i = attend_keys(
             acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
             v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, 0, whole,
             D_K, D_V, CAUSAL, MASKED, False, PRECISION, BLOCK_KV, DESCRIPTORS, WARP_SPECIALIZE,
         )  # fmt: skip
-    if whole < end:
+    if WARP_SPECIALIZE or whole < end:
         acc, l_i, m_i = attend_keys(
             acc, l_i, m_i, q_tile, k, v, key_mask, batch, kv_head, k_offsets, v_offsets, k_strides,
             v_strides, key_mask_stride, rows, n_kv, offset, scale_log2, whole, end,
@@ -248,7 +254,7 @@ def grad_q_kernel(
     CAUSAL: tl.constexpr, MASKED: tl.constexpr, PRECISION: tl.constexpr, BLOCK_Q: tl.constexpr,
     BLOCK_KV: tl.constexpr, DESCRIPTORS: tl.constexpr,
 ):  # fmt: skip
-    """dq of one tile of queries of one head, and delta for the next kernel."""
+    """dq of one tile of queries of one head; also delta, which so takes no pass over o and do."""
     tiles = tl.cdiv(n_q, BLOCK_Q)
     tile, entry = tl.program_id(0) % tiles, tl.program_id(0) // tiles
     if CAUSAL:

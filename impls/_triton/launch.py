@@ -15,7 +15,7 @@ from triton.compiler import ASTSource
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from . import kernels
-from .configs import Config, padded
+from .configs import Config, Kernel, padded, without_descriptors
 
 LOG2_E = log2(torch.e)
 TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.uint8: "u8"}
@@ -130,8 +130,11 @@ def forward(
         return _hopper_forward(q, k, v, o, lse, setting=setting, config=config)
     config = config.by_pointers() if why_not else config
     mask, mask_strides = _bytes_of(key_mask)
-    config, (tiled_k, tiled_v) = _tiled(k, v, key_mask, config=config, rows=config.block_kv)
-    tensors = (q, tiled_k, tiled_v, mask, o, lse)
+    if config.specialize and not describable(q):
+        config = without_descriptors("forward", config, max(q.shape[3], v.shape[3]))
+    config, (tiled_k, tiled_v) = _tiled("forward", k, v, key_mask, config=config)
+    tiled_q = _described(q, config.block_q) if config.specialize else q
+    tensors = (tiled_q, tiled_k, tiled_v, mask, o, lse)
     strides = (q.stride(), k.stride(), v.stride(), mask_strides, o.stride())
     programs = -(-q.shape[2] // config.block_q) * q.shape[0] * q.shape[1]
     made = _launch(
@@ -224,7 +227,7 @@ def grad_q(
 ) -> Launch:  # fmt: skip
     """Fills dq and delta."""
     mask, mask_strides = _bytes_of(key_mask)
-    config, (tiled_k, tiled_v) = _tiled(k, v, key_mask, config=config, rows=config.block_kv)
+    config, (tiled_k, tiled_v) = _tiled("grad_q", k, v, key_mask, config=config)
     tensors = (q, tiled_k, tiled_v, mask, o, do, lse, delta, dq)
     inputs = (q.stride(), k.stride(), v.stride(), mask_strides)
     strides = (*inputs, o.stride(), do.stride(), dq.stride())
@@ -238,7 +241,7 @@ def grad_kv(
 ) -> Launch:  # fmt: skip
     """Fills dk and dv; needs the delta that `grad_q` filled."""
     mask, mask_strides = _bytes_of(key_mask)
-    config, (tiled_q, tiled_do) = _tiled(q, do, key_mask, config=config, rows=config.block_q)
+    config, (tiled_q, tiled_do) = _tiled("grad_kv", q, do, key_mask, config=config)
     tensors = (tiled_q, k, v, mask, tiled_do, lse, delta, dk, dv)
     inputs = (q.stride(), k.stride(), v.stride(), mask_strides)
     strides = (*inputs, do.stride(), dk.stride(), dv.stride())
@@ -262,7 +265,7 @@ def describable(x: Tensor) -> bool:
 
 
 def _tiled(
-    a: Tensor, b: Tensor, key_mask: Tensor | None, *, config: Config, rows: int
+    kernel: Kernel, a: Tensor, b: Tensor, key_mask: Tensor | None, *, config: Config
 ) -> tuple[Config, tuple[Tensor | TensorDescriptor, Tensor | TensorDescriptor]]:
     """The two tensors whose tiles the kernel iterates over, as pointers or descriptors.
 
@@ -271,9 +274,14 @@ def _tiled(
     if not config.descriptors:
         return config, (a, b)
     if key_mask is not None or not (describable(a) and describable(b)):
-        return config.by_pointers(), (a, b)
-    described = (TensorDescriptor.from_tensor(x, [1, 1, rows, padded(x.shape[3])]) for x in (a, b))
-    return config, (next(described), next(described))
+        return without_descriptors(kernel, config, max(a.shape[3], b.shape[3])), (a, b)
+    rows = config.block_q if kernel == "grad_kv" else config.block_kv
+    return config, (_described(a, rows), _described(b, rows))
+
+
+def _described(x: Tensor, rows: int) -> TensorDescriptor:
+    """Of tiles of `rows` rows."""
+    return TensorDescriptor.from_tensor(x, [1, 1, rows, padded(x.shape[3])])
 
 
 def _bytes_of(key_mask: Tensor | None) -> tuple[Tensor | None, tuple[int, ...] | None]:

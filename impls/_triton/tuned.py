@@ -77,6 +77,7 @@ class Choice:
                 width=k.width,
                 n_q=k.queries,
                 causal=k.causal,
+                triton=self.triton,
             )
             if config not in listed:
                 raise ValueError(

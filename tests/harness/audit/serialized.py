@@ -18,7 +18,10 @@ import attnbench.impls._triton as package
 from attnbench.impls._triton.configs import Config
 
 KERNELS = "attnbench.impls._triton.kernels"
-CONDITION = re.compile(r"^    if (?:whole > 0|whole < end|blocks > 0|edges > 0):$", re.MULTILINE)
+CONDITION = re.compile(
+    r"^    if (?:whole > 0|WARP_SPECIALIZE or whole < end|whole < end|blocks > 0|edges > 0):$",
+    re.MULTILINE,
+)
 CONFIG = Config(128, 128, 8, 2)
 
 

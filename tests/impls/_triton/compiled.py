@@ -96,7 +96,7 @@ def chosen() -> Iterator[Job]:
         )
     yield Job(
         kernel="grad_kv",
-        config=listed("grad_kv", width=96)[0],
+        config=listed("grad_kv", width=96)[-1],
         capability=(9, 0),
         dtype="fp16",
         d_k=72,

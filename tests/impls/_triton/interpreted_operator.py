@@ -15,7 +15,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from attnbench.impls import Problem, make_inputs, make_weights
 from attnbench.impls import triton as backend
 from attnbench.impls._triton import launch
-from attnbench.impls._triton.op import attention
+from attnbench.impls._triton.op import attention, attention_backward
 from attnbench.impls.layer import as_call
 from attnbench.impls.peak_formulas import triton as formula
 from tests.impls._triton.interpreter import (
@@ -157,6 +157,44 @@ def fully_masked_queries() -> dict[str, bool]:
             and bool((lse[rows] == -torch.inf).all())
             and bool(torch.isfinite(lse[~rows]).all())
         )
+    return found
+
+
+def unseen_tiles() -> dict[str, bool]:
+    """Whether causal kernels read exactly the tiles of which a query sees something.
+
+    NaN in the keys from one tile on, and in the queries up to one, reaches the results of all
+    programs that read such a tile, even where its weights are zero, and no bit of the others.
+    """
+    n_q, n_kv, block, first = 100, 110, SMALL[0].block_kv, 64
+    generator = torch.Generator().manual_seed(9)
+    q, k, v, do = (torch.randn(1, 1, n, 16, generator=generator) for n in (n_q, n_kv, n_kv, n_q))
+    bad_q, bad_k, bad_v, bad_do = (x.clone() for x in (q, k, v, do))
+    bad_k[:, :, first:] = bad_v[:, :, first:] = torch.nan
+    bad_q[:, :, :first] = bad_do[:, :, :first] = torch.nan
+    last_row = (torch.arange(n_q) // block * block + block - 1).clamp(max=n_q - 1)
+    first_key = torch.arange(n_kv) // block * block
+    found = {}
+    for offset in (0, 10, 13, -20, 31, 64):
+        for described, configs in (("pointers", SMALL), ("descriptors", DESCRIBED)):
+            forward = partial(run, causal=True, offset=offset, configs=configs)
+            o, lse = forward(q, k, v)
+            backward = partial(
+                attention_backward, scale=0.25, causal=True, causal_offset=offset, tf32=False,
+                grad_q=configs[1].numbers(), grad_kv=configs[2].numbers(), key_mask=None, o=o,
+                lse=lse,
+            )  # fmt: skip
+            reads_keys, reads_queries = last_row + offset >= first, first_key - offset < first
+            dq, dk, dv = backward(do, q, k, v)
+            bad_keys = (forward(q, bad_k, bad_v)[0], backward(do, q, bad_k, bad_v)[0])
+            bad_queries = backward(bad_do, bad_q, k, v)[1:]
+            for name, result, clean, reads in (
+                *zip(("o", "dq"), bad_keys, (o, dq), (reads_keys, reads_keys), strict=True),
+                *zip(("dk", "dv"), bad_queries, (dk, dv), (reads_queries,) * 2, strict=True),
+            ):
+                wanted = torch.where(reads[:, None], torch.nan, clean[0, 0])
+                same = torch.equal(result[0, 0].nan_to_num(7e7), wanted.nan_to_num(7e7))
+                found[f"offset {offset}, {described}: {name}"] = same
     return found
 
 

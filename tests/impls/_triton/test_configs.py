@@ -8,14 +8,15 @@ from attnbench.impls._triton.configs import (
     FP32,
     KERNELS,
     SMALLEST_BLOCK,
-    WARP,
+    SPILLS_BY_3_6,
     WARPGROUP,
-    WARPGROUP_10,
     Config,
     Kernel,
     candidates,
     padded,
+    table_for,
     why_not_gluon,
+    without_descriptors,
 )
 
 
@@ -37,25 +38,66 @@ def test_every_problem_has_candidates_that_its_gpu_can_run(
             causal=causal,
         )
         assert 1 <= len(found) <= 6
-        # The first, which is taken without timing, and the smallest must run everywhere.
-        assert not found[0].descriptors
-        assert not found[-1].descriptors
+        assert not found[-1].descriptors  # the smallest, for short sequences, must run everywhere
         for config in found:
-            assert config.by_pointers() in found  # for tensors that descriptors do not fit
+            other = without_descriptors(kernel, config, width) if config.descriptors else config
+            assert other in found
+            assert not other.descriptors
             assert config.descriptors <= (capability >= (9, 0))
-            specializable = kernel == "forward" and capability >= (10, 0) and not causal
-            assert config.specialize <= (config.descriptors and specializable)
+            assert config.specialize <= (config.descriptors and kernel == "forward")
             if n_q <= 16 and kernel != "grad_kv":
                 assert config.block_q == 16
 
 
+def test_only_versions_that_can_specialize_are_given_such_configurations() -> None:
+    def specialized(capability: tuple[int, int], triton: str, *, causal: bool) -> list[int]:
+        found = candidates(
+            "forward",
+            capability=capability,
+            item_bytes=2,
+            width=100,
+            n_q=512,
+            causal=causal,
+            triton=triton,
+        )
+        return [place for place, config in enumerate(found, 1) if config.specialize]
+
+    for triton in ("3.7.0", "3.8.0", "3.9.0", "", "main"):
+        assert specialized((9, 0), triton, causal=False) == []
+        assert specialized((10, 0), triton, causal=False) == [2]
+    assert specialized((9, 0), "3.6.0+git", causal=False) == [3]
+    # Their only loop masks every tile.
+    assert specialized((9, 0), "3.6.0", causal=True) == [6]
+    assert specialized((8, 0), "3.6.0", causal=False) == []
+
+
+@pytest.mark.parametrize(("triton", "is_listed"), [("3.6.0", False), ("3.9.0", True)])
+def test_a_configuration_that_one_version_spills_is_not_listed_for_it(
+    triton: str, is_listed: bool
+) -> None:
+    problem = {"item_bytes": 2, "width": 128, "n_q": 512, "causal": True, "triton": triton}
+    found = candidates("grad_kv", capability=(9, 0), **problem)
+    assert (SPILLS_BY_3_6 in found) == is_listed
+
+
+def test_other_tiles_replace_those_that_would_spill_by_pointers() -> None:
+    described = Config(64, 128, 8, 2, descriptors=True)
+    assert without_descriptors("grad_kv", described, 64) == Config(64, 128, 8, 2)
+    assert without_descriptors("grad_kv", described, 100) == Config(64, 64, 8, 2)
+    specialized = Config(128, 128, 4, 2, descriptors=True, specialize=True)
+    assert without_descriptors("forward", specialized, 128) == Config(128, 128, 8, 2)
+    unlisted = Config(32, 32, 4, 1, descriptors=True)
+    assert without_descriptors("forward", unlisted, 128) == Config(32, 32, 4, 1)
+
+
 def test_a_width_takes_the_list_of_the_next_larger_one() -> None:
     found = candidates("forward", capability=(9, 0), item_bytes=2, width=65, n_q=99, causal=True)
-    assert [one for one in found if not one.gluon] == list(WARPGROUP["forward"][128])
+    assert set(found) >= set(WARPGROUP["forward"][128])
 
 
 def test_the_kernels_accept_every_configuration() -> None:
-    for table in (WARPGROUP_10, WARPGROUP, WARP, FP32, *FEW_QUERIES_TABLES.values()):
+    tables = [table_for((major, 0), 2, causal=False, triton="3.6.0") for major in (8, 9, 10)]
+    for table in (*tables, FP32, *FEW_QUERIES_TABLES.values()):
         lists = (listed for widths in table.values() for listed in widths.values())
         for config in (config for listed in lists for config in listed):
             for block in (config.block_q, config.block_kv):

@@ -65,6 +65,12 @@ def test_queries_that_see_no_key_give_zeros_and_zero_gradients() -> None:
     assert all(found.values()), found
 
 
+def test_causal_kernels_read_exactly_the_tiles_of_which_a_query_sees_something() -> None:
+    found = child("interpreted_operator", "unseen_tiles")
+    assert len(found) == 48
+    assert [name for name, exactly in found.items() if not exactly] == []
+
+
 def test_results_do_not_depend_on_strides() -> None:
     found = child("interpreted_operator", "strides")
     assert len(found) == 7
