@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.nvml import driver
+from tests.search_path import searched
 
 ROOT = Path(__file__).parent.parent
 FAKE_BACKENDS = ROOT / "tests" / "fakes" / "backends"
@@ -66,8 +67,8 @@ def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
         "PYTHONPATH": str(ROOT / ".package"),
         "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS),
         "OMP_NUM_THREADS": "1",
-    }
-    return {**os.environ, **ours, **(extra or {})}
+    } | (extra or {})
+    return {**os.environ, **ours, "PYTHONPATH": searched(*ours["PYTHONPATH"].split(os.pathsep))}
 
 
 @pytest.fixture(scope="session")

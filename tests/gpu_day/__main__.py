@@ -23,8 +23,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.search_path import searched
+
 from . import packages
-from .commands import ROOT, python_path
+from .commands import ROOT
 from .day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
 from .machine import lacks
 from .steps import PARTS, Part
@@ -118,7 +120,7 @@ def archive_of(options: argparse.Namespace, part: Part) -> Path:
 
 def surroundings() -> dict[str, str]:
     """What steps get beside our own environment."""
-    path = python_path(ROOT / ".package", ROOT, packages.SITE)
+    path = searched(ROOT / ".package", ROOT, packages.SITE)
     return {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "COLUMNS": "120"}
 
 

@@ -39,8 +39,8 @@ def execute(
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            # a shell starts background jobs with SIGINT ignored, and so would be all that we start
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            # A shell starts background jobs with SIGINT ignored, and they what they start.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )
         try:
             try:
@@ -61,11 +61,3 @@ def end_all(process: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-
-
-def python_path(*first: Path) -> str:
-    """These folders, then those of the user: what is installed with `pip install --target` is
-    found only through them.
-    """
-    users = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return os.pathsep.join([*map(str, first), *filter(None, users)])

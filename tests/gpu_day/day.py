@@ -57,7 +57,8 @@ class Place:
         """The names of all runs."""
         if not self.runs.is_dir():
             return []
-        return sorted(one.parent.name for one in self.runs.glob("*/run.json"))
+        found = (one.parent for one in self.runs.glob("*/run.json"))
+        return sorted(one.name for one in found if not one.is_symlink())  # such as `latest`
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:

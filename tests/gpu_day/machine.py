@@ -71,7 +71,7 @@ def requirements() -> dict[str, str]:
 
 def lacks(packages: dict[str, str | None]) -> list[str]:
     """What is missing or too old, in words."""
-    wanted = requirements() | {name: "" for name in NEEDED_TOO}
+    wanted = requirements() | dict.fromkeys(NEEDED_TOO, "")
     found = []
     for name, lowest in wanted.items():
         here = packages.get(name)

@@ -1,6 +1,7 @@
 """Packages that a machine without a network lacks, from the wheels that `make wheels` collects."""
 
 import subprocess
+import sys
 import zipfile
 from email.parser import Parser
 from importlib.metadata import PackageNotFoundError, version
@@ -8,7 +9,8 @@ from pathlib import Path
 
 from .commands import ROOT
 
-WHEELS, SITE = ROOT / ".whl", ROOT / ".site"
+WHEELS = ROOT / ".whl"
+SITE = ROOT / ".site" / str(sys.implementation.cache_tag)  # compiled wheels fit one Python only
 
 
 def unpack(python: str, wheels: Path = WHEELS, site: Path = SITE) -> list[str]:

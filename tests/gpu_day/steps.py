@@ -40,9 +40,7 @@ class Part(NamedTuple):
     steps: tuple[Step, ...]
 
 
-def measured(
-    name: str, most_s: float, scenario: str, *gpu: str, cpu: tuple[str, ...] = ()
-) -> Step:
+def run(name: str, most_s: float, scenario: str, *gpu: str, cpu: tuple[str, ...] = ()) -> Step:
     return Step(
         name=name,
         words=(*ATTNBENCH, "run", scenario, "--device", "{device}", "--out", "{runs}"),
@@ -53,7 +51,7 @@ def measured(
     )
 
 
-def tested(name: str, most_s: float, *words: str, jobs: bool = False) -> Step:
+def pytest(name: str, most_s: float, *words: str, jobs: bool = False) -> Step:
     """`jobs`: several processes at once, for tests that compile and do not time."""
     together = ("--numprocesses", "{jobs}", "--dist", "worksteal") if jobs else ()
     environment = FEW_COMPILERS if jobs else {}
@@ -86,15 +84,15 @@ FIRST = Part(
             words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
             most_s=60,
         ),
-        measured(
+        run(
             "sweep-16k",
             120,
             "kernel_sweep",
             *("--only", "-n16384-", "--set", "plan.budget_s=0.5"),
             cpu=("--only", "-n512-"),
         ),
-        tested("triton", 110, "-k", FEW, "tests/impls/test_triton.py", AGREEMENT, jobs=True),
-        tested(
+        pytest("triton", 110, "-k", FEW, "tests/impls/test_triton.py", AGREEMENT, jobs=True),
+        pytest(
             "measuring",
             50,
             "tests/harness/measure/test_clock.py",
@@ -108,14 +106,14 @@ SWEEP = Part(
     "sweep",
     9.5,
     (
-        measured(
+        run(
             "sweep-2k-to-8k",
             330,
             "kernel_sweep",
             *("--only", "-n8192-", "--only", "-n4096-", "--only", "-n2048-"),
             cpu=("--only", "-n512-"),
         ),
-        measured(
+        run(
             "sweep-512-to-1k",
             330,
             "kernel_sweep",
@@ -129,24 +127,24 @@ REST = Part(
     "rest",
     9.5,
     (
-        measured("quickstart", 120, "quickstart", cpu=SHORT_N),
-        measured("head-cost", 120, "head_cost", cpu=(*SHORT_N, "--set", "grid.heads=[1, 8]")),
-        measured("memory-wall", 120, "memory_wall", "--plan", "quick", cpu=SHORT_N),
-        tested(
+        run("quickstart", 120, "quickstart", cpu=SHORT_N),
+        run("head-cost", 120, "head_cost", cpu=(*SHORT_N, "--set", "grid.heads=[1, 8]")),
+        run("memory-wall", 120, "memory_wall", "--plan", "quick", cpu=SHORT_N),
+        pytest(
             "harness",
             300,
             "tests/harness/run/test_on_gpu.py",
             "tests/harness/run/test_wall.py",
             "tests/harness/calibration/test_calibrate.py",
         ),
-        tested("sdpa", 60, "tests/impls/test_sdpa.py"),
+        pytest("sdpa", 60, "tests/impls/test_sdpa.py"),
         Step(
             name="selfcheck",
             words=(*ATTNBENCH, "selfcheck", "--device", "{device}", "--out", "{runs}"),
             most_s=150,
         ),
-        measured("backends", 150, "backends", cpu=("--only", "n197")),
-        measured("training", 120, "training", cpu=SHORT_N),
+        run("backends", 150, "backends", cpu=("--only", "n197")),
+        run("training", 120, "training", cpu=SHORT_N),
         Step(
             name="audit-all",
             words=(*ATTNBENCH, "kernels", "audit", "--arch", "{arch}", "--out", "{runs}"),
@@ -154,13 +152,11 @@ REST = Part(
             cpu=("--dtype", "fp32", "--kernel", "grad_kv"),
         ),
         # six hundred problems, each in several dtypes: those of backends that compile come last
-        tested("agreement", 200, "-k", f"not ({COMPILED})", AGREEMENT, jobs=True),
-        tested("agreement-compiled", 450, "-k", COMPILED, AGREEMENT, jobs=True),
-        measured("linear", 200, "linear", cpu=SHORT_N),
-        measured("sparse", 200, "sparse", cpu=("--set", "grid.cpu.seq_len=[256]")),
-        measured(
-            "recurrent", 200, "recurrent", cpu=(*SHORT_N, "--set", "grid.cpu.d_model=[64]")
-        ),
+        pytest("agreement", 200, "-k", f"not ({COMPILED})", AGREEMENT, jobs=True),
+        pytest("agreement-compiled", 450, "-k", COMPILED, AGREEMENT, jobs=True),
+        run("linear", 200, "linear", cpu=SHORT_N),
+        run("sparse", 200, "sparse", cpu=("--set", "grid.cpu.seq_len=[256]")),
+        run("recurrent", 200, "recurrent", cpu=(*SHORT_N, "--set", "grid.cpu.d_model=[64]")),
     ),
 )
 PARTS = {part.name: part for part in (FIRST, SWEEP, REST)}
