@@ -72,10 +72,10 @@ def rehearse() -> None:
     unfinished = check_archive("first", finished=False)
     expect("gpu-first, called again", part("first"), 0)
     for name in ("sweep", "rest"):
-        expect(f"gpu-{name}", part(name, ARGS="--minutes 30"), 0)
+        expect(f"gpu-{name}", part(name), 0)
     for name in ("first", "sweep", "rest"):
         runs = check_archive(name, finished=True)
-        expect(f"gpu-{name}, with nothing left to do", part(name, ARGS="--minutes 1"), 0)
+        expect(f"gpu-{name}, with nothing left to do", part(name), 0)
         if check_archive(name, finished=True) != runs:
             raise Failed(f"gpu-{name}: called again, it measured again")
     print(f"cut off with {unfinished} runs, and finished by the second call", flush=True)

@@ -32,6 +32,7 @@ from .machine import lacks
 from .steps import PARTS, Part
 
 UNMET = 4
+PATIENCE = 6.0  # of a rehearsal: it may share two cores
 MOST_JOBS = 8  # each holds a CUDA context and a compiler
 
 
@@ -59,10 +60,11 @@ def main() -> None:
         sys.exit(UNMET)
     codes = []
     for part in parts:
-        minutes = options.minutes or part.minutes
+        where = place(options, machine)
+        minutes = options.minutes or part.minutes * where.patience
         call = Call(
             part=part,
-            place=place(options, machine),
+            place=where,
             archive=archive_of(options, part),
             machine=machine,
             deadline_s=begin + 60 * minutes,
@@ -110,6 +112,7 @@ def place(options: argparse.Namespace, machine: dict[str, Any]) -> Place:
         arch="90" if options.rehearse else machine["capability"],
         jobs=max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2)),
         root=options.out.resolve(),
+        patience=PATIENCE if options.rehearse else 1.0,
     )
 
 

@@ -19,7 +19,7 @@ class Step:
     `words` hold the placeholders {python}, {device}, {arch}, {jobs} and {runs}, the folder of
     runs. `gpu` follow them on a GPU, `cpu` in a rehearsal. `most_s`: it is cut off after so many
     seconds; `least_s`: not started with fewer. `resumes`: a run that was cut off goes on where it
-    ended.
+    ended. `judges`: it exits with 1 if the machine is not fit, which in a rehearsal says nothing.
     """
 
     name: str
@@ -29,6 +29,7 @@ class Step:
     cpu: tuple[str, ...] = ()
     least_s: float = 15.0
     resumes: bool = False
+    judges: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,6 +84,7 @@ FIRST = Part(
             name="calibrate",
             words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
             most_s=60,
+            judges=True,
         ),
         run(
             "sweep-16k",
@@ -142,6 +144,7 @@ REST = Part(
             name="selfcheck",
             words=(*ATTNBENCH, "selfcheck", "--device", "{device}", "--out", "{runs}"),
             most_s=150,
+            judges=True,
         ),
         run("backends", 150, "backends", cpu=("--only", "n197")),
         run("training", 120, "training", cpu=SHORT_N),
