@@ -65,9 +65,11 @@ def install(python: str, chosen: list[str]) -> None:
 
 def rehearse() -> None:
     """Raises Failed."""
-    for name in wheels.lacking():
-        if called([python(), "-m", "pip", "show", "--quiet", name]) == 0:
-            raise Failed(f"{name} is in {VENV}; wanted it from .whl only")
+    words = [python(), "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check"]
+    listed = subprocess.run(words, env=environment(), check=True, capture_output=True, text=True)
+    installed = wheels.pins(listed.stdout)
+    if found := set(installed) & set(wheels.lacking()):
+        raise Failed(f"{', '.join(sorted(found))}: in {VENV}; wanted from .whl only")
     expect("gpu-first, cut off", part("first", ARGS=f"--minutes {CUT_OFF_MINUTES}"), 3)
     unfinished = check_archive("first", finished=False)
     expect("gpu-first, called again", part("first"), 0)

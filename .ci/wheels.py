@@ -33,6 +33,8 @@ def main() -> None:
     options.add_argument("--names", action="store_true", help="print them, and download nothing")
     given = options.parse_args()
     pinned = pins((ROOT / "constraints.txt").read_text())
+    if unknown := [name for name in lacking() if name not in pinned]:
+        sys.exit(f"constraints.txt: has no version of {', '.join(unknown)}; wanted one to collect")
     wanted = [f"{name}=={pinned[name]}" for name in lacking()]
     if given.names:
         print("\n".join(wanted))

@@ -124,7 +124,7 @@ SWEEP = Part(
         ),
     ),
 )
-SHORT_N = ("--set", "grid.cpu.seq_len=[64, 128]")
+SHORT_N = ("--set", "grid.cpu.seq_len=[64]")
 REST = Part(
     "rest",
     9.5,
