@@ -3,18 +3,21 @@
 
 A venv gets the versions of a GPU's machine, but none of the packages that such a machine lacks:
 those come from .whl, as there. In it the three parts run with every step small and on the CPU: one
-is cut off in the middle and called again, all are called once more, and the archives are opened.
-GPU tests are collected and skip. Then the kernels for half precision are audited for compute
-capability 9.0.
+runs out of time, one is killed in a run, both are called again, then all are called once more, and
+the archives are opened. GPU tests are collected and skip. Then the forward kernels for half
+precision are audited for compute capability 9.0.
 """
 
 import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import time
+from pathlib import Path
 
 import wheels
 
@@ -23,7 +26,8 @@ VENV, WORK = ROOT / ".venv-rehearsal", ROOT / ".rehearsal"
 TOOLS = ("pytest", "pytest-xdist")
 OURS = {"torch", "triton"}  # their versions are chosen here
 SKIPPED = "needs a CUDA device"
-CUT_OFF_MINUTES = "1.5"  # enough for some steps of the first part, and not for all
+CUT_OFF_MINUTES = "1.5"  # calibration and an audit alone take longer
+START_S = 120.0  # until a run begins
 
 
 class Failed(Exception):
@@ -57,22 +61,34 @@ def install(python: str, chosen: list[str]) -> None:
     shutil.rmtree(VENV, ignore_errors=True)
     subprocess.run([python, "-m", "venv", str(VENV)], check=True)
     (VENV / "versions.txt").write_text("\n".join(versions))
-    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
-    pip += ["--quiet", "-c", str(VENV / "versions.txt")]
-    subprocess.run([*pip, *chosen, *names, *TOOLS], check=True)
+    pip = [python_of(VENV), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    words = ["install", "-c", str(VENV / "versions.txt"), *chosen, *names, *TOOLS]
+    subprocess.run([*pip, *words], check=True)
+    # newer packages may bring what a machine of last year lacks
+    subprocess.run([*pip, "uninstall", "--yes", *wheels.lacking()], check=True)
     stamp.write_text(wanted)
 
 
 def rehearse() -> None:
     """Raises Failed."""
-    words = [python(), "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check"]
+    words = [
+        python_of(VENV),
+        "-m",
+        "pip",
+        "list",
+        "--format",
+        "freeze",
+        "--disable-pip-version-check",
+    ]
     listed = subprocess.run(words, env=environment(), check=True, capture_output=True, text=True)
     installed = wheels.pins(listed.stdout)
     if found := set(installed) & set(wheels.lacking()):
         raise Failed(f"{', '.join(sorted(found))}: in {VENV}; wanted from .whl only")
     expect("gpu-first, cut off", part("first", ARGS=f"--minutes {CUT_OFF_MINUTES}"), 3)
-    unfinished = check_archive("first", finished=False)
+    check_archive("first", finished=False)
     expect("gpu-first, called again", part("first"), 0)
+    expect("gpu-sweep, killed", killed("sweep", "*-kernel_sweep-*"), 128 + signal.SIGTERM)
+    check_archive("sweep", finished=False)
     for name in ("sweep", "rest"):
         expect(f"gpu-{name}", part(name), 0)
     for name in ("first", "sweep", "rest"):
@@ -80,20 +96,21 @@ def rehearse() -> None:
         expect(f"gpu-{name}, with nothing left to do", part(name), 0)
         if check_archive(name, finished=True) != runs:
             raise Failed(f"gpu-{name}: called again, it measured again")
-    print(f"cut off with {unfinished} runs, and finished by the second call", flush=True)
     words = ("--arch", "90", "--dtype", "bf16", "--kernel", "forward", "--out", str(WORK / "audit"))
-    expect("kernels audit", called([python(), "-m", "attnbench", "kernels", "audit", *words]), 0)
+    expect(
+        "kernels audit", called([python_of(VENV), "-m", "attnbench", "kernels", "audit", *words]), 0
+    )
 
 
-def python() -> str:
-    return str(VENV / "bin" / "python")
+def python_of(venv: Path) -> str:
+    return str(venv / "bin" / "python")
 
 
 def part(name: str, **settings: str) -> int:
     """The exit code of make's target; an environment as there, with a variable OUT of its own."""
     archive = WORK / f"{name}.tar.gz"
     arguments = f"--rehearse {settings.get('ARGS', '')}".strip()
-    words = [f"PYTHON={python()}", f"GPU_OUT={WORK / 'gpu'}", f"ARCHIVE={archive}"]
+    words = [f"PYTHON={python_of(VENV)}", f"GPU_OUT={WORK / 'gpu'}", f"ARCHIVE={archive}"]
     return made(f"gpu-{name}", *words, f"ARGS={arguments}")
 
 
@@ -112,6 +129,21 @@ def made(*words: str) -> int:
         return 0
     last = done.stderr.strip().splitlines()[-1]  # make: *** [Makefile:76: gpu-first] Error 3
     return int(last.split()[-1])
+
+
+def killed(name: str, run: str) -> int:
+    """Start a part, and end it as soon as it has begun such a run."""
+    words = ["-m", "tests.gpu_day", name, "--rehearse", "--out", str(WORK / "gpu")]
+    words += ["--archive", str(WORK / f"{name}.tar.gz")]
+    before = set((WORK / "gpu" / "runs").glob(run))
+    command = [python_of(VENV), *words]
+    with subprocess.Popen(command, cwd=ROOT, env=environment()) as process:
+        for _ in range(int(START_S / 0.1)):
+            if set((WORK / "gpu" / "runs").glob(run)) - before:
+                break
+            time.sleep(0.1)
+        process.terminate()
+    return process.returncode
 
 
 def called(command: list[str]) -> int:

@@ -6,8 +6,7 @@ import re
 import subprocess
 import sys
 import tarfile
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +17,10 @@ import pytest
 from attnbench.harness.scenario import load
 from attnbench.harness.selection import Selection, select
 from tests.conftest import ROOT, environment
-from tests.gpu_day import machine, packages
 from tests.gpu_day.__main__ import main, parse, plan
-from tests.gpu_day.commands import Ended, execute
+from tests.gpu_day.commands import Ended
 from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
 from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
-from tests.search_path import searched
 
 MACHINE = {"gpu": "a GPU", "capability": "90", "torch": "2.11.0", "packages": {}}
 FACTS_S = 20.0  # until the first step: Python, torch and the driver are started
@@ -125,11 +122,26 @@ def test_first_and_sweep_measure_each_case_of_kernel_sweep_once() -> None:
     measured: list[str] = []
     for one in (*FIRST.steps, *SWEEP.steps):
         if "kernel_sweep" in one.words:
-            words = one.gpu
-            only = tuple(b for a, b in pairwise(words) if a == "--only")
-            measured += [case.id for case in select(scenario, "cuda", Selection(only=only)).cases]
+            measured += cases(one, one.gpu, "cuda")
     assert sorted(measured) == sorted(every)
     assert len(measured) == 144
+
+
+def cases(one: Step, more: tuple[str, ...], device: str) -> list[str]:
+    """The ids of the cases of a run that a step starts."""
+    words = (*one.words, *more)
+    given = {flag: [b for a, b in pairwise(words) if a == flag] for flag in ("--set", "--only")}
+    scenario = load(words[words.index("run") + 1], given["--set"])
+    selected = select(scenario, device, Selection(only=tuple(given["--only"])))
+    return [case.id for case in selected.cases]
+
+
+def test_every_run_has_cases_on_a_gpu_and_few_in_a_rehearsal() -> None:
+    runs = [one for part in PARTS.values() for one in part.steps if "run" in one.words]
+    assert len(runs) >= 10
+    for one in runs:
+        assert cases(one, one.gpu, "cuda")
+        assert 1 <= len(cases(one, one.cpu, "cpu")) <= 20, one.name
 
 
 def test_every_gpu_test_is_in_a_step() -> None:
@@ -320,87 +332,7 @@ def test_an_unpacked_archive_is_gone_on_with(day: Day, tmp_path: Path) -> None:
     assert elsewhere.names() == ["measured again"]
 
 
-# ---- commands ------------------------------------------------------------------------------------
-
-SLOW = "import time, sys; print('begin', flush=True); time.sleep(60)"
-DEAF = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {SLOW}"
-
-
-@pytest.mark.parametrize("program", [SLOW, DEAF])
-def test_a_command_that_is_too_slow_is_ended(
-    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tests.gpu_day.commands.GRACE_S", 1.0)
-    ended = execute([sys.executable, "-c", program], tmp_path / "logs" / "a.log", 2.0, {})
-    assert ended.cut_off
-    assert ended.code in (1, 130, 137)
-    assert (tmp_path / "logs" / "a.log").read_text().startswith("begin")
-
-
-def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
-    program = (
-        "import subprocess, sys\n"
-        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        "print(left.pid); sys.exit(7)\n"
-    )
-    ended = execute([sys.executable, "-c", program], tmp_path / "a.log", 60.0, {})
-    assert (ended.code, ended.cut_off) == (7, False)
-    left = Path("/proc") / (tmp_path / "a.log").read_text().strip()
-    for _ in range(100):
-        if not left.exists() or "Z" in (left / "stat").read_text().split()[2]:
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail("a process is left")
-
-
-def test_variables_reach_a_command_and_its_output_is_kept(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text("earlier\n")
-    program = "import os, sys; print(os.environ['A']); print('error', file=sys.stderr)"
-    assert execute([sys.executable, "-c", program], log, 60.0, {"A": "b"}).code == 0
-    assert sorted(log.read_text().split()) == ["b", "earlier", "error"]
-
-
-# ---- this machine --------------------------------------------------------------------------------
-
-
-def test_facts_name_what_is_installed_and_what_is_missing() -> None:
-    facts = machine.facts()
-    assert facts["packages"]["pydantic"]
-    assert facts["torch"]
-    assert set(machine.IDENTITY) <= set(facts)
-    assert machine.lacks(facts["packages"] | {"triton": "3.9.0"}) == []
-    old = facts["packages"] | {"triton": "3.9.0", "pydantic": None, "rich": "9.1"}
-    assert machine.lacks(old) == [
-        "rich: 9.1, wanted 14.3 or newer",
-        "pydantic: not installed",
-    ]
-
-
-def test_wheels_of_packages_that_are_missing_are_unpacked_once(tmp_path: Path) -> None:
-    wheels, site = tmp_path / "wheels", tmp_path / "site"
-    wheels.mkdir()
-    made = [wheel(wheels, name) for name in ("attnbench-not-here", "pytest")]
-    assert packages.unpack(sys.executable, wheels, site) == [made[0].name]
-    assert (site / "attnbench_not_here.py").exists()
-    assert packages.unpack(sys.executable, wheels, site) == []
-
-
-def wheel(folder: Path, name: str) -> Path:
-    import zipfile
-
-    module = name.replace("-", "_")
-    path = folder / f"{module}-1.0-py3-none-any.whl"
-    info = f"{module}-1.0.dist-info"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr(f"{module}.py", "")
-        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{info}/RECORD", "")
-    return path
+# ---- for real ------------------------------------------------------------------------------------
 
 
 def test_without_a_gpu_a_part_refuses_in_words(tmp_path: Path) -> None:
@@ -420,58 +352,6 @@ def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         timeout=240,
         check=False,
     )
-
-
-# ---- paths ---------------------------------------------------------------------------------------
-
-
-def test_the_users_path_comes_behind_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", f"/a{os.pathsep}{os.pathsep}/b")
-    assert searched(Path("/ours")).split(os.pathsep) == ["/ours", "/a", "/b"]
-    assert environment()["PYTHONPATH"].split(os.pathsep) == [str(ROOT / ".package"), "/a", "/b"]
-    own = environment({"PYTHONPATH": "/mine"})
-    assert own["PYTHONPATH"].split(os.pathsep) == ["/mine", "/a", "/b"]
-    monkeypatch.delenv("PYTHONPATH")
-    assert environment()["PYTHONPATH"] == str(ROOT / ".package")
-
-
-@pytest.fixture
-def make() -> Callable[..., str]:
-    """What make would run."""
-
-    def commands(*words: str, **variables: str) -> str:
-        return subprocess.run(
-            ["make", "--dry-run", "--always-make", *words],
-            cwd=ROOT,
-            env={**os.environ, **variables},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-
-    return commands
-
-
-def test_make_keeps_the_users_path_behind_the_checkouts(make: Callable[..., str]) -> None:
-    assert f'PYTHONPATH="{ROOT}/.package:/a:/b" ' in make("faults", PYTHONPATH="/a:/b")
-    assert f'PYTHONPATH="{ROOT}/.package" ' in make("gate", PYTHONPATH="")
-    for line in (ROOT / "Makefile").read_text().splitlines():
-        assert "PYTHONPATH=.package" not in line
-
-
-def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[..., str]) -> None:
-    assert "--out results\n" in make("report", OUT="/elsewhere")
-    assert "--out elsewhere\n" in make("report", "OUT=elsewhere")
-    first = make("gpu-first", "PYTHON=py", "ARCHIVE=/a/b.tar.gz", "ARGS=--dry-run", OUT="/x")
-    assert first == (
-        'py -m tests.gpu_day first --out "results/gpu" --archive "/a/b.tar.gz" --dry-run\n'
-    )
-    assert "--archive" not in make("gpu-rest")
-
-
-def test_one_call_of_make_names_all_parts(make: Callable[..., str]) -> None:
-    assert " first sweep rest " in make("gpu")
-    assert {name for name in PARTS if f"gpu_day {name} " in make(f"gpu-{name}")} == set(PARTS)
 
 
 @pytest.mark.long
