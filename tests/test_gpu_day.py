@@ -211,6 +211,15 @@ def test_a_step_gets_its_most_or_what_is_left_of_the_part(day: Day) -> None:
     assert limits["last"] == left_s < 60.0
 
 
+def test_time_that_steps_leave_unused_goes_to_the_next_ones(day: Day) -> None:
+    day.call(THREE, minutes=(200 + REPORT_S + ARCHIVE_S) / 60).run()
+    limits = dict(day.started)
+    assert limits["first"] == 200 - 2 * 60
+    assert limits["measured"] == 200 - 5 - 60
+    day.call(THREE, again=("first",), minutes=(200 + REPORT_S + ARCHIVE_S) / 60).run()
+    assert day.started[-1] == ("first", 200)  # nothing comes after it
+
+
 def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
     hangs = Part("hangs", 9.0, tuple(step(f"step-{n}", 100.0) for n in range(20)))
     day.takes_s = {one.name: 1e9 for one in hangs.steps}

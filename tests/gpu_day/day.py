@@ -115,7 +115,7 @@ class Call:
             other = "" if known["source"] == source() else ", with other code"
             self.say(f"{step.name}: ended before with {known['code']}{other}")
             return
-        limit_s = min(step.most_s * self.place.patience, self.left_s() - REPORT_S)
+        limit_s = self.limit_s(step)
         if limit_s < step.least_s:
             self.say(f"{step.name}: not started, {max(0.0, limit_s):.0f} s are left")
             self.steps.setdefault(step.name, {"state": "not started", "runs": []})
@@ -128,6 +128,15 @@ class Call:
             limit_s -= ended.spent_s if ended else 0.0
             self.start(step, self.place.command(step), limit_s)
         self.write_reports()
+
+    def limit_s(self, step: Step) -> float:
+        """What it may take: its most, or all that is left beside the most of later steps."""
+        left_s = self.left_s() - REPORT_S
+        later = self.part.steps[self.part.steps.index(step) + 1 :]
+        unfinished = set(self.unfinished())
+        later_s = sum(one.most_s for one in later if one.name in unfinished)
+        patience = self.place.patience
+        return min(left_s, max(step.most_s * patience, left_s - later_s * patience))
 
     def start(self, step: Step, command: list[str], limit_s: float) -> Ended:
         runs = self.steps.get(step.name, {}).get("runs", [])

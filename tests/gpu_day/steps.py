@@ -18,8 +18,9 @@ class Step:
 
     `words` hold the placeholders {python}, {device}, {arch}, {jobs} and {runs}, the folder of
     runs. `gpu` follow them on a GPU, `cpu` in a rehearsal. `most_s`: it is cut off after so many
-    seconds; `least_s`: not started with fewer. `resumes`: a run that was cut off goes on where it
-    ended. `judges`: it exits with 1 if the machine is not fit, which in a rehearsal says nothing.
+    seconds if later steps need the rest; `least_s`: not started with fewer. `resumes`: a run that
+    was cut off goes on where it ended. `judges`: it exits with 1 if the machine is not fit, which
+    in a rehearsal says nothing.
     """
 
     name: str
@@ -83,7 +84,7 @@ FIRST = Part(
         Step(
             name="calibrate",
             words=(*ATTNBENCH, "doctor", "--calibrate", "--device", "{device}", "--out", "{runs}"),
-            most_s=60,
+            most_s=70,
             judges=True,
         ),
         run(
