@@ -157,7 +157,7 @@ def summary(call: Call) -> str:
         lines.append(f"failed: {', '.join(failed)}; see {call.folder / 'logs'}")
     if unfinished := call.unfinished():
         lines.append(f"not finished: {', '.join(unfinished)}; call {call.part.name} again")
-    return "\n".join(lines or [f"{call.part.name}: every step ended with 0"])
+    return "\n".join(lines or [f"{call.part.name}: every step ended well"])
 
 
 def stopped(number: int, _frame: object) -> None:
