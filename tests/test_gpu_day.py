@@ -131,7 +131,7 @@ def cases(one: Step, more: tuple[str, ...], device: str) -> list[str]:
     """The ids of the cases of a run that a step starts."""
     words = (*one.words, *more)
     given = {flag: [b for a, b in pairwise(words) if a == flag] for flag in ("--set", "--only")}
-    scenario = load(words[words.index("run") + 1], given["--set"])
+    scenario = load(words[words.index("run") + 1], [*given["--set"], f"device={device}"])
     selected = select(scenario, device, Selection(only=tuple(given["--only"])))
     return [case.id for case in selected.cases]
 

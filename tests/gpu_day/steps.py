@@ -160,7 +160,7 @@ REST = Part(
         pytest("agreement-compiled", 450, "-k", COMPILED, AGREEMENT, jobs=True),
         run("linear", 200, "linear", cpu=SHORT_N),
         run("sparse", 200, "sparse", cpu=("--set", "grid.cpu.seq_len=[256]")),
-        run("recurrent", 200, "recurrent", cpu=(*SHORT_N, "--set", "grid.cpu.d_model=[64]")),
+        run("recurrent", 200, "recurrent", cpu=("--only", "-n256-d256-")),
     ),
 )
 PARTS = {part.name: part for part in (FIRST, SWEEP, REST)}
