@@ -3,17 +3,24 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-OUT ?= results
+OUT := results
+# a checkout finds itself first, then what users have on this path, such as by pip install --target
+SEARCHED := $(CURDIR)/.package$(if $(PYTHONPATH),:$(PYTHONPATH))
 # What is installed: these versions; or, with LOCK=.ci/locked.txt as in CI, files of known hashes.
 CONSTRAINTS ?= constraints.txt
 LOCK ?=
 BASE ?= HEAD
 # What the tests need beside what users have; old packages warn, so warnings are no errors there.
 TEST_TOOLS := pytest pytest-xdist hypothesis jsonschema pypdf hatchling ruff mypy import-linter playwright axe-playwright-python
-# The scenarios that `make gpu` measures: under 9 minutes on one GPU.
-GPU_SCENARIOS ?= quickstart kernel_sweep memory_wall head_cost backends training sparse linear recurrent
+# Where a GPU's results go; and the file with all of them, if not there.
+GPU_OUT := results/gpu
+ARCHIVE ?=
+# The versions that `make rehearsal` stands in for a GPU's machine with.
+PYTHON312 ?= python3.12
+TORCH ?= torch==2.11.*
+TRITON ?= triton==3.6.*
 
-.PHONY: lock demo test test-all test-lowest slow check bench gate false-alarms faults gpu pictures dist report format clean
+.PHONY: lock demo test test-all test-lowest slow check bench gate false-alarms faults gpu gpu-first gpu-sweep gpu-rest wheels rehearsal pictures dist report format clean
 
 demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write the page
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
@@ -45,13 +52,13 @@ bench: $(STAMP)  ## benchmarks of the harness itself
 
 gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured interleaved on this machine
 	rm -rf .gate && git worktree prune
-	PYTHONPATH=.package $(BIN)/python -m attnbench gate $(BASE) . --scenario .ci/gate.yaml --code .package --threads 1 --out .gate
+	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m attnbench gate $(BASE) . --scenario .ci/gate.yaml --code .package --threads 1 --out .gate
 
 false-alarms: $(STAMP)  ## false alarms of the gate: 20 comparisons of this tree with itself; half an hour
 	$(BIN)/python tests/bench/false_alarms.py 20
 
 faults: $(STAMP)  ## attack attnbench: kills, full disks, broken files, hostile backends; at most 20 minutes on two idle cores, or FAULTS_MINUTES; ARGS="--short --seed 7"
-	PYTHONPATH=.package $(BIN)/python -m tests.faults $(if $(FAULTS_MINUTES),--minutes $(FAULTS_MINUTES)) $(ARGS)
+	PYTHONPATH="$(SEARCHED)" $(BIN)/python -m tests.faults $(if $(FAULTS_MINUTES),--minutes $(FAULTS_MINUTES)) $(ARGS)
 
 pictures: $(STAMP)  ## the README's pictures, from the committed reference run; needs chromium
 	$(BIN)/python docs/pictures.py
@@ -62,14 +69,23 @@ dist: $(STAMP)  ## wheel and sdist of the last commit, checked, installed elsewh
 report: $(STAMP)  ## the page of the newest run
 	@$(BIN)/attnbench report latest --out $(OUT)
 
-gpu:  ## on a machine with its own torch: GPU tests, calibration, reference scenarios; installs nothing, needs no network
-	PYTHONPATH=.package $(PYTHON) -m pytest -m gpu
-	PYTHONPATH=.package $(PYTHON) -m attnbench doctor --calibrate --device cuda --out $(OUT) || [ $$? -eq 1 ]  # 1: a check failed
-	for scenario in $(GPU_SCENARIOS); do \
-	  run=$$(PYTHONPATH=.package $(PYTHON) -m attnbench run $$scenario --device cuda --plan quick --out $(OUT)); code=$$?; \
-	  [ -n "$$run" ] && PYTHONPATH=.package $(PYTHON) -m attnbench report "$$run"; \
-	  [ $$code -le 1 ] || exit $$code; \
-	done
+gpu:  ## on a machine with a GPU and its own torch: the three below, in half an hour; installs nothing, needs no network
+	$(PYTHON) -m tests.gpu_day first sweep rest --out "$(GPU_OUT)" $(ARGS)
+
+gpu-first:  ## the most worth in 9 minutes: kernels compiled, peaks, kernel_sweep at N = 16k, GPU tests of what measures; ARGS="--dry-run"
+	$(PYTHON) -m tests.gpu_day first --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
+
+gpu-sweep:  ## the rest of kernel_sweep, 9.5 minutes
+	$(PYTHON) -m tests.gpu_day sweep --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
+
+gpu-rest:  ## the other GPU tests and scenarios, 9.5 minutes; again until it exits with 0
+	$(PYTHON) -m tests.gpu_day rest --out "$(GPU_OUT)" $(ARCHIVE:%=--archive "%") $(ARGS)
+
+wheels: $(STAMP)  ## into .whl: what a GPU's machine without a network lacks (.ci/gpu_machine.txt)
+	$(BIN)/python .ci/wheels.py
+
+rehearsal: wheels  ## a day with a GPU without one: its versions in a venv, every step small on the CPU
+	$(BIN)/python .ci/rehearsal.py --python "$(PYTHON312)" --torch "$(TORCH)" --triton "$(TRITON)"
 
 format: $(STAMP)  ## format the code and fix what ruff can
 	$(BIN)/ruff format .
@@ -81,7 +97,7 @@ lock:  ## .ci/locked.txt from constraints.txt; needs uv
 	sed -i '1i # What CI installs: `make lock` writes it from pyproject.toml and constraints.txt.' .ci/locked.txt
 
 clean:
-	rm -rf $(VENV) .venv-lowest .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
+	rm -rf $(VENV) .venv-lowest .venv-rehearsal .rehearsal .whl .site .gate .mypy_cache .ruff_cache .pytest_cache .import_linter_cache dist build
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "attnbench needs Python 3.11 or newer; choose one with make PYTHON=...")'

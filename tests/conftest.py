@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fakes.nvml import driver
+from tests.search_path import searched
 
 if TYPE_CHECKING:
     from tests.fakes.cuda import FakeGpu
@@ -70,8 +71,8 @@ def environment(extra: dict[str, str] | None = None) -> dict[str, str]:
         "PYTHONPATH": str(ROOT / ".package"),
         "ATTNBENCH_BACKENDS": str(FAKE_BACKENDS),
         "OMP_NUM_THREADS": "1",
-    }
-    return {**os.environ, **ours, **(extra or {})}
+    } | (extra or {})
+    return {**os.environ, **ours, "PYTHONPATH": searched(*ours["PYTHONPATH"].split(os.pathsep))}
 
 
 @pytest.fixture(scope="session")

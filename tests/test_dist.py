@@ -1,4 +1,4 @@
-"""What `make dist` refuses, and that what CI and releases install is known."""
+"""What `make dist` refuses, and that what CI, releases and a GPU's machine install is known."""
 
 import importlib.util
 import json
@@ -29,7 +29,7 @@ def program(name: str) -> ModuleType:
     return module
 
 
-dist, floors = program("dist"), program("floors")
+dist, floors, wheels = program("dist"), program("floors"), program("wheels")
 COMMIT = [
     "README.md",
     ".package/attnbench/__init__.py",
@@ -192,3 +192,25 @@ def test_the_lock_is_installed_by_make_only_where_it_is_asked_for() -> None:
     assert "--require-hashes" not in commands()
     assert "--require-hashes -r .ci/locked.txt" in commands("LOCK=.ci/locked.txt")
     assert "constraints.txt" not in commands("CONSTRAINTS=")
+
+
+def test_wheels_are_those_that_a_gpus_machine_lacks() -> None:
+    lacking = wheels.lacking()
+    assert set(lacking) >= {"pydantic", "pydantic-core", "annotated-types", "typing-inspection"}
+    assert "ruamel-yaml" in lacking
+    assert not {"torch", "triton", "numpy", "pytest"} & set(lacking)
+    pinned = wheels.pins((ROOT / "constraints.txt").read_text())
+    assert set(lacking) <= set(pinned)
+    words = wheels.download([f"{name}=={pinned[name]}" for name in lacking], Path("folder"))
+    assert {"--no-deps", "cp312", "manylinux_2_17_x86_64", "manylinux2014_x86_64"} <= set(words)
+
+
+def test_names_and_markers_of_packages_are_compared_as_pip_does() -> None:
+    assert wheels.plain("Ruamel.Yaml_clib") == "ruamel-yaml-clib"
+    needed = [
+        "A.b>=1",
+        "c; sys_platform == 'win32'",
+        "d; extra == 'e'",
+        "g; python_version < '3.13'",
+    ]
+    assert wheels.names_in(needed) == {"a-b", "g"}

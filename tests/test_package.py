@@ -14,6 +14,7 @@ import pytest
 
 import attnbench
 from tests.conftest import ROOT
+from tests.search_path import searched
 
 CHEATS = {path.name for path in (ROOT / "tests" / "fakes" / "cheats").glob("*.py")}
 
@@ -75,7 +76,7 @@ def test_the_installed_wheel_finds_its_court(wheel, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(tmp_path / "site")},
+        env={"PYTHONPATH": searched(tmp_path / "site")},
         capture_output=True,
         text=True,
         check=True,
@@ -106,7 +107,7 @@ def test_the_installed_wheel_runs_without_the_checkout(wheel, tmp_path):
         command,
         cwd=tmp_path,
         env={
-            "PYTHONPATH": str(tmp_path / "site"),
+            "PYTHONPATH": searched(tmp_path / "site"),
             "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"],
         },
         capture_output=True,
@@ -229,7 +230,7 @@ def test_pytest_benchmark_lists_and_compares_inside_a_checkout(tmp_path):
         done = subprocess.run(
             [sys.executable, "-P", "-c", code, storage, *words],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT / ".package")},
+            env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
             capture_output=True,
             text=True,
             check=False,

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
+from tests.search_path import searched
 
 FOLDERS = (".package", "harness", "impls", "reports", "scenarios", "tests", "docs")
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")
@@ -136,7 +137,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def python(house: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(house / ".package"), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": searched(house / ".package"), "OMP_NUM_THREADS": "1"}
     environment.pop("ATTNBENCH_BACKENDS", None)
     return subprocess.run(
         [sys.executable, *arguments],

@@ -17,6 +17,7 @@ from tests.faults.outcome import Outcome, Tally
 from tests.faults.rows import check_rows, whole_lines
 from tests.faults.sweep import load, names, order
 from tests.faults.trial import Trial
+from tests.search_path import searched
 
 PAGE = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
 FAULTS, BAD_INPUTS = 25, 28
@@ -135,7 +136,7 @@ def test_a_process_that_forgets_everything_is_found_and_ended() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / '.package'}"},
+        env={**os.environ, "PYTHONPATH": searched(ROOT, ROOT / ".package")},
         capture_output=True,
         text=True,
         check=True,
@@ -155,7 +156,7 @@ def test_the_short_sweep_survives(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults", *words],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / ".package")},
+        env={**os.environ, "PYTHONPATH": searched(ROOT / ".package")},
         capture_output=True,
         text=True,
         check=False,

@@ -54,7 +54,8 @@ class Job:
     def arguments(self) -> tuple[object, GPUTarget, dict[str, object]]:
         """Source, target and options."""
         made, (major, minor) = self.launch(), self.capability
-        return made.source(), GPUTarget("cuda", 10 * major + minor, 32), made.options
+        target = GPUTarget("cuda", 10 * major + minor, 32)
+        return made.source(target), target, made.options
 
 
 def jobs(capability: tuple[int, int], dtypes: tuple[Dtype, ...] = DTYPES) -> Iterator[Job]:

@@ -2,7 +2,6 @@
 compile it without a GPU.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from math import log2
@@ -11,15 +10,15 @@ from typing import Any
 import torch
 import triton
 from torch import Tensor
-from triton.compiler import ASTSource
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, make_backend
+from triton.runtime.jit import create_function_from_signature
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from . import kernels
 from .configs import Config, Kernel, padded, without_descriptors
 
 LOG2_E = log2(torch.e)
-TYPES = {torch.float16: "fp16", torch.bfloat16: "bf16", torch.float32: "fp32", torch.uint8: "u8"}
-ALIGNED = 16  # Triton specializes for pointers and strides that are multiples of this
 # cuTensorMapEncodeTiled: address and strides are multiples of the first, strides below the second
 DESCRIPTOR_ALIGNED_BYTES, DESCRIPTOR_REACH_BYTES = 16, 2**40
 UNDESCRIBABLE = (
@@ -64,60 +63,21 @@ class Launch:
     def start(self) -> None:
         self.kernel[(self.programs,)](*self.arguments, **self.constants, **self.options)
 
-    def source(self) -> ASTSource:
-        """What `start` would compile. Tensors may be on device "meta", which counts as aligned."""
-        values = (*self.arguments, *self.constants.values())
-        signature: dict[str, Any] = {}
-        constants: dict[tuple[int, ...], Any] = {}
-        attributes: dict[tuple[int, ...], list[list[Any]]] = {}
-        for position, (name, value) in enumerate(zip(self.kernel.arg_names, values, strict=True)):
-            if name in self.constants:
-                signature[name], constants[position,] = "constexpr", value
-                continue
-            specialized = name not in self.kernel.do_not_specialize
-            signature[name] = _type(value, specialized=specialized)
-            for path, leaf, kind in _leaves((position,), value, signature[name]):
-                if kind == "constexpr":
-                    constants[path] = leaf
-                elif specialized and _is_aligned(leaf):
-                    attributes[path] = [["tt.divisibility", ALIGNED]]
+    def source(self, target: GPUTarget) -> ASTSource:
+        """What `start` would compile on such a GPU, by Triton's own rules: `start` then finds it in
+        Triton's cache. Tensors may be on device "meta", which counts as aligned.
+        """
+        backend = make_backend(target)
+        bind = create_function_from_signature(self.kernel.signature, self.kernel.params, backend)
+        named = self.constants | self.options
+        bound, specialization, options = bind(*self.arguments, **named)
+        packed = self.kernel._pack_args(backend, named, bound, specialization, options)
+        _, signature, constants, attributes = packed
         if self.config.gluon:
             from triton.experimental.gluon._runtime import GluonASTSource
 
             return GluonASTSource(self.kernel, signature, constants, attributes)
         return ASTSource(self.kernel, signature, constants, attributes)
-
-
-def _type(value: Any, *, specialized: bool) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_type(item, specialized=specialized) for item in value)
-    if isinstance(value, Tensor):
-        return "*" + TYPES[value.dtype]
-    if isinstance(value, TensorDescriptor):
-        return f"tensordesc<{TYPES[value.base.dtype]}{value.block_shape}>"
-    if hasattr(value, "block_shape"):  # Gluon's descriptor, which has a layout too
-        return f"tensordesc<{TYPES[value.base.dtype]}{value.block_shape},{value.layout!r}>"
-    if isinstance(value, float):
-        return "fp32"
-    if value is None or (specialized and value == 1):
-        return "constexpr"
-    return "i32" if -(2**31) <= value < 2**31 else "i64"
-
-
-def _leaves(
-    path: tuple[int, ...], value: Any, kind: Any
-) -> Iterator[tuple[tuple[int, ...], Any, str]]:
-    if isinstance(kind, tuple):
-        for position, (item, item_kind) in enumerate(zip(value, kind, strict=True)):
-            yield from _leaves((*path, position), item, item_kind)
-    else:
-        yield path, value, kind
-
-
-def _is_aligned(value: Any) -> bool:
-    if isinstance(value, Tensor):
-        return value.is_meta or value.data_ptr() % ALIGNED == 0
-    return isinstance(value, int) and value % ALIGNED == 0
 
 
 def forward(
@@ -153,7 +113,7 @@ def why_not_gluon(
     if key_mask is not None:
         return "it takes no key mask"
     if q.dtype not in (torch.float16, torch.bfloat16):
-        return f"it takes fp16 and bf16 only; these are {TYPES[q.dtype]}"
+        return f"it takes fp16 and bf16 only; these are {str(q.dtype).removeprefix('torch.')}"
     if max(q.shape[3], v.shape[3]) > max(HOPPER_WIDTHS):
         return f"it takes heads up to {max(HOPPER_WIDTHS)} wide"
     if o.stride(3) != 1 or not (describable(q) and describable(k) and describable(v)):

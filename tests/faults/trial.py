@@ -14,6 +14,8 @@ from typing import IO, Any
 
 import psutil
 
+from tests.search_path import searched
+
 from .outcome import Outcome
 from .rows import check_rows, whole_lines
 
@@ -58,7 +60,7 @@ class Trial:
     def environment(self, **extra: str) -> dict[str, str]:
         """Locks and caches of its own: tries run side by side."""
         ours = {
-            "PYTHONPATH": str(ROOT / ".package"),
+            "PYTHONPATH": searched(ROOT / ".package"),
             "XDG_RUNTIME_DIR": str(self.folder / "locks"),
             "ATTNBENCH_CACHE": str(self.folder / "locks"),
             "OMP_NUM_THREADS": "1",

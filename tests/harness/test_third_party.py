@@ -1,7 +1,6 @@
 """Third-party backends from `pip install` to the report: an example and broken packages."""
 
 import json
-import os
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, environment
+from tests.search_path import searched
 
 pytestmark = pytest.mark.long
 
@@ -101,8 +101,8 @@ def run(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(
         python: Path | str, *args: object, also: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        paths = [str(ROOT / ".package"), *([str(also)] if also else [])]
-        env = {**environment(), "ATTNBENCH_BACKENDS": "", "PYTHONPATH": os.pathsep.join(paths)}
+        paths = [ROOT / ".package", *([also] if also else [])]
+        env = {**environment(), "ATTNBENCH_BACKENDS": "", "PYTHONPATH": searched(*paths)}
         command = [python, "-m", "attnbench", *map(str, args)]
         return subprocess.run(
             command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=240, check=False

@@ -20,6 +20,7 @@ from attnbench.harness.scenario import (
 from attnbench.harness.scenario.fields import Axes, ExtraCase, Grid, Limits
 from attnbench.harness.scenario.names import FOLDER, shipped
 from attnbench.harness.scenario.yaml_text import parse_yaml
+from tests.search_path import searched
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -162,7 +163,7 @@ def test_reading_scenarios_imports_no_heavy_package(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={"PYTHONPATH": path},
+        env={"PYTHONPATH": searched(path)},
         check=True,
     )
     assert done.stdout == "[]\n"

@@ -8,6 +8,7 @@ import pytest
 
 from attnbench.harness.measure.warm_heap import WarmHeap
 from tests.conftest import ROOT
+from tests.search_path import searched
 
 PROGRAM = """
 import json, resource
@@ -42,7 +43,7 @@ def test_a_repeated_allocation_costs_page_faults_only_where_the_heap_is_not_kept
         capture_output=True,
         text=True,
         check=True,
-        env={"PYTHONPATH": str(ROOT / ".package")},
+        env={"PYTHONPATH": searched(ROOT / ".package")},
     )
     found = json.loads(done.stdout)
     assert min(found["default"]) >= FEWEST_FAULTS

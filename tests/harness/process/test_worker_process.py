@@ -21,6 +21,7 @@ from attnbench.harness.process.worker_process import (
 )
 from attnbench.harness.record import Status
 from tests.conftest import ROOT, environment
+from tests.search_path import searched
 
 PROGRAM = "tests.harness.process.talking_child"
 
@@ -28,7 +29,7 @@ PROGRAM = "tests.harness.process.talking_child"
 @pytest.fixture(autouse=True)
 def importable(monkeypatch: pytest.MonkeyPatch) -> None:
     """The child's program is a module of the tests."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", searched(ROOT))
 
 
 @pytest.fixture

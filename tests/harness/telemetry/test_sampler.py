@@ -18,6 +18,7 @@ from attnbench.harness.telemetry.sources import (
 from tests.conftest import ROOT
 from tests.fakes.nvml.driver import UUID
 from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
+from tests.search_path import searched
 
 
 def test_deadlines_are_on_a_grid_and_a_stall_is_not_made_up_for():
@@ -83,7 +84,7 @@ def test_many_short_phases_do_not_raise_the_rate(gpu_timeline, tmp_path):
 def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
     for name, value in fake_nvml.environment.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTHONPATH", searched(ROOT))
     sampler = WorkerProcess(
         "tests.harness.telemetry.sampler_modules",
         str(tmp_path / "telemetry.jsonl"),

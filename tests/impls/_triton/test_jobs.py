@@ -46,3 +46,9 @@ def test_a_training_step_compiles_the_kernels_of_the_jobs(tmp_path: Path) -> Non
     assert found["loaded"] == [*portable, *portable, "hopper_forward_kernel"]
     assert len(found["launch"]) == 7
     assert found["launch"] == found["job"]
+
+
+def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(tmp_path: Path) -> None:
+    found = child("warmed", "shown", TRITON_CACHE_DIR=str(tmp_path))
+    assert len(found["launched"]) == len(KERNELS)
+    assert found["launched"] == found["audited"]

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""`make rehearsal`: a day with a GPU, without one.
+
+A venv gets the versions of a GPU's machine, but none of the packages that such a machine lacks:
+those come from .whl, as there. In it the three parts run with every step small and on the CPU: one
+runs out of time, one is killed in a run, both are called again, then all are called once more, and
+the archives are opened. GPU tests are collected and skip. Then the forward kernels for half
+precision are audited for compute capability 9.0.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from pathlib import Path
+
+import wheels
+
+ROOT = wheels.ROOT
+VENV, WORK = ROOT / ".venv-rehearsal", ROOT / ".rehearsal"
+TOOLS = ("pytest", "pytest-xdist")
+OURS = {"torch", "triton"}  # their versions are chosen here
+SKIPPED = "needs a CUDA device"
+CUT_OFF_MINUTES = "1.5"  # calibration and an audit alone take longer
+START_S = 120.0  # until a run begins
+
+
+class Failed(Exception):
+    """The day would not have gone well; the message says why."""
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--python", required=True, help="a Python 3.12")
+    options.add_argument("--torch", required=True, help="for pip, as torch==2.11.*")
+    options.add_argument("--triton", required=True, help="for pip, as triton==3.6.*")
+    given = options.parse_args()
+    try:
+        install(given.python, [given.torch, given.triton])
+        shutil.rmtree(WORK, ignore_errors=True)
+        rehearse()
+    except Failed as failed:
+        sys.exit(f"make rehearsal: {failed}")
+
+
+def install(python: str, chosen: list[str]) -> None:
+    """What such a machine has; nothing if the venv has it already."""
+    names = sorted((wheels.needed() & wheels.there()) - OURS)
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    versions = [line for line in lines if line.split("==")[0] not in OURS]
+    stamp, wanted = VENV / "installed.txt", "\n".join([python, *chosen, *names, *versions])
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    if shutil.which(python) is None:
+        raise Failed(f"{python}: not found; wanted a Python 3.12; name one with PYTHON312=")
+    shutil.rmtree(VENV, ignore_errors=True)
+    subprocess.run([python, "-m", "venv", str(VENV)], check=True)
+    (VENV / "versions.txt").write_text("\n".join(versions))
+    pip = [python_of(VENV), "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    words = ["install", "-c", str(VENV / "versions.txt"), *chosen, *names, *TOOLS]
+    subprocess.run([*pip, *words], check=True)
+    # newer packages may bring what a machine of last year lacks
+    subprocess.run([*pip, "uninstall", "--yes", *wheels.lacking()], check=True)
+    stamp.write_text(wanted)
+
+
+def rehearse() -> None:
+    """Raises Failed."""
+    words = [
+        python_of(VENV),
+        "-m",
+        "pip",
+        "list",
+        "--format",
+        "freeze",
+        "--disable-pip-version-check",
+    ]
+    listed = subprocess.run(words, env=environment(), check=True, capture_output=True, text=True)
+    installed = wheels.pins(listed.stdout)
+    if found := set(installed) & set(wheels.lacking()):
+        raise Failed(f"{', '.join(sorted(found))}: in {VENV}; wanted from .whl only")
+    expect("gpu-first, cut off", part("first", ARGS=f"--minutes {CUT_OFF_MINUTES}"), 3)
+    check_archive("first", finished=False)
+    expect("gpu-first, called again", part("first"), 0)
+    expect("gpu-sweep, killed", killed("sweep", "*-kernel_sweep-*"), 128 + signal.SIGTERM)
+    check_archive("sweep", finished=False)
+    for name in ("sweep", "rest"):
+        expect(f"gpu-{name}", part(name), 0)
+    for name in ("first", "sweep", "rest"):
+        runs = check_archive(name, finished=True)
+        expect(f"gpu-{name}, with nothing left to do", part(name), 0)
+        if check_archive(name, finished=True) != runs:
+            raise Failed(f"gpu-{name}: called again, it measured again")
+    words = ("--arch", "90", "--dtype", "bf16", "--kernel", "forward", "--out", str(WORK / "audit"))
+    expect(
+        "kernels audit", called([python_of(VENV), "-m", "attnbench", "kernels", "audit", *words]), 0
+    )
+
+
+def python_of(venv: Path) -> str:
+    return str(venv / "bin" / "python")
+
+
+def part(name: str, **settings: str) -> int:
+    """The exit code of make's target; an environment as there, with a variable OUT of its own."""
+    archive = WORK / f"{name}.tar.gz"
+    arguments = f"--rehearse {settings.get('ARGS', '')}".strip()
+    words = [f"PYTHON={python_of(VENV)}", f"GPU_OUT={WORK / 'gpu'}", f"ARCHIVE={archive}"]
+    return made(f"gpu-{name}", *words, f"ARGS={arguments}")
+
+
+def made(*words: str) -> int:
+    """make itself ends with 2 for any failure; the program's code is in what it says."""
+    done = subprocess.run(
+        ["make", "--no-print-directory", *words],
+        cwd=ROOT,
+        env=environment() | {"OUT": str(WORK / "not-ours")},
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    sys.stderr.write(done.stderr)
+    if done.returncode == 0:
+        return 0
+    last = done.stderr.strip().splitlines()[-1]  # make: *** [Makefile:76: gpu-first] Error 3
+    return int(last.split()[-1])
+
+
+def killed(name: str, run: str) -> int:
+    """Start a part, and end it as soon as it has begun such a run."""
+    words = ["-m", "tests.gpu_day", name, "--rehearse", "--out", str(WORK / "gpu")]
+    words += ["--archive", str(WORK / f"{name}.tar.gz")]
+    before = set((WORK / "gpu" / "runs").glob(run))
+    command = [python_of(VENV), *words]
+    with subprocess.Popen(command, cwd=ROOT, env=environment()) as process:
+        for _ in range(int(START_S / 0.1)):
+            if set((WORK / "gpu" / "runs").glob(run)) - before:
+                break
+            time.sleep(0.1)
+        process.terminate()
+    return process.returncode
+
+
+def called(command: list[str]) -> int:
+    path = os.pathsep.join([str(ROOT / ".package"), *map(str, (ROOT / ".site").glob("*312"))])
+    surroundings = environment() | {"PYTHONPATH": path}
+    return subprocess.run(command, cwd=ROOT, env=surroundings, check=False).returncode
+
+
+def environment() -> dict[str, str]:
+    """Ours, without what make or a user's shell set for other programs."""
+    without = {"PYTHONPATH", "MAKEFLAGS", "MAKELEVEL", "MFLAGS", "TRITON_INTERPRET"}
+    return {name: value for name, value in os.environ.items() if name not in without}
+
+
+def expect(what: str, code: int, wanted: int) -> None:
+    print(f"{what}: exit code {code}", flush=True)
+    if code != wanted:
+        raise Failed(f"{what}: exit code {code}; wanted {wanted}; see {WORK}")
+
+
+def check_archive(name: str, *, finished: bool) -> int:
+    """How many runs are in it. Raises Failed if something is missing."""
+    path = WORK / f"{name}.tar.gz"
+    with tarfile.open(path) as tar:
+        names = tar.getnames()
+        state = json.load(tar.extractfile(f"gpu/{name}/state.json"))  # type: ignore[arg-type]
+        logs = {
+            step: tar.extractfile(f"gpu/{name}/logs/{step}.log").read().decode()  # type: ignore[union-attr]
+            for step, noted in state["steps"].items()
+            if noted["state"] != "not started"
+        }
+    ended = {step for step, noted in state["steps"].items() if noted["state"] == "ended"}
+    if finished != (len(ended) == len(state["steps"])):
+        raise Failed(f"{path}: ended are {sorted(ended)}")
+    runs = [run for noted in state["steps"].values() for run in noted["runs"]]
+    for run in runs:
+        for file in ("run.json", "rows.jsonl", "report.html"):
+            if finished and f"gpu/runs/{run}/{file}" not in names:
+                raise Failed(f"{path}: lacks {run}/{file}")
+    for step in ended:
+        if "pytest" in state["steps"][step]["command"] and SKIPPED not in logs[step]:
+            raise Failed(f"{path}: {step}: no GPU test skipped with its reason")
+    return len(runs)
+
+
+if __name__ == "__main__":
+    main()

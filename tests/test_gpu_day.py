@@ -1,0 +1,377 @@
+"""The program for a day with a GPU: its plan, its deadlines, going on, and its archives."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.scenario import load
+from attnbench.harness.selection import Selection, select
+from tests.conftest import ROOT, environment
+from tests.gpu_day.__main__ import main, parse, plan
+from tests.gpu_day.commands import Ended
+from tests.gpu_day.day import ARCHIVE_S, FAILED, FINISHED, REPORT_S, UNFINISHED, Call, Place
+from tests.gpu_day.steps import FIRST, PARTS, SWEEP, Part, Step
+
+MACHINE = {"gpu": "a GPU", "capability": "90", "torch": "2.11.0", "packages": {}}
+FACTS_S = 20.0  # until the first step: Python, torch and the driver are started
+
+
+@dataclass
+class Day:
+    """A place whose commands take as long as `takes_s` says, by a clock turned by hand.
+
+    `codes`: exit codes that are not 0. A command with "run" in it makes the folder of a run.
+    """
+
+    folder: Path
+    takes_s: dict[str, float] = field(default_factory=dict)
+    codes: dict[str, int] = field(default_factory=dict)
+    now_s: float = 100.0
+    started: list[tuple[str, float]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    dies_in: str = ""
+    count: int = 0
+
+    def execute(
+        self, command: Sequence[str], log: Path, limit_s: float, _variables: Mapping[str, str]
+    ) -> Ended:
+        name = log.stem if "--resume" not in command else f"{log.stem} again"
+        self.started.append((name, limit_s))
+        if "report" in command:
+            (Path(command[command.index("report") + 1]) / "report.html").write_text("a page")
+        elif "run" in command and "--resume" not in command:
+            self.make_run(f"run-{self.count}")
+            self.count += 1
+        if name == self.dies_in:
+            raise KeyboardInterrupt
+        spent_s = min(self.takes_s.get(name, 5.0), limit_s)
+        self.now_s += spent_s
+        cut_off = self.takes_s.get(name, 5.0) > limit_s
+        log.write_text("what it printed")
+        return Ended(130 if cut_off else self.codes.get(name, 0), spent_s, cut_off)
+
+    def make_run(self, name: str) -> None:
+        folder = self.folder / "gpu" / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text("{}")
+        (folder / "rows.jsonl").write_text("{}\n")
+        os.utime(folder / "rows.jsonl", (1e9, 1e9))
+
+    def call(self, part: Part, *, minutes: float = 9.0, **changes: Any) -> Call:
+        settings: dict[str, Any] = {"machine": MACHINE, "again": ()} | changes
+        place = Place(python="python", device="cuda", arch="90", jobs=4, root=self.folder / "gpu")
+        return Call(
+            part=part,
+            place=place,
+            archive=self.folder / "out" / "a.tar.gz",
+            deadline_s=self.now_s + 60 * minutes,
+            environment={},
+            clock=lambda: self.now_s,
+            execute=self.execute,
+            say=self.said.append,
+            **settings,
+        )
+
+    def names(self) -> list[str]:
+        """Of what was started since the last look."""
+        found = [name for name, _ in self.started if name != "reports"]
+        self.started.clear()
+        return found
+
+    def archived(self) -> set[str]:
+        with tarfile.open(self.folder / "out" / "a.tar.gz") as tar:
+            return set(tar.getnames())
+
+
+@pytest.fixture
+def day(tmp_path: Path) -> Day:
+    return Day(tmp_path)
+
+
+def step(name: str, most_s: float = 60.0, **fields: Any) -> Step:
+    return Step(name=name, words=("{python}", name), most_s=most_s, **fields)
+
+
+MEASURED = Step(name="measured", words=("attnbench", "run"), most_s=60.0, resumes=True)
+THREE = Part("three", 9.0, (step("first"), MEASURED, step("last")))
+
+
+# ---- the plan ------------------------------------------------------------------------------------
+
+
+def test_the_first_part_has_time_for_every_step_even_if_each_takes_its_most() -> None:
+    most_s = sum(one.most_s for one in FIRST.steps)
+    assert FACTS_S + most_s + REPORT_S + ARCHIVE_S <= 60 * FIRST.minutes
+    assert FIRST.minutes == 9
+    assert all(part.minutes <= 9.5 for part in PARTS.values())  # of the ten that a command gets
+
+
+def test_first_and_sweep_measure_each_case_of_kernel_sweep_once() -> None:
+    scenario = load("kernel_sweep")
+    every = {case.id for case in select(scenario, "cuda", Selection()).cases}
+    measured: list[str] = []
+    for one in (*FIRST.steps, *SWEEP.steps):
+        if "kernel_sweep" in one.words:
+            measured += cases(one, one.gpu, "cuda")
+    assert sorted(measured) == sorted(every)
+    assert len(measured) == 144
+
+
+def cases(one: Step, more: tuple[str, ...], device: str) -> list[str]:
+    """The ids of the cases of a run that a step starts."""
+    words = (*one.words, *more)
+    given = {flag: [b for a, b in pairwise(words) if a == flag] for flag in ("--set", "--only")}
+    scenario = load(words[words.index("run") + 1], [*given["--set"], f"device={device}"])
+    selected = select(scenario, device, Selection(only=tuple(given["--only"])))
+    return [case.id for case in selected.cases]
+
+
+def test_every_run_has_cases_on_a_gpu_and_few_in_a_rehearsal() -> None:
+    runs = [one for part in PARTS.values() for one in part.steps if "run" in one.words]
+    assert len(runs) >= 10
+    for one in runs:
+        assert cases(one, one.gpu, "cuda")
+        assert 1 <= len(cases(one, one.cpu, "cpu")) <= 20, one.name
+
+
+def test_every_gpu_test_is_in_a_step() -> None:
+    named = " ".join(word for part in PARTS.values() for one in part.steps for word in one.words)
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        name = path.relative_to(ROOT).as_posix()
+        if re.search(r"^(@pytest|pytestmark =.*)\.?mark\.gpu", path.read_text(), re.MULTILINE):
+            assert name in named, f"{name}: in no step of tests/gpu_day/steps.py"
+    for name in re.findall(r"tests/\S+\.py", named):
+        assert "gpu" in (ROOT / name).read_text(), f"{name}: has no test for a GPU"
+
+
+def test_the_names_of_steps_are_their_own() -> None:
+    names = [one.name for part in PARTS.values() for one in part.steps]
+    assert len(names) == len(set(names))
+    assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
+
+
+def test_a_dry_run_prints_every_command_and_starts_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["x", *PARTS, "--dry-run", "--out", str(tmp_path / "gpu")])
+    main()
+    printed = capsys.readouterr().out
+    for part in PARTS.values():
+        for one in part.steps:
+            assert re.search(rf" {one.most_s:.0f} s  {one.name} ", printed)
+    assert "run kernel_sweep --device cuda" in printed
+    assert not re.search(r"\{\w+\}", printed)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rehearsal_needs_no_gpu_in_any_step(tmp_path: Path) -> None:
+    place = Place(python="python", device="cpu", arch="90", jobs=1, root=tmp_path)
+    for part in PARTS.values():
+        printed = plan(part, place, None)
+        assert "cuda" not in printed.replace("cuda and", "")
+        assert "n16384" not in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["first", "--again", "swep"], "no step ['swep']; there are: audit, calibrate"),
+        (["first", "rest", "--archive", "a.tar.gz"], "--archive: one file"),
+        (["last"], "invalid choice: 'last'"),
+    ],
+)
+def test_bad_words_are_refused(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        parse(words)
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+# ---- deadlines -----------------------------------------------------------------------------------
+
+
+def test_a_step_gets_its_most_or_what_is_left_of_the_part(day: Day) -> None:
+    day.takes_s = {"first": 60.0}
+    day.call(THREE, minutes=2.75).run()
+    limits = dict(day.started)
+    assert limits["first"] == 60.0
+    left_s = 165 - 60 - 5 - 5 - REPORT_S - ARCHIVE_S  # the second five seconds: its page
+    assert limits["last"] == left_s < 60.0
+
+
+def test_time_that_steps_leave_unused_goes_to_the_next_ones(day: Day) -> None:
+    day.call(THREE, minutes=(200 + REPORT_S + ARCHIVE_S) / 60).run()
+    limits = dict(day.started)
+    assert limits["first"] == 200 - 2 * 60
+    assert limits["measured"] == 200 - 5 - 60
+    day.call(THREE, again=("first",), minutes=(200 + REPORT_S + ARCHIVE_S) / 60).run()
+    assert day.started[-1] == ("first", 200)  # nothing comes after it
+
+
+def test_a_part_ends_in_time_though_every_step_hangs(day: Day) -> None:
+    hangs = Part("hangs", 9.0, tuple(step(f"step-{n}", 100.0) for n in range(20)))
+    day.takes_s = {one.name: 1e9 for one in hangs.steps}
+    begin_s = day.now_s
+    assert day.call(hangs).run() == UNFINISHED
+    assert day.now_s - begin_s <= 60 * 9.0 - ARCHIVE_S
+    assert "gpu/hangs/state.json" in day.archived()
+
+
+def test_a_step_without_time_is_not_started_and_a_shorter_one_is(day: Day) -> None:
+    part = Part("p", 9.0, (step("a", 60.0), step("b", least_s=40.0), step("c", least_s=5.0)))
+    day.takes_s = {"a": 60.0}
+    assert day.call(part, minutes=(60 + 20 + REPORT_S + ARCHIVE_S) / 60).run() == UNFINISHED
+    assert day.names() == ["a", "c"]
+    assert "b: not started, 20 s are left" in day.said
+
+
+# ---- a call after another ------------------------------------------------------------------------
+
+
+def test_what_ended_is_not_repeated_and_a_run_that_was_cut_off_goes_on(day: Day) -> None:
+    day.takes_s = {"measured": 1e9}
+    assert day.call(THREE).run() == UNFINISHED
+    assert day.names() == ["first", "measured", "last"]
+    assert day.call(THREE).run() == FINISHED
+    assert day.names() == ["measured again"]
+    assert day.call(THREE).run() == FINISHED
+    assert day.names() == []
+
+
+def test_a_run_that_cannot_go_on_is_measured_anew(day: Day) -> None:
+    day.takes_s, day.codes = {"measured": 1e9}, {"measured again": 4}
+    day.call(THREE).run()
+    day.names()
+    day.takes_s = {}
+    assert day.call(THREE).run() == FINISHED
+    assert day.names() == ["measured again", "measured"]
+    assert {f"gpu/runs/run-{n}/rows.jsonl" for n in range(2)} <= day.archived()
+
+
+def test_after_a_kill_in_a_step_its_run_goes_on(day: Day) -> None:
+    day.dies_in = "measured"
+    with pytest.raises(KeyboardInterrupt):
+        day.call(THREE).run()
+    assert "gpu/runs/run-0/rows.jsonl" in day.archived()
+    day.dies_in = ""
+    day.names()
+    assert day.call(THREE).run() == FINISHED
+    assert day.names() == ["measured again", "last"]
+
+
+def test_a_step_is_repeated_if_asked_for(day: Day) -> None:
+    day.call(THREE).run()
+    day.names()
+    assert day.call(THREE, again=("measured",)).run() == FINISHED
+    assert day.names() == ["measured"]
+
+
+def test_on_another_machine_all_begins_anew_and_the_old_is_kept(day: Day) -> None:
+    day.call(THREE).run()
+    day.names()
+    assert day.call(THREE, machine=MACHINE | {"gpu": "another GPU"}).run() == FINISHED
+    assert len(day.names()) == 3
+    assert (day.folder / "gpu" / "three-1" / "state.json").exists()
+
+
+def test_what_other_code_measured_is_said_to_be_so(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day.call(THREE).run()
+    monkeypatch.setattr("tests.gpu_day.day.source", lambda: "other")
+    day.said.clear()
+    day.call(THREE).run()
+    assert day.said[0] == "first: ended before with 0, with other code"
+
+
+# ---- how it ends ---------------------------------------------------------------------------------
+
+
+def test_after_a_failed_step_the_others_run_and_the_exit_code_says_so(day: Day) -> None:
+    day.codes = {"first": 1}
+    call = day.call(THREE)
+    assert call.run() == FAILED
+    assert day.names() == ["first", "measured", "last"]
+    assert call.failed() == ["first"]
+    assert day.call(THREE).run() == FAILED  # also if nothing is left to do
+    assert day.names() == []
+
+
+def test_a_page_that_cannot_be_written_is_a_failure(day: Day) -> None:
+    day.codes = {"reports": 1}
+    call = day.call(THREE)
+    assert call.run() == FAILED
+    assert call.failed() == ["page of run-0"]
+
+
+def test_the_archive_has_rows_pages_logs_and_what_stands_beside_runs(day: Day) -> None:
+    runs = day.folder / "gpu" / "runs"
+    day.make_run("of-another-part")
+    (runs / "calibration.jsonl").write_text("{}\n")
+    (runs / "latest").symlink_to("of-another-part")
+    assert day.call(THREE).run() == FINISHED
+    assert day.archived() == {
+        *("gpu/three/state.json", "gpu/three/machine.json", "gpu/three/logs/first.log"),
+        *("gpu/three/logs/measured.log", "gpu/three/logs/last.log", "gpu/three/logs/reports.log"),
+        *(f"gpu/runs/run-0/{name}" for name in ("run.json", "rows.jsonl", "report.html")),
+        "gpu/runs/calibration.jsonl",
+    }
+    assert [path.name for path in (day.folder / "out").iterdir()] == ["a.tar.gz"]
+
+
+def test_an_unpacked_archive_is_gone_on_with(day: Day, tmp_path: Path) -> None:
+    day.takes_s = {"measured": 1e9}
+    day.call(THREE).run()
+    elsewhere = Day(tmp_path / "elsewhere")
+    with tarfile.open(day.folder / "out" / "a.tar.gz") as tar:
+        tar.extractall(elsewhere.folder, filter="data")
+    assert elsewhere.call(THREE).run() == FINISHED
+    assert elsewhere.names() == ["measured again"]
+
+
+# ---- for real ------------------------------------------------------------------------------------
+
+
+def test_without_a_gpu_a_part_refuses_in_words(tmp_path: Path) -> None:
+    done = called("first", "--out", str(tmp_path / "gpu"), CUDA_VISIBLE_DEVICES="")
+    assert done.returncode == 4, done.stderr
+    assert "torch finds no CUDA device" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def called(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tests.gpu_day", *words],
+        cwd=ROOT,
+        env=environment(variables),
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+
+
+@pytest.mark.long
+def test_a_part_measures_small_on_a_cpu_and_leaves_an_archive(tmp_path: Path) -> None:
+    words = ("sweep", "--rehearse", "--out", str(tmp_path / "gpu"), "--minutes", "5")
+    done = called(*words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    archive = Path(done.stdout.splitlines()[-1])
+    assert archive == tmp_path / "gpu" / "sweep.tar.gz"
+    with tarfile.open(archive) as tar:
+        names = tar.getnames()
+    state = json.loads((tmp_path / "gpu" / "sweep" / "state.json").read_text())
+    assert [noted["code"] for noted in state["steps"].values()] == [0, 0]
+    assert sum(name.endswith("/report.html") for name in names) == 2

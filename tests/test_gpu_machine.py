@@ -1,0 +1,86 @@
+"""What a day with a GPU asks of its machine: commands that end, and packages that are there."""
+
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.gpu_day import machine, packages
+from tests.gpu_day.commands import execute
+
+SLOW = "import time, sys; print('begin', flush=True); time.sleep(60)"
+DEAF = f"import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); {SLOW}"
+
+
+@pytest.mark.parametrize("program", [SLOW, DEAF])
+def test_a_command_that_is_too_slow_is_ended(
+    program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.gpu_day.commands.GRACE_S", 1.0)
+    ended = execute([sys.executable, "-c", program], tmp_path / "logs" / "a.log", 2.0, {})
+    assert ended.cut_off
+    assert ended.code in (1, 130, 137)
+    assert (tmp_path / "logs" / "a.log").read_text().startswith("begin")
+
+
+def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
+    program = (
+        "import subprocess, sys\n"
+        "left = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(left.pid); sys.exit(7)\n"
+    )
+    ended = execute([sys.executable, "-c", program], tmp_path / "a.log", 60.0, {})
+    assert (ended.code, ended.cut_off) == (7, False)
+    left = Path("/proc") / (tmp_path / "a.log").read_text().strip()
+    for _ in range(100):
+        if not left.exists() or "Z" in (left / "stat").read_text().split()[2]:
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("a process is left")
+
+
+def test_variables_reach_a_command_and_its_output_is_kept(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("earlier\n")
+    program = "import os, sys; print(os.environ['A']); print('error', file=sys.stderr)"
+    assert execute([sys.executable, "-c", program], log, 60.0, {"A": "b"}).code == 0
+    assert sorted(log.read_text().split()) == ["b", "earlier", "error"]
+
+
+def test_facts_name_what_is_installed_and_what_is_missing() -> None:
+    facts = machine.facts()
+    assert facts["packages"]["pydantic"]
+    assert facts["torch"]
+    assert set(machine.IDENTITY) <= set(facts)
+    assert machine.lacks(facts["packages"] | {"triton": "3.9.0"}) == []
+    old = facts["packages"] | {"triton": "3.9.0", "pydantic": None, "rich": "9.1"}
+    assert machine.lacks(old) == [
+        "rich: 9.1, wanted 14.3 or newer",
+        "pydantic: not installed",
+    ]
+
+
+def test_wheels_of_packages_that_are_missing_are_unpacked_once(tmp_path: Path) -> None:
+    wheels, site = tmp_path / "wheels", tmp_path / "site"
+    wheels.mkdir()
+    made = [wheel(wheels, name) for name in ("attnbench-not-here", "pytest")]
+    assert packages.unpack(sys.executable, wheels, site) == [made[0].name]
+    assert (site / "attnbench_not_here.py").exists()
+    assert packages.unpack(sys.executable, wheels, site) == []
+
+
+def wheel(folder: Path, name: str) -> Path:
+    module = name.replace("-", "_")
+    path = folder / f"{module}-1.0-py3-none-any.whl"
+    info = f"{module}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr(f"{module}.py", "")
+        file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        file.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{info}/RECORD", "")
+    return path

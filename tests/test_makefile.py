@@ -1,0 +1,61 @@
+"""Makefile: what it takes from its user, and where it lets Python look for packages."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, environment
+from tests.gpu_day.steps import PARTS
+from tests.search_path import searched
+
+
+def test_the_users_path_comes_behind_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"/a{os.pathsep}{os.pathsep}/b")
+    assert searched(Path("/ours")).split(os.pathsep) == ["/ours", "/a", "/b"]
+    assert environment()["PYTHONPATH"].split(os.pathsep) == [str(ROOT / ".package"), "/a", "/b"]
+    own = environment({"PYTHONPATH": "/mine"})
+    assert own["PYTHONPATH"].split(os.pathsep) == ["/mine", "/a", "/b"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert environment()["PYTHONPATH"] == str(ROOT / ".package")
+
+
+@pytest.fixture
+def make() -> Callable[..., str]:
+    """What make would run."""
+
+    def commands(*words: str, **variables: str) -> str:
+        return subprocess.run(
+            ["make", "--dry-run", "--always-make", *words],
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    return commands
+
+
+def test_make_keeps_the_users_path_behind_the_checkouts(make: Callable[..., str]) -> None:
+    assert f'PYTHONPATH="{ROOT}/.package:/a:/b" ' in make("faults", PYTHONPATH="/a:/b")
+    assert f'PYTHONPATH="{ROOT}/.package" ' in make("gate", PYTHONPATH="")
+    for line in (ROOT / "Makefile").read_text().splitlines():
+        assert "PYTHONPATH=.package" not in line
+
+
+def test_make_takes_where_results_go_from_its_command_line_only(make: Callable[..., str]) -> None:
+    assert "--out results\n" in make("report", OUT="/elsewhere")
+    assert "--out elsewhere\n" in make("report", "OUT=elsewhere")
+    first = make("gpu-first", "PYTHON=py", "ARCHIVE=/a/b.tar.gz", "ARGS=--dry-run", OUT="/x")
+    assert first == (
+        'py -m tests.gpu_day first --out "results/gpu" --archive "/a/b.tar.gz" --dry-run\n'
+    )
+    assert "--archive" not in make("gpu-rest")
+
+
+def test_one_call_of_make_names_all_parts(make: Callable[..., str]) -> None:
+    assert " first sweep rest " in make("gpu")
+    assert {name for name in PARTS if f"gpu_day {name} " in make(f"gpu-{name}")} == set(PARTS)
