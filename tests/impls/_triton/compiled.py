@@ -296,7 +296,7 @@ def described(kernel: Kernel) -> Config:
     return next(config for config in found if not config.gluon)
 
 
-SLOWEST_S, STEP_S = 200e-6, 20e-6
+SLOWEST_S, STEP_S = 200e-6, 10e-6
 
 
 def prepared(

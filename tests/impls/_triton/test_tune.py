@@ -81,14 +81,14 @@ def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
 
 
 def test_the_facts_have_each_candidates_times_on_the_device(prepared: dict[str, Any]) -> None:
-    """Of a GPU on which the candidates of a list take 200 us, 180 us, 160 us, ..."""
+    """Of a GPU on which the candidates of a list take 200 us, 190 us, 180 us, ..."""
     facts = prepared["timed"]["facts"]
     fields = Config.__dataclass_fields__
     timed: set[tuple[str, tuple[int, ...]]] = set()
     for one in facts["candidates"]:
         numbers = [int(one[field]) for field in fields]
         place = listed(one["kernel"]).index(numbers)
-        assert one["median_ms"] == pytest.approx(0.2 - 0.02 * place)
+        assert one["median_ms"] == pytest.approx(0.2 - 0.01 * place)
         assert one["least_ms"] <= one["median_ms"] <= one["most_ms"]
         assert one["reading_count"] >= 5
         assert one["reading_launch_count"] >= 5
@@ -193,7 +193,7 @@ def test_the_choice_of_an_earlier_run_is_taken_without_timing_others(
 def test_a_choice_that_no_longer_works_is_replaced(prepared: dict[str, Any]) -> None:
     found = prepared["stale"]
     assert found["facts"]["configuration_source"] == "timed"
-    too_large, last = [128, 128, 8, 3, 1, 0], listed("forward")[-1]
-    *_, next_best = (one for one in in_turn("forward") if one not in (too_large, last))
+    too_large, last = [128, 128, 8, 3, 1], listed("forward")[-1]
+    *_, next_best = (one for one in listed("forward") if one[:5] != too_large and one != last)
     assert found["used"] == [next_best, *prepared["timed"]["used"][1:]]
     assert "RuntimeError: PassManager::run failed" in skipped(found["facts"]).values()
