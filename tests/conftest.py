@@ -5,6 +5,7 @@ be missing in CI.
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -28,6 +29,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="attnbench-tests-")
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 os.environ["ATTNBENCH_CACHE"] = os.environ["XDG_RUNTIME_DIR"]  # and a list of backends of their own
+# A shell starts what runs in the background with Ctrl-C ignored, and our programs respect that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 PROGRAMS = {
     "chromium": ("chromium", "chromium-browser", "google-chrome"),
     "gcc": ("gcc",),

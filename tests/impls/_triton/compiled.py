@@ -158,7 +158,13 @@ def gluon() -> list[dict[str, Any]]:
             code = disassembly(triton.compile(*job.arguments()).asm["cubin"])
             fields = compile_kernel(job)
             record = kernel_record(
-                {"case": "kernel", "compute_capability": "9.0"}, Status.OK, **fields
+                {
+                    "case": "kernel",
+                    "compute_capability": "9.0",
+                    "config": asdict(job.config),
+                },
+                Status.OK,
+                **fields,
             )
             loop = main_loop(code)
             assert loop is not None
