@@ -7,8 +7,11 @@ import re
 import select
 import struct
 import subprocess
+import sys
 import termios
+import time
 from pathlib import Path
+from statistics import median
 
 import pytest
 from rich.cells import cell_len
@@ -17,7 +20,10 @@ from tests.conftest import ROOT, command_line, environment
 from tests.reports.fake_runs import quickstart
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-MOST_S = 2.0
+# of our own, beside importing torch: together 2 s where that takes 1.1 s, as on a machine with
+# nothing else to do; on a busy one it takes twice as long and says nothing about us
+MOST_BESIDE_TORCH_S = 0.9
+ROUNDS = 5
 COMMANDS = (
     "list backends",
     "list scenarios",
@@ -79,16 +85,18 @@ def test_every_line_of_every_table_fits_the_terminal(folder, command, columns):
 
 
 def test_a_dry_run_of_36_cases_takes_2_s(benchmark):
-    def call():
-        return subprocess.run(
-            command_line("run", "quickstart", "--dry-run", "--device", "cpu"),
-            cwd=ROOT,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+    def seconds(command):
+        begin = time.perf_counter()
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True
+        )
+        return time.perf_counter() - begin, done.stdout
 
-    text = benchmark.pedantic(call, rounds=5, warmup_rounds=1)
-    assert "36 cases" in text
-    assert benchmark.stats.stats.median <= MOST_S
+    torch_alone = [sys.executable, "-c", "import torch"]
+    dry_run = command_line("run", "quickstart", "--dry-run", "--device", "cpu")
+    assert "36 cases" in seconds(dry_run)[1]
+    beside = []
+    for _ in range(ROUNDS):  # side by side: both share what else the machine does
+        beside.append(seconds(dry_run)[0] - seconds(torch_alone)[0])
+    benchmark.pedantic(seconds, args=(dry_run,), rounds=ROUNDS)
+    assert median(beside) <= MOST_BESIDE_TORCH_S
