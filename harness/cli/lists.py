@@ -80,12 +80,12 @@ def list_scenarios() -> None:
 @list_app.command("models", cls=Verb)
 def list_models() -> None:
     """Shipped models, and what their layers compute."""
-    from ..models import config_file, plain
+    from ..models.config_file import shipped
+    from ..models.resolve import model_of
 
     rows = []
-    for name, path in config_file.shipped().items():
-        model = plain.model(config_file.read(path), name, str(path))
-        first = name
+    for name in shipped():
+        model, first = model_of(name), name
         for layer, count in model.attention():
             rows.append((first, f"{count} x {layer.text()}", f"{model.max_context:,}"))
             first = ""

@@ -123,7 +123,7 @@ class Model:
             ]
         except ValueError as error:
             raise BadInput(
-                f"--tp {parts}: {self.name}: {error}; wanted a number that divides the heads"
+                f"tp {parts}: {self.name}: {error}; wanted a number that divides the heads"
             ) from None
         return replace(self, layers=tuple(layers))
 

@@ -17,8 +17,7 @@ DTYPES: dict[str, Dtype] = {"float32": "fp32", "bfloat16": "bf16", "float16": "f
 class Question:
     """One layer's attention in one phase, and how many layers ask it.
 
-    `problem` is None if it cannot be measured, and `why` says why. `problem` leaves out what `why`
-    says if both are given: never without saying so.
+    `problem` is None if it cannot be measured, and `why` says why.
     """
 
     layer: AttentionLayer
@@ -39,8 +38,8 @@ def questions(
     """
     if model.max_context is not None and context > model.max_context:
         raise BadInput(
-            f"--context {context}: {model.name} takes at most {model.max_context} tokens; wanted a"
-            " shorter context"
+            f"{model.name}: a context of {context} tokens; wanted at most the model's own"
+            f" {model.max_context}"
         )
     for layer, count in model.attention():
         if phase == "decode" and layer.stack == "encoder":

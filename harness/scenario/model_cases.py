@@ -102,7 +102,9 @@ def _problems(model: Model, phase: Phase, context: int, bad: Any) -> list[Proble
         raise bad("model", f"{model.name}: {whys[0]}; wanted a model whose attention is measured")
     found = [question.problem for question in asked if question.problem is not None]
     if not found:
-        raise bad("model", f"{model.name} has no attention in phase {phase}; wanted another phase")
+        other = ", ".join(model.others())
+        has = f"only {other}, which is not measured" if other else f"no attention in phase {phase}"
+        raise bad("model", f"{model.name} has {has}; wanted a model or a phase with attention")
     return list(dict.fromkeys(found))
 
 

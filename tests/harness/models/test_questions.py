@@ -84,7 +84,7 @@ def test_encoders_take_no_part_in_decoding() -> None:
 
 
 def test_a_context_beyond_the_models_own_is_refused() -> None:
-    with pytest.raises(BadInput, match="takes at most 64 tokens"):
+    with pytest.raises(BadInput, match="65 tokens; wanted at most the model's own 64"):
         problems(model(FULL), "prefill", 65)
 
 
@@ -106,7 +106,7 @@ def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:
     assert isinstance(layer, AttentionLayer)
     assert (layer.heads, layer.kv_heads) == (2, 1)
     for parts in (3, 16):
-        with pytest.raises(BadInput, match=f"--tp {parts}: mine"):
+        with pytest.raises(BadInput, match=f"tp {parts}: mine"):
             model(FULL).divided(parts)
 
 

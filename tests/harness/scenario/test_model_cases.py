@@ -107,6 +107,16 @@ def test_a_mistake_is_one_line_with_its_place(case: str, said: str) -> None:
     assert said in line
 
 
+def test_a_model_without_softmax_attention_is_refused_for_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("attnbench.harness.models.resolve.find_spec", lambda _: None)
+    config = {"model_type": "deepseek_v3", "hidden_size": 64, "num_hidden_layers": 2}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(BadInput, match="only multi-head latent attention, which is not measured"):
+        scenario({"model": str(tmp_path), "seq_len": 8})
+
+
 def test_mistakes_in_cases_after_a_model_have_their_own_place() -> None:
     text = (
         "name: mine\nquestion: Which?\nbackends: fused\ncases:\n"
