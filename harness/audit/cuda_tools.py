@@ -1,27 +1,20 @@
-"""NVIDIA's programs that ship with Triton: ptxas makes cubins, cuobjdump and nvdisasm read them.
+"""What ptxas says of a kernel, and cuobjdump of the resources that it takes.
 
 Imports triton.
 """
 
 import re
-import subprocess
 from functools import cache
-from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
-from triton import knobs
 from triton.backends.nvidia.compiler import get_ptxas
 
+from ...impls._triton.nvidia_tools import Unreadable, read, run
 from .architecture import RESERVED_SHARED_BYTES, Capability
 
-TOOL_S = 120.0
 # ptxas info    : (C7515) Potential Performance Loss: wgmma.mma_async instructions are ...
 _NOTE = re.compile(r"\((C7[5-9]\d\d)\)\s+(?:Potential Performance Loss:\s+)?(.*)")
-
-
-class Unreadable(Exception):
-    """A tool gives no answer; the message is the reason."""
 
 
 class Usage(NamedTuple):
@@ -34,7 +27,7 @@ class Usage(NamedTuple):
 
 def usage(cubin: bytes, capability: Capability) -> Usage:
     """Raises Unreadable."""
-    output = _read("cuobjdump", cubin, "-res-usage")
+    output = read("cuobjdump", cubin, "-res-usage")
     numbers = re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", output)
     if numbers is None:
         raise Unreadable("cuobjdump -res-usage names no registers")
@@ -42,12 +35,6 @@ def usage(cubin: bytes, capability: Capability) -> Usage:
     if capability >= (9, 0):  # the cubin then declares the system's reserve too
         shared = max(0, shared - RESERVED_SHARED_BYTES)
     return Usage(registers, stack, shared)
-
-
-def disassembly(cubin: bytes) -> str:
-    """Raises Unreadable."""
-    # -ndf leaves out the analysis of jumps, which takes half the time and is not needed here.
-    return _read("nvdisasm", cubin, "-ndf", "-c")
 
 
 def ptxas_notes(ptx: str, capability: Capability) -> list[str]:
@@ -59,7 +46,7 @@ def ptxas_notes(ptx: str, capability: Capability) -> list[str]:
         source.write(ptx)
         source.flush()
         command = [_ptxas(capability), "-v", f"--gpu-name={target[1]}", source.name]
-        return notes_of(_run([*command, "-o", cubin.name], of_errors=True))
+        return notes_of(run([*command, "-o", cubin.name], of_errors=True))
 
 
 def notes_of(log: str) -> list[str]:
@@ -90,32 +77,6 @@ def known_to_ptxas(capability: Capability) -> frozenset[Capability]:
 def _ptxas_output(capability: Capability, option: str) -> str:
     """Empty if ptxas gives none."""
     try:
-        return _run([_ptxas(capability), option])
+        return run([_ptxas(capability), option])
     except (RuntimeError, Unreadable):
         return ""
-
-
-def _read(tool: str, cubin: bytes, *options: str) -> str:
-    with NamedTemporaryFile(suffix=".cubin") as file:
-        file.write(cubin)
-        file.flush()
-        return _run([tool_path(tool), *options, file.name])
-
-
-def tool_path(tool: str) -> str:
-    """Raises Unreadable."""
-    try:
-        return str(getattr(knobs.nvidia, tool).path)
-    except (RuntimeError, AttributeError):
-        raise Unreadable(f"Triton has no {tool} here to read it with") from None
-
-
-def _run(command: list[str], *, of_errors: bool = False) -> str:
-    """What it prints, or writes to standard error."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True)
-        return done.stderr if of_errors else done.stdout
-    except (OSError, subprocess.SubprocessError) as error:
-        stderr = str(getattr(error, "stderr", None) or "").strip().splitlines()
-        reason = f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"
-        raise Unreadable(reason[:300]) from None

@@ -15,10 +15,11 @@ from typing import Any
 
 from triton.runtime.cache import get_cache_manager
 
+from ...impls._triton import nvidia_tools
 from ...impls._triton.machine_code import opcodes
-from . import cuda_tools
+from ...impls._triton.nvidia_tools import Unreadable, disassembly
 from .architecture import Capability
-from .cuda_tools import Unreadable, disassembly, notes_of, ptxas_version, usage
+from .cuda_tools import notes_of, ptxas_version, usage
 from .main_loop import OF_CYCLES, OF_PRODUCTS, loop_fields
 from .sass import mix, spilled_bytes
 
@@ -68,7 +69,7 @@ def _reader() -> str:
 
 def _tool(name: str) -> str:
     try:
-        return cuda_tools.tool_path(name)
+        return nvidia_tools.tool_path(name)
     except Unreadable:
         return ""
 

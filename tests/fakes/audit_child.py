@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from attnbench.harness.audit import child, compiler, cuda_tools
+from attnbench.harness.audit import child, compiler
+from attnbench.impls._triton import nvidia_tools
 from attnbench.impls._triton.configs import Config
 from attnbench.impls._triton.jobs import Job
 
@@ -49,7 +50,7 @@ def compile_kernel(job: Job) -> dict[str, Any]:
 
 def tool_path(tool: str) -> str:
     if chosen("no_nvdisasm") and tool == "nvdisasm":
-        raise cuda_tools.Unreadable("Triton has no nvdisasm here to read it with")
+        raise nvidia_tools.Unreadable("Triton has no nvdisasm here to read it with")
     return real_path(tool)
 
 
@@ -58,6 +59,6 @@ def chosen(what: str) -> bool:
 
 
 if __name__ == "__main__":
-    real_compile, real_path = compiler.compile_kernel, cuda_tools.tool_path
-    compiler.compile_kernel, compiler.jobs, cuda_tools.tool_path = compile_kernel, few, tool_path
+    real_compile, real_path = compiler.compile_kernel, nvidia_tools.tool_path
+    compiler.compile_kernel, compiler.jobs, nvidia_tools.tool_path = compile_kernel, few, tool_path
     child.main()

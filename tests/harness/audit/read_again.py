@@ -14,6 +14,7 @@ import torch
 from triton import knobs
 
 from attnbench.harness.audit import cuda_tools
+from attnbench.impls._triton import nvidia_tools
 from tests.harness.audit.serialized import audited, without_conditions
 
 
@@ -21,7 +22,7 @@ def audits() -> dict[str, Any]:
     from attnbench.harness.audit.readings import FILE
 
     asked: list[str] = []
-    run, tool_path = cuda_tools._run, cuda_tools.tool_path
+    run, tool_path = nvidia_tools.run, nvidia_tools.tool_path
 
     def noted(command: list[str], **how: Any) -> str:
         name = Path(command[0]).name
@@ -30,7 +31,7 @@ def audits() -> dict[str, Any]:
 
     def no_nvdisasm(tool: str) -> str:
         if tool == "nvdisasm":
-            raise cuda_tools.Unreadable("there is none")
+            raise nvidia_tools.Unreadable("there is none")
         return tool_path(tool)
 
     def audit() -> dict[str, Any]:
@@ -39,12 +40,12 @@ def audits() -> dict[str, Any]:
         kept = sorted(Path(str(knobs.cache.dir)).glob(f"*/{FILE}"))
         return {"found": found, "asked": sorted(set(asked)), "kept": len(kept)}
 
-    with patch.object(cuda_tools, "_run", noted):
+    with patch.object(nvidia_tools, "run", noted), patch.object(cuda_tools, "run", noted):
         results = {"first": audit(), "second": audit()}
         for path in Path(str(knobs.cache.dir)).glob(f"*/{FILE}"):
             path.write_text('{"found": ')
         results["broken"] = audit()
-        with patch.object(cuda_tools, "tool_path", no_nvdisasm):
+        with patch.object(nvidia_tools, "tool_path", no_nvdisasm):
             results["no_nvdisasm"] = audit()
     return results
 

@@ -22,7 +22,6 @@ from triton.backends.compiler import GPUTarget
 from triton.runtime import driver
 
 from attnbench.harness.audit.compiler import compile_kernel
-from attnbench.harness.audit.cuda_tools import disassembly
 from attnbench.harness.audit.kernel_row import kernel_record
 from attnbench.harness.audit.main_loop import main_loop
 from attnbench.harness.record import Status
@@ -31,7 +30,7 @@ from attnbench.impls._triton import launch, op, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
-from attnbench.impls._triton.serialization import Unreadable
+from attnbench.impls._triton.nvidia_tools import Unreadable, disassembly
 from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
 

@@ -15,10 +15,11 @@ from tests.impls._triton.conftest import needs_triton
 READ = """
 import json, sys
 from types import SimpleNamespace
-from attnbench.impls._triton import serialization
-from attnbench.impls._triton.serialization import Unreadable, serialized
+from attnbench.impls._triton import nvidia_tools
+from attnbench.impls._triton.nvidia_tools import Unreadable
+from attnbench.impls._triton.serialization import serialized
 if "missing" in sys.argv:
-    serialization.knobs = SimpleNamespace(nvidia=SimpleNamespace())
+    nvidia_tools.knobs = SimpleNamespace(nvidia=SimpleNamespace())
 try:
     found = serialized({"ptx": sys.argv[1], "cubin": b"no cubin"})
 except Unreadable as reason:
@@ -47,7 +48,7 @@ def test_products_of_single_warps_cannot_be_serialized_and_their_code_is_not_rea
 
 @needs_triton
 def test_code_that_cannot_be_read_gives_the_reason() -> None:
-    assert read("wgmma.mma_async.sync", "missing") == "Triton has no nvdisasm here"
+    assert read("wgmma.mma_async.sync", "missing") == "Triton has no nvdisasm here to read it with"
     assert read("wgmma.mma_async.sync").startswith("nvdisasm failed: ")
 
 

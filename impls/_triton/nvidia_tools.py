@@ -1,0 +1,49 @@
+"""NVIDIA's programs that ship with Triton: ptxas makes cubins, cuobjdump and nvdisasm read them.
+
+Imports triton.
+"""
+
+import subprocess
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from triton import knobs
+
+TOOL_S = 120.0
+
+
+class Unreadable(Exception):
+    """A tool gives no answer; the message is the reason."""
+
+
+def disassembly(cubin: bytes) -> str:
+    """Raises Unreadable."""
+    # -ndf leaves out the analysis of jumps, which takes half the time and is not needed here.
+    return read("nvdisasm", cubin, "-ndf", "-c")
+
+
+def read(tool: str, cubin: bytes, *options: str) -> str:
+    """What a tool says of a cubin. Raises Unreadable."""
+    with NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        return run([tool_path(tool), *options, file.name])
+
+
+def tool_path(tool: str) -> str:
+    """Raises Unreadable."""
+    try:
+        return str(getattr(knobs.nvidia, tool).path)
+    except (RuntimeError, AttributeError):
+        raise Unreadable(f"Triton has no {tool} here to read it with") from None
+
+
+def run(command: list[str], *, of_errors: bool = False) -> str:
+    """What it prints, or writes to standard error. Raises Unreadable."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_S, check=True)
+        return done.stderr if of_errors else done.stdout
+    except (OSError, subprocess.SubprocessError) as error:
+        stderr = str(getattr(error, "stderr", None) or "").strip().splitlines()
+        reason = f"{Path(command[0]).name} failed: {stderr[0] if stderr else error}"
+        raise Unreadable(reason[:300]) from None
