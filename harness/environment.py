@@ -13,6 +13,7 @@ import torch
 
 from .. import __version__
 from .control_group import quota
+from .cpu import cpu_name
 from .nvml import nvml_device, system_fact
 
 SETTINGS = (  # environment variables that change numbers; no other variable is recorded
@@ -139,14 +140,6 @@ def loaded_library(name: str) -> str | None:
             if Path(path).name.startswith(name):
                 return path
     return None
-
-
-def cpu_name() -> str | None:
-    with suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or None
 
 
 def git_commit() -> str | None:

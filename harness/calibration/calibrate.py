@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from ..environment import cpu_name, fix_threads, pick_device
+from ..cpu import cpu_name
+from ..environment import fix_threads, pick_device
 from ..errors import EnvironmentUnmet
 from ..measure.data_sheets import specified
 from ..nvml import nvml_device

@@ -18,6 +18,7 @@ from ..errors import BadInput, Refusal, StoreError
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
+from .advise import advise
 from .claims import claims
 from .compare import baseline_app, compare
 from .flags import (
@@ -311,6 +312,11 @@ verb(
     " --tolerance 0.1% --budget 600",
     "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
 )(wall)
+verb(
+    MEASURE,
+    "attnbench advise llama-3-8b --context 8k --memory-gib 24",
+    "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
+)(advise)
 verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
     machine_verbs.doctor
 )

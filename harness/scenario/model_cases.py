@@ -78,7 +78,7 @@ def _cases_of(document: Document, index: int, case: dict[str, Any]) -> list[dict
     if model.max_context is not None and context > model.max_context:
         raise bad("seq_len", f"{context}; wanted at most the {model.max_context} of {model.name}")
     own = {name: value for name, value in case.items() if name not in (*FIELDS, "seq_len")}
-    return [{**_values(problem), **own} for problem in _problems(model, phase, context, bad)]
+    return [{**axes_of(problem), **own} for problem in _problems(model, phase, context, bad)]
 
 
 def _named(name: Any, origin: str) -> Model:
@@ -108,7 +108,7 @@ def _problems(model: Model, phase: Phase, context: int, bad: Any) -> list[Proble
     return list(dict.fromkeys(found))
 
 
-def _values(problem: Problem) -> dict[str, Any]:
+def axes_of(problem: Problem) -> dict[str, Any]:
     """The axes of a problem; causal and mask always, or a grid's own would hold."""
     values = {name: getattr(problem, name) for name in FROM_PROBLEM}
     always = ("causal", "mask")

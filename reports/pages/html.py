@@ -33,7 +33,7 @@ from .alignment import number_columns
 from .exactness_marks import pattern_of
 from .page_data import page_data
 from .report import Part, Report
-from .run_titles import MOST_NAMED, page_title, questions, subtitle
+from .run_titles import MOST_NAMED, questions, subtitle
 
 HERE = Path(__file__).parent
 DATA = '<script type="application/json" id="data">'
@@ -51,7 +51,6 @@ def render(report: Report) -> str:
     numbers = {case_key(row): number for number, row in enumerate(records(known[["run", "case"]]))}
     css = _text_of(*sorted(HERE.glob("*.css"))) + "".join(_right_aligned())
     js = _text_of(HERE / "samples.js", HERE / "report.js")
-    title = page_title(report.meta)
     asked = {card.question for card in report.cards}  # those stand above their answers
     notes = (
         f"{report.titles[name]}: {note}"
@@ -59,10 +58,10 @@ def render(report: Report) -> str:
         for note in run.notes
     )
     text = _environment(numbers, report.backends).get_template("page.html").render(
-        title=title,
+        title=report.heading,
         runs=list(_runs(report)),
         few=len(report.meta) <= MOST_NAMED,
-        questions=[one for one in questions(report.meta) if one not in asked],
+        questions=[one for one in report.questions if one not in asked],
         notes=list(notes),
         trust=report.trust,
         badges=report.badges,

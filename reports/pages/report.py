@@ -57,8 +57,18 @@ class Report:
     @property
     def title(self) -> str:
         """The names of the scenarios, and their questions."""
-        asked = " ".join(questions(self.meta))
-        return f"{page_title(self.meta)}: {asked}" if asked else page_title(self.meta)
+        asked = " ".join(self.questions)
+        return f"{self.heading}: {asked}" if asked else self.heading
+
+    @property
+    def heading(self) -> str:
+        """The page's title."""
+        return page_title(self.meta)
+
+    @property
+    def questions(self) -> list[str]:
+        """What the runs ask, each question once."""
+        return questions(self.meta)
 
     @property
     def backends(self) -> list[str]:

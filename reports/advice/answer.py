@@ -1,0 +1,147 @@
+"""The whole answer to an inquiry: decisions, bytes, what fits, traps, and what is missing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..data.read import Run
+from .asked import Asked, Implementation, Inquiry, Phase
+from .choices import Cell, Choice, Decision, decide
+from .memory import Longest, MemoryOver, Need
+from .stored import StoredRows
+
+WIDEST_HEAD = 256  # torch's flash kernels take no wider heads (aten/native/transformers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """An inquiry with what is known of it. `decisions`: by phase, then by context."""
+
+    inquiry: Inquiry
+    rows: StoredRows
+    decisions: Sequence[Decision]
+
+    @cached_property
+    def memory(self) -> MemoryOver:
+        return MemoryOver(inquiry=self.inquiry, rows=self.rows)
+
+    @cached_property
+    def longest(self) -> Sequence[Longest]:
+        """Per phase without gradients, each implementation. With them, a model keeps more than its
+        attention, of which nothing is known here.
+        """
+        return [
+            self.memory.longest(implementation, phase)
+            for phase in self.inquiry.phases
+            if phase != "training" and self.inquiry.shapes.asked(phase, 1)
+            for implementation in self.inquiry.implementations
+        ]
+
+    @cached_property
+    def needs(self) -> Sequence[tuple[Phase, Implementation, Need]]:
+        """Bytes at the contexts that were asked, for the implementation that is advised."""
+        return [
+            (decision.phase, chosen, self.memory.need(chosen, decision.phase, decision.context))
+            for decision in self.decisions
+            if (chosen := self.advised(decision)) is not None
+        ]
+
+    def advised(self, decision: Decision) -> Implementation | None:
+        """The fastest; without any time, the one whose attention is known to need least."""
+        if decision.best is not None:
+            return decision.best.implementation
+        needs = {
+            implementation.name: need.attention
+            for implementation in self.inquiry.implementations
+            if (need := self.memory.need(implementation, decision.phase, decision.context))
+        }
+        known = {name: need for name, need in needs.items() if need is not None}
+        least = min(known, key=known.__getitem__, default=None)
+        return next((one for one in self.inquiry.implementations if one.name == least), None)
+
+    @cached_property
+    def recommended(self) -> list[tuple[str, list[Decision]]]:
+        """attn_implementation, and the decisions that it is the answer to."""
+        found: dict[str, list[Decision]] = {}
+        for decision in self.decisions:
+            if decision.best is not None:
+                found.setdefault(decision.best.implementation.name, []).append(decision)
+        return list(found.items())
+
+    @property
+    def runs(self) -> list[Run]:
+        """Those that the answer's rows are from."""
+        used: dict[int, Run] = {}
+        for cell in self.cells:
+            if cell.stored is not None:
+                used[id(cell.stored.run)] = cell.stored.run
+        return list(used.values())
+
+    @property
+    def cells(self) -> Iterator[Cell]:
+        for decision in self.decisions:
+            for choice in decision.choices:
+                yield from choice.cells
+
+    @property
+    def missing(self) -> list[Decision]:
+        """Decisions in which some implementation has no row."""
+        return [decision for decision in self.decisions if decision.missing]
+
+    @property
+    def not_measured(self) -> list[Asked]:
+        """Kinds of layers whose attention attnbench cannot measure."""
+        found: dict[str, Asked] = {}
+        for decision in self.decisions:
+            for asked in decision.not_measured:
+                found.setdefault(asked.layer, asked)
+        return list(found.values())
+
+    @property
+    def traps(self) -> list[str]:
+        """Where sdpa fell back to the kernel that writes all scores."""
+        found: dict[str, None] = {}
+        for cell in self.cells:
+            if cell.implementation.name == "sdpa" and cell.kernel == "math":
+                where = f"{cell.asked.phase} of {cell.asked.layer}"
+                found[f"sdpa ran the kernel math in {where}: it writes all scores{_why(cell)}"] = (
+                    None
+                )
+        return list(found)
+
+
+def _why(cell: Cell) -> str:
+    """What usually makes torch's fused kernels refuse such a problem."""
+    p = cell.asked.problem
+    if p is None:
+        return ""
+    reasons = []
+    if max(p["d_k"], p["d_v"]) > WIDEST_HEAD:
+        reasons.append(f"heads are wider than {WIDEST_HEAD}")
+    if p["d_k"] != p["d_v"]:
+        reasons.append("keys and values differ in width")
+    if p["kv_heads"] != p["heads"]:
+        reasons.append("key and value heads are fewer")
+    if p["dtype"] == "fp32":
+        reasons.append("it is fp32")
+    return f"; {', '.join(reasons)}" if reasons else ""
+
+
+def advise(inquiry: Inquiry, rows: StoredRows) -> Advice:
+    """Raises BadInput for a context beyond the model's own."""
+    decisions = [
+        decide(inquiry, rows, phase, context)
+        for phase in inquiry.phases
+        for context in inquiry.contexts
+    ]
+    return Advice(
+        inquiry=inquiry,
+        rows=rows,
+        decisions=[one for one in decisions if one.choices or one.not_measured],
+    )
+
+
+def close_choices(decision: Decision) -> list[Choice]:
+    """The fastest and those that cannot be told apart from it; empty if it is clear."""
+    undecided = [one for one in decision.ties if one.against and one.against.verdict == "undecided"]
+    return [decision.best, *undecided] if decision.best is not None and undecided else []

@@ -1,0 +1,118 @@
+"""What is asked: a model's attention as plain problems, and the implementations to choose from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+Phase = Literal["prefill", "decode", "training"]
+Fields = Mapping[str, Any]
+"""A problem's fields, named as in a row."""
+
+KEY = (
+    *("batch", "seq_len", "kv_seq_len", "heads", "kv_heads", "d_k", "d_v", "dtype"),
+    *("causal", "causal_align", "mask", "window", "passes", "scope"),
+)
+"""What a problem of scope "core" consists of; d_model does not matter there."""
+EARLIEST = {"mask": "none", "window": 0}  # rows of the first version have no such fields
+LENGTHS = ("seq_len", "kv_seq_len")
+
+
+def key(problem: Fields) -> tuple[Any, ...]:
+    """Equal for problems that are the same computation."""
+    return tuple(problem.get(name) or EARLIEST.get(name, problem.get(name)) for name in KEY)
+
+
+def key_over(problem: Fields) -> tuple[Any, ...]:
+    """Equal for problems that differ in their lengths only, and are square or one query each."""
+    square = problem["seq_len"] == problem["kv_seq_len"]
+    lengths = {"seq_len": 0 if square else problem["seq_len"], "kv_seq_len": 0}
+    return key({**problem, **lengths})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Implementation:
+    """A value of attn_implementation, and the backend that stands for it in rows.
+
+    `own`: the backend is attnbench's, where Hugging Face's function itself cannot be called.
+    `compiles`: anew for each length.
+    """
+
+    name: str
+    backend: str
+    own: bool = False
+    compiles: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The attention of one kind of layer in one phase, and how many layers have it.
+
+    `problem`: None if attnbench cannot measure it; `why` says why.
+    """
+
+    phase: Phase
+    layer: str
+    count: int
+    problem: Fields | None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """Peak bytes of a call by a formula, and whose; None if there is none, and why.
+
+    `at_most`: the formula is that of a relative, which needs no less.
+    """
+
+    peak_bytes: int | None
+    words: str
+    at_most: bool = False
+
+
+class Shapes(Protocol):
+    """A model as it is used: its layers' problems and bytes at any context, in tokens."""
+
+    def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
+        """Each kind of layer that takes part in the phase."""
+
+    def input_bytes(self, problem: Fields) -> int:
+        """Of q, k and v, and of the output's gradient if there is one."""
+
+    def cache_bytes(self, context: int) -> int:
+        """Keys and values of all layers, with windows where layers have them."""
+
+    def paged_cache_bytes(self, context: int) -> int:
+        """The same without windows."""
+
+    def predicted_peak(self, implementation: Implementation, problem: Fields) -> Predicted:
+        """Of one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """A question about a model on this device.
+
+    `config`: what names the model on the command line; `arguments`: all that was asked there.
+    `contexts`: in tokens, shortest first. `most_context`: what the model itself takes.
+    `weight_bytes`, `memory_bytes`: None if not known. `others`: layers that are not attention, with
+    their number.
+    """
+
+    config: str
+    arguments: Sequence[str]
+    model: str
+    model_type: str
+    device: str
+    device_name: str
+    dtype: str
+    batch: int
+    tp: int
+    phases: Sequence[Phase]
+    contexts: Sequence[int]
+    most_context: int | None
+    weight_bytes: int | None
+    memory_bytes: int | None
+    memory_from: str
+    implementations: Sequence[Implementation]
+    others: Mapping[str, int]
+    shapes: Shapes

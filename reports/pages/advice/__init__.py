@@ -1,0 +1,1 @@
+"""Advice in the terminal, as JSON, and as a page."""

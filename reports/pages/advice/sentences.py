@@ -1,0 +1,224 @@
+"""Advice in sentences: what to use, how long it takes, what fits, and what is not known."""
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+
+from ....harness.stats import Interval
+from ...advice.answer import Advice
+from ...advice.choices import Choice, Decision
+from ...advice.memory import Longest
+from ...comparison.verdict import REASONS
+from ...formatting import list_text, plural, range_text, size_text, time_text, times_text
+
+LIMITS = {
+    "memory": "memory is the limit",
+    "model": "the model takes no more",
+    "none": "memory is no limit",
+}
+VERBS = {"prefill": "prefill of", "decode": "decode after", "training": "a training step on"}
+NOT_INCLUDED = (
+    "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
+    " the CUDA context, and what the rest of a forward pass takes; in training, what all layers"
+    " keep for the backward pass."
+)
+MOST_REASON = 160
+
+
+def headline(advice: Advice) -> str:
+    """One sentence: what to use, and whether that is clear."""
+    model = advice.inquiry.model
+    decided = [decision for decision in advice.decisions if decision.best is not None]
+    if not decided:
+        if not any(decision.choices for decision in advice.decisions):
+            return f"{model} has no attention here that attnbench can measure."
+        return (
+            f"Nothing is measured yet for {model} on this device: what follows is by formulas, and"
+            " says nothing about time."
+        )
+    common = _common(decided)
+    if common is not None:
+        return f'Use attn_implementation="{common}"{_how_clear(common, decided)}.'
+    uses = [
+        f'"{name}" for {list_text([question(one) for one in decisions])}'
+        for name, decisions in advice.recommended
+    ]
+    return f"Use attn_implementation={list_text(uses)}."
+
+
+def _how_clear(name: str, decided: Sequence[Decision]) -> str:
+    """` for prefill: faster than eager; for decode: nothing is clearly faster`."""
+    clear, open_ = [], []
+    for decision in decided:
+        slower = [
+            one.implementation.name
+            for one in decision.choices
+            if one.against is not None and one.against.verdict == "slower"
+        ]
+        if _name(decision) == name and slower:
+            clear.append(f"in {question(decision)} it is faster than {list_text(slower)}")
+        else:
+            open_.append(question(decision))
+    if open_:
+        places = list_text(open_)
+        clear.append(f"in {places} no other is clearly faster")
+    return f": {'; '.join(clear)}"
+
+
+def _name(decision: Decision) -> str:
+    return decision.best.implementation.name if decision.best else ""
+
+
+def _common(decided: Sequence[Decision]) -> str | None:
+    """An implementation that is the fastest, or tied with it, everywhere."""
+    possible: list[str] | None = None
+    for decision in decided:
+        names = [_name(decision), *(one.implementation.name for one in decision.ties)]
+        possible = names if possible is None else [one for one in possible if one in names]
+    wins = [_name(decision) for decision in decided]
+    return max(possible, key=wins.count) if possible else None
+
+
+def question(decision: Decision) -> str:
+    """`prefill of 8,192 tokens`."""
+    return f"{VERBS[decision.phase]} {decision.context:,} tokens"
+
+
+def sentences(advice: Advice) -> Iterator[str]:
+    """Everything but the headline, the most important first."""
+    yield from map(decision_sentence, advice.decisions)
+    yield from _longest(advice)
+    yield from beside_tables(advice)
+
+
+def beside_tables(advice: Advice) -> Iterator[str]:
+    """What the tables of choices and of longest contexts do not say."""
+    yield from _memory(advice)
+    yield from (f"Caution: {trap}." for trap in advice.traps)
+    yield from _unknown(advice)
+    yield NOT_INCLUDED
+
+
+def decision_sentence(decision: Decision) -> str:
+    """`Prefill of 8,192 tokens: sdpa (kernel flash) takes 5.1 s (4.9 to 5.3) in 32 layers; ...`"""
+    text = question(decision)
+    text = text[0].upper() + text[1:]
+    if not decision.choices:
+        return f"{text}: not measured here, see below."
+    parts = [_choice(one) for one in decision.choices]
+    return f"{text}: {'; '.join(parts)}."
+
+
+def _choice(one: Choice) -> str:
+    name = one.implementation.name
+    if one.total_ms is None:
+        return f"{name} {_cut(one.why_not)}"
+    kernel = f" (kernel {list_text(one.kernels)})" if one.kernels else ""
+    if one.against is None:
+        layers = plural(sum(cell.asked.count for cell in one.cells), "layer")
+        return f"{name}{kernel} takes {interval_text(one.total_ms)} in {layers}{_fitted(one)}"
+    against = one.against
+    ratio = times_text(against.ratio, against.low, against.high)
+    doubt = ", ".join(REASONS[code] for code in against.reasons[:1])
+    word = "" if against.verdict == "slower" else f", {against.verdict}"
+    because = f" ({doubt})" if doubt and against.verdict == "undecided" else ""
+    return f"{name}{kernel} takes {ratio} as long{word}{because}{_fitted(one)}"
+
+
+def interval_text(time_ms: Interval) -> str:
+    """`5.13 s (4.90 to 5.31)`, in one unit."""
+    text = time_text(time_ms.value)
+    number = float(text.partition(" ")[0])
+    scale = number / time_ms.value if time_ms.value else 0.0
+    return f"{text}{range_text(scale * time_ms.low, scale * time_ms.high)}"
+
+
+def _fitted(one: Choice) -> str:
+    return f" [{one.fitted}]" if one.fitted else ""
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST_REASON else f"{text[: MOST_REASON - 1]}…"
+
+
+def first_words(text: str) -> str:
+    """Up to the first colon or semicolon."""
+    return text.replace(";", ":").partition(":")[0]
+
+
+def _memory(advice: Advice) -> Iterator[str]:
+    for phase, implementation, need in advice.needs:
+        weights = size_text(need.weights) if need.weights is not None else "not known"
+        parts = [f"weights {weights}", f"keys and values {size_text(need.cache)}"]
+        if need.paged_cache != need.cache:
+            parts[-1] += f" ({size_text(need.paged_cache)} in an engine with one pool of pages)"
+        attention = size_text(need.attention) if need.attention is not None else "not known"
+        parts.append(f"attention of one layer {attention} ({implementation.name}, {need.words})")
+        total, budget = need.total, advice.inquiry.memory_bytes
+        end = ""
+        if total is not None:
+            end = f": {size_text(total)} in all"
+            if budget is not None:
+                end += f", which {'fits' if total <= budget else 'does not fit'} in"
+                end += f" {size_text(budget)}"
+        place = f"{VERBS[phase]} {need.context:,} tokens"
+        yield f"Memory for {place}: {', '.join(parts)}{end}."
+
+
+def _longest(advice: Advice) -> Iterator[str]:
+    budget = advice.inquiry.memory_bytes
+    for phase in dict.fromkeys(one.phase for one in advice.longest):
+        found = [one for one in advice.longest if one.phase == phase]
+        known = [one for one in found if one.context is not None]
+        room = f" in {size_text(budget)}" if budget is not None else ""
+        how = "prefilled at once" if phase == "prefill" else "while decoding"
+        if known:
+            yield f"Longest context{room}, {how}: {'; '.join(map(longest_text, known))}."
+        if lacking := [one for one in found if one.context is None]:
+            names = list_text([one.implementation.name for one in lacking])
+            yield f"Longest context, {how}, is not known for {names}: {_cut(lacking[0].words)}."
+
+
+def longest_text(one: Longest) -> str:
+    assert one.context is not None
+    return f"{one.implementation.name} {one.context:,} tokens ({LIMITS[one.limit]})"
+
+
+def _unknown(advice: Advice) -> Iterator[str]:
+    for asked in advice.not_measured:
+        layers = plural(asked.count, "layer")
+        yield f"Not measured: {layers} of {asked.layer}: {asked.why}."
+    for what, count in advice.inquiry.others.items():
+        yield f"Not measured: {plural(count, 'layer')} of {what}, which is no softmax attention."
+    own = [one for one in advice.inquiry.implementations if one.own]
+    if own:
+        pairs = list_text([f"{one.backend} for {one.name}" for one in own])
+        yield (
+            f"transformers is not installed: attnbench's own backends stand for its functions"
+            f" ({pairs}); flash_attention_2 is left out."
+        )
+    if advice.inquiry.weight_bytes is None:
+        yield (
+            "The bytes of the weights are not known and come on top: give the folder that has the"
+            " safetensors files beside config.json."
+        )
+    if advice.missing:
+        yield f"To measure what is missing: {measure_command(advice)}"
+
+
+def measure_command(advice: Advice) -> str:
+    """The same question with --measure."""
+    return f"attnbench advise {' '.join(map(quote, advice.inquiry.arguments))} --measure"
+
+
+def run_commands(advice: Advice) -> Iterator[str]:
+    """What measures each number again."""
+    asked = advice.inquiry
+    backends = ",".join(one.backend for one in asked.implementations)
+    tp = f" --tp {asked.tp}" if asked.tp > 1 else ""
+    for decision in advice.decisions:
+        if decision.choices:
+            yield (
+                f"attnbench run --model {quote(asked.config)} --phase {decision.phase} --seq-len"
+                f" {decision.context} --batch {asked.batch} --dtype {asked.dtype}{tp}"
+                f" --backends {backends} --device {asked.device}"
+            )
