@@ -1,12 +1,13 @@
 """`attnbench advise`: which attention for a model here, how long a context, at what cost."""
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from . import completion, flags
 from .flags import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..this_device import ThisDevice
 
 USUAL_CONTEXT = 8192  # tokens, if the model takes so many
+MOST_TOKENS = 1 << 27
 GIB = 2**30
 LEAVE_OUT = ("attention's bytes", "kernel", "phase")  # columns, where there is little room
 MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait")
@@ -216,27 +218,29 @@ def _inquiry(
 
 def _contexts(text: str | None, model: "Model") -> list[int]:
     """Shortest first. Raises BadInput, also beyond what the model takes."""
-    from pydantic_core import PydanticCustomError
-
-    from ..scenario.fields import as_size
-
     fixed = {layer.seq_len for layer, _ in model.attention()}
     if text is None:
         if fixed and 0 not in fixed:
             return [max(fixed)]
         return [min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)]
-    found = []
-    for part in text.split(","):
-        try:
-            found.append(int(as_size(part.strip())))
-        except PydanticCustomError as error:
-            raise BadInput(f"--context {part.strip()!r}: wanted {error.message()}") from None
-    if model.max_context is not None and max(found) > model.max_context:
+    found = sorted({_tokens(part.strip()) for part in text.split(",")})
+    if model.max_context is not None and found[-1] > model.max_context:
         raise BadInput(
-            f"--context {max(found)}: {model.name} takes at most {model.max_context} tokens; wanted"
+            f"--context {found[-1]}: {model.name} takes at most {model.max_context} tokens; wanted"
             " no more"
         )
-    return sorted(set(found))
+    return found
+
+
+def _tokens(text: str) -> int:
+    """8192 or 8k, as scenarios write sizes."""
+    if match := re.fullmatch(r"([0-9]{1,12})([kKmM]?)", text):
+        tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
+        if 1 <= tokens <= MOST_TOKENS:
+            return tokens
+    raise BadInput(
+        f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
+    )
 
 
 def _dtype(text: str | None, model: "Model") -> "Dtype":

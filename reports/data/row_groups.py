@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isnan, sqrt
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from ..formatting import count_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Row = dict[str, Any]
 _SYMBOLS = {
@@ -54,15 +55,16 @@ class Group:
         return sorted(mine, key=lambda row: row["seq_len"])
 
 
-def records(frame: pd.DataFrame) -> list[Row]:
+def records(frame: "pd.DataFrame") -> list[Row]:
     """The rows of a frame as dictionaries, with None for missing values."""
+    import pandas as pd  # half a second, which comparisons of rows do without
+
+    def plain(value: Any) -> Any:
+        return None if value is pd.NA or (isinstance(value, float) and isnan(value)) else value
+
     names = [str(name) for name in frame.columns]
     columns = [[plain(value) for value in frame[name].tolist()] for name in frame.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def plain(value: Any) -> Any:
-    return None if value is pd.NA or (isinstance(value, float) and isnan(value)) else value
 
 
 def case_key(row: Row) -> str:

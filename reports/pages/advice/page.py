@@ -28,7 +28,7 @@ from ...elements import (
     Text,
     note,
 )
-from ...formatting import bytes_text, list_text, number_text, range_text, size_text
+from ...formatting import bytes_text, count_text, list_text, number_text, range_text, size_text
 from ...sections import Section
 from ..exactness_marks import marked_names
 from ..html import render as page_of
@@ -39,8 +39,7 @@ from .sentences import (
     decision_sentence,
     first_words,
     headline,
-    longest_text,
-    question,
+    longest_sentence,
     run_commands,
 )
 from .tables import about, choice_tables, layer_table, longest_table, memory_table
@@ -53,6 +52,7 @@ WORDS: dict[str, Literal["same", "more", "less", "undecided"]] = {
     "faster": "undecided",
     "undecided": "undecided",
 }
+NOTE = "Bands are 95 % intervals of the ratio over all layers; undecided: 1 is within reach."
 SHOWN_PHASE: Phase = "prefill"  # the picture's: it needs most
 
 
@@ -118,28 +118,33 @@ def _which(advice: Advice) -> Card:
         sentence=headline(advice),
         picture=_ratios(advice),
         subtitle="time in all layers",
-        note="Lines are 95 % intervals; hollow: undecided." if advice.recommended else "",
+        note=NOTE if advice.recommended else "",
     )
 
 
 def _fits(advice: Advice) -> Card:
-    known = [one for one in advice.longest if one.context and one.phase == SHOWN_PHASE]
-    sentence = f"{'; '.join(map(longest_text, known))}." if known else "Not known."
+    known = [one for one in advice.longest if one.phase == SHOWN_PHASE]
+    sentence = longest_sentence(known)
     room = advice.inquiry.memory_bytes
     return Card(
         name="memory",
         title="How long a context fits",
-        sentence=sentence[0].upper() + sentence[1:],
+        sentence=sentence,
         picture=memory_figure(advice),
         subtitle="" if room is None else f"in {size_text(room)}, a prompt at once",
-        note=NOT_INCLUDED,
+        note=f"Grey: {named_below(advice)}; above it one layer's attention. {NOT_INCLUDED}",
     )
+
+
+def named_below(advice: Advice) -> str:
+    """What every implementation's line stands on."""
+    return list_text([WEIGHTS, CACHE] if advice.inquiry.weight_bytes is not None else [CACHE])
 
 
 def _ratios(advice: Advice) -> DotPlot | None:
     """Every implementation against the fastest; None if nothing is measured."""
     rows = [
-        _dot_row(question(decision), one)
+        _dot_row(f"{decision.phase} {count_text(decision.context)}", one)
         for decision in advice.decisions
         if decision.best is not None
         for one in decision.choices
@@ -167,7 +172,7 @@ def _dot_row(group: str, one: Choice) -> DotRow:
     if one.total_ms is None:
         return DotRow(group=group, label=backend, dot=None, missing=first_words(one.why_not))
     if one.against is None:
-        return DotRow(group=group, label=backend, dot=Dot(ratio=1.0, word="same"))
+        return DotRow(group=group, label=backend, dot=None, missing="fastest")
     against = one.against
     dot = Dot(
         ratio=against.ratio,
@@ -251,7 +256,7 @@ def memory_figure(advice: Advice) -> Figure | None:
         series=tuple(series),
         line=None if budget is None else (float(budget), size_text(budget)),
     )
-    named = list_text([WEIGHTS, CACHE] if asked.weight_bytes is not None else [CACHE])
+    named = named_below(advice)
     return Figure(
         title="Memory over the context",
         caption=f"{named}; with the attention of one layer by each implementation",

@@ -168,19 +168,27 @@ def _longest(advice: Advice) -> Iterator[str]:
     budget = advice.inquiry.memory_bytes
     for phase in dict.fromkeys(one.phase for one in advice.longest):
         found = [one for one in advice.longest if one.phase == phase]
-        known = [one for one in found if one.context is not None]
         room = f" in {size_text(budget)}" if budget is not None else ""
         how = "prefilled at once" if phase == "prefill" else "while decoding"
-        if known:
-            yield f"Longest context{room}, {how}: {'; '.join(map(longest_text, known))}."
-        if lacking := [one for one in found if one.context is None]:
-            names = list_text([one.implementation.name for one in lacking])
-            yield f"Longest context, {how}, is not known for {names}: {_cut(lacking[0].words)}."
+        yield f"Longest context{room}, {how}: {longest_sentence(found)}"
 
 
-def longest_text(one: Longest) -> str:
-    assert one.context is not None
-    return f"{one.implementation.name} {one.context:,} tokens ({LIMITS[one.limit]})"
+def longest_sentence(found: Sequence[Longest]) -> str:
+    """`12,345 tokens with sdpa (memory is the limit); 1,234 with eager; not known for ...`"""
+    together: dict[tuple[int, str], list[str]] = {}
+    unknown = []
+    for one in found:
+        if one.context is None:
+            unknown.append(one.implementation.name)
+        else:
+            together.setdefault((one.context, one.limit), []).append(one.implementation.name)
+    parts = [
+        f"{tokens:,} tokens with {list_text(names)} ({LIMITS[limit]})"
+        for (tokens, limit), names in sorted(together.items(), reverse=True)
+    ]
+    parts += [f"not known for {list_text(unknown)}"] if unknown else []
+    text = "; ".join(parts) or "not asked"
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def _unknown(advice: Advice) -> Iterator[str]:
