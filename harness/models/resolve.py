@@ -30,7 +30,18 @@ def model_of(path_or_name: str) -> Model:
     installed = find_spec("transformers") is not None
     read = _by_transformers if installed else plain.model
     model = read(data, name, place)
+    _check(model, place)
     return replace(model, weight_bytes=weights.weight_bytes(path.parent))
+
+
+def _check(model: Model, place: str) -> None:
+    """transformers takes what cannot be computed. Raises BadInput."""
+    for layer, _ in model.attention():
+        if layer.heads % layer.kv_heads:
+            raise BadInput(
+                f"{place}: num_attention_heads {layer.heads}, num_key_value_heads"
+                f" {layer.kv_heads}; wanted a multiple of it"
+            )
 
 
 def _by_transformers(data: dict[str, Any], name: str, place: str) -> Model:

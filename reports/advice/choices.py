@@ -130,9 +130,8 @@ def decide(inquiry: Inquiry, rows: StoredRows, phase: Phase, context: int) -> De
     """From rows that there are; what is missing is said, and nothing is measured."""
     asked = inquiry.shapes.asked(phase, context)
     able = [one for one in asked if one.problem is not None]
-    choices = [_choice(implementation, able, rows) for implementation in inquiry.implementations]
-    if not able:
-        choices = []
+    implementations = inquiry.implementations if able else ()
+    choices = [_choice(implementation, able, rows) for implementation in implementations]
     timed = sorted(
         (one for one in choices if one.total_ms is not None),
         key=lambda one: one.total_ms.value if one.total_ms else inf,

@@ -63,7 +63,8 @@ class MemoryOver:
         words: list[str] = []
         for asked in shapes.asked(phase, context):
             if asked.problem is None:
-                words.append(f"without {asked.layer}, which is not measured")
+                words.append(f"not known for {asked.layer}: {asked.why}")
+                attention = None
                 continue
             peak, source = self._peak(implementation, asked.problem)
             words.append(source)

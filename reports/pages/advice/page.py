@@ -238,14 +238,14 @@ def memory_figure(advice: Advice) -> Figure | None:
     known = {
         backend: found
         for backend, found in needs.items()
-        if all(need.total is not None for need in found)
+        if any(need.total is not None for need in found)
     }
     any_needs = next(iter(needs.values()))
     series = [_series(CACHE, contexts, [(n.weights or 0) + n.cache for n in any_needs])]
     if asked.weight_bytes is not None:
         series.insert(0, _series(WEIGHTS, contexts, [asked.weight_bytes] * len(contexts)))
     series += [
-        _series(backend, contexts, [cast(int, need.total) for need in found])
+        _series(backend, contexts, [need.total for need in found])
         for backend, found in known.items()
     ]
     budget = asked.memory_bytes
@@ -269,12 +269,12 @@ def memory_figure(advice: Advice) -> Figure | None:
     )
 
 
-def _series(name: str, contexts: Sequence[int], values: Sequence[int]) -> Series:
+def _series(name: str, contexts: Sequence[int], values: Sequence[int | None]) -> Series:
     return Series(
         backend=name,
         kind="formula",
         x=tuple(map(float, contexts)),
-        y=tuple(map(float, values)),
+        y=tuple(None if value is None else float(value) for value in values),
     )
 
 

@@ -132,14 +132,6 @@ def layer_table(advice: Advice) -> Table | None:
     )
 
 
-def tables(advice: Advice) -> Iterator[Table]:
-    """All that are not empty."""
-    yield from choice_tables(advice)
-    for table in (memory_table(advice), longest_table(advice), layer_table(advice)):
-        if table is not None:
-            yield table
-
-
 def about(advice: Advice) -> str:
     """`llama-3-8b (llama), bf16, batch 1, on cpu: rows of 2 runs`."""
     asked = advice.inquiry

@@ -1,0 +1,131 @@
+"""How soon advice answers from rows, and how exact its bytes are. `make bench` runs these."""
+
+import json
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+import torch
+
+from attnbench.harness.cli.advise_shapes import ModelShapes, implementations
+from attnbench.harness.measure.peak_memory import peak
+from attnbench.harness.models import plain
+from attnbench.harness.models.config_file import read, shipped
+from attnbench.harness.models.resolve import model_of
+from attnbench.harness.store import runs
+from attnbench.harness.this_device import this_device
+from attnbench.reports.advice.memory import MemoryOver
+from attnbench.reports.advice.stored import Device, stored_rows
+from tests.conftest import environment
+from tests.reports.fake_advice import inquiry
+
+TINY = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 1024,
+    "torch_dtype": "float32",
+    "vocab_size": 100,
+}
+MEASURED_TOKENS, TOKENS = 512, 1024
+
+
+def test_rows_answer_within_a_second(benchmark, tmp_path):
+    """The command as a whole, Python's start included; torch is not imported."""
+    config = tmp_path / "tiny" / "config.json"
+    config.parent.mkdir()
+    config.write_text(json.dumps(TINY))
+    asked = ["advise", str(config), "--context", "256", "--device", "cpu", "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "attnbench", *asked]
+    run = partial(
+        subprocess.run, env=environment(), capture_output=True, text=True, check=True, timeout=600
+    )
+    run([*command, "--measure", "--quiet"])
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        assert json.loads(run([*command, "--json"]).stdout)["missing"] == []
+        return time.perf_counter() - start
+
+    best = min(seconds() for _ in range(5))
+    benchmark.extra_info["best_s"] = best
+    benchmark.pedantic(seconds, rounds=3)
+    assert best <= 1.0
+
+
+@pytest.mark.parametrize("name", sorted(shipped()))
+def test_shipped_configurations_have_the_same_shapes_with_transformers_and_without(name, tmp_path):
+    pytest.importorskip("transformers")
+    data = read(shipped()[name])
+    data.pop("_source", None)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(data))
+    ours, theirs = plain.model(data, name, str(path)), model_of(str(path))
+    assert theirs.layers == ours.layers
+
+
+def calls_of_a_real_model(name: str, tokens: int) -> list[int]:
+    """Peak bytes of the attention calls of a small Llama with random weights, run end to end."""
+    transformers = pytest.importorskip("transformers")
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+    from transformers.models.llama import modeling_llama
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**TINY, attn_implementation=name)
+    model = transformers.LlamaForCausalLM(config).eval()
+    eager = modeling_llama.eager_attention_forward
+    function = eager if name == "eager" else ALL_ATTENTION_FUNCTIONS[name]
+    peaks: list[int] = []
+
+    def measured(*arguments, **named):
+        found = peak(
+            lambda: None, lambda _: function(*arguments, **named)[0], torch.device("cpu")
+        ).peak_bytes
+        assert found is not None
+        peaks.append(found)
+        return function(*arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        patch.setattr(modeling_llama, "eager_attention_forward", measured)
+        patch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, name, measured)
+        model(torch.randint(0, TINY["vocab_size"], (1, tokens)))
+    return peaks
+
+
+def test_predicted_peaks_are_those_of_the_calls_of_a_real_model_within_1_percent(
+    benchmark, tmp_path
+):
+    """Predicted from rows of half the length and less."""
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(TINY))
+    command = ["advise", str(config), "--context", str(MEASURED_TOKENS), "--phase", "prefill"]
+    command += ["--device", "cpu", "--out", str(tmp_path), "--measure", "--quiet"]
+    run = partial(subprocess.run, env=environment(), check=True, timeout=600)
+    benchmark.pedantic(run, args=([sys.executable, "-m", "attnbench", *command],), rounds=1)
+    here, model = this_device("cpu"), model_of(str(config))
+    shapes = ModelShapes(model=model, batch=1, dtype="fp32", device="cpu")
+    asked = inquiry(shapes=shapes, implementations=implementations(), contexts=(TOKENS,))
+    (one,) = shapes.asked("prefill", TOKENS)
+    assert one.problem is not None
+    rows = stored_rows(
+        runs(tmp_path),
+        Device(kind=here.kind, facts=here.facts),
+        [one.problem],
+        [implementation.backend for implementation in asked.implementations],
+    )
+    memory = MemoryOver(inquiry=asked, rows=rows)
+    for implementation in asked.implementations[:2]:
+        need = memory.need(implementation, "prefill", TOKENS)
+        assert need.words.startswith("by the exact bytes measured at")
+        assert need.attention is not None
+        predicted = need.attention - shapes.input_bytes(one.problem)
+        measured = calls_of_a_real_model(implementation.name, TOKENS)
+        assert len(measured) == TINY["num_hidden_layers"]
+        off_ratio = predicted / max(measured) - 1
+        benchmark.extra_info[implementation.name] = off_ratio
+        assert abs(off_ratio) <= 0.01, implementation.name

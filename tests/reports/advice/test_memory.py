@@ -1,0 +1,96 @@
+"""Bytes over the context, and the longest context that fits."""
+
+from fractions import Fraction
+from pathlib import Path
+
+from attnbench.reports.advice.memory import MemoryOver, contexts_to_draw
+from attnbench.reports.advice.stored import StoredRows
+from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
+
+LENGTHS = (128, 256, 512, 1024)
+
+
+def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,))
+    folder = measured(
+        tmp_path, asked, changes={"hf:sdpa": {"peak_bytes": 7_000, "workspace_bytes": 500}}
+    )
+    need = MemoryOver(inquiry=asked, rows=rows_of(asked, folder)).need(SDPA, "prefill", 1024)
+    assert need.attention == 1000 * 1024 + 7_500
+    assert need.words == "measured at this length"
+    assert need.total == 10_000 + 100 * 1024 + 1000 * 1024 + 7_500
+    assert need.paged_cache == 200 * 1024
+
+
+def test_other_lengths_follow_exactly_from_four_measured_ones(tmp_path: Path):
+    asked = inquiry(implementations=(EAGER,))
+    rows = rows_of(asked, measured(tmp_path, asked, LENGTHS))
+    need = MemoryOver(inquiry=asked, rows=rows).need(EAGER, "prefill", 2048)
+    # the made-up rows: two outputs of 512 numbers a token and 16 bytes
+    assert need.attention == 1000 * 2048 + 2 * 2048 * 512 * 4 + 16
+    assert need.words == "by the exact bytes measured at N = 128, 256, 512, 1,024"
+
+
+def test_without_enough_lengths_a_formula_counts_and_without_one_nothing_is_known(tmp_path: Path):
+    shapes = FakeShapes(formulas={"hf:sdpa": 7})
+    asked = inquiry(shapes=shapes)
+    memory = MemoryOver(inquiry=asked, rows=StoredRows())
+    assert memory.need(SDPA, "prefill", 100).attention == 1007 * 100
+    unknown = memory.need(EAGER, "prefill", 100)
+    assert unknown.attention is None
+    assert unknown.total is None
+    assert unknown.words == "no formula for hf:eager"
+
+
+def test_one_that_compiles_is_not_asked_for_a_formula_where_rows_say_less(tmp_path: Path):
+    asked = inquiry(shapes=FakeShapes(formulas={"hf:flex_attention": 7}))
+    rows = rows_of(asked, measured(tmp_path, asked))
+    need = MemoryOver(inquiry=asked, rows=rows).need(FLEX, "prefill", 2048)
+    assert need.words == "its bytes were measured at N = 1,024 only"
+
+
+def test_the_longest_context_is_the_last_that_fits():
+    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), weight_bytes=10_000)
+    found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
+    per_token = 100 + 1007
+    assert found.context == Fraction(4_000_000 - 10_000, per_token).__floor__()
+    assert found.limit == "memory"
+    assert found.need is not None
+    assert found.need.total is not None
+    assert found.need.total <= 4_000_000 < found.need.total + per_token
+
+
+def test_the_models_own_limit_binds_where_memory_does_not():
+    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), memory_bytes=1 << 40)
+    found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
+    assert (found.context, found.limit) == (4096, "model")
+
+
+def test_weights_that_do_not_fit_leave_no_context():
+    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), weight_bytes=5_000_000)
+    found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
+    assert (found.context, found.limit) == (0, "memory")
+
+
+def test_without_bytes_or_memory_the_longest_is_not_known_and_says_why():
+    memory = MemoryOver(inquiry=inquiry(), rows=StoredRows())
+    found = memory.longest(EAGER, "prefill")
+    assert (found.context, found.words) == (None, "no formula for hf:eager")
+    nowhere = MemoryOver(inquiry=inquiry(memory_bytes=None), rows=StoredRows())
+    assert "--memory-gib" in nowhere.longest(EAGER, "prefill").words
+
+
+def test_the_drawing_spans_what_was_asked_and_what_fits_and_not_what_the_model_refuses():
+    drawn = contexts_to_draw([3000, 0], [1024], 4096)
+    assert {1024, 3000, 4096} <= set(drawn)
+    assert drawn == sorted(drawn)
+    assert drawn[-1] == 4096
+
+
+def test_a_kind_of_layer_that_is_not_measured_leaves_the_bytes_of_attention_open():
+    shapes = FakeShapes(formulas={"hf:sdpa": 7}, strange=True)
+    memory = MemoryOver(inquiry=inquiry(shapes=shapes), rows=StoredRows())
+    need = memory.need(SDPA, "prefill", 100)
+    assert need.total is None
+    assert "not known for latent: has latent heads" in need.words
+    assert memory.longest(SDPA, "prefill").context is None

@@ -1,0 +1,108 @@
+"""Advice in words: nothing is claimed that is not decided, and what is not known is said."""
+
+from pathlib import Path
+
+from attnbench.reports.advice.answer import advise
+from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.pages.advice.sentences import (
+    decision_sentence,
+    headline,
+    longest_sentence,
+    measure_command,
+    run_commands,
+    sentences,
+)
+from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
+
+SLOW = {"hf:eager": {"speed": 8.0}}
+
+
+def advice_of(folder: Path, **changes):
+    asked = inquiry(**{"implementations": (EAGER, SDPA), **changes})
+    return advise(asked, rows_of(asked, measured(folder, asked, changes=SLOW)))
+
+
+def test_a_clear_winner_is_named_with_what_it_beats(tmp_path: Path):
+    assert headline(advice_of(tmp_path)) == (
+        'Use attn_implementation="sdpa": in prefill of 1,024 tokens it is faster than eager.'
+    )
+
+
+def test_a_tie_is_no_victory(tmp_path: Path):
+    asked = inquiry(implementations=(EAGER, SDPA))
+    advice = advise(asked, rows_of(asked, measured(tmp_path, asked)))
+    assert headline(advice).endswith("in prefill of 1,024 tokens no other is clearly faster.")
+
+
+def test_without_rows_the_headline_says_that_nothing_is_measured():
+    advice = advise(inquiry(), StoredRows())
+    assert headline(advice).startswith("Nothing is measured yet for mine on this device")
+
+
+def test_a_model_without_measurable_attention_says_so():
+    class Nothing(FakeShapes):
+        def asked(self, phase, context):
+            return [one for one in super().asked(phase, context) if one.problem is None]
+
+    advice = advise(inquiry(shapes=Nothing(strange=True)), StoredRows())
+    assert headline(advice) == "mine has no attention here that attnbench can measure."
+    assert "Not measured: 1 layer of latent: has latent heads." in list(sentences(advice))
+
+
+def test_a_decision_names_times_with_intervals_kernels_and_ratios(tmp_path: Path):
+    (decision,) = advice_of(tmp_path).decisions
+    text = decision_sentence(decision)
+    assert text.startswith("Prefill of 1,024 tokens: sdpa (kernel hf:sdpa kernel) takes ")
+    assert " in 5 layers; eager (kernel hf:eager kernel) takes " in text
+    assert text.count(" to ") == 2
+
+
+def test_memory_is_added_up_and_compared_with_the_budget(tmp_path: Path):
+    advice = advice_of(tmp_path)
+    (said,) = [one for one in sentences(advice) if one.startswith("Memory for")]
+    assert "weights 9.8 KiB, keys and values 100 KiB (200 KiB in an engine" in said
+    ((_, _, need),) = advice.needs
+    assert need.total is not None
+    assert said.endswith(
+        f"which {'fits' if need.total <= 4_000_000 else 'does not fit'} in 3.8 MiB."
+    )
+
+
+def test_contexts_that_are_equal_stand_together_and_unknown_ones_last():
+    shapes = FakeShapes(formulas={"hf:sdpa": 7, "hf:eager": 7})
+    advice = advise(inquiry(shapes=shapes), StoredRows())
+    assert longest_sentence(advice.longest) == (
+        "3,604 tokens with eager and sdpa (memory is the limit); not known for flex_attention."
+    )
+
+
+def test_what_is_missing_comes_with_the_command_that_measures_it(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA, FLEX), arguments=["./my model", "--context", "1k"])
+    folder = measured(tmp_path, asked, implementations=(SDPA,))
+    advice = advise(asked, rows_of(asked, folder))
+    assert measure_command(advice) == "attnbench advise './my model' --context 1k --measure"
+    assert f"To measure what is missing: {measure_command(advice)}" in list(sentences(advice))
+
+
+def test_commands_measure_every_question_again(tmp_path: Path):
+    (command,) = run_commands(advice_of(tmp_path, tp=2))
+    assert command == (
+        "attnbench run --model ./mine --phase prefill --seq-len 1024 --batch 1 --dtype fp32 --tp 2"
+        " --backends hf:eager,hf:sdpa --device cpu"
+    )
+
+
+def test_own_backends_that_stand_for_transformers_functions_are_named():
+    from dataclasses import replace
+
+    own = (replace(EAGER, backend="fused", own=True),)
+    advice = advise(inquiry(implementations=own), StoredRows())
+    assert any("transformers is not installed" in one for one in sentences(advice))
+    assert any("(fused for eager)" in one for one in sentences(advice))
+
+
+def test_weights_that_are_not_known_are_said_to_come_on_top():
+    advice = advise(inquiry(weight_bytes=None, others={"mamba": 3}), StoredRows())
+    said = list(sentences(advice))
+    assert any("weights are not known and come on top" in one for one in said)
+    assert "Not measured: 3 layers of mamba, which is no softmax attention." in said
