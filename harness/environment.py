@@ -3,6 +3,7 @@
 import os
 import platform
 import subprocess
+from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from math import ceil
@@ -15,6 +16,7 @@ from .. import __version__
 from .control_group import quota
 from .nvml import nvml_device, system_fact
 
+CPUS = Path("/sys/devices/system/cpu")
 SETTINGS = (  # environment variables that change numbers; no other variable is recorded
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
@@ -78,6 +80,7 @@ def collect(device: torch.device) -> dict[str, Any]:
         "cudnn": cudnn_version(),
         "cudnn_path": None,
         "cpu": cpu_name(),
+        "cpu_cache_bytes": cpu_cache_bytes(os.sched_getaffinity(0)),
         "cores": len(os.sched_getaffinity(0)),
         "affinity": sorted(os.sched_getaffinity(0)),
         "quota_cores": quota_cores(),
@@ -147,6 +150,34 @@ def cpu_name() -> str | None:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or None
+
+
+def cpu_cache_bytes(cores: Iterable[int], root: Path = CPUS) -> int | None:
+    """Of the last-level caches of these cores, each counted once, as the kernel knows them.
+
+    What fits in them need not come from memory. None if one core's caches are not known.
+    """
+    found: dict[tuple[int, str], int] = {}
+    for core in cores:
+        folders = (root / f"cpu{core}/cache").glob("index*")
+        caches = [one for one in map(_data_cache, folders) if one is not None]
+        if not caches:
+            return None
+        level, shared_by, size_bytes = max(caches)
+        found[level, shared_by] = size_bytes
+    return sum(found.values()) or None
+
+
+def _data_cache(folder: Path) -> tuple[int, str, int] | None:
+    """Its level, the cores that share it, and its bytes; None if it holds instructions only."""
+    with suppress(OSError, ValueError):
+        kind, level, cores, size = (
+            (folder / name).read_text().strip()
+            for name in ("type", "level", "shared_cpu_list", "size")
+        )
+        if kind != "Instruction" and size.endswith("K"):
+            return int(level), cores, int(size[:-1]) << 10
+    return None
 
 
 def git_commit() -> str | None:
