@@ -51,7 +51,10 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
 def _cached(shown: list[Group]) -> str:
     """What the mark of the table means, if it is there."""
     if any(row.get("decode_fits_in_cache") for group in shown for row in group.rows):
-        return f"{CACHED} fits in the CPU's cache, so more than 100 % is possible."
+        return (
+            f"Lengths marked {CACHED} in the table fit in the CPU's cache, so more than 100 % is"
+            " possible."
+        )
     return ""
 
 

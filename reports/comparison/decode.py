@@ -1,5 +1,6 @@
 """The decode steps of a comparison: the share of memory bandwidth that either side reached."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
@@ -10,16 +11,24 @@ from ..formatting import bandwidth_text, list_text, plural
 from .case_samples import CaseSamples
 from .verdict import CaseVerdict
 
-TITLE = "of memory bandwidth"
+TITLE = "bandwidth"
+ARROW = " → "
+UNKNOWN, NOT_MEASURED = "unknown", "not measured"
 MOST_NAMED = 3
 
 
 def cell(found: CaseVerdict) -> str:
-    """`61.0 % (58.2 to 63.9) → 75.1 % (72.0 to 78.4)`; "" if it is not about a decode step."""
-    sides = [_rate(one) for one in (found.base, found.new)]
-    if found.metric != "latency" or not any(sides):
+    """`61.0 % (58.2 to 63.9) → 75.1 % (72.0 to 78.4)`; "" if it is not about a decode step.
+
+    Rates, unless the bandwidth of both sides was measured.
+    """
+    rates = [_rate(one) for one in (found.base, found.new)]
+    if found.metric != "latency" or not any(rates):
         return ""
-    return " → ".join("unknown" if one is None else one.text for one in sides)
+    shares = [rate.share_text for rate in rates if rate]
+    if all(shares) and len(shares) == len(rates):
+        return ARROW.join(shares)
+    return ARROW.join((rate.rate_text if rate else "") or UNKNOWN for rate in rates)
 
 
 def sentences(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
@@ -29,23 +38,21 @@ def sentences(verdicts: Sequence[CaseVerdict]) -> Iterator[str]:
     rates = [[rate for one in side if (rate := _rate(one))] for side in sides]
     if not any(rates):
         return
-    wholes = [list(dict.fromkeys(map(_whole, some))) if some else ["not known"] for some in rates]
-    before, now = (list_text(some) for some in wholes)
+    before, now = (_wholes(some) for some in rates)
     of = now if before == now else f"{before} before, {now} now"
-    yield (
-        "Decode steps: bytes that must be moved over the time, as a share of the memory bandwidth"
-        f" that calibration measured ({of})."
+    share = (
+        ""
+        if before == now == NOT_MEASURED
+        else f", as a share of the memory bandwidth that calibration measured ({of})"
     )
-    notes: dict[str, int] = {}
-    for rate in (rate for some in rates for rate in some):
-        for note in rate.notes:
-            notes[note] = notes.get(note, 0) + 1
-    count = sum(map(len, rates))
-    for note, number in list(notes.items())[:MOST_NAMED]:
-        where = "" if number == count else f", {number} of {count} values"
+    yield f"Bandwidth of decode steps: bytes that must be moved over the time{share}."
+    counts = Counter(note for some in rates for rate in some for note in rate.notes)
+    every = sum(map(len, rates))
+    for note, count in counts.most_common(MOST_NAMED):
+        where = "" if count == every else f", {count} of {every} values"
         yield f"Of these{where}: {note}."
-    if (more := len(notes) - MOST_NAMED) > 0:
-        yield f"{plural(more, 'more remark')} on shares: --format json has them."
+    if (more := len(counts) - MOST_NAMED) > 0:
+        yield f"{plural(more, 'more remark')} on them: --format json has all."
 
 
 def fields(case: CaseSamples | None) -> dict[str, Any] | None:
@@ -81,5 +88,7 @@ def _rate(case: CaseSamples | None) -> Rate | None:
     return case.traffic.rate(latency_interval(case.block_ms))
 
 
-def _whole(rate: Rate) -> str:
-    return bandwidth_text(rate.traffic.memory_bytes_per_s) or "not measured"
+def _wholes(rates: Sequence[Rate]) -> str:
+    """The measured bandwidth of a side."""
+    known = (bandwidth_text(rate.traffic.memory_bytes_per_s) for rate in rates)
+    return list_text(list(dict.fromkeys(filter(None, known)))) or NOT_MEASURED

@@ -76,12 +76,16 @@ class Rate:
         return replace(rate, value=rate.value / whole, low=rate.low / whole, high=rate.high / whole)
 
     @property
-    def text(self) -> str:
-        """`61.0 % (58.2 to 63.9)`, `9.80 GB/s (9.41 to 10.2)` without a measured bandwidth."""
-        share, rate = self.share, self.bytes_per_s
-        if share is not None:
-            return share_text(share.value, share.low, share.high)
-        return rate_text(rate.value, rate.low, rate.high) or "unknown"
+    def share_text(self) -> str:
+        """`61.0 % (58.2 to 63.9)`; "" without a measured bandwidth."""
+        share = self.share
+        return "" if share is None else share_text(share.value, share.low, share.high)
+
+    @property
+    def rate_text(self) -> str:
+        """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`; "" without a rate."""
+        rate = self.bytes_per_s
+        return rate_text(rate.value, rate.low, rate.high)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...harness.printable import visible
 from .run_meta import finite_number
 
+MOST_CHARACTERS = 200
 COPY = "copy_bytes_per_s"
 
 
@@ -51,7 +53,8 @@ def memory_doubt(run: Mapping[str, Any]) -> str:
         if not isinstance(check, dict) or check.get("verdict") != "off":
             continue
         if str(check.get("name")).startswith(COPY):
-            return f"calibration doubts the copy that it timed ({check.get('reason')})"
+            reason = visible(str(check.get("reason")))[:MOST_CHARACTERS]
+            return f"calibration doubts the copy that it timed ({reason})"
     return ""
 
 

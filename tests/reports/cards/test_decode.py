@@ -29,7 +29,9 @@ def test_lengths_that_fit_in_the_cache_are_marked_and_the_mark_explained(tmp_pat
     assert card is not None
     assert isinstance(card.picture, Figure)
     assert [row[1] for row in card.picture.table.rows] == ["512*", "2k", "8k", "512*", "2k*", "8k"]
-    assert card.sentence.endswith("* fits in the CPU's cache, so more than 100 % is possible.")
+    assert card.sentence.endswith(
+        "marked * in the table fit in the CPU's cache, so more than 100 % is possible."
+    )
     none = card_of(decode, decode_run(tmp_path / "none", cache_bytes=None))
     assert none is not None
     assert "*" not in none.sentence

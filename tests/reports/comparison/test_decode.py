@@ -37,7 +37,7 @@ def test_the_table_has_the_share_of_either_side_with_its_interval(tmp_path: Path
         sum(one.startswith("50.0 % (49.0 to 51.0) → 75.0 % (73.5 to 76.5)") for one in cells) == 6
     )
     texts = list(compare_text.sentences(comparison))
-    (what,) = (text for text in texts if text.startswith("Decode steps:"))
+    (what,) = (text for text in texts if text.startswith("Bandwidth of decode steps:"))
     assert what.endswith("that calibration measured (20.0 GB/s).")
     (why,) = (text for text in texts if "fit in the CPU's cache" in text)
     assert why.startswith("Of these, 12 of 24 values:")
@@ -61,10 +61,22 @@ def test_json_has_rates_shares_and_reasons_of_both(tmp_path: Path) -> None:
     assert new["low_bandwidth_ratio"] < 0.5 < new["high_bandwidth_ratio"]
     assert (new["measured_bytes_per_s"], new["fits_in_cache"]) == (20e9, False)
     assert {case["base_decode"] for case in cases if case["metric"] != "latency"} == {None}
-    assert all("not measured before, 20.0 GB/s now" not in cell for cell in column_of(comparison))
+    rates = [cell for cell in column_of(comparison) if cell.startswith("10.0 GB/s (")]
+    assert len(rates) == 6
+    assert not any("%" in cell for cell in rates)  # no share beside a rate
     assert any(
         "not measured before, 20.0 GB/s now" in t for t in compare_text.sentences(comparison)
     )
+
+
+def test_without_a_measured_bandwidth_there_are_rates_and_the_command(tmp_path: Path) -> None:
+    unknown = {"calibrated": {}, "cache_bytes": None}
+    comparison = compared(tmp_path, base=unknown, new=unknown)
+    assert all(cell.count(" GB/s (") == 2 for cell in column_of(comparison))
+    texts = list(compare_text.sentences(comparison))
+    assert "Bandwidth of decode steps: bytes that must be moved over the time." in texts
+    (why,) = (text for text in texts if text.startswith("Of these"))
+    assert why.endswith("attnbench doctor --calibrate.")
 
 
 def test_devices_of_different_bandwidth_are_each_of_their_own(tmp_path: Path) -> None:
@@ -88,4 +100,4 @@ def test_comparisons_of_other_cases_say_nothing_about_it(tmp_path: Path) -> None
     comparison = compare_runs(run, run, None)
     titles, _ = compare_text.table(comparison)
     assert decode.TITLE not in titles
-    assert not [text for text in compare_text.sentences(comparison) if "Decode" in text]
+    assert not [text for text in compare_text.sentences(comparison) if "decode" in text]

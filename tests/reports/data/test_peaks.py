@@ -51,3 +51,7 @@ def test_a_copy_whose_repeats_differed_is_doubted_and_a_product_is_not() -> None
     )
     assert not is_calibrated({"calibration": None})
     assert memory_doubt({"calibration": None}) == ""
+    copy |= {"reason": "\x1b[31m" + 1000 * "x"}
+    found = memory_doubt(run(peaks={}, checks=[copy]))
+    assert "\x1b" not in found
+    assert len(found) < 300
