@@ -1,8 +1,11 @@
-"""The processor's name, as the system knows it. Imports nothing of ours."""
+"""The processor's name and caches, as the system knows them. Imports nothing of ours."""
 
 import platform
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+
+CPUS = Path("/sys/devices/system/cpu")
 
 
 def cpu_name() -> str | None:
@@ -11,3 +14,31 @@ def cpu_name() -> str | None:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or None
+
+
+def cpu_cache_bytes(cores: Iterable[int], root: Path = CPUS) -> int | None:
+    """Of the last-level caches of these cores, each counted once, as the kernel knows them.
+
+    What fits in them need not come from memory. None if one core's caches are not known.
+    """
+    found: dict[tuple[int, str], int] = {}
+    for core in cores:
+        folders = (root / f"cpu{core}/cache").glob("index*")
+        caches = [one for one in map(_data_cache, folders) if one is not None]
+        if not caches:
+            return None
+        level, shared_by, size_bytes = max(caches)
+        found[level, shared_by] = size_bytes
+    return sum(found.values()) or None
+
+
+def _data_cache(folder: Path) -> tuple[int, str, int] | None:
+    """Its level, the cores that share it, and its bytes; None if it holds instructions only."""
+    with suppress(OSError, ValueError):
+        kind, level, cores, size = (
+            (folder / name).read_text().strip()
+            for name in ("type", "level", "shared_cpu_list", "size")
+        )
+        if kind != "Instruction" and size.endswith("K"):
+            return int(level), cores, int(size[:-1]) << 10
+    return None

@@ -13,7 +13,7 @@ import torch
 
 from .. import __version__
 from .control_group import quota
-from .cpu import cpu_name
+from .cpu import cpu_cache_bytes, cpu_name
 from .nvml import nvml_device, system_fact
 
 SETTINGS = (  # environment variables that change numbers; no other variable is recorded
@@ -79,6 +79,7 @@ def collect(device: torch.device) -> dict[str, Any]:
         "cudnn": cudnn_version(),
         "cudnn_path": None,
         "cpu": cpu_name(),
+        "cpu_cache_bytes": cpu_cache_bytes(os.sched_getaffinity(0)),
         "cores": len(os.sched_getaffinity(0)),
         "affinity": sorted(os.sched_getaffinity(0)),
         "quota_cores": quota_cores(),

@@ -1,7 +1,7 @@
 """Numbers, sizes and statuses as text, and foreign text in Markdown."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isfinite
 from typing import Literal
 
@@ -9,7 +9,7 @@ import humanize
 
 from ..harness.printable import visible
 
-Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "plain"]
+Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "bytes_per_s", "plain"]
 
 STATUS_WORDS = {
     "ok": "measured",
@@ -77,6 +77,19 @@ def flops_text(work_flops: float | None) -> str:
 
 def rate_text(flops_per_s: float | None) -> str:
     return "" if flops_per_s is None else humanize.metric(flops_per_s, "FLOP/s")
+
+
+def bandwidth_text(bytes_per_s: float | None) -> str:
+    """Powers of ten, as data sheets have it: `9.81 GB/s`."""
+    return "" if bytes_per_s is None else humanize.metric(bytes_per_s, "B/s")
+
+
+PREFIXED: Mapping[str, Callable[[float], str]] = {
+    "ms": time_text,
+    "flops_per_s": rate_text,
+    "bytes_per_s": bandwidth_text,
+}
+"""By unit: numbers with a prefix of powers of ten."""
 
 
 def number_text(value: float | None) -> str:

@@ -5,30 +5,14 @@ scores moves many more bytes, so no backend's own intensity is higher: the limit
 certain, and "compute" is the best case.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import Any
 
 from ...harness.stats import Interval
+from ..data.peaks import Peaks, peaks
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, finite_number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Peaks:
-    """Measured on this device by `attnbench doctor --calibrate`."""
-
-    flops_per_s: float
-    bytes_per_s: float
-
-    @property
-    def ridge(self) -> float:
-        """FLOPs per byte above which arithmetic is the limit."""
-        return self.flops_per_s / self.bytes_per_s
-
-    def attainable(self, intensity: float) -> float:
-        return min(self.flops_per_s, intensity * self.bytes_per_s)
+from ..data.run_meta import Meta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,20 +30,6 @@ class Place:
         if self.peaks is None:
             return ""
         return "memory" if self.intensity < self.peaks.ridge else "compute"
-
-
-def peaks(run: Mapping[str, Any], dtype: str) -> Peaks | None:
-    """Of this run's device and dtype; None if they were not measured."""
-    calibration = run.get("calibration")
-    found = calibration.get("peaks") if isinstance(calibration, dict) else None
-    if not isinstance(found, dict):
-        return None
-    flops_per_s, bytes_per_s = (
-        finite_number(found, name) for name in (f"gemm_{dtype}_flops_per_s", "copy_bytes_per_s")
-    )
-    if flops_per_s is None or bytes_per_s is None or min(flops_per_s, bytes_per_s) <= 0:
-        return None
-    return Peaks(flops_per_s=flops_per_s, bytes_per_s=bytes_per_s)
 
 
 def places(rows: Sequence[Row], meta: Meta) -> list[Place]:

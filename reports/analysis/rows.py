@@ -6,10 +6,12 @@ from typing import Any
 from ..data.row_groups import AXES, Row, axis_text, axis_title, problem, value_text
 from ..formatting import (
     STATUS_WORDS,
+    bandwidth_text,
     bytes_text,
     flops_text,
     kernel_text,
     number_text,
+    percent_text,
     rate_text,
     time_text,
 )
@@ -32,13 +34,21 @@ _NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "minimal_bytes": ("minimal traffic", bytes_text),
     "work_flops": ("work", flops_text),
     "achieved_flops_per_s": ("achieved", rate_text),
+    "decode_bytes_per_s": ("moved", bandwidth_text),
+    "decode_bandwidth_ratio": ("of bandwidth", percent_text),
+    "decode_bandwidth_low_ratio": ("its 95 % low", percent_text),
+    "decode_bandwidth_high_ratio": ("its 95 % high", percent_text),
     "error_ratio": ("error ratio", number_text),
 }
 _RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
 _PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
 _ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
 _SPLIT = ("output_bytes", "temporary_bytes", "minimal_bytes")
-_COST = ("work_flops", "achieved_flops_per_s", "error_ratio", "kernel")
+_BANDWIDTH = tuple(f"decode_bandwidth_{name}ratio" for name in ("", "low_", "high_"))
+_COST = (
+    *("work_flops", "achieved_flops_per_s", "decode_bytes_per_s", *_BANDWIDTH),
+    *("error_ratio", "kernel"),
+)
 _SAMPLING = ("stop", "processes", "blocks", "samples", "attempt", "reason")
 _KEYS = ("backend", *AXES, *_RESULT, *_PEAKS, *_ON_CUDA, *_SPLIT, *_COST, *_SAMPLING)
 _NEVER_CONSTANT = ("backend", "seq_len", "status", "latency_ms", "peak_bytes")

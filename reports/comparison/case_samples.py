@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from ...harness.stats import Samples
+from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
 from ..data.row_groups import AXES, Row
 from ..data.run_meta import NOT_REACHED, not_reached
@@ -39,14 +40,17 @@ class CaseSamples:
     contended_blocks: int
     throttled_blocks: int
     clock_mhz: float | None
+    traffic: Traffic | None = None  # of a decode step
 
     @property
     def ok(self) -> bool:
         return self.status == "ok"
 
 
-def case_samples(row: Mapping[str, Any]) -> CaseSamples:
-    """Raises ValueError if a block's median is not a plausible time."""
+def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> CaseSamples:
+    """`run`: run.json, of which the memory bandwidth is known.
+
+    Raises ValueError if a block's median is not a plausible time."""
     block_ms = tuple(
         tuple((median(block),) if block else () for block in process)
         for process in row.get("block_ms") or []
@@ -72,6 +76,7 @@ def case_samples(row: Mapping[str, Any]) -> CaseSamples:
         contended_blocks=row.get("contended_blocks") or 0,
         throttled_blocks=row.get("throttled_blocks") or 0,
         clock_mhz=_clock_mhz(row),
+        traffic=traffic(row, run) if ok and run is not None else None,
     )
 
 

@@ -351,7 +351,7 @@ def _cases(run: Run) -> list[CaseSamples]:
     cases = []
     for row in run.rows:
         try:
-            cases.append(case_samples(row))
+            cases.append(case_samples(row, run.meta))
         except (ValueError, OverflowError) as error:
             raise BadRun(
                 f"{visible(str(run.path / 'rows.jsonl'))}: {visible(row['case'])}: {error}"

@@ -11,6 +11,7 @@ from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name
 from ..formatting import list_text, markdown_cell, markdown_grid, plural
+from . import decode
 from .case_samples import UNFINISHED, CaseSamples
 from .compare import Comparison, Matched
 from .gate import GateResult
@@ -59,13 +60,15 @@ def table(comparison: Comparison) -> tuple[tuple[str, ...], list[tuple[str, ...]
         "base": [value_text(one, is_new=False) for one in shown],
         "new": [value_text(one, is_new=True) for one in shown],
         "ratio": [ratio_text(one) for one in shown],
+        decode.TITLE: [decode.cell(one) for one in shown],
         "verdict": [verdict_text(one) for one in shown],
     }
     # A column that tells problems or metrics apart is left out if there is only one.
+    told = ("problem", "of", decode.TITLE)
     kept = {
         name: cells
         for name, cells in columns.items()
-        if name not in ("problem", "of") or len(set(cells)) > 1
+        if name not in told or len(set(cells)) > 1 or (name == decode.TITLE and any(cells))
     }
     return tuple(kept), [tuple(map(clipped, row)) for row in zip(*kept.values(), strict=True)]
 
@@ -92,6 +95,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield f"Geometric mean by backend: {', '.join(texts)}."
     if inexact := list(dict.fromkeys(one.shown.backend for one in verdicts if one.shown.note)):
         yield f"Not exact attention, so not the same result: {clipped_line(list_text(inexact))}."
+    yield from decode.sentences(verdicts)
     yield from _statuses(verdicts, comparison.matched.baseline)
     yield from _doubts(verdicts, comparison.rules)
     yield from _between_runs(comparison)
@@ -363,6 +367,10 @@ def _fields(found: CaseVerdict) -> dict[str, Any]:
         "new_status": new.status if new else None,
         "base_reason": base.reason if base else None,
         "new_reason": new.reason if new else None,
+        **{
+            f"{side}_decode": decode.fields(one) if found.metric == "latency" else None
+            for side, one in (("base", base), ("new", new))
+        },
     }
 
 

@@ -1,6 +1,6 @@
 """Runs as one tidy table: a row per case, a column per quantity, missing if it was not measured."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import isnan, nan
 from pathlib import Path
 from statistics import mean
@@ -10,7 +10,8 @@ import pandas as pd
 
 from ...harness.printable import visible
 from ...harness.row_schema import FIELDS
-from ...harness.stats import latency_interval
+from ...harness.stats import Interval, latency_interval
+from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes
 from .noise_floor import process_noise
@@ -41,7 +42,18 @@ _COMPUTED = {
     "warmup_stationary": {"minor_faults_per_call": _NUMBER},
     "output_bytes": {"temporary_bytes": _COUNT},
     "outside_bytes": {"needed_bytes": _COUNT},
-    "minimal_bytes": {"achieved_flops_per_s": _NUMBER},
+    "minimal_bytes": {
+        "achieved_flops_per_s": _NUMBER,
+        **dict.fromkeys(
+            ("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s"), _NUMBER
+        ),
+        **dict.fromkeys(
+            ("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio"),
+            _NUMBER,
+        ),
+        "decode_fits_in_cache": _YES_NO,
+        "decode_bandwidth_note": _TEXT,
+    },
     "utilization_tier": {"energy_per_call_j": _NUMBER, "energy_per_token_j": _NUMBER},
 }
 _NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
@@ -68,7 +80,10 @@ def load(run: str | Path | Sequence[str | Path]) -> pd.DataFrame:
     remark on the interval; `block_ms` keeps the raw samples. `process_noise_ratio` is by how much
     processes differ on the device (`process_noise_source`: how that is known), and
     `between_runs_ratio` by how much runs do. On CUDA a case also has `wall_latency_ms`,
-    `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall / graph > 1.1. A case
+    `hot_latency_ms` and `graph_latency_ms`, and is `launch_bound` if wall / graph > 1.1. A decode
+    step has `decode_bytes_per_s`, the bytes that it must move over its latency, and
+    `decode_bandwidth_ratio`, their share of the memory bandwidth that calibration measured, both
+    with their intervals; `decode_bandwidth_note` says why one is missing, or what limits it. A case
     that was planned and never started has the status "not reached". Raises BadRun.
     """
     if isinstance(run, str | Path):
@@ -117,7 +132,11 @@ def _noise(runs: Sequence[Run], run: Run) -> dict[str, Any]:
 def _records(run: Run) -> list[dict[str, Any]]:
     order = {case["case"]: place for place, case in enumerate(run.meta["cases"])}
     reached = [
-        row | {"window": row["window"] or None} | _latency(row) | _temporary(row) | _windows(row)
+        row
+        | {"window": row["window"] or None}
+        | _latency(row, run.meta)
+        | _temporary(row)
+        | _windows(row)
         for row in run.rows
     ]
     records = reached + [
@@ -130,7 +149,7 @@ def _records(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _latency(row: dict[str, Any]) -> dict[str, Any]:
+def _latency(row: dict[str, Any], run: Mapping[str, Any]) -> dict[str, Any]:
     """Latency with its interval; only the counts if the case is not ok: it has no speed."""
     blocks = [block for process in row.get("block_ms") or [] for block in process]
     counts = (
@@ -152,8 +171,28 @@ def _latency(row: dict[str, Any]) -> dict[str, Any]:
             if interval.value > 0 and row["work_flops"] is not None and is_exact(row)
             else nan
         ),
+        **_bandwidth(row, run, interval),
         **_other_latencies(row),
         "minor_faults_per_call": _minor_faults_per_call(row),
+    }
+
+
+def _bandwidth(row: dict[str, Any], run: Mapping[str, Any], latency_ms: Interval) -> dict[str, Any]:
+    """Of a decode step: bytes over time, also as a share of the measured memory bandwidth."""
+    moved = traffic(row, run)
+    if moved is None:
+        return {}
+    rate = moved.rate(latency_ms)
+    share, per_s = rate.share, rate.bytes_per_s
+    return {
+        "decode_bytes_per_s": per_s.value,
+        "decode_low_bytes_per_s": per_s.low,
+        "decode_high_bytes_per_s": per_s.high,
+        "decode_bandwidth_ratio": share.value if share else nan,
+        "decode_bandwidth_low_ratio": share.low if share else nan,
+        "decode_bandwidth_high_ratio": share.high if share else nan,
+        "decode_fits_in_cache": moved.fits_in_cache,
+        "decode_bandwidth_note": rate.note,
     }
 
 

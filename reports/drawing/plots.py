@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNL
 
 from ...harness.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import bytes_text, count_text, length_text, rate_text, time_text
+from ..formatting import PREFIXED, bytes_text, count_text, length_text
 from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text
 from .svg_minify import INK, minify
 from .tooltips import HIGHEST, STEP, overlay
@@ -53,7 +53,7 @@ MOST_X_TICKS, MOST_Y_TICKS = 9, 7
 LEAST_APART = 0.08  # of a logarithmic axis: two labels nearer than that would touch
 MOST_LETTERS = 48
 SWATCH_IN = (0.5, 0.2)
-TENS = ("ms", "flops_per_s", "plain", "share")  # units with powers of ten on logarithmic axes
+TENS = (*PREFIXED, "plain", "share")  # units with powers of ten on logarithmic axes
 
 
 def svg(
@@ -336,8 +336,8 @@ def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str]) -> None:
 def _tick_text(tick: float, unit: str) -> str:
     if unit == "bytes":
         return bytes_text(tick)
-    if unit in ("ms", "flops_per_s"):
-        text = time_text(tick) if unit == "ms" else rate_text(tick)
+    if unit in PREFIXED:
+        text = PREFIXED[unit](tick)
         return text.replace(".00 ", " ").replace(".0 ", " ")
     if unit == "share":
         return f"{length_text(int(100 * tick))}%" if tick >= 10 else f"{100 * tick:g}%"

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 
 from ...harness.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import beyond_text, bytes_text, count_text, number_text, rate_text, time_text
+from ..formatting import PREFIXED, beyond_text, bytes_text, count_text, number_text
 
 HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
 RADIUS = 7  # in points: large enough for a finger
@@ -96,8 +96,8 @@ def value_text(value: float, unit: str) -> str:
         return "unknown"
     if unit == "bytes":
         return bytes_text(value)
-    if unit in ("ms", "flops_per_s"):
-        return time_text(value) if unit == "ms" else rate_text(value)
+    if unit in PREFIXED:
+        return PREFIXED[unit](value)
     return (
         f"{100 * value:.3g} %{beyond_text(value)}"
         if unit == "share"

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...harness.printable import visible
+from ..analysis.decode import own_text
 from ..data.read import Run
 from ..data.run_meta import device_name
 from . import Exported
@@ -30,7 +31,8 @@ def _entries(one: Timed) -> Iterator[dict[str, Any]]:
     low, high = row["latency_low_ms"], row["latency_high_ms"]
     width = {} if low is None or high is None else {"range": f"± {(high - low) / 2:.6g}"}
     device, torch = device_name(one.meta), str(one.meta["environment"].get("torch"))
-    extra = f"{visible(device)}, torch {visible(torch)}\n{one.row['samples']} samples"
+    rate = f"\nof memory bandwidth: {own_text(row)}" if row["decode_bytes_per_s"] else ""
+    extra = f"{visible(device)}, torch {visible(torch)}\n{one.row['samples']} samples{rate}"
     name = f"{one.scenario}: {one.case}"
     yield {
         "name": f"{name} latency",

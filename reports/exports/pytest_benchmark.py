@@ -19,8 +19,13 @@ PARAMS = ("backend", *_SIZES, "dtype", "causal", "passes", "scope")
 _LATENCY = ("latency_ms", "latency_low_ms", "latency_high_ms", "latency_note")
 _SAMPLING = ("processes", "blocks", "stop")
 _BYTES = ("peak_bytes", "input_bytes", "predicted_peak_bytes")
+_DECODE = (
+    *("decode_bytes_per_s", "decode_low_bytes_per_s", "decode_high_bytes_per_s"),
+    *("decode_bandwidth_ratio", "decode_bandwidth_low_ratio", "decode_bandwidth_high_ratio"),
+    *("decode_fits_in_cache", "decode_bandwidth_note"),
+)
 _OTHERS = ("work_flops", "error_ratio", "kernel", "contended_blocks", "throttled_blocks")
-EXTRA = (*_LATENCY, *_SAMPLING, *_BYTES, *_OTHERS)
+EXTRA = (*_LATENCY, *_SAMPLING, *_BYTES, *_DECODE, *_OTHERS)
 MS_PER_S = 1e3
 
 

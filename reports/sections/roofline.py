@@ -6,7 +6,9 @@ from math import isfinite
 import pandas as pd
 
 from ...harness.stats import Interval
-from ..analysis.roofline import Peaks, Place, peaks, places
+from ..analysis.roofline import Place, places
+from ..data.decode import is_decode
+from ..data.peaks import Peaks, peaks
 from ..data.row_groups import (
     Group,
     axis_text,
@@ -20,8 +22,8 @@ from ..data.row_groups import (
 from ..data.run_meta import Meta, caption, device_name
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import (
+    bandwidth_text,
     beyond_whole,
-    bytes_text,
     number_text,
     percent_text,
     rate_text,
@@ -42,6 +44,10 @@ WHY_BEYOND = (
     " bandwidth. Where compute is the limit it is impossible: the work was not done, or the clock"
     " was higher than when the peaks were measured."
 )
+BY_BANDWIDTH = (
+    "Decode steps that memory limits are in Decode and memory bandwidth: their share of the roof is"
+    " their share of bandwidth."
+)
 NO_PEAKS = (
     "No peaks were measured on this device for this dtype, so there is no share of a peak."
     " attnbench doctor --calibrate measures them, and later runs have them."
@@ -49,10 +55,13 @@ NO_PEAKS = (
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    found = places(records(frame), meta)
+    timed = places(records(frame), meta)
+    found = [place for place in timed if not _is_bandwidth(place)]
     if not found:
-        yield note("No timed case has its minimal traffic in bytes.")
+        yield note(BY_BANDWIDTH if timed else "No timed case has its minimal traffic in bytes.")
         return
+    if len(found) < len(timed):
+        yield note(BY_BANDWIDTH)
     yield note(
         "Intensity is the work over the bytes that any backend must move, the highest possible. A"
         " backend that writes its scores moves many more bytes, so its true place is further left:"
@@ -80,6 +89,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield note(f"The first {MOST_ROWS} of {len(found)} timed cases.")
 
 
+def _is_bandwidth(place: Place) -> bool:
+    """Whether the share is that of memory bandwidth, which its own section has."""
+    return is_decode(place.row) and place.bound != "compute"
+
+
 def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
     """One sentence for each device and dtype with known peaks."""
     for run, device, dtype in dict.fromkeys(
@@ -89,7 +103,7 @@ def _peaks(found: list[Place], meta: Meta) -> Iterator[Block]:
         if known is not None:
             yield note(
                 f"{device_name(meta[run], device)}, {dtype}: measured peaks of"
-                f" {rate_text(known.flops_per_s)} and {bytes_text(known.bytes_per_s)}/s; below"
+                f" {rate_text(known.flops_per_s)} and {bandwidth_text(known.bytes_per_s)}; below"
                 f" {number_text(known.ridge)} FLOP per byte memory is the limit."
             )
 

@@ -177,6 +177,18 @@ def test_what_minimal_bytes_leaves_out_changes_nothing(align, n_q, n_kv):
         assert not gradient[:, :, part].any()
 
 
+@pytest.mark.parametrize(
+    ("kv_heads", "mask"), [(32, {}), (8, {}), (8, {"mask": "local", "window": 512})]
+)
+def test_a_decode_step_reads_shared_heads_once_and_only_the_window(kv_heads, mask):
+    heads = {"d_model": 4096, "heads": 32, "kv_heads": kv_heads, "dtype": "bf16"}
+    corner = {"causal": True, "causal_align": "bottom_right"}
+    problem = Problem(batch=2, seq_len=1, kv_seq_len=8192, **heads, **corner, **mask)
+    keys = 513 if mask else 8192  # its own token and 512 before it
+    cache, queries_and_output = 2 * kv_heads * keys * 128, 2 * 4096
+    assert minimal_bytes(problem) == 2 * 2 * (cache + queries_and_output)
+
+
 def test_the_highest_intensity_grows_with_n():
     """Without a mask 4 N^2 d operations over 4 N d numbers of 4 bytes."""
     for n in (64, 512, 4096):

@@ -13,6 +13,7 @@ import pytest
 
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
+from tests.reports.fake_decode import decode_run
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
 
@@ -68,3 +69,12 @@ def test_cases_without_a_latency_are_noted_and_an_empty_list_is_refused(tmp_path
         export(
             write_run(tmp_path, [planned], [row(planned, "oom")], name="failed"), "github-benchmark"
         )
+
+
+def test_a_decode_step_says_how_much_of_the_bandwidth_it_reaches(tmp_path: Path) -> None:
+    latencies = [one for one in entries(decode_run(tmp_path)) if one["name"].endswith("latency")]
+    shares = {
+        one["extra"].partition("of memory bandwidth: ")[2].split(" (")[0] for one in latencies
+    }
+    assert shares == {"50.0 %", "25.0 %"}
+    assert all("bandwidth" not in one["extra"] for one in entries(quickstart(tmp_path / "other")))

@@ -11,6 +11,7 @@ import pytest
 from attnbench.reports.data.load import load
 from attnbench.reports.exports import NotExportable, export
 from attnbench.reports.exports.md import MOST_CHARACTERS
+from tests.reports.fake_decode import decode_run
 from tests.reports.fake_runs import case, many_problems, problem, quickstart, row, write_run
 
 
@@ -45,6 +46,22 @@ def test_csv_and_json_hold_every_case_and_agree(tmp_path: Path) -> None:
     } & set(documents[0])
     assert documents[0]["causal"] is False
     assert table[0]["causal"] == "false"
+
+
+def test_decode_steps_have_their_share_of_bandwidth_with_its_interval(tmp_path: Path) -> None:
+    run = decode_run(tmp_path)
+    names = [f"decode_bandwidth_{part}ratio" for part in ("low_", "", "high_")]
+    for one in json.loads(text_of(run, "json")):
+        low, value, high = (one[name] for name in names)
+        assert low < value < high
+    table = list(csv.DictReader(io.StringIO(text_of(run, "csv"))))
+    assert {round(float(one["decode_bandwidth_ratio"]), 3) for one in table} == {0.5, 0.25}
+    assert {one["decode_fits_in_cache"] for one in table} == {"true", "false"}
+    markdown = text_of(run, "md")
+    assert "of bandwidth | its 95 % low | its 95 % high" in markdown
+    assert "50.0 %" in markdown
+    extra = json.loads(text_of(run, "pytest-benchmark"))["benchmarks"][0]["extra_info"]
+    assert extra["decode_bandwidth_ratio"] == pytest.approx(0.5)
 
 
 def test_several_runs_have_a_column_run(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from attnbench.reports.elements import Block, Text
 from attnbench.reports.sections import roofline as section
+from tests.reports.fake_contrasts import timed
+from tests.reports.fake_decode import decode_run
 from tests.reports.fake_roofline import calibrated_run
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import blocks_of, figures_of, sentences, tables_of
@@ -83,3 +85,18 @@ def test_no_timed_case_is_one_note(tmp_path: Path) -> None:
     ):
         (only,) = blocks_of(section, write_run(tmp_path / name, cases, rows))
         assert isinstance(only, Text)
+
+
+def test_decode_steps_that_memory_limits_are_left_to_their_own_section(tmp_path: Path) -> None:
+    (only,) = blocks_of(section, decode_run(tmp_path / "a"))
+    assert isinstance(only, Text)
+    assert "Decode and memory bandwidth" in only.text
+    more = [timed("sdpa", problem(512), 1.0)]
+    found = blocks_of(section, decode_run(tmp_path / "b", more=more))
+    assert len(tables_of(found)[-1].rows) == 1
+    assert only.text in sentences(found)
+
+
+def test_a_decode_step_that_arithmetic_limits_has_its_place_under_the_roof(tmp_path: Path) -> None:
+    found = blocks_of(section, decode_run(tmp_path, work_flops=10**12))
+    assert len(tables_of(found)[-1].rows) == 12

@@ -1,0 +1,166 @@
+"""reports/data/decode.py: which cases are decode steps, their rate, and its share of bandwidth."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.stats import Interval
+from attnbench.reports.data.decode import NOT_MEASURED, is_decode, traffic
+from attnbench.reports.data.load import load
+from tests.reports.fake_decode import (
+    LENGTHS,
+    MEMORY,
+    MIB,
+    RATES,
+    calibration,
+    decode_run,
+    needed_bytes,
+)
+from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import rows_of
+
+STEP = {
+    "device": "cpu",
+    "seq_len": 1,
+    "kv_seq_len": 4096,
+    "passes": "forward",
+    "scope": "core",
+    "dtype": "fp32",
+    "minimal_bytes": 64 * MIB,
+}
+BOUNDS = ("decode_bandwidth_low_ratio", "decode_bandwidth_ratio", "decode_bandwidth_high_ratio")
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"seq_len": 16}, True),
+        ({"seq_len": 17}, False),
+        ({"kv_seq_len": 16}, True),
+        ({"kv_seq_len": 15}, False),
+        ({"seq_len": 8, "kv_seq_len": 127}, False),
+        ({"passes": "forward+backward"}, False),
+        ({"scope": "layer"}, False),
+        ({"kv_seq_len": None}, False),
+    ],
+)
+def test_a_decode_step_is_a_forward_pass_of_few_queries_over_many_keys(
+    changes: dict[str, Any], expected: bool
+) -> None:
+    assert is_decode(STEP | changes) is expected
+
+
+def test_the_share_is_bytes_over_time_over_the_measured_bandwidth(tmp_path: Path) -> None:
+    table = load(decode_run(tmp_path))
+    assert len(table) == len(LENGTHS) * 2 * len(RATES)
+    for row in table.to_dict("records"):
+        rate = RATES[row["backend"]]
+        assert row["decode_bytes_per_s"] == pytest.approx(rate)
+        assert row["decode_bandwidth_ratio"] == pytest.approx(rate / MEMORY)
+        assert row["decode_bytes_per_s"] * row["latency_ms"] / 1e3 == pytest.approx(
+            needed_bytes(row["kv_seq_len"], row["kv_heads"])
+        )
+        low, value, high = (row[name] for name in BOUNDS)
+        assert low < value < high
+        # the longest time is the lowest rate
+        assert low / value == pytest.approx(row["latency_ms"] / row["latency_high_ms"])
+        assert row["decode_high_bytes_per_s"] == pytest.approx(high * MEMORY)
+
+
+def test_without_a_measured_bandwidth_the_rate_stays_and_the_note_has_the_command(
+    tmp_path: Path,
+) -> None:
+    for name, calibrated in (("none", {}), ("no copy", calibration(copy_bytes_per_s=None))):
+        table = load(decode_run(tmp_path / name, calibrated=calibrated, cache_bytes=None))
+        assert table["decode_bytes_per_s"].notna().all()
+        assert table["decode_low_bytes_per_s"].notna().all()
+        assert table[list(BOUNDS)].isna().all(axis=None)
+        assert table["decode_bandwidth_note"].str.contains("attnbench doctor --calibrate").all()
+
+
+def test_other_cases_have_neither(tmp_path: Path) -> None:
+    table = load(quickstart(tmp_path))
+    columns = [name for name in table.columns if name.startswith("decode_")]
+    assert len(columns) == 8
+    assert table[columns].isna().all(axis=None)
+
+
+def test_a_backend_that_is_not_exact_has_a_reason_and_no_rate(tmp_path: Path) -> None:
+    for kind in ("approximate", "other"):
+        run = decode_run(tmp_path / kind, exactness=kind, error_l2_ratio=0.1)
+        for row in rows_of(run):
+            assert row["decode_bytes_per_s"] is None
+            assert row["decode_bandwidth_ratio"] is None
+            assert row["decode_bandwidth_note"].startswith("not exact attention")
+
+
+def test_old_rows_without_their_bytes_are_read_and_say_so(tmp_path: Path) -> None:
+    for row in rows_of(decode_run(tmp_path, minimal_bytes=None, cache_bytes=None)):
+        assert row["latency_ms"] is not None
+        assert row["decode_bytes_per_s"] is None
+        assert row["decode_bandwidth_note"] == "the row does not say how many bytes must be moved"
+
+
+def test_data_that_fit_in_the_cache_are_named_and_no_others(tmp_path: Path) -> None:
+    cache_bytes = needed_bytes(2048, 8)
+    for row in rows_of(decode_run(tmp_path, cache_bytes=cache_bytes)):
+        fits = row["minimal_bytes"] <= cache_bytes
+        assert row["decode_fits_in_cache"] is fits
+        assert ("fit in the CPU's cache" in (row["decode_bandwidth_note"] or "")) is fits
+
+
+def test_of_a_gpu_no_cache_is_named(tmp_path: Path) -> None:
+    run = decode_run(tmp_path, cache_bytes=1 << 40, problem_changes={"device": "cuda"})
+    for row in rows_of(run):
+        assert row["decode_fits_in_cache"] is None
+        assert not row["decode_bandwidth_note"]
+
+
+def note_at(rate: float, run: dict[str, Any], **changes: Any) -> str:
+    """Of a step of 64 MiB that moves so many bytes a second."""
+    moved = traffic(STEP | changes, run)
+    assert moved is not None
+    time_ms = 64 * MIB / rate * 1e3
+    return moved.rate(Interval(value=time_ms, low=time_ms, high=time_ms, units=5)).note
+
+
+def test_more_than_the_measured_bandwidth_is_explained() -> None:
+    run = {"calibration": calibration(), "environment": {"cpu_cache_bytes": 32 * MIB}}
+    assert note_at(0.99 * MEMORY, run) == ""
+    assert note_at(1.1 * MEMORY, run) == (
+        "above 100 %: some of the data came from the CPU's cache of 32 MiB, or reading is faster"
+        " than the copy that calibration timed"
+    )
+    unknown = run | {"environment": {}}
+    assert "from the CPU's cache, or" in note_at(1.1 * MEMORY, unknown)
+    assert note_at(1.1 * MEMORY, run, device="cuda") == (
+        "above 100 %: reading is faster than the copy that calibration timed"
+    )
+    large = run | {"environment": {"cpu_cache_bytes": 64 * MIB}}
+    for rate in (0.5 * MEMORY, 5 * MEMORY):
+        assert note_at(rate, large) == (
+            "the data fit in the CPU's cache of 64 MiB, so more than 100 % is possible"
+        )
+
+
+def test_steps_that_arithmetic_limits_say_so() -> None:
+    """The ridge is at 50 FLOP per byte."""
+    run = {"calibration": calibration(), "environment": {}}
+    assert note_at(MEMORY / 2, run, work_flops=49 * 64 * MIB) == ""
+    assert note_at(MEMORY / 2, run, work_flops=64 * 64 * MIB) == (
+        "arithmetic is the limit at 64.0 FLOP per byte, memory only below 50.0"
+    )
+
+
+def test_a_doubted_calibration_is_part_of_every_share() -> None:
+    check = {"name": "copy_bytes_per_s: half-width of repeats", "verdict": "off", "reason": "busy"}
+    run = {"calibration": calibration(checks=[check])}
+    assert note_at(MEMORY / 2, run) == "calibration doubts the copy that it timed (busy)"
+    assert note_at(MEMORY / 2, {"calibration": None}) == NOT_MEASURED
+
+
+@pytest.mark.parametrize("environment", [None, [], {"cpu_cache_bytes": "many"}])
+def test_an_environment_that_says_nothing_of_caches_is_read(environment: Any) -> None:
+    assert note_at(MEMORY / 2, {"calibration": calibration(), "environment": environment}) == ""
