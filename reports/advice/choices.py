@@ -16,6 +16,7 @@ from ..comparison.verdict import (
     case_verdicts,
     verdict_of,
 )
+from ..data.decode import Rate, traffic
 from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise, newest_noise_floor
 from ..data.read import Run, results_folders
 from ..data.run_meta import device_identity
@@ -48,6 +49,14 @@ class Cell:
     def kernel(self) -> str:
         """The kernel that ran, as observed; "" if none was seen."""
         return str((self.stored and self.stored.row.get("kernel")) or "")
+
+    @property
+    def rate(self) -> Rate | None:
+        """Of a decode step that was measured: what it must read over the time it took."""
+        if self.stored is None or self.time_ms is None or self.fitted:
+            return None
+        found = traffic(self.stored.row, self.stored.run.meta)
+        return None if found is None else found.rate(self.time_ms)
 
     @property
     def peak_bytes(self) -> int | None:

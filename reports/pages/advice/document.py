@@ -95,6 +95,8 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "fitted": cell.fitted or None,
         "peak_bytes": cell.peak_bytes,
         "kernel": cell.kernel or None,
+        "bytes_per_s": _interval(cell.rate.bytes_per_s) if cell.rate else None,
+        "bandwidth_ratio": _interval(cell.rate.share) if cell.rate else None,
         "run": cell.stored.run.path.name if cell.stored else None,
         "case": cell.stored.row["case"] if cell.stored else None,
     }
@@ -127,7 +129,7 @@ def _longest(one: Longest) -> dict[str, Any]:
 
 
 def _interval(found: Interval | None) -> dict[str, Any] | None:
-    if found is None:
+    if found is None or not isfinite(found.value):
         return None
     return {name: _number(getattr(found, name)) for name in ("value", "low", "high")}
 

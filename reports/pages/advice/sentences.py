@@ -87,13 +87,22 @@ def sentences(advice: Advice) -> Iterator[str]:
     """Everything but the headline, the most important first."""
     yield from map(decision_sentence, advice.decisions)
     yield from _longest(advice)
-    yield from beside_tables(advice)
+    yield from _others(advice)
 
 
 def beside_tables(advice: Advice) -> Iterator[str]:
     """What the tables of choices and of longest contexts do not say."""
+    for decision in advice.decisions:
+        if decision.best is not None and (rate := rates_text(decision.best)):
+            name, text = decision.best.implementation.name, question(decision)
+            yield f"{text[0].upper()}{text[1:]}: {name} reads {rate}."
+    yield from _others(advice)
+
+
+def _others(advice: Advice) -> Iterator[str]:
     yield from _memory(advice)
     yield from (f"Caution: {trap}." for trap in advice.traps)
+    yield from (f"Decode: {note}." for note in rate_notes(advice))
     yield from _unknown(advice)
     yield NOT_INCLUDED
 
@@ -115,13 +124,36 @@ def _choice(one: Choice) -> str:
     kernel = f" (kernel {list_text(one.kernels)})" if one.kernels else ""
     if one.against is None:
         layers = plural(sum(cell.asked.count for cell in one.cells), "layer")
-        return f"{name}{kernel} takes {interval_text(one.total_ms)} in {layers}{_fitted(one)}"
+        rate = rates_text(one)
+        rate = f", {rate}" if rate else ""
+        return f"{name}{kernel} takes {interval_text(one.total_ms)} in {layers}{rate}{_fitted(one)}"
     against = one.against
     ratio = times_text(against.ratio, against.low, against.high)
     doubt = ", ".join(REASONS[code] for code in against.reasons[:1])
     word = "" if against.verdict == "slower" else f", {against.verdict}"
     because = f" ({doubt})" if doubt and against.verdict == "undecided" else ""
     return f"{name}{kernel} takes {ratio} as long{word}{because}{_fitted(one)}"
+
+
+def rates_text(one: Choice) -> str:
+    """Of each kind of layer in decode: `9.8 GB/s (9.4 to 10.2), 61 % of the measured bandwidth`."""
+    parts = []
+    for cell in one.cells:
+        rate = cell.rate
+        if rate is not None and rate.rate_text:
+            share = f", {rate.share_text} of the measured bandwidth" if rate.share_text else ""
+            parts.append(f"{rate.rate_text}{share}")
+    return "; ".join(dict.fromkeys(parts))
+
+
+def rate_notes(advice: Advice) -> list[str]:
+    """Why decode has no share of the bandwidth, or what limits it; each once."""
+    notes: dict[str, None] = {}
+    for decision in advice.decisions:
+        for cell in decision.best.cells if decision.best else ():
+            rate = cell.rate
+            notes |= dict.fromkeys(rate.notes if rate is not None else ())
+    return list(notes)
 
 
 def interval_text(time_ms: Interval) -> str:

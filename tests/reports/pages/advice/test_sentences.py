@@ -106,3 +106,15 @@ def test_weights_that_are_not_known_are_said_to_come_on_top():
     said = list(sentences(advice))
     assert any("weights are not known and come on top" in one for one in said)
     assert "Not measured: 3 layers of mamba, which is no softmax attention." in said
+
+
+def test_decode_is_judged_by_bandwidth_and_says_what_is_lacking(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,), phases=("decode",))
+    advice = advise(asked, rows_of(asked, measured(tmp_path, asked)))
+    said = list(sentences(advice))
+    assert "B/s (" in said[0]
+    assert any("attnbench doctor --calibrate" in one for one in said)
+
+
+def test_prefill_has_no_bandwidth(tmp_path: Path):
+    assert "B/s" not in " ".join(sentences(advice_of(tmp_path)))
