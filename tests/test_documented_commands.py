@@ -35,7 +35,15 @@ STANDS_FOR = {
 }
 """What placeholders of the documentation are here."""
 MEASURE = {"claims", "selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
-UNKNOWN_HERE = ("--python", "@old", "--resume", "--device cuda", "latest/", "mine,sdpa")
+UNKNOWN_HERE = (
+    "attnbench merge",
+    "--python",
+    "@old",
+    "--resume",
+    "--device cuda",
+    "latest/",
+    "mine,sdpa",
+)
 
 
 def documented() -> list[str]:
@@ -63,7 +71,7 @@ def words(command: str) -> list[str]:
 def is_whole(command: str) -> bool:
     """Not only the name of a command or of an option in a sentence."""
     words = command.split()
-    needs_more = words[1] in ("run", "wall", "compare", "report", "export", "validate")
+    needs_more = words[1] in ("run", "wall", "compare", "merge", "report", "export", "validate")
     return "FILE" not in words and (not needs_more or (len(words) > 2 and words[2][0] != "-"))
 
 

@@ -17,7 +17,7 @@ from ..run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
 from ..store import LOGS, create_suite, point_latest, write_suite, writer_lock
 from ..suites import read_suite, run_state, runs_by_entry
 from .rows import Rows, in_order, read_all, read_lines_at, rows_of, unfinished
-from .sources import PLANS, Source, read_source, refuse_unlike
+from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
 
 TELEMETRY = re.compile(r"telemetry(-\d+)?\.jsonl", re.ASCII)
 COPY_BYTES = 1 << 20
@@ -79,7 +79,7 @@ def merge_suites(
     }
     for sources in of_entry.values():
         if sources:
-            refuse_unlike([read_source(run) for run in sources])
+            read_sources(sources)
     document = {name: value for name, value in documents[0].items() if name != "shard"}
     document |= {"command": list(command), "merged": [path.name for path in paths]}
     if target is None or not target.exists():
@@ -112,9 +112,7 @@ def _merge(
     command: Sequence[str],
     more: Mapping[str, Any],
 ) -> Merged:
-    sources = [read_source(path) for path in paths]
-    sources.sort(key=lambda one: min(part["number"] for part in one.parts))
-    refuse_unlike(sources)
+    sources = read_sources(paths)
     rows = read_all(sources)
     plan = sources[0].plan
     parts = {part["number"]: part for source in sources for part in source.parts}
@@ -232,7 +230,7 @@ def _refuse_other(target: Path, sources: Sequence[Source], rows: Rows) -> None:
     there = read_source(target) if "merged" in read_meta(target) else None
     if there is None:
         raise BadInput(f"{where}: a run that was not merged; choose another folder")
-    refuse_unlike([there, *sources])
+    refuse_unlike(there, sources[0])
     known = {line.digest for lines in rows.lines.values() for line in lines}
     if more := len(rows_of(target) - known):
         raise BadInput(

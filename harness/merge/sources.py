@@ -1,7 +1,7 @@
 """What is merged: runs of shards, and runs that were merged from some of them; are they alike?"""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ MOST_NAME = 48
 class Source:
     """A run to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
 
-    `parts`: what `merged` of run.json says of each shard that is in it.
+    `parts`: what `merged` of run.json says of each shard that is in it. `meta`: run.json without
+    what is planned.
     """
 
     path: Path
@@ -39,6 +40,19 @@ class Source:
     def name(self) -> str:
         """For a message."""
         return visible(self.path.name)[:MOST_NAME]
+
+
+def read_sources(paths: Sequence[Path]) -> list[Source]:
+    """In the order of their shards. Raises BadInput unless they can be merged."""
+    sources: list[Source] = []
+    for path in paths:
+        one = read_source(path)
+        if sources and one.plan == sources[0].plan:  # kept once: a thousand copies would not fit
+            one = replace(one, plan=sources[0].plan)
+        sources.append(one)
+        refuse_unlike(sources[0], one)
+    _refuse_twice(sources)
+    return sorted(sources, key=lambda one: min(part["number"] for part in one.parts))
 
 
 def read_source(path: Path) -> Source:
@@ -70,7 +84,7 @@ def _of_shard(path: Path, meta: Document) -> Source:
         **{name: meta.get(name) for name in OF_PART},
     }
     plan = {name: _whole(meta.get(name, ()), shard["elsewhere"][name]) for name in PLANS}
-    return Source(path=path, meta=meta, of=of, plan=plan, parts=[part])
+    return Source(path=path, meta=_without_plan(meta), of=of, plan=plan, parts=[part])
 
 
 def _of_merged(path: Path, meta: Document) -> Source:
@@ -79,35 +93,40 @@ def _of_merged(path: Path, meta: Document) -> Source:
         _number(part["number"])
         _text(part["run"])
     plan = {name: [*meta.get(name, ())] for name in PLANS}
-    return Source(path=path, meta=meta, of=_number(parts[0]["of"]), plan=plan, parts=parts)
+    of = _number(parts[0]["of"])
+    return Source(path=path, meta=_without_plan(meta), of=of, plan=plan, parts=parts)
 
 
-def refuse_unlike(sources: Sequence[Source]) -> None:
-    """Raises BadInput unless all are shards of one plan, measured alike on devices of one kind."""
-    first = sources[0]
-    for other in sources[1:]:
-        both = f"{first.name} and {other.name}"
-        for place, one, two in _plan_differences(first, other):
-            raise BadInput(
-                f"{both}: shards of different plans ({place}: {shown(one)} and {shown(two)});"
-                " wanted shards of one scenario, with the same options and --seed"
-            )
-        for name, fact, one, two in _environment_differences(first.meta, other.meta):
-            what = "devices" if fact in DEVICE_FACTS else "environments"
-            where = f"{fact} of {name}" if name else fact
-            raise BadInput(
-                f"{both}: measured {'on' if what == 'devices' else 'in'} different {what} ({where}:"
-                f" {_short(one)} and {_short(two)}); their rows are not comparable: measure one of"
-                " them again where the other was measured"
-            )
+def _without_plan(meta: Document) -> Document:
+    return {name: value for name, value in meta.items() if name not in (*PLANS, "shard")}
+
+
+def refuse_unlike(one: Source, two: Source) -> None:
+    """Raises BadInput unless both are shards of one plan, measured alike on devices of one kind."""
+    both = f"{one.name} and {two.name}"
+    for place, then, now in _plan_differences(one, two):
+        raise BadInput(
+            f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
+            " wanted shards of one scenario, with the same options and --seed"
+        )
+    for name, fact, then, now in _environment_differences(one.meta, two.meta):
+        what = "on different devices" if fact in DEVICE_FACTS else "in different environments"
+        where = f"{fact} of {name}" if name else fact
+        raise BadInput(
+            f"{both}: measured {what} ({where}: {_short(then)} and {_short(now)}); their rows are"
+            " not comparable: measure one of them again where the other was measured"
+        )
+
+
+def _refuse_twice(sources: Sequence[Source]) -> None:
+    """Raises BadInput if two runs measured one shard."""
     runs: dict[int, str] = {}
-    for source in sources:
-        for part in source.parts:
-            if runs.setdefault(part["number"], part["run"]) != part["run"]:
-                names = f"{visible(runs[part['number']])} and {visible(part['run'])}"
-                raise BadInput(
-                    f"{names}: both are shard {part['number']}/{source.of}; give one of them"
-                )
+    for part in (part for source in sources for part in source.parts):
+        if (known := runs.setdefault(part["number"], part["run"])) != part["run"]:
+            raise BadInput(
+                f"{visible(known)} and {visible(part['run'])}: both are shard"
+                f" {part['number']}/{part['of']}; give one of them"
+            )
 
 
 def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]]:

@@ -177,7 +177,7 @@ def test_different_budgets_are_said_and_the_least_counts(tmp_path: Path) -> None
     assert any("different memory budgets" in note for note in found.notes)
 
 
-# ---- what is refused: one line, before anything is written ----------------------------------------
+# ---- what is refused: one line, before anything is written ---------------------------------------
 
 
 def refused(paths: list[Path], tmp_path: Path, target: str | None = None) -> str:

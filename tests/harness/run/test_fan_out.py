@@ -1,6 +1,7 @@
 """How long a run takes on several devices: by its units, and by what earlier runs took."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ def whole(**changes: Any) -> Units:
     return select(scenario(**changes), "cpu", Selection()).whole
 
 
-def of(seconds: dict[str, float], stored: dict[str, float] = {}, **changes: Any) -> FanOut:
+def of(seconds: dict[str, float], stored: Mapping[str, float] = {}, **changes: Any) -> FanOut:
     plan = scenario(**changes).plan
     return fan_out(whole(**changes), seconds, stored, 3.0, (64, 1, 2), plan, "cpu")
 
