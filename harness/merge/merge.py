@@ -21,6 +21,7 @@ from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
 
 TELEMETRY = re.compile(r"telemetry(-\d+)?\.jsonl", re.ASCII)
 COPY_BYTES = 1 << 20
+RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -92,7 +93,7 @@ def merge_suites(
         entry = document["entries"][number]
         if not sources:
             refused = [one["entries"][number] for one in documents]
-            entry |= next((one for one in refused if one["ended"] == "refused"), {})
+            entry |= next((one for one in refused if one.get("ended") == "refused"), {})
             continue
         one = _merge(sources, known.get(number), target, command, {"suite_entry": number})
         state = run_state(one.path)
@@ -266,8 +267,8 @@ def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:
 
 def _new_suite(target: Path | None, root: Path, document: Mapping[str, Any]) -> Path:
     if target is None:
-        name = str(document["suite"]).split("-", 1)[1].rpartition("-")[0]
-        return create_suite(root, name, {**document, "entries": document["entries"]})
+        found = RUN_NAME.fullmatch(str(document.get("suite")))
+        return create_suite(root, found["name"] if found else "suite", document)
     try:
         target.mkdir(parents=True)
     except OSError as error:

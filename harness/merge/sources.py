@@ -1,7 +1,9 @@
 """What is merged: runs of shards, and runs that were merged from some of them; are they alike?"""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ OF_PART = (
     *("environment", "environments", "calibration"),
 )
 """What a merged run keeps of each shard's run.json."""
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 MOST_NAME = 48
 
 
@@ -60,6 +63,10 @@ def read_source(path: Path) -> Source:
     meta = read_meta(path)
     where = shown_path(path / META)
     try:
+        _number(meta["memory_bytes"])
+        datetime.fromisoformat(_text(meta["started_utc"]))
+        if not NAME.fullmatch(_text(meta["scenario"]["name"])) or type(meta["seed"]) is not int:
+            raise ValueError("wanted the name of a scenario, and a seed")
         if "merged" in meta:
             return _of_merged(path, meta)
         if "shard" in meta:
@@ -90,7 +97,9 @@ def _of_shard(path: Path, meta: Document) -> Source:
 def _of_merged(path: Path, meta: Document) -> Source:
     parts = meta["merged"]
     for part in parts:
-        _number(part["number"])
+        for name in ("number", "of", "memory_bytes"):
+            _number(part[name])
+        datetime.fromisoformat(_text(part["started_utc"]))
         _text(part["run"])
     plan = {name: [*meta.get(name, ())] for name in PLANS}
     of = _number(parts[0]["of"])

@@ -278,6 +278,27 @@ def test_a_broken_shard_is_refused(tmp_path: Path, shard: Any) -> None:
     assert "run.json: not readable as a shard" in refused([run], tmp_path)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"memory_bytes": None},
+        {"started_utc": None},
+        {"started_utc": "yesterday"},
+        {"seed": "1"},
+        {"scenario": {}},
+        {"scenario": {"name": "../../elsewhere"}},
+        {"merged": []},
+        {"merged": 5},
+        {"merged": [{"number": 1, "of": 2, "run": "a", "memory_bytes": None}]},
+    ],
+)
+def test_a_run_that_is_broken_elsewhere_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
+    run = write_shard(tmp_path, "1/2")
+    meta = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**meta, **changes}))
+    assert "run.json: not readable as a shard" in refused([run], tmp_path)
+
+
 def test_another_folder_is_never_overwritten(shards: list[Path], tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     assert "exists, and is no run" in refused(shards, tmp_path, "mine")
