@@ -140,11 +140,12 @@ class DryRun:
         ]
         title = f"{scenario.name}: on several devices of this kind, {len(found.unit_s)} groups"
         yield table(title, DEVICE_COLUMNS, rows, right=DEVICE_COLUMNS[:3])
+        cases = len(found.longest)
         yield Text(
-            f"No number of devices takes less than {duration_text(found.floor_s)}: one group is"
-            f" never split. The longest, {duration_text(max(found.unit_s, default=0.0))}, has"
-            f" {'only' if len(found.longest) == 1 else f'{len(found.longest)} cases, among them'}"
-            f" {found.longest[0]}."
+            f"No number of devices takes less than {duration_text(found.floor_s)}:"
+            f" {duration_text(found.start_s)} for starting and"
+            f" {duration_text(max(found.unit_s, default=0.0))} for the longest group, which is"
+            f" never split:{f' {cases} cases, among them' if cases > 1 else ''} {found.longest[0]}."
         )
         source = "from its work and the plan's limits"
         if found.stored:

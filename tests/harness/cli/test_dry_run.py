@@ -22,7 +22,7 @@ def test_a_dry_run_says_how_long_a_run_on_several_devices_takes(attnbench):
     assert done.returncode == 0, done.stderr
     table = done.stdout.partition("on several devices of this kind, 11 groups")[2]
     assert [line.split()[0] for line in table.splitlines()[2:7]] == ["1", "3", "8", "64", "512"]
-    assert "one group is never split" in table
+    assert "for the longest group, which is never split: 6 cases" in " ".join(table.split())
     assert "Times from its work and the plan's limits" in table
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from ..errors import BadInput
 from ..files import make_folder, open_plain, sweep, sync_folder, temporary, write_all, write_whole
 from ..run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
-from ..store import LOGS, create_suite, point_latest, write_suite, writer_lock
-from ..suites import read_suite, run_state, runs_by_entry
+from ..store import LOGS, point_latest, write_suite, writer_lock
+from ..suites import read_suite, run_state, runs_by_entry, suite_state
 from .rows import Rows, in_order, read_all, read_lines_at, rows_of, unfinished
 from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
 
@@ -83,8 +83,10 @@ def merge_suites(
             read_sources(sources)
     document = {name: value for name, value in documents[0].items() if name != "shard"}
     document |= {"command": list(command), "merged": [path.name for path in paths]}
-    if target is None or not target.exists():
-        target = _new_suite(target, root, document)
+    target = target or root / _suite_name(documents)
+    document |= {"schema": SCHEMA, "suite": target.name}
+    if not target.exists():
+        _make_suite(target, document)
     elif not (target / SUITE).is_file() or "merged" not in read_suite(target):
         raise BadInput(f"{shown_path(target)}: exists, and is no merged suite; choose another -o")
     known = runs_by_entry(target)
@@ -102,7 +104,9 @@ def merge_suites(
         entry |= {"run": one.path.name, "ended": ended, "reason": reason}
         entry["statuses"] = dict(state.statuses)
         merged.append(one)
-    write_suite(target, {**document, "schema": SCHEMA, "suite": target.name})
+    write_suite(target, document)
+    if target.parent == root and suite_state(target).has_ended:
+        point_latest(root, target.name)
     return merged
 
 
@@ -260,22 +264,41 @@ def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:
     meta = first.meta
     scenario = {**meta["scenario"], "source": None}
     same = _json({"scenario": scenario, "seed": meta["seed"], "of": first.of, **first.plan})
-    starts = [datetime.fromisoformat(str(part["started_utc"])) for part in parts]
-    stamp = min(starts).astimezone(UTC).strftime(STAMP)
+    stamp = _stamp([str(part["started_utc"]) for part in parts])
     return f"{stamp}-{meta['scenario']['name']}-{sha256(same.encode()).hexdigest()[:8]}"
 
 
-def _new_suite(target: Path | None, root: Path, document: Mapping[str, Any]) -> Path:
-    if target is None:
-        found = RUN_NAME.fullmatch(str(document.get("suite")))
-        return create_suite(root, found["name"] if found else "suite", document)
+def _stamp(starts: Sequence[str]) -> str:
+    """The earliest, as in the name of a run. Raises ValueError."""
+    return min(map(datetime.fromisoformat, starts)).astimezone(UTC).strftime(STAMP)
+
+
+def _suite_name(documents: Sequence[Mapping[str, Any]]) -> str:
+    """As that of a suite, the same for the same shards."""
+    found = RUN_NAME.fullmatch(str(documents[0].get("suite")))
     try:
-        target.mkdir(parents=True)
+        stamp = _stamp([str(one["started_utc"]) for one in documents])
+    except (KeyError, ValueError):
+        raise BadInput(
+            f"{SUITE}: no time at which it was started; merge its runs instead"
+        ) from None
+    digest = sha256(_json(_suite_plan(documents[0])).encode()).hexdigest()[:8]
+    return f"{stamp}-{found['name'] if found else 'suite'}-{digest}"
+
+
+def _make_suite(target: Path, document: Mapping[str, Any]) -> None:
+    """A folder with its suite.json, complete or absent."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        sweep(target.parent)
+        with temporary(target.parent, is_folder=True) as (folder, _):
+            write_suite(folder, document)
+            folder.rename(target)
     except OSError as error:
         raise BadInput(
-            f"{shown_path(target)}: cannot be made ({error.strerror}); choose another -o"
+            f"{shown_path(target)}: cannot be made ({error.strerror}); choose another folder with"
+            " -o"
         ) from None
-    return target
 
 
 def _suite_plan(document: Mapping[str, Any]) -> Any:

@@ -313,6 +313,17 @@ def test_rows_that_only_the_target_has_are_never_lost(shards: list[Path], tmp_pa
     assert "rows that the given runs lack" in refused(shards[::2], tmp_path, "part")
 
 
+def test_a_full_disk_leaves_no_half_run(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: str) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("attnbench.harness.merge.merged.write_whole", full)
+    (tmp_path / "results").mkdir()
+    assert "cannot be written (No space left on device)" in refused(shards, tmp_path)
+
+
 # ---- suites --------------------------------------------------------------------------------------
 
 
@@ -334,6 +345,7 @@ def write_suite_shard(root: Path, number: int, **more: Any) -> Path:
     document = {
         "schema": 1,
         "suite": path.name,
+        "started_utc": f"2026-11-21T09:30:0{number}+00:00",
         "seed": 0,
         "pythons": [],
         "shard": {"number": number, "of": 2},
@@ -355,9 +367,8 @@ def test_a_suite_is_merged_entry_by_entry(tmp_path: Path, target: str | None) ->
     assert [one["ended"] for one in document["entries"]] == ["finished", "finished"]
     assert [one["run"] for one in document["entries"]] == [one.path.name for one in found]
     assert "shard" not in document
-    if target:
-        again = merge_suites(suites, to, tmp_path / "results", COMMAND)
-        assert [one.changed for one in again] == [False, False]
+    again = merge_suites(suites, to, tmp_path / "results", COMMAND)
+    assert [(one.path, one.changed) for one in again] == [(one.path, False) for one in found]
 
 
 def test_shards_of_different_suites_are_refused(tmp_path: Path) -> None:
