@@ -69,10 +69,10 @@ def _devices(frame: pd.DataFrame, name: str, run: Mapping[str, Any], of: str) ->
     counts = Counter(zip(*(cases[column].fillna("") for column in WHERE), strict=True))
     if len(counts) < 2:
         return
-    rows = tuple((*where, str(count)) for where, count in sorted(counts.items()))
+    rows = tuple((host, str(n), *device) for (host, *device), n in sorted(counts.items()))
     yield Table(
         title=f"Which device measured what{of}",
-        columns=("host", "device", "UUID", "cases"),
+        columns=("host", "cases", "device", "UUID"),
         rows=rows[:MOST_LINES],
     )
 

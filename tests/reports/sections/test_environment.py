@@ -31,8 +31,8 @@ def machine(found: dict[str, Table]) -> dict[str, str]:
 def test_a_merged_run_says_which_device_measured_how_many_cases(tmp_path: Path) -> None:
     found = tables(tmp_path, ["b", "a", "a"], merged=MERGED)
     assert found["Which device measured what"].rows == (
-        ("a", "H100", "GPU-a", "2"),
-        ("b", "H100", "GPU-b", "1"),
+        ("a", "2", "H100", "GPU-a"),
+        ("b", "1", "H100", "GPU-b"),
     )
     assert machine(found)["part of the plan"] == "merged from 2 of 2 shards"
 
