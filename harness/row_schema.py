@@ -56,6 +56,9 @@ python: str?
     in that name. Null in a run of one environment
 device: str
     `cpu` or `cuda`
+host device_uuid device_name: str?+
+    the machine that measured the case, by its network name; the GPU's UUID, null on a CPU; the name
+    of the GPU, or of the processor
 batch seq_len kv_seq_len d_model heads kv_heads d_k d_v: int
     sizes, with defaults filled in
 dtype: str
@@ -242,7 +245,7 @@ kind: str
     `wall`
 case: str
     stable id, for example `wall-fused-b1-d512-h8-fp32-forward-core`
-= backend python device batch
+= backend python device host device_uuid device_name batch
 kv_seq_len: int?
     the length of keys and values if it is fixed; null if it follows N
 = d_model heads kv_heads d_k d_v dtype causal causal_align mask window passes scope
@@ -288,7 +291,7 @@ case: str
     stable id, for example `study-score_scale`
 study: str
     its name
-= device status reason
+= device host device_uuid device_name status reason
 findings: list
     what was found: flat objects of numbers, text and lists, numbers with their unit in the
     name; empty unless `status` is `ok`

@@ -98,6 +98,14 @@ def read_rows(
 
     `salvage`: leave out lines that are no rows. `notes` gets what was left out. Raises BadRun.
     """
+    for _, row in read_lines(run, notes, salvage=salvage):
+        yield row
+
+
+def read_lines(
+    run: Path, notes: list[str] | None = None, *, salvage: bool = False
+) -> Iterator[tuple[bytes, Document]]:
+    """As `read_rows`, each row with its line as it stands in the file."""
     path, notes = run / ROWS, [] if notes is None else notes
     file = open_file(path)
     if file is None:
@@ -115,7 +123,7 @@ def read_rows(
                 )
                 break
             try:
-                yield parsed_row(line)
+                yield line, parsed_row(line)
             except ValueError as error:
                 if not salvage:
                     raise BadRun(

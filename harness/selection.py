@@ -12,6 +12,7 @@ from .errors import BadInput, NothingSelected
 from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
+from .shards import Shard, Units, of_shard, unit_count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,8 @@ class Selection:
 
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
-    `interpreters`: where to measure each case; none: in the interpreter that runs us.
+    `interpreters`: where to measure each case; none: in the interpreter that runs us. `shard`: of
+    what the others select, only this part.
     """
 
     only: tuple[str, ...] = ()
@@ -28,6 +30,7 @@ class Selection:
     within: tuple[str, ...] = ()
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
+    shard: Shard | None = None
 
     @property
     def pythons(self) -> tuple[str | None, ...]:
@@ -53,12 +56,15 @@ class Selection:
 
 
 class SelectedCases(NamedTuple):
-    """`duplicates`: how many repetitions of problems were left out."""
+    """`duplicates`: how many repetitions of problems were left out. `whole`: the plan of which the
+    rest is one shard; without shards, the same.
+    """
 
     groups: tuple[Group, ...]
     walls: tuple[Wall, ...]
     studies: tuple[PlannedStudy, ...]
     duplicates: int
+    whole: Units
 
     @property
     def cases(self) -> list[Case]:
@@ -70,7 +76,7 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
     problem_groups, duplicates = scenario.problem_groups(device)
     groups = group_cases(scenario.backends, problem_groups, selection.pythons)
     walls, studies = walls_of(scenario, device, selection.pythons), studies_of(scenario, device)
-    selected = SelectedCases(
+    whole = Units(
         tuple(
             Group(number=group.number, cases=cases)
             for group in groups
@@ -78,15 +84,24 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         ),
         tuple(filter(selection.takes, walls)),
         tuple(filter(selection.takes, studies)),
-        duplicates,
     )
-    if not selected.groups and not selected.walls and not selected.studies:
+    if whole.is_empty:
         planned: list[Planned] = [case for group in groups for case in group.cases]
         example = next((one.id for one in (*planned, *walls, *studies)), "none")
         raise NothingSelected(
             f"--only and --skip leave no case; they match parts of case ids such as {example}"
         )
-    return selected
+    if (shard := selection.shard) is None:
+        return SelectedCases(*whole, duplicates, whole)
+    part = of_shard(whole, shard, scenario.plan, device)
+    if part.is_empty:
+        units = unit_count(whole)
+        raise NothingSelected(
+            f"--shard {shard}: empty: {scenario.name} has {units}"
+            f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
+            f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
+        )
+    return SelectedCases(*part, duplicates, whole)
 
 
 def group_cases(

@@ -37,6 +37,7 @@ STANDS_FOR = {
 """What placeholders of the documentation are here."""
 MEASURE = {"claims", "selfcheck", "doctor", "kernels", "gate"}  # or look at this machine
 UNKNOWN_HERE = (
+    "attnbench merge",
     "--python",
     "@old",
     "--resume",
@@ -45,6 +46,8 @@ UNKNOWN_HERE = (
     "latest/",
     "mine,sdpa",
 )
+
+NEED_MORE = ("run", "wall", "advise", "compare", "merge", "report", "export", "validate")
 
 
 def documented() -> list[str]:
@@ -72,7 +75,7 @@ def words(command: str) -> list[str]:
 def is_whole(command: str) -> bool:
     """Not only the name of a command or of an option in a sentence."""
     words = command.split()
-    needs_more = words[1] in ("run", "wall", "advise", "compare", "report", "export", "validate")
+    needs_more = words[1] in NEED_MORE
     return "FILE" not in words and (not needs_more or (len(words) > 2 and words[2][0] != "-"))
 
 

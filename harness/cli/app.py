@@ -34,6 +34,7 @@ from .gate import gate
 from .kernels import kernels_app
 from .lists import list_app
 from .measuring import listening, measure_all, print_dry_run, read_scenarios
+from .merge import merge
 from .output import lasting_output, make_streams_safe
 from .texts import as_changes, given
 from .wall import wall
@@ -159,8 +160,10 @@ def run(
     ] = None,
     device: flags.Where = None,
     threads: flags.Threads = None,
+    shard: flags.InShard = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,
+    devices: flags.Devices = None,
     resume: Annotated[
         str | None,
         typer.Option(
@@ -210,20 +213,23 @@ def run(
         *([f"plan={plan}"] if plan else []),
     ]
     if resume is not None and (
-        scenarios or fields or backend or changes or only or skip or dry_run
+        scenarios or fields or backend or changes or only or skip or shard or dry_run
     ):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
-            " --set, --only, --skip, --memory-gib and --dry-run"
+            " --set, --only, --skip, --shard, --memory-gib and --dry-run"
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
+    if devices is not None and not dry_run:
+        raise BadInput("--devices belongs to --dry-run; to measure a part, give --shard 1/8")
 
     from ..baselines import find
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
     from ..run.suite import Suite
     from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
+    from ..shards import read_shard
     from ..suites import is_suite
     from .suite import measure_suite, planned_entries, suite_name
 
@@ -252,11 +258,12 @@ def run(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=interpreters,
+        shard=None if shard is None else read_shard(shard),
     )
     planned = planned_entries(entries, selection)
     refuse_too_many((entry.scenario for entry in planned), selection)
     if dry_run:
-        return print_dry_run(planned)
+        return print_dry_run(planned, devices, out)
     for entry in planned:
         refuse_imports(entry.scenario.backends, allowed=allow_import)
     if several:
@@ -264,6 +271,11 @@ def run(
         return complete(Suite.create(out, name, planned, seed, options.command))
     (one,) = planned
     return measure([partial(start_run, one.scenario, out, seed, one.selection)])
+
+
+verb(MEASURE, "attnbench merge shard-1 shard-2 shard-3", "attnbench merge shards/*/* -o whole")(
+    merge
+)
 
 
 @verb(FILES, "attnbench validate my.yaml")

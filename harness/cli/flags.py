@@ -234,6 +234,26 @@ Wait = Annotated[
     bool,
     typer.Option("--wait", help="Wait for another run on this device to end.", rich_help_panel=HOW),
 ]
+InShard = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge"
+        " makes one run of them.",
+        rich_help_panel=WHAT,
+    ),
+]
+Devices = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        min=1,
+        max=100_000,
+        help="With --dry-run: how long a run on so many devices takes.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(help="Of the inputs and of the order of measuring.", rich_help_panel=HOW),

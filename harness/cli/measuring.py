@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -39,8 +40,10 @@ def read_scenarios(
     return read_entries(scenarios, changes, more_backends)
 
 
-def print_dry_run(planned: Sequence[Any]) -> None:
-    """What is known before anything runs, on stdout."""
+def print_dry_run(
+    planned: Sequence[Any], devices: int | None = None, root: Path | None = None
+) -> None:
+    """What is known before anything runs, on stdout; `devices`: also how long on so many."""
     from ..live_bar import busy
     from ..process.interpreter import check_interpreters
     from ..terminal import echo
@@ -50,7 +53,7 @@ def print_dry_run(planned: Sequence[Any]) -> None:
 
     check_interpreters(planned[0].selection.interpreters)
     for entry in planned:
-        for table in preflight_tables(entry.scenario, entry.selection):
+        for table in preflight_tables(entry.scenario, entry.selection, devices, root):
             echo(table)
 
 

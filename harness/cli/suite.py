@@ -37,9 +37,16 @@ def planned_entries(entries: "Sequence[Entry]", selection: "Selection") -> "list
     """With the command line's --only and --skip, which narrow each entry's own."""
     from ..run.suite import SuiteEntry
 
+    shard = selection.shard
     return [
-        SuiteEntry(scenario=one.scenario, selection=selection.narrowed(one.only, one.skip))
-        for one in entries
+        SuiteEntry(
+            scenario=one.scenario,
+            selection=replace(
+                selection.narrowed(one.only, one.skip),
+                shard=shard and replace(shard, turn=number),
+            ),
+        )
+        for number, one in enumerate(entries)
     ]
 
 

@@ -3,8 +3,9 @@
 A run without `--python` has one environment, named None.
 """
 
+import platform
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -132,6 +133,15 @@ def first_of(workers: Workers) -> WorkerProcess:
     return next(iter(workers.values()))
 
 
+def measured_on(environment: Mapping[str, Any]) -> dict[str, str | None]:
+    """The fields of a row that say which device of which machine measured it."""
+    return {
+        "host": platform.node() or None,
+        "device_uuid": environment["device_uuid"],
+        "device_name": environment["device_name"] or environment["cpu"],
+    }
+
+
 def lock_device(
     worker: WorkerProcess, signals: Signals, *, wait: bool
 ) -> AbstractContextManager[None]:
@@ -149,12 +159,25 @@ def changes(meta: Mapping[str, Any], workers: Workers) -> list[Change]:
     for name, then in then_by_name.items():
         now = workers[name].ready["environment"]
         facts = COMPARED_FACTS if name is None else (*COMPARED_FACTS, *COMPARED_IF_NAMED)
-        found += [
-            Change(name, fact, then.get(fact), now.get(fact))
-            for fact in facts
-            if then.get(fact) != now.get(fact)
-        ]
-    return found
+        found += [Change(name, *one) for one in different(facts, then, now)]
+    merged_from = {one.get("device_uuid") for one in meta.get("devices") or ()}
+    return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
+
+
+def different(
+    facts: Iterable[str], then: Mapping[str, Any], now: Mapping[str, Any], ignored: str = ""
+) -> Iterator[tuple[str, Any, Any]]:
+    """The facts that are not equal, with both values; of settings, all but `ignored` count."""
+
+    def value(environment: Mapping[str, Any], fact: str) -> Any:
+        found = environment.get(fact)
+        if not isinstance(found, Mapping):
+            return found
+        return {name: one for name, one in found.items() if name != ignored}
+
+    for fact in facts:
+        if value(then, fact) != value(now, fact):
+            yield fact, value(then, fact), value(now, fact)
 
 
 def refuse_changes(found: Sequence[Change]) -> None:

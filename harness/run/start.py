@@ -26,8 +26,10 @@ from .environments import (
     first_of,
     first_workers,
     lock_device,
+    measured_on,
     refuse_changes,
 )
+from .planned import planned_fields
 from .resumable import check_resumable, previous_rows
 from .session import PreviousRow, RunPlan, RunResult, RunSession, open_session
 from .worker_pool import RunConfig
@@ -72,7 +74,7 @@ def open_run(
     with _workers(scenario.device, selection.interpreters, options) as (workers, signals):
         worker = first_of(workers)
         device, environment = worker.ready["device"], worker.ready["environment"]
-        groups, walls, studies, duplicates = select(scenario, device, selection)
+        selected = select(scenario, device, selection)
         memory_gib = scenario.limits.memory_gib
         free_bytes = worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"]
         entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
@@ -92,15 +94,12 @@ def open_run(
                 for one in selection.interpreters
             ],
             "calibration": _calibration_of(results_root(root), environment),
-            "cases": [
-                {"group": group.number, **case.fields()} for group in groups for case in group.cases
-            ],
-            "walls": [wall.fields() for wall in walls],
-            "studies": [study.fields() for study in studies],
+            **planned_fields(selected, selection.shard),
         }
         store = Store.create(root, scenario.name, meta)
+        duplicates = selected.duplicates
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
-        config = _config(meta, selection.interpreters, options)
+        config = _config(meta, workers, selection.interpreters, options)
         plan = _plan(store, meta, config, options.listener, remarks)
         with open_session(plan, workers, signals) as session:
             yield session
@@ -141,7 +140,7 @@ def resume_run(
         store = Store.reopen(path)
         previous = previous_rows(path)
         repeated = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
-        config = _config(meta, interpreters, options)
+        config = _config(meta, workers, interpreters, options)
         remarks = remarks if changed else []
         plan = _plan(store, meta, config, options.listener, remarks, previous, repeated)
         with open_session(plan, workers, signals) as session:
@@ -171,11 +170,15 @@ def _workers(
 
 
 def _config(
-    meta: Mapping[str, Any], interpreters: Sequence[Interpreter], options: RunOptions
+    meta: Mapping[str, Any],
+    workers: Workers,
+    interpreters: Sequence[Interpreter],
+    options: RunOptions,
 ) -> RunConfig:
-    """What run.json says, with what only the user may name."""
+    """What run.json says, with what only the user may name and the device that is here now."""
     return replace(
         RunConfig.of(meta, options.gpu_uuid),
+        measured_on=measured_on(first_of(workers).ready["environment"]),
         pythons={one.name: one.path for one in interpreters},
         allow_import=options.allow_import,
     )

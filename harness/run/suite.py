@@ -15,6 +15,7 @@ from ..process.interpreter import Interpreter, given_again
 from ..run_files import SUITE
 from ..scenario import Scenario, from_mapping
 from ..selection import Selection
+from ..shards import read_shard
 from ..store import LOCK, create_suite, point_latest, write_suite, writer_lock
 from ..suites import read_suite, run_state, runs_by_entry, suite_state
 from .session import RunResult
@@ -77,13 +78,14 @@ class Suite:
         cls, root: Path, name: str, entries: Sequence[SuiteEntry], seed: int, command: Sequence[str]
     ) -> "Suite":
         """A new suite under `root`; nothing is measured yet. Raises BadInput."""
-        interpreters = entries[0].selection.interpreters
+        interpreters, shard = entries[0].selection.interpreters, entries[0].selection.shard
         document = {
             "attnbench": __version__,
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "command": list(command),
             "seed": seed,
             "pythons": [{"name": one.name, "path": str(one.path)} for one in interpreters],
+            **({"shard": {"number": shard.number, "of": shard.of}} if shard else {}),
             "entries": [_planned(entry) for entry in entries],
         }
         path = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
@@ -195,6 +197,11 @@ def _entries_of(
     try:
         recorded = document["pythons"]
         int(document["seed"])
+        shard = (
+            read_shard("{number}/{of}".format(**given))
+            if (given := document.get("shard"))
+            else None
+        )
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"{SUITE}: no seed or no pythons; the suite cannot be resumed") from None
     pythons = given_again(path, recorded, interpreters)
@@ -206,7 +213,8 @@ def _entries_of(
                 within=tuple(entry["within"]),
                 skip=tuple(entry["skip"]),
                 interpreters=pythons,
+                shard=shard and replace(shard, turn=number),
             ),
         )
-        for entry in document["entries"]
+        for number, entry in enumerate(document["entries"])
     ]

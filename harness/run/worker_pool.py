@@ -15,6 +15,7 @@ from ..record import Planned, Record, Status
 from ..scenario import Plan
 from ..telemetry.timeline import Timeline
 from .environments import start_worker
+from .planned import wall_share
 from .wall_search import TOLERANCE_RATIO
 
 
@@ -26,7 +27,8 @@ class RunConfig:
     whose counters are read, if it is not the one that torch uses. `peaks`: what calibration
     measured on this machine. `device_name`: the driver's name of the GPU. `pythons`: the
     interpreter of each named environment. `allow_import`: of modules in the current folder.
-    `wall_tolerance_ratio`, `wall_budget_s`: as in a scenario's limits.
+    `wall_tolerance_ratio`, `wall_budget_s`: as in a scenario's limits. `measured_on`: the fields
+    of a row that say which device it is.
     """
 
     device: str
@@ -45,18 +47,20 @@ class RunConfig:
     allow_import: bool = False
     wall_tolerance_ratio: float = TOLERANCE_RATIO
     wall_budget_s: float | None = None
+    measured_on: Mapping[str, str | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, meta: Mapping[str, Any], gpu_uuid: str | None = None) -> Self:
         """From run.json, without `pythons`: a file of results names nothing that is started."""
         scenario = meta["scenario"]
+        budget_s = scenario["limits"].get("wall_budget_s")
         return cls(
             device=meta["device"],
             plan=Plan.model_validate(scenario["plan"]),
             measure=tuple(scenario["measure"]),
             timeout_s=scenario["limits"]["timeout_s"],
             wall_tolerance_ratio=scenario["limits"].get("wall_tolerance_ratio", TOLERANCE_RATIO),
-            wall_budget_s=scenario["limits"].get("wall_budget_s"),
+            wall_budget_s=None if budget_s is None else budget_s * wall_share(meta),
             budget_bytes=meta["memory_bytes"],
             seed=meta["seed"],
             baseline=scenario["baseline"],
@@ -197,5 +201,5 @@ class RunContext:
             attempt=self.attempts.get(planned.id, 0) + 1,
             status=status,
             reason=reason,
-            values=values,
+            values={**self.config.measured_on, **values},
         )

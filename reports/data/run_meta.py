@@ -83,6 +83,16 @@ def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
 
 
+def shard_text(run: Mapping[str, Any]) -> str:
+    """`shard 2 of 8`, `merged from 8 of 8 shards`; "" for a run that was measured in one."""
+    shard, merged = run.get("shard"), run.get("merged")
+    if isinstance(merged, list) and merged and isinstance(merged[0], dict):
+        return f"merged from {len(merged)} of {merged[0].get('of')} shards"
+    if isinstance(shard, dict):
+        return f"shard {shard.get('number')} of {shard.get('of')}"
+    return ""
+
+
 def question(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("question") or "").strip()
 

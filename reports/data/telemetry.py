@@ -4,6 +4,8 @@ Telemetry is optional: lines that cannot be read are skipped and counted.
 """
 
 import json
+import os
+import re
 from collections.abc import Iterator
 from math import inf, isfinite
 from pathlib import Path
@@ -14,6 +16,7 @@ import pandas as pd
 from .read import open_file
 
 TELEMETRY = "telemetry.jsonl"
+OF_SHARD = re.compile(r"telemetry-([1-9]\d{0,5})\.jsonl", re.ASCII).fullmatch
 LINE_CAP_BYTES = 1 << 16  # a sample has about 300
 _TEXT, _COUNT, _MASK, _NUMBER = "string[python]", "Int64", "UInt64", "float64"
 COLUMNS = {
@@ -29,8 +32,19 @@ COLUMNS = {
 MOST = {_COUNT: (1 << 63) - 1, _MASK: (1 << 64) - 1}
 
 
-def telemetry(run: Path) -> pd.DataFrame:
-    """All samples of a run's folder; empty without the file.
+def telemetry_files(run: Path) -> dict[str, str]:
+    """The files of a run's samples by name, each with whose they are: "", or a shard's of a run
+    that was merged: their clocks differ.
+    """
+    found = {TELEMETRY: ""} if os.path.lexists(run / TELEMETRY) else {}
+    numbers = sorted(
+        int(number[1]) for file in run.glob("telemetry-*.jsonl") if (number := OF_SHARD(file.name))
+    )
+    return found | {f"telemetry-{number}.jsonl": f"shard {number}" for number in numbers}
+
+
+def telemetry(run: Path, name: str = TELEMETRY) -> pd.DataFrame:
+    """All samples of a file in a run's folder; empty without it.
 
     `attrs`: `skipped`, the number of skipped lines; `uuid`, `period_s`, `board_wide` of the last
     header; `missing` (name: reason) of all headers. Raises BadRun if it is not a plain file.
@@ -44,7 +58,7 @@ def telemetry(run: Path) -> pd.DataFrame:
         "missing": {},
     }
     kind = None
-    file = open_file(run / TELEMETRY)
+    file = open_file(run / name)
     for line in _lines(file) if file else ():
         document = _object(line)
         if document and _is_header(document):

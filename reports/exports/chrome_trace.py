@@ -17,7 +17,7 @@ from ..data.read import Document, Run
 from ..data.run_meta import device_name, not_reached
 from ..data.telemetry import telemetry
 from ..formatting import plural
-from . import Exported
+from . import Exported, NotExportable
 
 MEANING = "the run over time, for ui.perfetto.dev or chrome://tracing"
 # Threads: cases, walls and studies, what ran while the device was sampled, blocks of worker 1.
@@ -28,7 +28,16 @@ Event = dict[str, Any]
 
 
 def export(runs: Sequence[Run]) -> Exported:
-    """Times are microseconds since the earliest run began."""
+    """Times are microseconds since the earliest run began.
+
+    Raises NotExportable for shards that were merged: they ran at once, which one track cannot show.
+    """
+    for run in runs:
+        if run.meta.get("merged"):
+            raise NotExportable(
+                f"{visible(str(run.meta['run']))}: merged from shards, which ran at the same time;"
+                " export each of the shards"
+            )
     parts = [(number, run, list(_events(run))) for number, run in enumerate(runs, start=1)]
     zero_s = min((event["ts"] for _, _, events in parts for event in events), default=0.0)
     events: list[Event] = []

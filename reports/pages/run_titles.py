@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from ...harness.printable import visible
 from ..data.row_groups import Row
-from ..data.run_meta import Meta, device_name, question, scenario_name
+from ..data.run_meta import Meta, device_name, question, scenario_name, shard_text
 from ..formatting import plural
 
 MOST_NAMED = 4  # scenarios in a title, and runs in a header
@@ -53,7 +54,8 @@ def subtitle(run: Mapping[str, Any], rows: list[Row]) -> str:
         for axis, value in same.items()
         if value is not None
     ]
-    return " · ".join(filter(None, (device, ", ".join(equal), _when(run))))
+    part = "" if run.get("merged") else visible(shard_text(run))
+    return " · ".join(filter(None, (device, ", ".join(equal), _when(run), part)))
 
 
 def _when(run: Mapping[str, Any], *, clock: bool = False) -> str:

@@ -9,7 +9,7 @@ from ..analysis import timeline
 from ..data.read import BadRun
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, run_caption
-from ..data.telemetry import TELEMETRY, telemetry
+from ..data.telemetry import telemetry, telemetry_files
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import beyond_text, number_text, plural
 
@@ -20,22 +20,28 @@ def figures(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for name, run in meta.items():
         if "path" not in run:
             continue
-        try:
-            samples = telemetry(Path(run["path"]))
-        except BadRun as error:
-            yield note(f"No timeline: {error}.")
-            continue
-        if skipped := samples.attrs["skipped"]:
-            yield note(f"{plural(skipped, 'line')} of {TELEMETRY} could not be read; skipped.")
         caption = run_caption(run, name if len(meta) > 1 else "")
         backends = {row["case"]: row["backend"] for row in rows if row["run"] == name}
-        for kind in timeline.kinds(samples):
-            mine = samples[samples["kind"] == kind]
-            quantities = [
-                quantity for quantity in timeline.QUANTITIES[kind] if timeline.span(mine, quantity)
-            ]
-            if len(mine) >= FEWEST_SAMPLES and quantities:
-                yield _figure(mine, quantities, backends, caption, samples.attrs["period_s"])
+        for file, whose in telemetry_files(Path(run["path"])).items():
+            of = " · ".join(filter(None, (caption, whose)))
+            yield from _of_file(Path(run["path"]), file, backends, of)
+
+
+def _of_file(run: Path, file: str, backends: dict[str, str], caption: str) -> Iterator[Block]:
+    try:
+        samples = telemetry(run, file)
+    except BadRun as error:
+        yield note(f"No timeline: {error}.")
+        return
+    if skipped := samples.attrs["skipped"]:
+        yield note(f"{plural(skipped, 'line')} of {file} could not be read; skipped.")
+    for kind in timeline.kinds(samples):
+        mine = samples[samples["kind"] == kind]
+        quantities = [
+            quantity for quantity in timeline.QUANTITIES[kind] if timeline.span(mine, quantity)
+        ]
+        if len(mine) >= FEWEST_SAMPLES and quantities:
+            yield _figure(mine, quantities, backends, caption, samples.attrs["period_s"])
 
 
 def _figure(

@@ -1,12 +1,13 @@
 """What the numbers depend on: machine, versions, settings, and the scenario as resolved."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
 from ..analysis.reproduce import typed
-from ..data.run_meta import Meta, allocator, budget_bytes
+from ..data.run_meta import Meta, allocator, budget_bytes, shard_text
 from ..elements import Block, Table, note
 from ..formatting import bytes_text
 
@@ -15,6 +16,7 @@ ORDER = 60
 NEEDS = ()
 ABOUT = ("cases", "kernels")
 MOST_LINES = 300
+WHERE = ("host", "device_name", "device_uuid")
 ALLOCATOR_WORDS = {
     "warm_heap": (
         "warm heap: freed memory is kept while latency is measured, so calls have no page faults"
@@ -38,6 +40,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             "memory budget": bytes_text(budget) if budget else None,
             "memory while timing": ALLOCATOR_WORDS.get(mode) if isinstance(mode, str) else None,
             "seed": run.get("seed"),
+            "part of the plan": shard_text(run),
         }
         of = f" of {name}" if len(meta) > 1 else ""
         machines = run.get("environments") or []
@@ -51,10 +54,27 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         for one in machines:
             facts = [("interpreter", one["path"]), *_flat(one["environment"])]
             yield _table(f"Machine, versions and settings in {one['name']}{of}", facts)
+        yield from _devices(frame, name, run, of)
         scenario = {key: value for key, value in run["scenario"].items() if key != "question"}
         yield _table(f"Scenario as resolved{of}", list(_flat(scenario)))
     if not meta:
         yield note("No run, no environment.")
+
+
+def _devices(frame: pd.DataFrame, name: str, run: Mapping[str, Any], of: str) -> Iterator[Block]:
+    """Which device measured how many cases, of a run that was measured on several."""
+    if not run.get("merged") or not {"host", "device_uuid", "device_name"} <= set(frame.columns):
+        return
+    cases = frame[frame["run"] == name] if "run" in frame.columns else frame
+    counts = Counter(zip(*(cases[column].fillna("") for column in WHERE), strict=True))
+    if len(counts) < 2:
+        return
+    rows = tuple((host, str(n), *device) for (host, *device), n in sorted(counts.items()))
+    yield Table(
+        title=f"Which device measured what{of}",
+        columns=("host", "cases", "device", "UUID"),
+        rows=rows[:MOST_LINES],
+    )
 
 
 def _table(title: str, lines: list[tuple[str, str]]) -> Table:

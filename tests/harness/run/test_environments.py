@@ -1,6 +1,7 @@
 """The first workers of a run's environments: all on one device, all gone at the end."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,3 +158,33 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
     meta = {"environment": {"torch": "ours", "python": "3.11"}}
     assert changes(meta, {None: worker}) == []
     assert changes({"environment": {"torch": "2.11"}}, {None: worker})[0].name == "torch"
+
+
+def test_a_merged_run_goes_on_on_any_of_its_devices() -> None:
+    facts = dict.fromkeys((*environments.COMPARED_FACTS, "cpu"), "same")
+    meta = {
+        "environment": {**facts, "device_uuid": "GPU-1"},
+        "devices": [{"device_uuid": "GPU-1"}, {"device_uuid": "GPU-2"}],
+    }
+
+    def changed(uuid: str) -> list[str]:
+        worker = SimpleNamespace(ready={"environment": {**facts, "device_uuid": uuid}})
+        return [one.fact for one in environments.changes(meta, {None: worker})]
+
+    assert changed("GPU-2") == []
+    assert changed("GPU-3") == ["device_uuid"]
+
+
+def test_which_gpu_was_visible_is_ignored_only_where_that_is_asked_for() -> None:
+    one, two = (
+        {"allocator": {"CUDA_VISIBLE_DEVICES": n, "OMP_NUM_THREADS": "1"}} for n in ("0", "1")
+    )
+    assert len(list(environments.different(["allocator"], one, two))) == 1
+    assert not list(environments.different(["allocator"], one, two, "CUDA_VISIBLE_DEVICES"))
+
+
+def test_a_row_names_the_processor_where_there_is_no_gpu() -> None:
+    found = environments.measured_on({"device_uuid": None, "device_name": None, "cpu": "EPYC"})
+    assert found["device_name"] == "EPYC"
+    assert found["device_uuid"] is None
+    assert found["host"]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from attnbench.reports.data.read import BadRun
-from attnbench.reports.data.telemetry import COLUMNS, LINE_CAP_BYTES, telemetry
+from attnbench.reports.data.telemetry import COLUMNS, LINE_CAP_BYTES, telemetry, telemetry_files
 
 GPU = {
     "kind": "gpu",
@@ -120,3 +120,21 @@ def test_a_pipe_is_not_waited_on_and_a_link_not_followed(tmp_path: Path) -> None
     (tmp_path / "telemetry.jsonl").symlink_to("/etc/hostname")
     with pytest.raises(BadRun, match="links are not followed"):
         telemetry(tmp_path)
+
+
+def test_the_samples_of_each_shard_are_a_file_of_their_own(tmp_path: Path) -> None:
+    for name in ("telemetry-10.jsonl", "telemetry-2.jsonl", "telemetry-x.jsonl"):
+        (tmp_path / name).write_text(json.dumps(HOST) + "\n" + json.dumps(sample(5)) + "\n")
+    found = telemetry_files(tmp_path)
+    assert list(found.items()) == [
+        ("telemetry-2.jsonl", "shard 2"),
+        ("telemetry-10.jsonl", "shard 10"),
+    ]
+    assert len(telemetry(tmp_path, "telemetry-2.jsonl")) == 1
+    assert telemetry(tmp_path).empty
+
+
+def test_a_run_has_one_file_of_samples_or_none(tmp_path: Path) -> None:
+    assert telemetry_files(tmp_path) == {}
+    (tmp_path / "telemetry.jsonl").write_text("")
+    assert telemetry_files(tmp_path) == {"telemetry.jsonl": ""}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.load import load
-from attnbench.reports.exports import export
+from attnbench.reports.exports import NotExportable, export
 from attnbench.reports.exports.chrome_trace import CASES, FIRST_WORKER, WINDOWS
 from tests.reports.fake_runs import case, problem, quickstart, row, write_run
 
@@ -200,3 +200,9 @@ def test_a_measured_run_has_its_blocks_apart_from_each_other(attnbench, tmp_path
     ]
     assert len(blocks) == sum(load(run)["blocks"])
     assert json.loads(Path("trace.json").read_text())["traceEvents"]
+
+
+def test_shards_that_ran_at_the_same_time_are_exported_one_by_one(tmp_path: Path) -> None:
+    run = two_cases(tmp_path, merged=[{"number": 1, "of": 2, "run": "a"}])
+    with pytest.raises(NotExportable, match="export each of the shards"):
+        export([run], "chrome-trace")

@@ -1,0 +1,113 @@
+"""Runs of shards as `attnbench run --shard` leaves them, without measuring anything."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from attnbench.harness.cases import Case, PlannedStudy, Wall
+from attnbench.harness.record import Planned, Record, Status
+from attnbench.harness.run.planned import planned_fields
+from attnbench.harness.scenario import Scenario, from_mapping
+from attnbench.harness.selection import SelectedCases, Selection, select
+from attnbench.harness.shards import Shard
+from attnbench.harness.store import Store
+from tests.fakes.stored_runs import record
+
+ENVIRONMENT = {
+    "device": "cpu",
+    "device_name": None,
+    "device_uuid": None,
+    "cpu": "AMD EPYC",
+    "cores": 2,
+    "threads": 1,
+    "torch": "2.12.0",
+    "attnbench": "0.2.0",
+    "git": None,
+    "allocator": {"OMP_NUM_THREADS": "1"},
+}
+
+
+def scenario(**changes: Any) -> Scenario:
+    data = {
+        "name": "small",
+        "question": "Which is fastest?",
+        "backends": ["fused", "naive"],
+        "grid": {"seq_len": [64, 128, 256, 512, 1024], "d_model": 64, "heads": [1, 2]},
+        "contrast": ["heads"],
+        "plan": "quick",
+        "limits": {"memory_gib": 0.5},
+        **changes,
+    }
+    return from_mapping(data, "test")
+
+
+def write_shard(
+    root: Path,
+    shard: str | None,
+    *,
+    of: Scenario | None = None,
+    ended: Mapping[str, str] | None = None,
+    seed: int = 0,
+    started: str = "2026-11-21T09:30:00+00:00",
+    device: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Path:
+    """`shard`: as for --shard; None for the whole run. `ended`: the statuses that are not ok, by
+    id; "" for a case without a row. `device`: the fields of a row that name it.
+    """
+    of = of or scenario()
+    number, _, count = (shard or "").partition("/")
+    part = Shard(number=int(number), of=int(count)) if shard else None
+    selected = select(of, "cpu", Selection(shard=part))
+    meta = {
+        "attnbench": "0.2.0",
+        "started_utc": started,
+        "command": ["attnbench", "run", "small.yaml", *(["--shard", shard] if shard else [])],
+        "scenario": of.resolved("cpu"),
+        "own_backends": [],
+        "device": "cpu",
+        "memory_bytes": 1 << 29,
+        "seed": seed,
+        "environment": {**ENVIRONMENT, **(environment or {})},
+        "environments": [],
+        "calibration": None,
+        **planned_fields(selected, part),
+        **more,
+    }
+    store = Store.create(root, of.name, meta)
+    where = device or {"host": f"node{number or 0}", "device_name": "AMD EPYC"}
+    store.append(
+        one
+        for planned in planned_of(selected)
+        if (one := ended_as(planned, (ended or {}).get(planned.id, "ok"), where))
+    )
+    (store.path / "logs" / "worker-1.log").write_text(f"printed by {shard}\n")
+    store.close()
+    return store.path
+
+
+def planned_of(selected: SelectedCases) -> list[Planned]:
+    return [*selected.cases, *selected.walls, *selected.studies]
+
+
+def ended_as(planned: Planned, status: str, where: Mapping[str, Any]) -> Record | None:
+    if not status:
+        return None
+    if isinstance(planned, Case):
+        return record(planned, status, **where)
+    values: dict[str, Any] = dict(where)
+    if isinstance(planned, Wall):
+        found = {"seq_len_low": 1024, "limited_by": "memory"} if status == "ok" else {}
+        values |= {"memory_bytes": 1 << 29, "predicted_reason": "", **found}
+    else:
+        assert isinstance(planned, PlannedStudy)
+    reason = "" if status == "ok" else f"made up: {status}"
+    return Record(
+        planned=planned,
+        device="cpu",
+        attempt=1,
+        status=Status(status),
+        reason=reason,
+        values=values,
+    )

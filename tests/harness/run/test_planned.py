@@ -1,0 +1,64 @@
+"""The plan of a shard in run.json: its own part, and the rest as `elsewhere`."""
+
+from typing import Any
+
+import pytest
+
+from attnbench.harness.run.planned import planned_fields, wall_share
+from attnbench.harness.run.worker_pool import RunConfig
+from attnbench.harness.selection import Selection, select
+from attnbench.harness.shards import Shard
+from tests.fakes.shard_runs import scenario
+
+WALLS = {"find_wall": True, "studies": ["score_scale"], "backends": ["fused", "naive", "sdpa"]}
+PLANS = ("cases", "walls", "studies")
+
+
+def fields(shard: Shard | None, **changes: Any) -> dict[str, Any]:
+    return planned_fields(select(scenario(**changes), "cpu", Selection(shard=shard)), shard)
+
+
+def ids(plan: dict[str, Any]) -> dict[str, list[str]]:
+    return {name: [one["case"] for one in plan[name]] for name in PLANS}
+
+
+def test_a_whole_run_has_no_shard_and_no_places() -> None:
+    plan = fields(None, **WALLS)
+    assert "shard" not in plan
+    assert not any("place" in one for name in PLANS for one in plan[name])
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_own_and_elsewhere_are_the_whole_plan(number: int) -> None:
+    plan = fields(Shard(number=number, of=3), **WALLS)
+    own, elsewhere, whole = ids(plan), ids(plan["shard"]["elsewhere"]), ids(fields(None, **WALLS))
+    for name in PLANS:
+        assert not set(own[name]) & set(elsewhere[name])
+        assert sorted(own[name] + elsewhere[name]) == sorted(whole[name])
+    assert (plan["shard"]["number"], plan["shard"]["of"]) == (number, 3)
+
+
+def test_a_place_is_that_in_the_whole_plan() -> None:
+    plan = fields(Shard(number=1, of=3), **WALLS)
+    whole = ids(fields(None, **WALLS))
+    for name in ("walls", "studies"):
+        for one in (*plan[name], *plan["shard"]["elsewhere"][name]):
+            assert whole[name][one["place"]] == one["case"]
+
+
+def test_a_wall_has_the_same_time_in_a_shard_as_in_one_run() -> None:
+    of = {**WALLS, "limits": {"memory_gib": 0.5, "wall_budget_s": 60}}
+    whole = scenario(**of)
+    for number in (1, 2, 3):
+        plan = fields(Shard(number=number, of=3), **of)
+        meta = {
+            "scenario": whole.resolved("cpu"),
+            "device": "cpu",
+            "memory_bytes": 1,
+            "seed": 0,
+            **plan,
+        }
+        budget_s = RunConfig.of(meta).wall_budget_s
+        assert budget_s == pytest.approx(60 * len(plan["walls"]) / 6)
+        assert wall_share(meta) == pytest.approx(len(plan["walls"]) / 6)
+    assert wall_share(fields(None, **of)) == 1.0
