@@ -21,6 +21,7 @@ from .problem import Problem
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
+    from .block import Block, Decoder
     from .discovery.loading import load
     from .layer import make_weights
     from .multi_head_attention import MultiHeadAttention
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Backend",
     "BadBackend",
+    "Block",
     "Call",
+    "Decoder",
     "Inputs",
     "MultiHeadAttention",
     "Problem",
@@ -48,6 +51,7 @@ __all__ = [
 
 _NEED_TORCH = {
     **dict.fromkeys(("Backend", "Call", "Inputs", "Weights", "make_inputs"), ".backend"),
+    **dict.fromkeys(("Block", "Decoder"), ".block"),
     "load": ".discovery.loading",
     "MultiHeadAttention": ".multi_head_attention",
     "make_weights": ".layer",
