@@ -2,8 +2,9 @@
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
 backend's name. The file may also define the functions unavailable, why_not, context,
-attention_weights and peak_bytes, each with the signature of the method of that name in `Backend`
-plus, if the file has VARIANTS, a keyword `variant`. It may assign these constants, as literals:
+attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
+method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`. It may assign
+these constants, as literals:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
@@ -113,6 +114,9 @@ class Backend(Protocol):
         A reason from `unavailable` comes first. Never raises.
         """
 
+    def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
+        """As why_not, for the problem under a mask tensor that the caller passes."""
+
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         """Do all set-up (layout, compilation, tuning) and return the call to time.
 
@@ -132,6 +136,18 @@ class Backend(Protocol):
         self, problem: Problem, inputs: Inputs, weights: Weights | None
     ) -> Tensor:
         """softmax(QK^T/sqrt(d_k)), [batch, heads, seq_len, kv_seq_len].
+
+        Raises ValueError if the backend cannot return them.
+        """
+
+    def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """The core's output [batch, heads, n_q, d_v] under a caller's mask (masks/given.py).
+
+        q, k and v as in scope "core"; causal and mask of the problem are in `mask` already.
+        """
+
+    def weights_under_mask(self, problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+        """The attention weights [batch, heads, n_q, n_kv] of `under_mask`.
 
         Raises ValueError if the backend cannot return them.
         """

@@ -1,14 +1,19 @@
 """Multi-head attention as a torch module, computed by any backend."""
 
+from collections.abc import Hashable
 from dataclasses import replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from .backend import Backend, Inputs, Weights
 from .discovery.loading import load
-from .layer import make_weights
+from .layer import make_weights, merge_heads, split_heads
+from .masks.given import given_mask
 from .problem import Problem
+
+NAMES = tuple(Weights.__dataclass_fields__)
 
 
 class MultiHeadAttention(torch.nn.Module):
@@ -28,7 +33,7 @@ class MultiHeadAttention(torch.nn.Module):
         super().__init__()
         self.problem = problem
         drawn = make_weights(problem, device or torch.device("cpu"), seed)
-        for name in Weights.__dataclass_fields__:
+        for name in NAMES:
             self.register_parameter(name, torch.nn.Parameter(getattr(drawn, name).detach()))
         self.backend = backend
 
@@ -40,37 +45,72 @@ class MultiHeadAttention(torch.nn.Module):
     @backend.setter
     def backend(self, name: str) -> None:
         self._backend: Backend = load(name)
+        self._problems: dict[Hashable, Problem] = {}  # that it can compute, by their sizes
 
     def weights(self) -> Weights:
-        return Weights(**{name: self.get_parameter(name) for name in Weights.__dataclass_fields__})
+        return Weights(**{name: getattr(self, name) for name in NAMES})
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        need_weights: bool = False,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Output [batch, n_q, d_model] and, if requested, weights [batch, heads, n_q, n_kv].
 
-        Raises ValueError if the backend cannot compute these sizes here, or cannot return weights.
+        `mask` [n_q, n_kv] or [batch, heads, n_q, n_kv], or sizes of 1, applies in addition to that
+        of the problem: boolean, True where a query attends, or floating, added to the scores
+        (masks/given.py). Raises ValueError if the backend cannot compute these sizes here, cannot
+        return weights or takes no mask.
         """
         inputs, weights = Inputs(query, key, value), self.weights()
-        problem = self._problem_of(inputs, weights)
-        refusal = self._backend.why_not(problem, query.device)
-        if refusal:
-            raise ValueError(f"{self.backend}: {refusal}")
+        problem = self._problem_of(inputs, weights, masked=mask is not None)
+        if mask is not None:
+            return self._under_mask(problem, inputs, weights, mask, need_weights=need_weights)
         with self._backend.context(problem):
             p = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
             return self._backend.prepare(problem, inputs, weights)(), p
 
-    def _problem_of(self, inputs: Inputs, weights: Weights) -> Problem:
-        p = self.problem
+    def _under_mask(
+        self,
+        problem: Problem,
+        inputs: Inputs,
+        weights: Weights,
+        mask: Tensor,
+        *,
+        need_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        q, k, v = split_heads(problem, inputs, weights)
+        given, empty = given_mask(mask, problem, q.dtype)
+        p = None
+        with self._backend.context(problem):
+            o = self._backend.under_mask(problem, q, k, v, given).masked_fill(empty, 0.0)
+            if need_weights:
+                p = self._backend.weights_under_mask(problem, q, k, given).masked_fill(empty, 0.0)
+        return linear(merge_heads(o), weights.w_o, weights.b_o), p
+
+    def _problem_of(self, inputs: Inputs, weights: Weights, *, masked: bool) -> Problem:
+        """The call's problem. Raises ValueError if the backend cannot compute it."""
         wants_gradients = torch.is_grad_enabled() and any(
             tensor.requires_grad for tensor in (*inputs, *weights.tensors())
         )
-        return replace(
+        (batch, n_q, _), n_kv, device = inputs.query.shape, inputs.key.shape[1], inputs.query.device
+        known = self._problems.get(sizes := (batch, n_q, n_kv, device, wants_gradients, masked))
+        if known is not None:
+            return known
+        p = self.problem
+        problem = replace(
             p,
-            batch=inputs.query.shape[0],
-            seq_len=inputs.query.shape[1],
-            kv_seq_len=inputs.key.shape[1],
+            batch=batch,
+            seq_len=n_q,
+            kv_seq_len=n_kv,
             causal_align=p.causal_align if p.kv_seq_len != p.seq_len else "",
             scope="layer",
             passes="forward+backward" if wants_gradients else "forward",
         )
+        why_not = self._backend.why_not_under_mask if masked else self._backend.why_not
+        if refusal := why_not(problem, device):
+            raise ValueError(f"{self.backend}: {refusal}")
+        return self._problems.setdefault(sizes, problem)
