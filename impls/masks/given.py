@@ -19,9 +19,10 @@ def given_mask(mask: Tensor, problem: Problem, dtype: torch.dtype) -> tuple[Tens
 
     The mask is bool, or of `dtype` (that of the scores). Queries that see no key (every pair False
     or -inf) attend to every key in it, so that no softmax runs over nothing; their output is to be
-    set to zero. A finite fill, such as -1e9, is not -inf: a query with fills alone has the weights
-    of a softmax over equal scores. Fills beyond half the lowest number of `dtype` are raised to
-    that: exp gives 0 all the same, and no sum overflows. NaN and inf give NaN.
+    set to zero. A finite fill, such as -1e9, is not -inf: a query with fills alone attends to all
+    of them, and equally, since fp32 has no digits left for scores beside -1e9. Fills beyond half
+    the lowest number of the dtypes are raised to that: exp gives 0 all the same, and no sum
+    overflows. NaN and inf give NaN.
 
     Raises ValueError for shapes and dtypes that are no mask of this problem.
     """
@@ -29,7 +30,7 @@ def given_mask(mask: Tensor, problem: Problem, dtype: torch.dtype) -> tuple[Tens
     _check(mask, p)
     mask = mask if mask.dim() == 4 else mask[None, None]
     if mask.dtype != torch.bool:
-        lowest = torch.finfo(dtype).min / 2
+        lowest = max(torch.finfo(one).min for one in (dtype, mask.dtype)) / 2
         raised = mask.clamp(min=lowest).to(dtype)
         mask = raised.masked_fill(mask == -inf, -inf)
     rule = mask_matrix(p, torch.arange(p.seq_len, device=mask.device))

@@ -110,6 +110,16 @@ def test_fills_that_half_precision_cannot_hold_give_no_nan(dtype: str, backend: 
     assert torch.allclose(output[:, 1:].float(), expected[:, 1:].float(), atol=2e-2)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_mask_may_have_any_floating_dtype(dtype: torch.dtype) -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7)), drawn(2, 7, 24)
+    unseen = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    filled = torch.zeros(7, 7, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)
+    assert torch.allclose(
+        layer(x, x, x, mask=filled)[0], layer(x, x, x, mask=~unseen)[0], atol=1e-6
+    )
+
+
 @pytest.mark.parametrize("backend", TAKE_MASKS)
 def test_a_mask_adds_to_that_of_the_problem(backend: str) -> None:
     x, far = drawn(2, 7, 24), torch.ones(7, 7, dtype=torch.bool).triu(-2)
