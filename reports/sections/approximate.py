@@ -4,9 +4,19 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.approximate import SIZES, Trade, approximating, crossovers, finding, size, trades
+from ..analysis.approximate import (
+    SIZES,
+    Trade,
+    approximating,
+    crossovers,
+    emptiness,
+    finding,
+    method,
+    size,
+    trades,
+)
 from ..data.exactness import error_text
-from ..data.row_groups import Group, Row, axis_text, backends, case_key, family, records
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import bytes_text, count_text, time_text
@@ -26,7 +36,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield note(
         "The error is the distance from exact attention over its size (relative L2, the worst of"
         " output and gradients), on random inputs and untrained weights. Trained weights may do"
-        " better."
+        " better. The cosine is that of the angle between the output and the exact one, over all"
+        " rows that are checked: 1 is equal but for a factor, 0 has nothing in common with it."
     )
     for group in found[:MOST_FIGURES]:
         yield from _of_problem(group, meta)
@@ -47,6 +58,8 @@ def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
             panels=drawn,
             table=_table(made),
         )
+    if text := emptiness(group):
+        yield note(group.prefixed(f"{text[0].upper()}{text[1:]}"))
     found = crossovers(group)
     if found and len(group.lengths) > 1:
         names = dict.fromkeys([one.against for one in found] + [one.backend for one in found])
@@ -103,7 +116,7 @@ def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
 
 
 def _family(one: Trade) -> str:
-    return family(one.row["backend"])
+    return method(one.row["backend"])
 
 
 def _panel(x_label: str, series: Sequence[Series]) -> Panel:
@@ -142,16 +155,22 @@ def _table(made: Sequence[Trade]) -> Table:
                 row["backend"],
                 "" if size(row) is None else str(size(row)),
                 "not measured" if one.error_l2_ratio is None else error_text(one.error_l2_ratio),
+                _cosine(row),
                 time_text(row["latency_ms"]),
                 "" if ratio is None else f"{one.against}: {ratio.text}",
                 bytes_text(row.get("peak_bytes")),
             )
         )
     fastest = "time over the fastest exact backend"
-    columns = ("N", "backend", "size", "error", "time", fastest, "peak bytes")
+    columns = ("N", "backend", "size", "error", "cosine", "time", fastest, "peak bytes")
     return Table(
         title="Error and time of approximations",
         columns=columns,
         rows=tuple(rows),
         cases=cases,
     )
+
+
+def _cosine(row: Row) -> str:
+    cosine = row.get("output_cosine")
+    return "not measured" if cosine is None else f"{cosine:.2f}"
