@@ -22,7 +22,6 @@ from .backend import TORCH_DTYPE
 from .multi_head_attention import MultiHeadAttention
 from .problem import Problem
 
-FEED_FORWARD_FACTOR = 4  # d_ff / d_model (Vaswani et al. 2017, table 3)
 EMBEDDING_SD = 0.02
 
 
@@ -41,7 +40,7 @@ class Block(nn.Module):
         d_ff: int = 0,
     ) -> None:
         super().__init__()
-        d, width = problem.d_model, d_ff or FEED_FORWARD_FACTOR * problem.d_model
+        d, width = problem.d_model, d_ff or problem.d_ff
         where = _where(problem, device)
         self.norm_1 = nn.LayerNorm(d, **where)
         self.attention = MultiHeadAttention(problem, backend, device, seed)

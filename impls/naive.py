@@ -11,7 +11,7 @@ from torch.nn.functional import linear, pad
 
 from ._masked_softmax import masked_pairs, masked_softmax, softmax_under_mask
 from .backend import Call, Inputs, Weights
-from .layer import as_call, split_heads, with_fully_masked_rows
+from .layer import as_call, in_scope, split_heads, with_fully_masked_rows
 from .masks.tensors import computed_rows, fully_masked_rows, materialized_mask
 from .problem import ALL_MASKS, Problem
 
@@ -26,7 +26,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem))
     w, empty = weights, fully_masked_rows(problem, computed_rows(problem, device))
     empty = None if empty is None else empty[:, None]
-    return lambda: layer(problem, inputs, w, matrix, empty)
+    return in_scope(inputs, w, lambda inputs: layer(problem, inputs, w, matrix, empty))
 
 
 def one_head(q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None, scale: float) -> Tensor:

@@ -250,10 +250,10 @@ class CorrectnessCheck:
                 copies[id(tensor)] = part.requires_grad_() if self.problem.backward else part
             return copies[id(tensor)]
 
-        copied_weights = weights and Weights(
+        copied_weights = weights and type(weights)(
             **{
                 name: copy(getattr(weights, name), batched=False)
-                for name in Weights.__dataclass_fields__
+                for name in weights.__dataclass_fields__
             }
         )
         return Inputs(*(copy(tensor, batched=True) for tensor in inputs)), copied_weights
@@ -286,7 +286,7 @@ def sample(
         drawn = firsts + (torch.rand(len(firsts), generator=generator) * sizes).long()
         rows = sorted({0, *drawn.tolist(), n - 1})
     widths = p.heads * n * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
-    if p.scope == "layer":
+    if p.scope != "core":
         widths = max(widths, (n + p.kv_seq_len) * p.d_model)
     copies = 2 if p.backward else 1  # gradients too
     most = min(MOST_BYTES // (8 * copies * widths), MOST_HEADS // p.heads)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..backend import Backend, Call, Inputs, Weights
 from ..layer import as_call
+from ..peak_formulas.sizes import block_peak
 from ..problem import Problem
 from .names import Attribute, real_name
 from .registry import BUILTIN_FOLDER, defining, find
@@ -139,7 +140,12 @@ class LoadedBackend:
 
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
         function = self._function("peak_bytes") or self._function("peak_bytes", self._formula())
-        return function(problem, device, threads) if function else None
+        if function is None:
+            return None
+        if problem.scope != "block":
+            return function(problem, device, threads)  # type: ignore[no-any-return]
+        layer = function(replace(problem, scope="layer"), device, threads)
+        return None if layer is None else block_peak(problem, layer)
 
     def _formula(self) -> ModuleType | None:
         """The module of peak_formulas/ that is named like a backend of ours."""
