@@ -72,7 +72,8 @@ window: int+
 passes: str
     `forward`, `backward`, `forward+backward`
 scope: str
-    `core`: from q, k, v per head; `layer`: with all four projections
+    `core`: from q, k, v per head; `layer`: with all four projections; `block`: a pre-norm
+    transformer block around the layer, with a feed-forward layer of width 4 d_model
 exactness: str?
     what the backend claims: `exact` attention, `approximate`, or `other` (it computes something
     else). Null if the case ended before the backend was read, and in rows of the first version,
