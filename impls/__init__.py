@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
     from .block import Block, Decoder
     from .discovery.loading import load
+    from .generation import generate
     from .layer import make_weights
     from .multi_head_attention import MultiHeadAttention
 
@@ -38,6 +39,7 @@ __all__ = [
     "Weights",
     "broken",
     "exactness",
+    "generate",
     "ignored",
     "is_ours",
     "load",
@@ -52,6 +54,7 @@ __all__ = [
 _NEED_TORCH = {
     **dict.fromkeys(("Backend", "Call", "Inputs", "Weights", "make_inputs"), ".backend"),
     **dict.fromkeys(("Block", "Decoder"), ".block"),
+    "generate": ".generation",
     "load": ".discovery.loading",
     "MultiHeadAttention": ".multi_head_attention",
     "make_weights": ".layer",

@@ -104,11 +104,11 @@ class Decoder(nn.Module):
     @property
     def backend(self) -> str:
         """The name of the backend of all blocks; can be set."""
-        return self._blocks()[0].attention.backend
+        return self.own_blocks[0].attention.backend
 
     @backend.setter
     def backend(self, name: str) -> None:
-        for block in self._blocks():
+        for block in self.own_blocks:
             block.attention.backend = name
 
     def forward(self, tokens: Tensor, need_weights: bool = False) -> tuple[Tensor, list[Tensor]]:
@@ -119,26 +119,27 @@ class Decoder(nn.Module):
         """
         return self.from_embedded(self.embed(tokens), need_weights=need_weights)
 
-    def embed(self, tokens: Tensor) -> Tensor:
-        """E[tokens] + P, [batch, n, d_model]."""
-        n, longest = tokens.shape[1], self.problem.seq_len
+    def embed(self, tokens: Tensor, first: int = 0) -> Tensor:
+        """E[tokens] + P, [batch, n, d_model]; the first token is at position `first`."""
+        n, longest = first + tokens.shape[1], self.problem.seq_len
         if n > longest:
             raise ValueError(
                 f"a sequence of {n} tokens; wanted at most the problem's seq_len, {longest}"
             )
-        x: Tensor = self.embedding(tokens) + self.position.weight[:n]
+        x: Tensor = self.embedding(tokens) + self.position.weight[first:n]
         return x
 
     def from_embedded(self, x: Tensor, need_weights: bool = False) -> tuple[Tensor, list[Tensor]]:
         """`forward` from `embed` on, for inputs that are perturbed or need gradients."""
         maps: list[Tensor] = []
-        for block in self._blocks():
+        for block in self.own_blocks:
             x, p = block(x, need_weights=need_weights)
             if p is not None:
                 maps.append(p)
         return self.logits(self.norm(x)), maps
 
-    def _blocks(self) -> list[Block]:
+    @property
+    def own_blocks(self) -> list[Block]:
         return [block for block in self.blocks if isinstance(block, Block)]
 
 

@@ -73,6 +73,46 @@ class MultiHeadAttention(torch.nn.Module):
             p = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
             return self._backend.prepare(problem, inputs, weights)(), p
 
+    def extend(self, x: Tensor, keys: Tensor, values: Tensor, length: int) -> Tensor:
+        """The output [batch, n, d_model] of new tokens x, of the same shape, in a causal layer.
+
+        They follow `length` tokens whose projected keys are in keys[:, :, :length] [batch,
+        kv_heads, longest, d_k], likewise the values; their own are written after them. The backend
+        gets its core's problem, the causal triangle from the bottom right. Raises ValueError if the
+        layer is not causal, or the backend cannot compute it.
+        """
+        (batch, n, _), end, w = x.shape, length + x.shape[1], self.weights()
+        core = self._core_problem(batch, n, end, x.device)
+        new = replace(core, seq_len=n, kv_seq_len=n, causal_align="", scope="layer")
+        q, k, v = split_heads(new, Inputs(x, x, x), w)
+        keys[:, :, length:end], values[:, :, length:end] = k, v
+        inputs = Inputs(q, keys[:, :, :end], values[:, :, :end])
+        with self._backend.context(core):
+            o = self._backend.prepare(core, inputs, None)()
+        return linear(merge_heads(o), w.w_o, w.b_o)
+
+    def _core_problem(self, batch: int, n: int, end: int, device: torch.device) -> Problem:
+        """Of n queries against `end` cached keys. A single query sees them all, without a mask."""
+        known = self._problems.get(sizes := ("extend", batch, n, end, device))
+        if known is not None:
+            return known
+        p = self.problem
+        if not p.causal or p.mask != "none":
+            raise ValueError("only a causal layer without another mask can extend a cache")
+        problem = replace(
+            p,
+            batch=batch,
+            seq_len=n,
+            kv_seq_len=end,
+            causal=n > 1,
+            causal_align="bottom_right" if 1 < n < end else "",
+            scope="core",
+            passes="forward",
+        )
+        if refusal := self._backend.why_not(problem, device):
+            raise ValueError(f"{self.backend}: {refusal}")
+        return self._problems.setdefault(sizes, problem)
+
     def _under_mask(
         self,
         problem: Problem,
