@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -46,6 +47,14 @@ class MultiHeadAttention(torch.nn.Module):
     def backend(self, name: str) -> None:
         self._backend: Backend = load(name)
         self._problems: dict[Hashable, Problem] = {}  # that it can compute, by their sizes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: the backend by its name, since its module is neither."""
+        return {**self.__dict__, "_backend": self.backend, "_problems": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call] # torch's
+        self.backend = state["_backend"]
 
     def weights(self) -> Weights:
         return Weights(**{name: getattr(self, name) for name in NAMES})
