@@ -1,8 +1,9 @@
 """Approximations of attention: their error over size and N, and the time they save."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf, sqrt
+from typing import Any
 
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
@@ -12,6 +13,8 @@ from .ratio import Ratio, time_ratio
 from .speed import race
 
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
+STUDY = "linformer_projections"
+ENDS = ("", "_low", "_high")
 COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
 
@@ -78,6 +81,33 @@ def emptiness(group: Group) -> str:
         f" exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none)."
         f" Even the best multiple of such an output is off by {left} of the exact one's size, about"
         f" as far as zeros are, so that the time saved buys nothing.{untrained}"
+    )
+
+
+def projections(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The findings of the study linformer_projections, of the form that it writes."""
+    found = run.get("studies", [])
+    return [one for one in found if one.get("study") == STUDY and _is_projection(one)]
+
+
+def projection_texts(one: Mapping[str, Any]) -> tuple[str, str]:
+    """Cosine and error, each with its interval."""
+    cosine, error = (
+        tuple(one[f"{name}{end}"] for end in ENDS) for name in ("output_cosine", "error_l2_ratio")
+    )
+    return (
+        f"{cosine[0]:.2f} ({cosine[1]:.2f} to {cosine[2]:.2f})",
+        f"{error_text(error[0])} ({error_text(error[1])} to {error_text(error[2])})",
+    )
+
+
+def _is_projection(one: Mapping[str, Any]) -> bool:
+    texts, counts = ("inputs", "projections"), ("seq_len", "rank", "seeds")
+    numbers = (f"{name}{end}" for name in ("output_cosine", "error_l2_ratio") for end in ENDS)
+    return (
+        all(isinstance(one.get(name), str) for name in texts)
+        and all(type(one.get(name)) is int for name in counts)
+        and all(type(one.get(name)) in (int, float) for name in numbers)
     )
 
 

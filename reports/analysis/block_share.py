@@ -32,7 +32,8 @@ class Dominance:
     """From which N on attention takes more than half of a block.
 
     `more_from`: the shortest N from which on it certainly does at every length; None if not at the
-    longest. `less_to`: the longest N below at which it certainly takes less. `half_at`: where a
+    longest, where `last` is the share. `less_to`: the longest N below at which it certainly takes
+    less. `half_at`: where a
     straight line between those two, over the logarithm of N, is one half. `by_flops`: the N at
     which its FLOPs are half of the block's, whether or not that was measured.
     """
@@ -43,13 +44,16 @@ class Dominance:
     half_at: float | None
     by_flops: float | None
     lengths: tuple[int, int]
+    last: Ratio
 
     @property
     def text(self) -> str:
         """`from N = 1k on (less up to 512, half at about 700)`."""
         first, last = self.lengths
+        if self.more_from is None and self.last.high < HALF:
+            return f"at no N up to {count_text(last)}"
         if self.more_from is None:
-            return f"not up to N = {count_text(last)}"
+            return f"undecided up to N = {count_text(last)}, where it takes {_percent(self.last)}"
         if self.more_from == first:
             return f"at every N from {count_text(first)} on"
         text = f"from N = {count_text(self.more_from)} on"
@@ -109,17 +113,18 @@ def dominance(some: Sequence[Share]) -> Dominance:
         half_at=half_at,
         by_flops=_by_flops(some),
         lengths=(lengths[0], lengths[-1]),
+        last=some[-1].time,
     )
 
 
 def finding(group: Group, rows: Sequence[Row]) -> str:
-    """`attention takes more than half of a block: fused from N = 1k on (...), sdpa not up to ...;
-    by FLOPs from N = 512`.
+    """`attention takes more than half of a block's time with fused from N = 1k on (...) and with
+    sdpa at no N up to 2k; by FLOPs from N = 512 on`.
     """
     found = [dominance(some) for some in shares(group, rows).values()]
-    texts = [f"{one.backend} {one.text}" for one in found]
+    texts = [f"with {one.backend} {one.text}" for one in found]
     counted = next((one.by_flops_text for one in found if one.by_flops_text), "")
-    text = f"attention takes more than half of a block's time with {list_text(texts)}"
+    text = f"attention takes more than half of a block's time {list_text(texts)}"
     return f"{text}; by FLOPs from {counted} on" if counted else text
 
 
@@ -192,6 +197,11 @@ def _by_flops(some: Sequence[Share]) -> float | None:
         return None
     found = (rest - start) / slope
     return found if found > 0 else None
+
+
+def _percent(share: Ratio) -> str:
+    text = f"{share.value:.0%}"
+    return f"{text} ({share.low:.0%} to {share.high:.0%})" if isfinite(share.low) else text
 
 
 def _about(n: float) -> str:

@@ -12,6 +12,8 @@ from ..analysis.approximate import (
     emptiness,
     finding,
     method,
+    projection_texts,
+    projections,
     size,
     trades,
 )
@@ -32,6 +34,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     found = approximating(records(frame))
     if not found:
         yield note("No backend that approximates attention was timed.")
+        yield from _projections(meta)
         return
     yield note(
         "The error is the distance from exact attention over its size (relative L2, the worst of"
@@ -42,6 +45,32 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     for group in found[:MOST_FIGURES]:
         yield from _of_problem(group, meta)
     yield from not_drawn(found[MOST_FIGURES:])
+    yield from _projections(meta)
+
+
+def _projections(meta: Meta) -> Iterator[Block]:
+    """Of the first run with the study."""
+    for run in meta.values():
+        found = projections(run)
+        if not found:
+            continue
+        first = found[0]
+        yield Table(
+            title=(
+                f"What Linformer's projections keep of attention, N = {first['seq_len']}, rank"
+                f" {first['rank']}: cosine and error on other inputs of the same kind"
+            ),
+            columns=("inputs", "projections", "cosine", "error"),
+            rows=tuple(
+                (one["inputs"], one["projections"], *projection_texts(one)) for one in found
+            ),
+        )
+        yield note(
+            f"Means over {first['seeds']} seeds with 95 % intervals. Trained: the two projections"
+            " alone, in a few steps, to bring the output close to the exact one. Small and random:"
+            " a trained model may keep more."
+        )
+        return
 
 
 def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:

@@ -51,7 +51,7 @@ def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path
     assert fused.half_at == pytest.approx(226, rel=0.05)
     assert fused.by_flops == pytest.approx(2 * D)
     assert fused.text.startswith("from N = 512 on (less up to 128, half at about ")
-    assert (sdpa.more_from, sdpa.text) == (None, "not up to N = 1k")
+    assert (sdpa.more_from, sdpa.text) == (None, "at no N up to 1k")
     assert sdpa.by_flops_text == "N = 256"
 
 
@@ -71,7 +71,9 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
     for row in rows:
         row["latency_low_ms"] = row["latency_high_ms"] = None
         row["session"] = None
-    assert dominances(rows)["fused"].more_from is None
+    fused = dominances(rows)["fused"]
+    assert fused.more_from is None
+    assert fused.text.startswith("undecided up to N = 1k, where it takes 7")
 
 
 def test_flops_that_grow_in_another_way_have_no_crossing(tmp_path: Path) -> None:
@@ -99,7 +101,7 @@ def test_the_section_draws_the_shares_and_has_every_number(tmp_path: Path) -> No
     )
     assert panel.line == (0.5, "half")
     points, table = tables_of(blocks_of(section, run))
-    assert points.rows[1] == ("all", "sdpa", "not up to N = 1k", "N = 256")
+    assert points.rows[1] == ("all", "sdpa", "at no N up to 1k", "N = 256")
     assert len(table.rows) == 2 * len(LENGTHS)
     page = page_of(run)
     assert "Attention in a block" in page

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from attnbench.reports.analysis import approximate
-from attnbench.reports.elements import Figure, Text
+from attnbench.reports.elements import Figure, Table, Text
 from attnbench.reports.sections import approximate as approximate_section
 from attnbench.reports.sections import recurrence as recurrence_section
 from tests.reports.fake_inexact import LENGTHS, inexact
@@ -111,3 +111,26 @@ def test_a_run_without_inexact_backends_has_one_line(tmp_path: Path, section: An
         (block,) = blocks_of(section, run)
         assert isinstance(block, Text), name
         assert block.kind == "note"
+
+
+def test_what_projections_keep_is_a_table_with_intervals(tmp_path: Path) -> None:
+    kept = {"inputs": "independent tokens", "projections": "trained", "seq_len": 64, "rank": 8}
+    kept |= {"seeds": 5, "output_cosine": 0.64, "error_l2_ratio": 0.77}
+    kept |= {"output_cosine_low": 0.63, "output_cosine_high": 0.65}
+    kept |= {"error_l2_ratio_low": 0.76, "error_l2_ratio_high": 0.78}
+    run = {"studies": [{"study": "linformer_projections", **kept}]}
+    (one,) = approximate.projections(run)
+    assert approximate.projection_texts(one) == (
+        "0.64 (0.63 to 0.65)",
+        "77 % (76 % to 78 %)",
+    )
+    for broken in ({"output_cosine": None}, {"rank": "8"}, {"inputs": 3}):
+        assert not approximate.projections(
+            {"studies": [{"study": "linformer_projections", **kept, **broken}]}
+        )
+    (table,) = [
+        block for block in approximate_section._projections({"a": run}) if isinstance(block, Table)
+    ]
+    assert table.rows == (
+        ("independent tokens", "trained", "0.64 (0.63 to 0.65)", "77 % (76 % to 78 %)"),
+    )
