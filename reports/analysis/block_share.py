@@ -53,7 +53,7 @@ class Dominance:
         if self.more_from is None and self.last.high < HALF:
             return f"at no N up to {count_text(last)}"
         if self.more_from is None:
-            return f"undecided up to N = {count_text(last)}, where it takes {_percent(self.last)}"
+            return f"undecided up to N = {count_text(last)}, where it takes {percent(self.last)}"
         if self.more_from == first:
             return f"at every N from {count_text(first)} on"
         text = f"from N = {count_text(self.more_from)} on"
@@ -137,7 +137,7 @@ def longest(group: Group, rows: Sequence[Row]) -> str:
     found = [some[-1] for some in shares(group, rows).values()]
     n = max(one.block["seq_len"] for one in found)
     texts = [
-        f"{one.time.value:.0%} with {one.block['backend']}"
+        f"{percent(one.time)} with {one.block['backend']}"
         for one in found
         if one.block["seq_len"] == n
     ]
@@ -199,9 +199,17 @@ def _by_flops(some: Sequence[Share]) -> float | None:
     return found if found > 0 else None
 
 
-def _percent(share: Ratio) -> str:
-    text = f"{share.value:.0%}"
-    return f"{text} ({share.low:.0%} to {share.high:.0%})" if isfinite(share.low) else text
+def percent(share: Ratio) -> str:
+    """`71 % (64 % to 80 %)`; a part of a block cannot be more than the whole."""
+    text = f"{100 * share.value:.0f} %"
+    if not isfinite(share.low):
+        return text
+    return f"{text} ({100 * share.low:.0f} % to {100 * upper(share):.0f} %)"
+
+
+def upper(share: Ratio) -> float:
+    """The upper end of the interval, but not above the whole."""
+    return min(share.high, max(1.0, share.value))
 
 
 def _about(n: float) -> str:

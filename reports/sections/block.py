@@ -4,7 +4,15 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.block_share import Share, dominance, finding, shares, with_shares
+from ..analysis.block_share import (
+    Share,
+    dominance,
+    finding,
+    percent,
+    shares,
+    upper,
+    with_shares,
+)
 from ..data.row_groups import Group, Row, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, note
@@ -33,9 +41,11 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     over_n = [group for group in found if len(group.lengths) > 1]
     drawn = [(group, _figure(group, rows, meta)) for group in over_n[:MOST_FIGURES]]
     yield from multiples(drawn, "Attention's share of a block's time")
-    yield from not_drawn(over_n[MOST_FIGURES:], "; the tables have them")
+    left = [group for group in found if group not in over_n[:MOST_FIGURES]]
+    yield from not_drawn(left, "; the table has them")
     yield _points(found, rows)
-    yield _table(found, rows)
+    if left:
+        yield _table(left, rows)
 
 
 def share_panel(group: Group, rows: Sequence[Row], title: str = "") -> Panel:
@@ -81,7 +91,7 @@ def _series(backend: str, some: Sequence[Share]) -> Series:
         x=tuple(one.block["seq_len"] for one in some),
         y=tuple(one.time.value for one in some),
         low=tuple(_number(one.time.low) for one in some),
-        high=tuple(_number(one.time.high) for one in some),
+        high=tuple(_number(upper(one.time)) for one in some),
         cases=tuple(case_key(one.block) for one in some),
     )
 
@@ -109,15 +119,16 @@ def _table(found: Sequence[Group], rows: Sequence[Row]) -> Table:
     for group in found:
         for name, some in shares(group, rows).items():
             for one in some:
-                cases[len(lines), 1] = case_key(one.block)
+                cases[len(lines), 2] = case_key(one.block)
                 peak = "" if one.peak_bytes is None else percent_text(one.peak_bytes)
                 lines.append(
                     (
-                        ", ".join(filter(None, (group.label, count_text(one.block["seq_len"])))),
+                        group.label or "all",
+                        count_text(one.block["seq_len"]),
                         name,
                         time_text(one.layer["latency_ms"]),
                         time_text(one.block["latency_ms"]),
-                        one.time.text,
+                        percent(one.time),
                         percent_text(one.work_flops),
                         bytes_text(one.block.get("peak_bytes")),
                         peak,
@@ -126,6 +137,7 @@ def _table(found: Sequence[Group], rows: Sequence[Row]) -> Table:
     return Table(
         title="Attention's share of a block",
         columns=(
+            "problem",
             "N",
             "backend",
             "layer",

@@ -1,5 +1,7 @@
 """reports/analysis/block_share.py: from which N on attention is more than half of a block."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +75,15 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
         row["session"] = None
     fused = dominances(rows)["fused"]
     assert fused.more_from is None
-    assert fused.text.startswith("undecided up to N = 1k, where it takes 7")
+    assert re.fullmatch(r"undecided up to N = 1k, where it takes \d\d %", fused.text)
+
+
+def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
+    rows = rows_of(block_run(tmp_path))
+    (group,) = block_share.with_shares(rows)
+    time = replace(block_share.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
+    assert block_share.upper(time) == 1
+    assert block_share.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"
 
 
 def test_flops_that_grow_in_another_way_have_no_crossing(tmp_path: Path) -> None:
@@ -100,7 +110,9 @@ def test_the_section_draws_the_shares_and_has_every_number(tmp_path: Path) -> No
         [layer_flops(n) / (layer_flops(n) + 16 * n * D * D) for n in LENGTHS]
     )
     assert panel.line == (0.5, "half")
-    points, table = tables_of(blocks_of(section, run))
+    (points,) = tables_of(blocks_of(section, run))
+    table = figure.table
+    assert re.match(r"3\d % \(3\d % to 3\d %\)", table.rows[0][5])
     assert points.rows[1] == ("all", "sdpa", "at no N up to 1k", "N = 256")
     assert len(table.rows) == 2 * len(LENGTHS)
     page = page_of(run)
