@@ -130,9 +130,9 @@ AXES: dict[str, Axis] = {
         type=Scope,
         meaning=(
             "core starts from q, k and v per head; layer adds the input projections and the output"
-            " projection."
+            " projection; block is a pre-norm transformer block around the layer."
         ),
-        option="core (from q, k, v) or layer (with projections); core if not given.",
+        option="core (from q, k, v), layer (with projections) or block; core if not given.",
         default="core",
         scenario_wide=True,
     ),

@@ -25,16 +25,24 @@ def work_flops(problem: Problem) -> int:
     2 per multiply-add. Forward: Q K^T and P V, the usual 4 B h N^2 d_k (Dao et al. 2022,
     FlashAttention, section 3). Backward: dV, dP, dQ and dK, twice the forward; kernels that
     recompute the scores in the backward pass do a fifth product, which is not counted. Scope
-    "layer" adds the four projections, each with its two backward products.
+    "layer" adds the four projections, each with its two backward products, scope "block" also the
+    two products of the feed-forward layer.
     """
     p = problem
     pairs = p.heads * unmasked_pairs(p)
     forward = 2 * pairs * (p.d_k + p.d_v)
-    if p.scope == "layer":
+    if p.scope != "core":
         queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
         forward += 2 * queries * p.d_model * p.heads * (p.d_k + p.d_v)  # W_q and W_O
         forward += 2 * keys * p.d_model * p.kv_heads * (p.d_k + p.d_v)  # W_k and W_v
+    forward += feed_forward_flops(p)
     return {"forward": forward, "backward": 2 * forward, "forward+backward": 3 * forward}[p.passes]
+
+
+def feed_forward_flops(problem: Problem) -> int:
+    """Of a block's feed-forward layer, forward: 16 B N d^2 with d_ff = 4 d; 0 in other scopes."""
+    p = problem
+    return 4 * p.batch * p.seq_len * p.d_model * p.d_ff if p.scope == "block" else 0
 
 
 def work_exps(problem: Problem) -> int:
@@ -59,7 +67,7 @@ def minimal_bytes(problem: Problem) -> int:
     reads the inputs and the output's gradient, but not O: rowsum(dO * O) equals rowsum(dP * P).
     """
     p = problem
-    return (_layer_elements(p) if p.scope == "layer" else _core_elements(p)) * p.item_bytes
+    return (_core_elements(p) if p.scope == "core" else _layer_elements(p)) * p.item_bytes
 
 
 def _core_elements(p: Problem) -> int:
@@ -76,7 +84,7 @@ def _core_elements(p: Problem) -> int:
 
 
 def _layer_elements(p: Problem) -> int:
-    """`backward` alone does not read the output's bias; its gradient needs every row of dO."""
+    """`backward` alone does not read the last bias; its gradient needs every row of dO."""
     one_source = p.kv_seq_len == p.seq_len
     sources = p.seq_len if one_source else p.seq_len + p.kv_seq_len
     read = p.batch * p.seq_len if one_source else unmasked_queries(p) + unmasked_keys(p)
@@ -93,13 +101,17 @@ def _layer_elements(p: Problem) -> int:
 
 def _weight_elements(p: Problem) -> int:
     q_width, k_width, v_width = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v
-    return (q_width + k_width + v_width) * (p.d_model + 1) + (p.heads * p.d_v + 1) * p.d_model
+    layer = (q_width + k_width + v_width) * (p.d_model + 1) + (p.heads * p.d_v + 1) * p.d_model
+    if p.scope != "block":
+        return layer
+    norms, biases = 4 * p.d_model, p.d_ff + p.d_model
+    return layer + norms + 2 * p.d_ff * p.d_model + biases
 
 
 def input_bytes(problem: Problem) -> int:
     """Bytes of inputs and weights, of the output's gradient if needed, and of a mask's matrix."""
     p = problem
-    if p.scope == "layer":
+    if p.scope != "core":
         one_source = p.kv_seq_len == p.seq_len  # self-attention
         tokens = p.seq_len if one_source else p.seq_len + p.kv_seq_len
         elements = p.batch * tokens * p.d_model + _weight_elements(p)

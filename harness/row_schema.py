@@ -75,7 +75,8 @@ window: int+
 passes: str
     `forward`, `backward`, `forward+backward`
 scope: str
-    `core`: from q, k, v per head; `layer`: with all four projections
+    `core`: from q, k, v per head; `layer`: with all four projections; `block`: a pre-norm
+    transformer block around the layer, with a feed-forward layer of width 4 d_model
 exactness: str?
     what the backend claims: `exact` attention, `approximate`, or `other` (it computes something
     else). Null if the case ended before the backend was read, and in rows of the first version,
@@ -194,6 +195,9 @@ minimal_bytes: int?+
 error_l2_ratio: float?
     norm of the backend's error over the norm of the exact result (float64), the worst of output
     and gradients; null if `exactness` is `other`
+output_cosine: float?+
+    `approximate` backends: cosine of the angle between their output and the exact one, over all
+    rows that are checked; 1 is equal but for a factor, near 0 carries no information on it
 error_ratio: float?
     that error over the error of the textbook formula in the same dtype. Up to 2 passes; for
     `approximate` backends it has no limit

@@ -277,7 +277,9 @@ def line_of(record: Record, name: str = "") -> str:
         parts.append(f"[green]{interval.value:.4g} ms[/]{width}")
     error = record["error_l2_ratio"]
     if record["exactness"] == "approximate" and error is not None:
-        parts.append(f"[yellow]approximate, error {error:.1%}[/]")
+        cosine = record["output_cosine"]
+        angle = "" if cosine is None else f", cosine {cosine:.2f}"
+        parts.append(f"[yellow]approximate, error {error:.1%}{angle}[/]")
     if record["peak_bytes"] is not None:
         parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
     if record["workspace_bytes"]:

@@ -21,20 +21,25 @@ from .problem import Problem
 
 if TYPE_CHECKING:
     from .backend import Backend, Call, Inputs, Weights, make_inputs
+    from .block import Block, Decoder
     from .discovery.loading import load
+    from .generation import generate
     from .layer import make_weights
     from .multi_head_attention import MultiHeadAttention
 
 __all__ = [
     "Backend",
     "BadBackend",
+    "Block",
     "Call",
+    "Decoder",
     "Inputs",
     "MultiHeadAttention",
     "Problem",
     "Weights",
     "broken",
     "exactness",
+    "generate",
     "ignored",
     "is_ours",
     "load",
@@ -48,6 +53,8 @@ __all__ = [
 
 _NEED_TORCH = {
     **dict.fromkeys(("Backend", "Call", "Inputs", "Weights", "make_inputs"), ".backend"),
+    **dict.fromkeys(("Block", "Decoder"), ".block"),
+    "generate": ".generation",
     "load": ".discovery.loading",
     "MultiHeadAttention": ".multi_head_attention",
     "make_weights": ".layer",

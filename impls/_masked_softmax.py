@@ -50,6 +50,12 @@ def masked_group_rows(
     return masked if masked is None or masked.dim() == 2 else masked[:, None]
 
 
+def softmax_under_mask(s: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """masked_softmax for a caller's mask (masks/given.py), whose gradient may be wanted."""
+    s = s * scale
+    return torch.softmax(s.masked_fill(~mask, -inf) if mask.dtype == torch.bool else s + mask, -1)
+
+
 def masked_softmax(s: Tensor, masked: Tensor | None, scale: float) -> Tensor:
     """The attention weights of s = Q K^T, [..., n_q, n_kv]; overwrites `s`.
 

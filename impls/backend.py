@@ -2,8 +2,9 @@
 
 A backend is a file in this folder that defines `prepare` at its top level; the file's name is the
 backend's name. The file may also define the functions unavailable, why_not, context,
-attention_weights and peak_bytes, each with the signature of the method of that name in `Backend`
-plus, if the file has VARIANTS, a keyword `variant`. It may assign these constants, as literals:
+attention_weights, under_mask, weights_under_mask and peak_bytes, each with the signature of the
+method of that name in `Backend` plus, if the file has VARIANTS, a keyword `variant`. It may assign
+these constants, as literals:
 
     NEEDS = ("package",)          packages it imports besides torch; looked up, not imported
     VARIANTS = ("math", "flash")  adds the backends file:math and file:flash; the bare name has
@@ -51,6 +52,7 @@ class Inputs(NamedTuple):
     Scope "core": q [batch, heads, seq_len, d_k], k [batch, kv_heads, kv_seq_len, d_k], v [batch,
     kv_heads, kv_seq_len, d_v]. Scope "layer": x [batch, seq_len, d_model], and the source [batch,
     kv_seq_len, d_model] twice; in self-attention (kv_seq_len == seq_len) all three are one tensor.
+    Scope "block": x three times.
     """
 
     query: Tensor
@@ -75,7 +77,21 @@ class Weights:
     b_o: Tensor  # [d_model]
 
     def tensors(self) -> tuple[Tensor, ...]:
-        return (self.w_q, self.b_q, self.w_k, self.b_k, self.w_v, self.b_v, self.w_o, self.b_o)
+        return tuple(getattr(self, name) for name in self.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockWeights(Weights):
+    """Those of the layer, and of what a pre-norm block has around it (layer.block)."""
+
+    gain_1: Tensor  # [d_model], of the norm before attention
+    shift_1: Tensor
+    gain_2: Tensor  # [d_model], of the norm before the feed-forward layer
+    shift_2: Tensor
+    w_up: Tensor  # [d_ff, d_model]
+    b_up: Tensor  # [d_ff]
+    w_down: Tensor  # [d_model, d_ff]
+    b_down: Tensor  # [d_model]
 
 
 class Backend(Protocol):
@@ -113,10 +129,14 @@ class Backend(Protocol):
         A reason from `unavailable` comes first. Never raises.
         """
 
+    def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
+        """As why_not, for the problem under a mask tensor that the caller passes."""
+
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         """Do all set-up (layout, compilation, tuning) and return the call to time.
 
-        `weights` is None in scope "core". The call may have an attribute `facts`, a JSON-ready
+        `weights` is None in scope "core", and BlockWeights in scope "block", where layer.in_scope
+        wraps the layer. The call may have an attribute `facts`, a JSON-ready
         dict of the choices made, which becomes the row's `configuration`. A call that uses weights
         of its own instead of `weights` has them in an attribute `parameters`, a sequence of
         tensors: gradients are computed for those instead.
@@ -132,6 +152,18 @@ class Backend(Protocol):
         self, problem: Problem, inputs: Inputs, weights: Weights | None
     ) -> Tensor:
         """softmax(QK^T/sqrt(d_k)), [batch, heads, seq_len, kv_seq_len].
+
+        Raises ValueError if the backend cannot return them.
+        """
+
+    def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """The core's output [batch, heads, n_q, d_v] under a caller's mask (masks/given.py).
+
+        q, k and v as in scope "core"; causal and mask of the problem are in `mask` already.
+        """
+
+    def weights_under_mask(self, problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+        """The attention weights [batch, heads, n_q, n_kv] of `under_mask`.
 
         Raises ValueError if the backend cannot return them.
         """
@@ -155,7 +187,7 @@ def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
             shape, generator=generator, dtype=dtype, device=device, requires_grad=p.backward
         )
 
-    if p.scope == "layer":
+    if p.scope != "core":
         x = normal(p.batch, p.seq_len, p.d_model)
         source = x if p.kv_seq_len == p.seq_len else normal(p.batch, p.kv_seq_len, p.d_model)
         return Inputs(x, source, source)

@@ -10,7 +10,12 @@ import torch
 from torch import Tensor
 
 from ._inductor import compile_now, compiled, keep_buffers, missing_for_compile
-from ._masked_softmax import group_rows, masked_group_rows, masked_softmax
+from ._masked_softmax import (
+    group_rows,
+    masked_group_rows,
+    masked_softmax,
+    softmax_under_mask,
+)
 from .backend import Call, Inputs, Weights
 from .layer import as_call
 from .masks.tensors import materialized_mask
@@ -41,3 +46,16 @@ def attend(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor | None, problem: Prob
     p = masked_softmax(s, masked, problem.scale)
     o = p @ v  # [batch, kv_heads, group * n_q, d_v]
     return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
+
+
+def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    """Compiled anew for each call: for checks of a mask, not for speed."""
+
+    def call(q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
+        s = s.view(*q.shape[:3], problem.kv_seq_len)
+        p = softmax_under_mask(s, mask, problem.scale)
+        o = p.view(*k.shape[:2], -1, problem.kv_seq_len) @ v
+        return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
+
+    return compiled(call)(q, k, v, mask)

@@ -4,7 +4,12 @@ batched matmul, plain softmax.
 
 from torch import Tensor
 
-from ._masked_softmax import group_rows, masked_group_rows, masked_softmax
+from ._masked_softmax import (
+    group_rows,
+    masked_group_rows,
+    masked_softmax,
+    softmax_under_mask,
+)
 from .backend import Call, Inputs, Weights
 from .layer import as_call, split_heads, with_fully_masked_rows
 from .masks.tensors import materialized_mask
@@ -40,3 +45,14 @@ def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None)
     return with_fully_masked_rows(
         problem, p.view(problem.batch, problem.heads, -1, problem.kv_seq_len)
     )
+
+
+def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    p = weights_under_mask(problem, q, k, mask)  # [batch, heads, n_q, n_kv]
+    o = p.view(*k.shape[:2], -1, problem.kv_seq_len) @ v  # [batch, kv_heads, group * n_q, d_v]
+    return o.view(*q.shape[:3], problem.d_v)
+
+
+def weights_under_mask(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+    s = group_rows(q, problem) @ k.mT  # [batch, kv_heads, group * n_q, n_kv]
+    return softmax_under_mask(s.view(*q.shape[:3], problem.kv_seq_len), mask, problem.scale)

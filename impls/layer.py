@@ -1,12 +1,14 @@
-"""The layer around a backend's core: weights, projections, and the call in either scope."""
+"""The layer around a backend's core, and the block around the layer: weights, and the call in each
+scope.
+"""
 
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, pad
+from torch.nn.functional import gelu, layer_norm, linear, pad
 
-from .backend import TORCH_DTYPE, Call, Inputs, Weights
+from .backend import TORCH_DTYPE, BlockWeights, Call, Inputs, Weights
 from .masks.tensors import computed_rows, fully_masked_rows
 from .problem import Problem
 
@@ -21,8 +23,9 @@ v [batch, kv_heads, n_kv, d_v] to the output [batch, heads, n_q, d_v].
 def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
     """Xavier-uniform per projection (Glorot and Bengio 2010); biases normal of BIAS_SD.
 
-    Trained layers have biases, and with zeros a layer that forgets them would pass every check.
-    Drawn on the CPU in fp32: equal for equal seeds on every device.
+    Trained layers have biases, and with zeros a layer that forgets them would pass every check. So
+    with the gains of norms, which are around 1. BlockWeights in scope "block". Drawn on the CPU in
+    fp32: equal for equal seeds on every device.
     """
     generator = torch.Generator().manual_seed(seed)
     dtype = TORCH_DTYPE[problem.dtype]
@@ -35,30 +38,43 @@ def make_weights(problem: Problem, device: torch.device, seed: int) -> Weights:
             return ready(torch.empty(rows, columns, device=device))
         return ready(torch.nn.init.xavier_uniform_(torch.empty(rows, columns), generator=generator))
 
-    def bias(size: int) -> Tensor:
+    def bias(size: int, around: float = 0.0) -> Tensor:
         if device.type == "meta":
             return ready(torch.empty(size, device=device))
-        return ready(BIAS_SD * torch.randn(size, generator=generator))
+        return ready(around + BIAS_SD * torch.randn(size, generator=generator))
 
     p = problem
     q_width, o_width = p.heads * p.d_k, p.heads * p.d_v
     k_width, v_width = p.kv_heads * p.d_k, p.kv_heads * p.d_v
     w_q, w_k = matrix(q_width, p.d_model), matrix(k_width, p.d_model)
     w_v, w_o = matrix(v_width, p.d_model), matrix(p.d_model, o_width)
-    return Weights(
-        w_q=w_q,
-        b_q=bias(q_width),
-        w_k=w_k,
-        b_k=bias(k_width),
-        w_v=w_v,
-        b_v=bias(v_width),
-        w_o=w_o,
-        b_o=bias(p.d_model),
+    layer: dict[str, Tensor] = {
+        "w_q": w_q,
+        "b_q": bias(q_width),
+        "w_k": w_k,
+        "b_k": bias(k_width),
+        "w_v": w_v,
+        "b_v": bias(v_width),
+        "w_o": w_o,
+        "b_o": bias(p.d_model),
+    }
+    if p.scope != "block":
+        return Weights(**layer)
+    return BlockWeights(
+        **layer,
+        gain_1=bias(p.d_model, around=1.0),
+        shift_1=bias(p.d_model),
+        gain_2=bias(p.d_model, around=1.0),
+        shift_2=bias(p.d_model),
+        w_up=matrix(p.d_ff, p.d_model),
+        b_up=bias(p.d_ff),
+        w_down=matrix(p.d_model, p.d_ff),
+        b_down=bias(p.d_model),
     )
 
 
 def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: Attend) -> Call:
-    """`attend` as the call to time, in either scope; queries that see no key give zeros.
+    """`attend` as the call to time, in any scope; queries that see no key give zeros.
 
     `attend` never gets the leading queries without keys. Its output for others without keys
     (masks.tensors.materialized_mask) is overwritten.
@@ -70,7 +86,28 @@ def as_call(problem: Problem, inputs: Inputs, weights: Weights | None, attend: A
         q, k, v = inputs
         return lambda: core(q, k, v)
     w = weights
-    return lambda: linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
+
+    def layer(inputs: Inputs) -> Tensor:
+        return linear(merge_heads(core(*split_heads(problem, inputs, w))), w.w_o, w.b_o)
+
+    return in_scope(inputs, w, layer)
+
+
+def in_scope(inputs: Inputs, weights: Weights, layer: Callable[[Inputs], Tensor]) -> Call:
+    """A whole attention layer as the call to time: by itself, or inside its block."""
+    if not isinstance(weights, BlockWeights):
+        return lambda: layer(inputs)
+    w, x = weights, inputs.query
+    return lambda: block(x, w, lambda n: layer(Inputs(n, n, n)))
+
+
+def block(x: Tensor, weights: BlockWeights, attend: Callable[[Tensor], Tensor]) -> Tensor:
+    """The pre-norm block of block.py, [batch, n, d_model], around any layer `attend`."""
+    w, shape = weights, x.shape[-1:]
+    y = x + attend(layer_norm(x, shape, w.gain_1, w.shift_1))
+    return y + linear(
+        gelu(linear(layer_norm(y, shape, w.gain_2, w.shift_2), w.w_up, w.b_up)), w.w_down, w.b_down
+    )
 
 
 def split_heads(

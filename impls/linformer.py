@@ -1,9 +1,14 @@
 """Linformer (Wang et al. 2020): attention over keys and values projected along N to a fixed rank.
 
-O(N * rank) in time and bytes. The projections are meant to be learnt. Here they are as the paper
-initializes them (normal, variance 1 / rank, a fixed seed), one for keys and one for values, shared
-by all heads: the error is that of an untrained model, and large at any rank. They are made before
-the call, like weights, so the peak does not include them.
+O(N * rank) in time and bytes. One projection for keys and one for values, shared by all heads:
+
+- bare, `64`, `128`, `512`: the paper's linear projections as it initializes them (normal, variance
+  1 / rank, a fixed seed). They are meant to be learnt. Untrained, they add up N values with random
+  signs, and the result has next to nothing in common with attention, at any rank. They are made
+  before the call, like weights, so the peak does not include them.
+- `pool64` ... `pool512`: mean pooling, which the paper names in section 4 (General projections):
+  kernel and stride are N / rank, rounded up, and the last mean may be of fewer tokens. Nothing is
+  learnt. With N <= rank no two tokens are merged, and the result is exact.
 """
 
 import torch
@@ -16,9 +21,10 @@ from .problem import Problem
 
 EXACTNESS = "approximate"
 PLAIN_OPERATIONS = True
-VARIANTS = ("64", "128", "512")
+VARIANTS = ("64", "128", "512", "pool64", "pool128", "pool256", "pool512")
 DEFAULT_RANK = 256
 SEED = 20200608  # of the projections, independent of the inputs' seed
+POOL = "pool"
 
 
 def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | None:
@@ -30,19 +36,37 @@ def why_not(problem: Problem, device: torch.device, *, variant: str) -> str | No
 
 
 def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, variant: str) -> Call:
-    rank = int(variant or DEFAULT_RANK)
+    rank = int(variant.removeprefix(POOL) or DEFAULT_RANK)
+    if variant.startswith(POOL):
+        stride = -(-problem.kv_seq_len // rank)
+
+        def attend_to_means(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            return core(q, pooled(k, stride), pooled(v, stride), problem)
+
+        call = as_call(problem, inputs, weights, attend_to_means)
+        means = -(-problem.kv_seq_len // stride)
+        call.facts = {"rank": means, "projection": "mean pooling"}  # type: ignore[attr-defined]
+        return call
     e, f = projections(rank, problem, inputs.query.device)  # [rank, n_kv] each
-
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        """softmax(Q (E K)^T / sqrt(d_k)) F V"""
-        k, v = e @ k, f @ v  # [batch, kv_heads, rank, d_k], [batch, kv_heads, rank, d_v]
-        p = masked_softmax(group_rows(q, problem) @ k.mT, None, problem.scale)
-        o = p @ v  # [batch, kv_heads, group * n_q, d_v]
-        return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
-
-    call = as_call(problem, inputs, weights, attend)
+    call = as_call(problem, inputs, weights, lambda q, k, v: core(q, e @ k, f @ v, problem))
     call.facts = {"rank": rank}  # type: ignore[attr-defined]
     return call
+
+
+def core(q: Tensor, k: Tensor, v: Tensor, problem: Problem) -> Tensor:
+    """softmax(Q (E K)^T / sqrt(d_k)) F V, from projected k and v [batch, kv_heads, rank, width]."""
+    p = masked_softmax(group_rows(q, problem) @ k.mT, None, problem.scale)
+    o = p @ v  # [batch, kv_heads, group * n_q, d_v]
+    return o.view(*q.shape[:3], problem.d_v)  # [batch, heads, n_q, d_v]
+
+
+def pooled(x: Tensor, stride: int) -> Tensor:
+    """Means of `stride` tokens each of [..., n, width]; the last may be of fewer."""
+    whole = x.shape[-2] // stride * stride
+    means: Tensor = x[..., :whole, :].unflatten(-2, (-1, stride)).mean(-2)
+    if whole == x.shape[-2]:
+        return means
+    return torch.cat([means, x[..., whole:, :].mean(-2, keepdim=True)], -2)
 
 
 def projections(rank: int, problem: Problem, device: torch.device) -> tuple[Tensor, Tensor]:

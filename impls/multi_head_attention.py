@@ -1,14 +1,20 @@
 """Multi-head attention as a torch module, computed by any backend."""
 
+from collections.abc import Hashable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import linear
 
 from .backend import Backend, Inputs, Weights
 from .discovery.loading import load
-from .layer import make_weights
+from .layer import make_weights, merge_heads, split_heads
+from .masks.given import given_mask
 from .problem import Problem
+
+NAMES = tuple(Weights.__dataclass_fields__)
 
 
 class MultiHeadAttention(torch.nn.Module):
@@ -28,7 +34,7 @@ class MultiHeadAttention(torch.nn.Module):
         super().__init__()
         self.problem = problem
         drawn = make_weights(problem, device or torch.device("cpu"), seed)
-        for name in Weights.__dataclass_fields__:
+        for name in NAMES:
             self.register_parameter(name, torch.nn.Parameter(getattr(drawn, name).detach()))
         self.backend = backend
 
@@ -40,37 +46,120 @@ class MultiHeadAttention(torch.nn.Module):
     @backend.setter
     def backend(self, name: str) -> None:
         self._backend: Backend = load(name)
+        self._problems: dict[Hashable, Problem] = {}  # that it can compute, by their sizes
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles: the backend by its name, since its module is neither."""
+        return {**self.__dict__, "_backend": self.backend, "_problems": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call] # torch's
+        self.backend = state["_backend"]
 
     def weights(self) -> Weights:
-        return Weights(**{name: self.get_parameter(name) for name in Weights.__dataclass_fields__})
+        return Weights(**{name: getattr(self, name) for name in NAMES})
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, need_weights: bool = False
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        need_weights: bool = False,
+        mask: Tensor | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Output [batch, n_q, d_model] and, if requested, weights [batch, heads, n_q, n_kv].
 
-        Raises ValueError if the backend cannot compute these sizes here, or cannot return weights.
+        `mask` [n_q, n_kv] or [batch, heads, n_q, n_kv], or sizes of 1, applies in addition to that
+        of the problem: boolean, True where a query attends, or floating, added to the scores
+        (masks/given.py). Raises ValueError if the backend cannot compute these sizes here, cannot
+        return weights or takes no mask.
         """
         inputs, weights = Inputs(query, key, value), self.weights()
-        problem = self._problem_of(inputs, weights)
-        refusal = self._backend.why_not(problem, query.device)
-        if refusal:
-            raise ValueError(f"{self.backend}: {refusal}")
+        problem = self._problem_of(inputs, weights, masked=mask is not None)
+        if mask is not None:
+            return self._under_mask(problem, inputs, weights, mask, need_weights=need_weights)
         with self._backend.context(problem):
             p = self._backend.attention_weights(problem, inputs, weights) if need_weights else None
             return self._backend.prepare(problem, inputs, weights)(), p
 
-    def _problem_of(self, inputs: Inputs, weights: Weights) -> Problem:
+    def extend(self, x: Tensor, keys: Tensor, values: Tensor, length: int) -> Tensor:
+        """The output [batch, n, d_model] of new tokens x, of the same shape, in a causal layer.
+
+        They follow `length` tokens whose projected keys are in keys[:, :, :length] [batch,
+        kv_heads, longest, d_k], likewise the values; their own are written after them. The backend
+        gets its core's problem, the causal triangle from the bottom right. Raises ValueError if the
+        layer is not causal, or the backend cannot compute it.
+        """
+        (batch, n, _), end, w = x.shape, length + x.shape[1], self.weights()
+        core = self._core_problem(batch, n, end, x.device)
+        new = replace(core, seq_len=n, kv_seq_len=n, causal_align="", scope="layer")
+        q, k, v = split_heads(new, Inputs(x, x, x), w)
+        keys[:, :, length:end], values[:, :, length:end] = k, v
+        inputs = Inputs(q, keys[:, :, :end], values[:, :, :end])
+        with self._backend.context(core):
+            o = self._backend.prepare(core, inputs, None)()
+        return linear(merge_heads(o), w.w_o, w.b_o)
+
+    def _core_problem(self, batch: int, n: int, end: int, device: torch.device) -> Problem:
+        """Of n queries against `end` cached keys. A single query sees them all, without a mask."""
+        known = self._problems.get(sizes := ("extend", batch, n, end, device))
+        if known is not None:
+            return known
         p = self.problem
+        if not p.causal or p.mask != "none":
+            raise ValueError("only a causal layer without another mask can extend a cache")
+        problem = replace(
+            p,
+            batch=batch,
+            seq_len=n,
+            kv_seq_len=end,
+            causal=n > 1,
+            causal_align="bottom_right" if 1 < n < end else "",
+            scope="core",
+            passes="forward",
+        )
+        if refusal := self._backend.why_not(problem, device):
+            raise ValueError(f"{self.backend}: {refusal}")
+        return self._problems.setdefault(sizes, problem)
+
+    def _under_mask(
+        self,
+        problem: Problem,
+        inputs: Inputs,
+        weights: Weights,
+        mask: Tensor,
+        *,
+        need_weights: bool,
+    ) -> tuple[Tensor, Tensor | None]:
+        q, k, v = split_heads(problem, inputs, weights)
+        given, empty = given_mask(mask, problem, q.dtype)
+        p = None
+        with self._backend.context(problem):
+            o = self._backend.under_mask(problem, q, k, v, given).masked_fill(empty, 0.0)
+            if need_weights:
+                p = self._backend.weights_under_mask(problem, q, k, given).masked_fill(empty, 0.0)
+        return linear(merge_heads(o), weights.w_o, weights.b_o), p
+
+    def _problem_of(self, inputs: Inputs, weights: Weights, *, masked: bool) -> Problem:
+        """The call's problem. Raises ValueError if the backend cannot compute it."""
         wants_gradients = torch.is_grad_enabled() and any(
             tensor.requires_grad for tensor in (*inputs, *weights.tensors())
         )
-        return replace(
+        (batch, n_q, _), n_kv, device = inputs.query.shape, inputs.key.shape[1], inputs.query.device
+        known = self._problems.get(sizes := (batch, n_q, n_kv, device, wants_gradients, masked))
+        if known is not None:
+            return known
+        p = self.problem
+        problem = replace(
             p,
-            batch=inputs.query.shape[0],
-            seq_len=inputs.query.shape[1],
-            kv_seq_len=inputs.key.shape[1],
+            batch=batch,
+            seq_len=n_q,
+            kv_seq_len=n_kv,
             causal_align=p.causal_align if p.kv_seq_len != p.seq_len else "",
             scope="layer",
             passes="forward+backward" if wants_gradients else "forward",
         )
+        why_not = self._backend.why_not_under_mask if masked else self._backend.why_not
+        if refusal := why_not(problem, device):
+            raise ValueError(f"{self.backend}: {refusal}")
+        return self._problems.setdefault(sizes, problem)

@@ -3,13 +3,15 @@
 The scores of one head are alive at a time.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 from torch.nn.functional import linear, pad
 
-from ._masked_softmax import masked_pairs, masked_softmax
+from ._masked_softmax import masked_pairs, masked_softmax, softmax_under_mask
 from .backend import Call, Inputs, Weights
-from .layer import as_call, split_heads, with_fully_masked_rows
+from .layer import as_call, in_scope, split_heads, with_fully_masked_rows
 from .masks.tensors import computed_rows, fully_masked_rows, materialized_mask
 from .problem import ALL_MASKS, Problem
 
@@ -24,7 +26,7 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         return as_call(problem, inputs, None, lambda q, k, v: core(q, k, v, matrix, problem))
     w, empty = weights, fully_masked_rows(problem, computed_rows(problem, device))
     empty = None if empty is None else empty[:, None]
-    return lambda: layer(problem, inputs, w, matrix, empty)
+    return in_scope(inputs, w, lambda inputs: layer(problem, inputs, w, matrix, empty))
 
 
 def one_head(q: Tensor, k: Tensor, v: Tensor, masked: Tensor | None, scale: float) -> Tensor:
@@ -107,3 +109,21 @@ def attention_weights(problem: Problem, inputs: Inputs, weights: Weights | None)
         for i in range(problem.heads)
     ]
     return with_fully_masked_rows(problem, torch.stack(heads, 1))
+
+
+def under_mask(problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+    values, group = v.unbind(1), problem.heads // problem.kv_heads
+    heads = _weights_of_heads(problem, q, k, mask)
+    return torch.stack([p @ values[i // group] for i, p in enumerate(heads)], 1)
+
+
+def weights_under_mask(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+    return torch.stack(list(_weights_of_heads(problem, q, k, mask)), 1)
+
+
+def _weights_of_heads(problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Iterator[Tensor]:
+    """[batch, n_q, n_kv] of each head."""
+    keys, group = k.unbind(1), problem.heads // problem.kv_heads
+    masks = mask.expand(-1, problem.heads, -1, -1).unbind(1)
+    for i, q_i in enumerate(q.unbind(1)):
+        yield softmax_under_mask(q_i @ keys[i // group].mT, masks[i], problem.scale)

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 Dtype = Literal["fp32", "bf16", "fp16"]
 Passes = Literal["forward", "backward", "forward+backward"]
-Scope = Literal["core", "layer"]
+Scope = Literal["core", "layer", "block"]
 CausalAlign = Literal["", "top_left", "bottom_right"]
 Mask = Literal["none", "padding", "random", "local", "strided", "blocks"]
 
@@ -20,6 +20,8 @@ CHOICES: dict[str, tuple[str, ...]] = {
 ALL_MASKS: tuple[Mask, ...] = get_args(Mask)
 
 DEFAULT_LOCAL_WINDOW, DEFAULT_BLOCKS = 128, 4
+FEED_FORWARD_FACTOR = 4
+"""Width of a block's feed-forward layer over d_model (Vaswani et al. 2017, table 3)."""
 ITEM_BYTES: dict[Dtype, int] = {"fp32": 4, "bf16": 2, "fp16": 2}
 
 
@@ -28,11 +30,13 @@ class Problem:
     """The shape of one multi-head attention. Sizes left at 0 take their default when constructed.
 
     `scope` "core" starts from q, k and v per head; "layer" starts from the layer's inputs and adds
-    the projections and W_O. `causal_align` is the corner from which the causal triangle starts; it
-    must be given if kv_seq_len != seq_len. `mask` (masks/rules.py) applies in addition to `causal`.
-    `window` is the mask's size, 0 for masks without one: keys to either side (local, default 128),
-    stride (strided, default sqrt(kv_seq_len)) or number of blocks (blocks, default 4). Nothing
-    assumes heads * d_k == d_model. Raises ValueError for values that describe no problem.
+    the projections and W_O; "block" is a pre-norm transformer block around the layer, with a feed-
+    forward layer of width FEED_FORWARD_FACTOR * d_model. `causal_align` is the corner from which
+    the causal triangle starts; it must be given if kv_seq_len != seq_len. `mask` (masks/rules.py)
+    applies in addition to `causal`. `window` is the mask's size, 0 for masks without one: keys to
+    either side (local, default 128), stride (strided, default sqrt(kv_seq_len)) or number of blocks
+    (blocks, default 4). Nothing assumes heads * d_k == d_model. Raises ValueError for values that
+    describe no problem.
     """
 
     batch: int
@@ -101,6 +105,11 @@ class Problem:
                 f"causal with kv_seq_len ({self.kv_seq_len}) != seq_len ({self.seq_len}) is"
                 " ambiguous; set causal_align to top_left or bottom_right"
             )
+        if self.scope == "block" and not same_length:
+            raise ValueError(
+                f"scope block is self-attention, but kv_seq_len ({self.kv_seq_len}) is not seq_len"
+                f" ({self.seq_len}); leave kv_seq_len out, or set scope to layer"
+            )
         if self.window and not self.windowed:
             raise ValueError(
                 f"window ({self.window}) with mask {self.mask}, which has none; set mask to local,"
@@ -127,6 +136,11 @@ class Problem:
     def backward(self) -> bool:
         """Whether gradients are requested."""
         return self.passes != "forward"
+
+    @property
+    def d_ff(self) -> int:
+        """The width of a block's feed-forward layer."""
+        return FEED_FORWARD_FACTOR * self.d_model
 
     @property
     def causal_offset(self) -> int:

@@ -6,17 +6,18 @@ Everything works on selected queries and in blocks, so that it fits in memory at
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import inf, sqrt
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import gelu, layer_norm, linear
 
-from .backend import Inputs, Weights
+from .backend import BlockWeights, Inputs, Weights
 from .masks.tensors import mask_matrix
 from .problem import Problem
 
+NORM_EPSILON = 1e-5  # torch's default
 BLOCK_SCORES = 1 << 22  # scores of one block: 32 MiB in float64
 
 
@@ -27,13 +28,15 @@ def reference(
     rows: Tensor,
     entries: Sequence[int] | None = None,
 ) -> Tensor:
-    """The exact output for the queries `rows` (int64): [batch, heads, rows, d_v], in scope "layer"
-    [batch, rows, d_model]; float64.
+    """The exact output for the queries `rows` (int64): [batch, heads, rows, d_v], in scopes
+    "layer" and "block" [batch, rows, d_model]; float64.
 
     `entries` are the batch entries that `inputs` holds, if not all: padding differs between
     entries. Gradients have the dtype of `inputs` and `weights`; pass float64 copies for unrounded
     ones.
     """
+    if isinstance(weights, BlockWeights):
+        return _block(problem, inputs.query.double(), weights, rows, entries)
     x_q, x_k, x_v = (tensor.double().mT for tensor in inputs)  # tokens become columns
     x_q = x_q[..., rows]
     if weights is None:
@@ -58,6 +61,8 @@ def same_dtype_reference(
     Its error is the one that rounding explains. Shapes and `entries` as in `reference`.
     Differentiable by autograd; the scores of one batch entry and head are alive at a time.
     """
+    if isinstance(weights, BlockWeights):
+        return _same_dtype_block(problem, inputs.query, weights, rows, entries)
     p = problem
     group = p.heads // p.kv_heads
     x_q = inputs.query[..., rows, :]
@@ -80,6 +85,39 @@ def _masked(problem: Problem, rows: Tensor, entry: int) -> Tensor | None:
     """[rows or 1, N], True for masked pairs of these queries in one entry of the batch."""
     matrix = mask_matrix(problem, rows, [entry])
     return None if matrix is None else matrix[0].logical_not()
+
+
+def _block(
+    problem: Problem, x: Tensor, w: BlockWeights, rows: Tensor, entries: Sequence[int] | None
+) -> Tensor:
+    """y = x + MultiHead(LayerNorm(x)), then y + W_down GELU(W_up LayerNorm(y)); float64."""
+    n = _norm(x, w.gain_1, w.shift_1)
+    y = x[:, rows] + reference(problem, Inputs(n, n, n), _of_layer(w), rows, entries)
+    hidden = _norm(y, w.gain_2, w.shift_2) @ w.w_up.double().mT + w.b_up.double()
+    active = hidden * (1 + torch.erf(hidden / sqrt(2))) / 2  # GELU
+    return y + active @ w.w_down.double().mT + w.b_down.double()
+
+
+def _same_dtype_block(
+    problem: Problem, x: Tensor, w: BlockWeights, rows: Tensor, entries: Sequence[int] | None
+) -> Tensor:
+    shape = x.shape[-1:]
+    n = layer_norm(x, shape, w.gain_1, w.shift_1)
+    o = same_dtype_reference(problem, Inputs(n, n, n), _of_layer(w), rows, entries)
+    y = x[:, rows] + o
+    hidden = linear(layer_norm(y, shape, w.gain_2, w.shift_2), w.w_up, w.b_up)
+    return y + linear(gelu(hidden), w.w_down, w.b_down)
+
+
+def _of_layer(weights: BlockWeights) -> Weights:
+    return Weights(**{name: getattr(weights, name) for name in Weights.__dataclass_fields__})
+
+
+def _norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    """Layer normalization over the last axis (Ba et al. 2016, arXiv:1607.06450)."""
+    centred = x - x.mean(-1, keepdim=True)
+    scaled = centred / (centred.square().mean(-1, keepdim=True) + NORM_EPSILON).sqrt()
+    return scaled * gain.double() + shift.double()
 
 
 def _affine(weight: Tensor, x: Tensor, bias: Tensor) -> Tensor:

@@ -23,6 +23,8 @@ def why_not(problem: Problem, device: torch.device) -> str | None:
     p = problem
     if p.scope == "core":
         return "a recurrent layer has no queries, keys and values; set scope: layer"
+    if p.scope == "block":
+        return "a recurrent layer stands in no transformer block; set scope: layer"
     if p.kv_seq_len != p.seq_len:
         return (
             f"a recurrent layer reads one sequence, and kv_seq_len ({p.kv_seq_len}) is not seq_len"

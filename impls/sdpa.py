@@ -61,6 +61,14 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None, *, varian
     return as_call(problem, inputs, weights, attend_under_mask)
 
 
+def under_mask(
+    problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, *, variant: str
+) -> Tensor:
+    mask = mask.expand(-1, -1, q.shape[2], -1)
+    grouped = problem.kv_heads != problem.heads
+    return sdpa(q, k, v, attn_mask=mask, scale=problem.scale, enable_gqa=grouped)
+
+
 def context(problem: Problem, *, variant: str) -> AbstractContextManager[object]:
     return sdpa_kernel([KERNELS[variant]]) if variant else nullcontext()
 

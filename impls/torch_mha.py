@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .backend import Call, Inputs, Weights
+from .layer import in_scope
 from .problem import Problem
 
 
@@ -33,11 +34,11 @@ def prepare(problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
     # The mask is the triangle from the top left: torch may use a kernel that has it built in.
     hint = problem.causal and problem.causal_offset == 0
 
-    def call() -> Tensor:
+    def attend(inputs: Inputs) -> Tensor:
         output: Tensor = layer(*inputs, attn_mask=mask, is_causal=hint, need_weights=False)[0]
         return output  # [batch, seq_len, d_model]
 
-    return call
+    return in_scope(inputs, weights, attend)
 
 
 def masked_pairs(problem: Problem, device: torch.device) -> Tensor | None:

@@ -16,6 +16,14 @@ COOKBOOK = (ROOT / "docs" / "cookbook.md").read_text()
 MOST_LINES = 150
 
 
+def test_the_layer_and_its_mask_work_as_shown():
+    code = re.search(r"```python\n(import torch\nfrom attnbench.impls.*?)```", BACKENDS, re.DOTALL)
+    assert code is not None
+    shown = {}
+    exec(code[1], shown)
+    assert shown["y"].shape == (2, 10, 64)
+
+
 @pytest.mark.parametrize("scope", ["core", "layer"])
 def test_the_file_of_a_backend_works(attnbench, tmp_path, scope):
     (tmp_path / "my_backends").mkdir()

@@ -32,15 +32,17 @@ def claims(
     quiet: flags.Quiet = False,
     as_json: Annotated[bool, typer.Option("--json", help="The ledger as one JSON object.")] = False,
 ) -> None:
-    """Test what textbooks say about attention: measure the scenarios claims_*, and print
-    every claim with its verdict.
+    """Test what textbooks say about attention: measure the scenarios claims_*, print every
+    claim with its verdict, and write one page of all.
 
-    Progress and run folders go to stderr. Exit codes as those of attnbench run.
+    Progress, run folders and the page's path go to stderr. Exit codes as those of attnbench run.
     """
-    from ...reports.pages import ledger
-    from ...reports.pages.report import open_report
+    from ...reports.pages import html, ledger
+    from ...reports.pages.report import open_report, page_path
     from ..baselines import find_run
+    from ..files import write_whole
     from ..terminal import echo
+    from .report import written_to
 
     if runs and (device or plan or timeout is not None):
         raise BadInput("--run measures nothing; leave out --device, --plan and --timeout")
@@ -48,12 +50,18 @@ def claims(
         folders, worst = [find_run(run, out) for run in runs], 0
     else:
         folders, worst = _measure(_changes(device, plan, timeout), out, wait=wait, quiet=quiet)
-    found = ledger.claims_of(open_report(folders))
+    opened = open_report(folders)
+    found = ledger.claims_of(opened)
     if as_json:
         typer.echo(ledger.as_json(found))
     else:
         for part in ledger.render(found):
             echo(part)
+    if not runs and folders:
+        page = page_path(folders)
+        with written_to(page, "--out DIR"):
+            write_whole(page, html.render(opened))
+        typer.echo(f"page: {page}", err=True)
     raise typer.Exit(worst)
 
 

@@ -55,9 +55,13 @@ VANISHING = 1e-9  # of the largest gradient: a smaller one is zero but for round
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """How far a result is from the exact one; `complaint` is "" if it passes."""
+    """How far a result is from the exact one; `complaint` is "" if it passes.
+
+    `output_cosine`: of an approximate backend's output and the exact one.
+    """
 
     error_l2_ratio: float | None = None
+    output_cosine: float | None = None
     error_ratio: float | None = None
     complaint: str = ""
 
@@ -184,7 +188,14 @@ class CorrectnessCheck:
             complaint = self._wrong_rows(results[0]) if 0 in results else ""
             if worst_ratio > LIMIT_RATIO:
                 complaint = self._complaint(worst_error, worst_ratio)
-        return CheckResult(error_l2_ratio=worst_error, error_ratio=worst_ratio, complaint=complaint)
+        return CheckResult(
+            error_l2_ratio=worst_error,
+            output_cosine=cosine(results[0], self.exact[0])
+            if approximate and 0 in results
+            else None,
+            error_ratio=worst_ratio,
+            complaint=complaint,
+        )
 
     def _wrong_rows(self, output: Tensor) -> str:
         """Which single rows are wrong, if the mean over all rows hides them."""
@@ -239,10 +250,10 @@ class CorrectnessCheck:
                 copies[id(tensor)] = part.requires_grad_() if self.problem.backward else part
             return copies[id(tensor)]
 
-        copied_weights = weights and Weights(
+        copied_weights = weights and type(weights)(
             **{
                 name: copy(getattr(weights, name), batched=False)
-                for name in Weights.__dataclass_fields__
+                for name in weights.__dataclass_fields__
             }
         )
         return Inputs(*(copy(tensor, batched=True) for tensor in inputs)), copied_weights
@@ -275,7 +286,7 @@ def sample(
         drawn = firsts + (torch.rand(len(firsts), generator=generator) * sizes).long()
         rows = sorted({0, *drawn.tolist(), n - 1})
     widths = p.heads * n * p.d_k + p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
-    if p.scope == "layer":
+    if p.scope != "core":
         widths = max(widths, (n + p.kv_seq_len) * p.d_model)
     copies = 2 if p.backward else 1  # gradients too
     most = min(MOST_BYTES // (8 * copies * widths), MOST_HEADS // p.heads)
@@ -314,6 +325,16 @@ def distance(result: Tensor, exact: Tensor, *, by_row: bool) -> float:
         return float(row_errors(result, exact).square().mean().sqrt())
     size = float(exact.norm())
     return float((result.double() - exact).norm()) / (size or 1.0)
+
+
+def cosine(result: Tensor, exact: Tensor) -> float | None:
+    """Of all elements as one vector; None if one of them is zero.
+
+    Its square is the share of the exact result's sum of squares that the best multiple of `result`
+    explains.
+    """
+    sizes = float(result.double().norm()) * float(exact.norm())
+    return float((result.double() * exact).sum()) / sizes if sizes else None
 
 
 def row_errors(result: Tensor, exact: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The shared inputs of a problem: give them other values in place, and notice who writes to them.
 
 Values change by their signs, which needs no second copy and can be undone exactly. In scope "core"
-keys and values are negated: every score and every output changes. In scope "layer" every input is.
+keys and values are negated: every score and every output changes. In the others every input is.
 The weights stay, since `prepare` may have copied them. Writing goes through `.data`, which leaves
 the version counters of tensors alone: a backend cannot tell by them that values are new.
 """
@@ -109,7 +109,7 @@ class InputValues:
 
     def _signed_inputs(self) -> Iterator[Tensor]:
         inputs = self.tensors.inputs
-        signed = inputs if self.problem.scope == "layer" else (inputs.key, inputs.value)
+        signed = (inputs.key, inputs.value) if self.problem.scope == "core" else inputs
         yield from {id(tensor): tensor for tensor in signed}.values()
 
     def _named(self) -> Iterator[tuple[str, Tensor]]:
@@ -124,7 +124,9 @@ def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:
     seen: set[int] = set()
     weights = tensors.weights
     fields = [*tensors.inputs._asdict().items()]
-    fields += [(name, getattr(weights, name)) for name in weights.__slots__] if weights else []
+    fields += (
+        [(name, getattr(weights, name)) for name in weights.__dataclass_fields__] if weights else []
+    )
     for name, tensor in fields:
         if id(tensor) not in seen:
             seen.add(id(tensor))

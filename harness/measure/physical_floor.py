@@ -17,7 +17,7 @@ from humanize import metric
 
 from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ...impls.problem import Problem
-from ..costs import minimal_bytes
+from ..costs import feed_forward_flops, minimal_bytes
 from .data_sheets import specified
 
 MEASURED_MARGIN = 2.0
@@ -126,9 +126,10 @@ def least_flops(problem: Problem) -> int:
     """
     p = problem
     forward = 2 * p.heads * unmasked_pairs(p) * (p.d_k + p.d_v)
-    if p.scope == "layer":
+    if p.scope != "core":
         forward += 2 * unmasked_queries(p) * p.d_model * p.heads * (p.d_k + p.d_v)
         forward += 2 * unmasked_keys(p) * p.d_model * p.kv_heads * (p.d_k + p.d_v)
+    forward += feed_forward_flops(p)
     return {"forward": forward, "backward": 2 * forward, "forward+backward": 3 * forward}[p.passes]
 
 

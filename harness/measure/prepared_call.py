@@ -22,7 +22,7 @@ class Tensors(NamedTuple):
 
 
 def make_tensors(problem: Problem, device: torch.device, seed: int) -> Tensors:
-    weights = make_weights(problem, device, seed) if problem.scope == "layer" else None
+    weights = make_weights(problem, device, seed) if problem.scope != "core" else None
     return Tensors(make_inputs(problem, device, seed), weights)
 
 
@@ -40,7 +40,7 @@ def make_gradient(problem: Problem, device: torch.device, seed: int) -> Tensor |
 def output_shape(problem: Problem) -> torch.Size:
     p = problem
     layer, core = (p.batch, p.seq_len, p.d_model), (p.batch, p.heads, p.seq_len, p.d_v)
-    return torch.Size(layer if p.scope == "layer" else core)
+    return torch.Size(core if p.scope == "core" else layer)
 
 
 def leaves(inputs: Inputs, weights: Weights | None) -> list[Tensor]:

@@ -193,7 +193,11 @@ class CheckedCall(NamedTuple):
         if not found.complaint:
             result = gradients if self.prepared.problem.backward else output
             self.fingerprint.expected[False] = self.fingerprint.take(result)
-        errors = {"error_l2_ratio": found.error_l2_ratio, "error_ratio": found.error_ratio}
+        errors = {
+            "error_l2_ratio": found.error_l2_ratio,
+            "output_cosine": found.output_cosine,
+            "error_ratio": found.error_ratio,
+        }
         return errors, found.complaint
 
     def widen(self) -> bool:

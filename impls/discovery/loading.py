@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -15,9 +15,10 @@ from torch import Tensor
 
 from ..backend import Backend, Call, Inputs, Weights
 from ..layer import as_call
+from ..peak_formulas.sizes import block_peak
 from ..problem import Problem
 from .names import Attribute, real_name
-from .registry import BUILTIN_FOLDER, find, with_attention_weights
+from .registry import BUILTIN_FOLDER, defining, find
 from .source import EXACTNESS
 
 PACKAGE = __name__.rpartition(".discovery")[0]
@@ -96,6 +97,13 @@ class LoadedBackend:
             or (None if problem.mask in masks else f"does not compute the mask {problem.mask}")
         )
 
+    def why_not_under_mask(self, problem: Problem, device: torch.device) -> str | None:
+        if self._function("under_mask") is None:
+            return f"takes no mask tensor; these do: {', '.join(defining('under_mask'))}"
+        # All that a backend has to know of a caller's mask: it is a matrix.
+        plain = replace(problem, causal=False, causal_align="", mask="random", window=0)
+        return self.why_not(plain, device)
+
     def prepare(self, problem: Problem, inputs: Inputs, weights: Weights | None) -> Call:
         function = self._function("prepare")
         assert function is not None  # `load` accepts nothing without it
@@ -112,13 +120,32 @@ class LoadedBackend:
         if function is None:
             raise ValueError(
                 f"{self.name} cannot return attention weights; these can:"
-                f" {', '.join(with_attention_weights())}"
+                f" {', '.join(defining('attention_weights'))}"
             )
         return function(problem, inputs, weights)  # type: ignore[no-any-return]
 
+    def under_mask(self, problem: Problem, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        function = self._function("under_mask")
+        assert function is not None  # `why_not_under_mask` refuses before
+        return function(problem, q, k, v, mask)  # type: ignore[no-any-return]
+
+    def weights_under_mask(self, problem: Problem, q: Tensor, k: Tensor, mask: Tensor) -> Tensor:
+        function = self._function("weights_under_mask")
+        if function is None:
+            raise ValueError(
+                f"{self.name} cannot return attention weights under a mask tensor; these can:"
+                f" {', '.join(defining('weights_under_mask'))}"
+            )
+        return function(problem, q, k, mask)  # type: ignore[no-any-return]
+
     def peak_bytes(self, problem: Problem, device: torch.device, threads: int) -> int | None:
         function = self._function("peak_bytes") or self._function("peak_bytes", self._formula())
-        return function(problem, device, threads) if function else None
+        if function is None:
+            return None
+        if problem.scope != "block":
+            return function(problem, device, threads)  # type: ignore[no-any-return]
+        layer = function(replace(problem, scope="layer"), device, threads)
+        return None if layer is None else block_peak(problem, layer)
 
     def _formula(self) -> ModuleType | None:
         """The module of peak_formulas/ that is named like a backend of ours."""

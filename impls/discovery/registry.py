@@ -107,13 +107,13 @@ def is_ours(name: str) -> bool:
     return isinstance(origin, Path) and origin.parent == BUILTIN_FOLDER
 
 
-def with_attention_weights() -> tuple[str, ...]:
-    """The backends that can return attention weights."""
+def defining(function: str) -> tuple[str, ...]:
+    """The backends whose file defines this function."""
     return tuple(
         sorted(
             name
             for file_name, source in sources().items()
-            if "attention_weights" in source.declared.functions
+            if function in source.declared.functions
             for name in source.names(file_name)
         )
     )

@@ -1,17 +1,20 @@
 """Approximations of attention: their error over size and N, and the time they save."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, sqrt
+from typing import Any
 
-from ..data.exactness import error_text, is_exact
-from ..data.row_groups import Group, Row, axis_text, backends, family, groups
-from ..formatting import list_text
+from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
+from ..data.row_groups import Group, Row, axis_text, backends, groups
+from ..formatting import list_text, percent_text
 from .crossover import Crossover, crossover
 from .ratio import Ratio, time_ratio
 from .speed import race
 
 SIZES = ("rank", "features")  # names of an approximation's size in a row's configuration
+STUDY = "linformer_projections"
+ENDS = ("", "_low", "_high")
 COMPARED = ("fused", "sdpa")  # exact backends to compare with if they were timed, else all
 
 
@@ -31,6 +34,81 @@ class Trade:
 def approximating(rows: Sequence[Row]) -> list[Group]:
     """Every problem over N on which an approximation was timed."""
     return [group for group in groups(rows, "seq_len") if any(_timed(row) for row in group.rows)]
+
+
+def method(backend: str) -> str:
+    """The backend without its size: `linformer` of `linformer:64`, `linformer:pool` of
+    `linformer:pool64`.
+    """
+    return backend.rstrip("0123456789").rstrip(":")
+
+
+def empty(group: Group) -> list[str]:
+    """The approximations whose output carries no information at the longest N that was timed."""
+    return [
+        name
+        for name in backends(filter(_timed, group.rows))
+        if carries_nothing([row for row in group.of_backend(name) if _timed(row)][-1])
+    ]
+
+
+def informative(group: Group) -> Group:
+    """The group without them: their time is no trade for anything."""
+    left_out = set(empty(group))
+    return replace(group, rows=[row for row in group.rows if row["backend"] not in left_out])
+
+
+def emptiness(group: Group) -> str:
+    """Which approximations have no part in a trade-off, and why; "" if all have one.
+
+    `no trade-off is drawn for linformer and linformer:64: ...`.
+    """
+    names = empty(group)
+    if not names:
+        return ""
+    last = [[row for row in group.of_backend(name) if _timed(row)][-1] for name in names]
+    largest = max(abs(row["output_cosine"]) for row in last)
+    left = percent_text(sqrt(1 - largest**2))
+    at = axis_text("seq_len", max(row["seq_len"] for row in last))
+    untrained = (
+        " Linformer's linear projections are made to be learnt; drawn at random, they add up values"
+        " with random signs. Mean pooling (linformer:pool64) needs no training."
+        if any(method(name) == "linformer" for name in names)
+        else ""
+    )
+    return (
+        f"no trade-off is drawn for {list_text(names)}: at {at} the cosine of their outputs and the"
+        f" exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none)."
+        f" Even the best multiple of such an output is off by {left} of the exact one's size, about"
+        f" as far as zeros are, so that the time saved buys nothing.{untrained}"
+    )
+
+
+def projections(run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The findings of the study linformer_projections, of the form that it writes."""
+    found = run.get("studies", [])
+    return [one for one in found if one.get("study") == STUDY and _is_projection(one)]
+
+
+def projection_texts(one: Mapping[str, Any]) -> tuple[str, str]:
+    """Cosine and error, each with its interval."""
+    cosine, error = (
+        tuple(one[f"{name}{end}"] for end in ENDS) for name in ("output_cosine", "error_l2_ratio")
+    )
+    return (
+        f"{cosine[0]:.2f} ({cosine[1]:.2f} to {cosine[2]:.2f})",
+        f"{error_text(error[0])} ({error_text(error[1])} to {error_text(error[2])})",
+    )
+
+
+def _is_projection(one: Mapping[str, Any]) -> bool:
+    texts, counts = ("inputs", "projections"), ("seq_len", "rank", "seeds")
+    numbers = (f"{name}{end}" for name in ("output_cosine", "error_l2_ratio") for end in ENDS)
+    return (
+        all(isinstance(one.get(name), str) for name in texts)
+        and all(type(one.get(name)) is int for name in counts)
+        and all(type(one.get(name)) in (int, float) for name in numbers)
+    )
 
 
 def trades(group: Group) -> list[Trade]:
@@ -59,7 +137,8 @@ def size(row: Row) -> int | None:
 
 
 def crossovers(group: Group) -> list[Crossover]:
-    """Each approximation against the exact backends."""
+    """Each approximation whose output carries information, against the exact backends."""
+    group = informative(group)
     timed = (row for row in group.rows if row.get("latency_ms") is not None)
     exact = backends(filter(is_exact, timed))
     compared = [name for name in exact if name in COMPARED] or exact
@@ -78,6 +157,8 @@ def finding(group: Group) -> str:
     `faster than fused and sdpa: linformer from N = 2k on (error 3400 % at N = 8k)`.
     """
     found = crossovers(group)
+    if not found and (names := empty(group)):
+        return f"nothing to trade time for: the output of {list_text(names)} carries no information"
     if not found:
         return "approximate attention was timed without an exact backend to compare with"
     faster_from: dict[str, list[int | None]] = {}
@@ -94,7 +175,7 @@ def finding(group: Group) -> str:
         return f"no approximate backend is clearly faster than {exact} up to {longest}"
     best: dict[str, str] = {}
     for name in sorted(faster, key=lambda name: _last_error(group, name)[1]):
-        best.setdefault(family(name), name)
+        best.setdefault(method(name), name)
     texts = [
         f"{name} from {axis_text('seq_len', faster[name])} on{_error_text(group, name)}"
         for name in best.values()

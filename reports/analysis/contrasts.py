@@ -38,7 +38,7 @@ Word = Literal["same", "more", "less", "undecided"]
 _NAMES = {
     "passes": {"forward": "forward", "backward": "backward", WHOLE_STEP: WHOLE_STEP},
     "mask": {"none": "no mask"},
-    "scope": {"core": "the core", "layer": "the layer"},
+    "scope": {"core": "the core", "layer": "the layer", "block": "the block"},
 }
 
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..analysis.approximate import Trade, approximating, trades
-from ..data.exactness import error_text
-from ..data.row_groups import axis_text, backends, case_key, family, records
+from ..analysis.approximate import Trade, approximating, emptiness, method, trades
+from ..data.exactness import carries_nothing, error_text
+from ..data.row_groups import axis_text, backends, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
 from ..formatting import plural, time_text
@@ -31,12 +31,20 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     made = [one for one in every if one.row["seq_len"] == longest]
     at = axis_text("seq_len", longest)
     more = len(known) - 1
-    text = group.prefixed(f"at {at} {'; '.join(_best(made))}")
+    drawn = [one for one in made if not carries_nothing(one.row)]
+    # A setting that carries no information has no place in the picture, only in the note.
+    finding = "; ".join(_best(drawn)) or (
+        "no approximation's output has anything in common with the exact one"
+    )
+    text = group.prefixed(f"at {at} {finding}")
+    why = emptiness(group)
     return Card(
         name="approximate",
         title="Error against time",
         sentence=f"{text[0].upper()}{text[1:]}.",
-        picture=Figure(
+        picture=_table(made)
+        if not drawn
+        else Figure(
             title=text,
             caption=caption({**group.problem, "seq_len": longest}, meta),
             description=(
@@ -48,7 +56,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
                     x_label=f"latency in ms, at {at}",
                     y_label="relative error",
                     unit="share",
-                    series=tuple(_dot(made, name) for name in backends(one.row for one in made)),
+                    series=tuple(_dot(drawn, name) for name in backends(one.row for one in drawn)),
                 ),
             ),
             table=_table(made),
@@ -56,6 +64,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         subtitle=f"error over latency at {at}",
         note=(
             "Random inputs and untrained weights: trained ones may do better."
+            + (f" {why[0].upper()}{why[1:]}" if why else "")
             + (f" {plural(more, 'more problem')} below." if more > 0 else "")
         ),
     )
@@ -64,8 +73,8 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
 def _best(made: Sequence[Trade]) -> list[str]:
     """Of each family, the setting with the smallest error."""
     texts = []
-    for name in dict.fromkeys(family(one.row["backend"]) for one in made):
-        mine = [one for one in made if family(one.row["backend"]) == name]
+    for name in dict.fromkeys(method(one.row["backend"]) for one in made):
+        mine = [one for one in made if method(one.row["backend"]) == name]
         one = min(mine, key=lambda one: one.error_l2_ratio or 0.0)
         against = f" and takes {one.ratio.text} the time of {one.against}" if one.ratio else ""
         texts.append(

@@ -35,7 +35,7 @@ _TITLES = {
     "kv_seq_len": "What a longer cache costs",
     "dtype": "What the number format changes",
     "window": "What the window changes",
-    "scope": "The layer against its core",
+    "scope": "Core, layer and block",
     "d_model": "What a wider model costs",
     "d_k": "What wider heads cost",
     "batch": "What a larger batch costs",

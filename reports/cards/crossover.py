@@ -31,7 +31,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     if not known:
         return None
     shown = known[:MOST_PANELS]
-    groups = [group for group, _, _ in shown]
+    groups = [approximate.informative(group) for group, _, _ in shown]
     text = joined([(group, finding) for group, finding, _ in shown])
     more = len(known) - len(shown)
     return Card(

@@ -20,12 +20,31 @@ def is_exact(row: Mapping[str, Any]) -> bool:
     return row.get("exactness") in (None, "exact")
 
 
+NO_INFORMATION_COSINE = 0.1
+"""Below it, the best multiple of an output explains less than 1 % of the exact one's sum of
+squares: it is as far off as zeros are.
+"""
+
+
+def carries_nothing(row: Mapping[str, Any]) -> bool:
+    """Whether an approximation's output has next to nothing in common with the exact one.
+
+    Rows of earlier versions have no cosine, and are not known to.
+    """
+    cosine = row.get("output_cosine")
+    return not is_exact(row) and cosine is not None and abs(cosine) < NO_INFORMATION_COSINE
+
+
 def exactness_note(row: Mapping[str, Any]) -> str:
-    """`approximate, error 12 %` or `not attention`; "" for an exact backend."""
+    """`approximate, error 12 %`, `approximate, uncorrelated with exact attention` or `not
+    attention`; "" for an exact backend.
+    """
     if is_exact(row):
         return ""
     if row["exactness"] == "other":
         return "not attention"
+    if carries_nothing(row):
+        return "approximate, uncorrelated with exact attention"
     error = row.get("error_l2_ratio")
     return "approximate" if error is None else f"approximate, error {error_text(error)}"
 

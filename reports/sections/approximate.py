@@ -4,9 +4,21 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.approximate import SIZES, Trade, approximating, crossovers, finding, size, trades
+from ..analysis.approximate import (
+    SIZES,
+    Trade,
+    approximating,
+    crossovers,
+    emptiness,
+    finding,
+    method,
+    projection_texts,
+    projections,
+    size,
+    trades,
+)
 from ..data.exactness import error_text
-from ..data.row_groups import Group, Row, axis_text, backends, case_key, family, records
+from ..data.row_groups import Group, Row, axis_text, backends, case_key, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import bytes_text, count_text, time_text
@@ -22,15 +34,43 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     found = approximating(records(frame))
     if not found:
         yield note("No backend that approximates attention was timed.")
+        yield from _projections(meta)
         return
     yield note(
         "The error is the distance from exact attention over its size (relative L2, the worst of"
         " output and gradients), on random inputs and untrained weights. Trained weights may do"
-        " better."
+        " better. The cosine is that of the angle between the output and the exact one, over all"
+        " rows that are checked: 1 is equal but for a factor, 0 has nothing in common with it."
     )
     for group in found[:MOST_FIGURES]:
         yield from _of_problem(group, meta)
     yield from not_drawn(found[MOST_FIGURES:])
+    yield from _projections(meta)
+
+
+def _projections(meta: Meta) -> Iterator[Block]:
+    """Of the first run with the study."""
+    for run in meta.values():
+        found = projections(run)
+        if not found:
+            continue
+        first = found[0]
+        yield Table(
+            title=(
+                f"What Linformer's projections keep of attention, N = {first['seq_len']}, rank"
+                f" {first['rank']}: cosine and error on other inputs of the same kind"
+            ),
+            columns=("inputs", "projections", "cosine", "error"),
+            rows=tuple(
+                (one["inputs"], one["projections"], *projection_texts(one)) for one in found
+            ),
+        )
+        yield note(
+            f"Means over {first['seeds']} seeds with 95 % intervals. Trained: the two projections"
+            " alone, in a few steps, to bring the output close to the exact one. Small and random:"
+            " a trained model may keep more."
+        )
+        return
 
 
 def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
@@ -47,6 +87,8 @@ def _of_problem(group: Group, meta: Meta) -> Iterator[Block]:
             panels=drawn,
             table=_table(made),
         )
+    if text := emptiness(group):
+        yield note(group.prefixed(f"{text[0].upper()}{text[1:]}"))
     found = crossovers(group)
     if found and len(group.lengths) > 1:
         names = dict.fromkeys([one.against for one in found] + [one.backend for one in found])
@@ -103,7 +145,7 @@ def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
 
 
 def _family(one: Trade) -> str:
-    return family(one.row["backend"])
+    return method(one.row["backend"])
 
 
 def _panel(x_label: str, series: Sequence[Series]) -> Panel:
@@ -142,16 +184,22 @@ def _table(made: Sequence[Trade]) -> Table:
                 row["backend"],
                 "" if size(row) is None else str(size(row)),
                 "not measured" if one.error_l2_ratio is None else error_text(one.error_l2_ratio),
+                _cosine(row),
                 time_text(row["latency_ms"]),
                 "" if ratio is None else f"{one.against}: {ratio.text}",
                 bytes_text(row.get("peak_bytes")),
             )
         )
     fastest = "time over the fastest exact backend"
-    columns = ("N", "backend", "size", "error", "time", fastest, "peak bytes")
+    columns = ("N", "backend", "size", "error", "cosine", "time", fastest, "peak bytes")
     return Table(
         title="Error and time of approximations",
         columns=columns,
         rows=tuple(rows),
         cases=cases,
     )
+
+
+def _cosine(row: Row) -> str:
+    cosine = row.get("output_cosine")
+    return "not measured" if cosine is None else f"{cosine:.2f}"

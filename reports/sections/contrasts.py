@@ -31,7 +31,7 @@ NAMES = {
     "kv_seq_len": "Key and value length",
     "dtype": "Number format",
     "window": "Window",
-    "scope": "Layer and core",
+    "scope": "Core, layer and block",
     "d_model": "Width of the model",
     "d_k": "Width of a head",
     "batch": "Batch",

@@ -182,8 +182,8 @@ def copies(
 ) -> tuple[Inputs, Weights | None]:
     """One tensor stays one tensor, as the inputs of self-attention."""
     made = {id(tensor): copy(tensor) for tensor in leaves(inputs, weights)}
-    its_weights = weights and Weights(
-        **{name: made[id(getattr(weights, name))] for name in Weights.__dataclass_fields__}
+    its_weights = weights and type(weights)(
+        **{name: made[id(getattr(weights, name))] for name in weights.__dataclass_fields__}
     )
     return Inputs(*(made[id(tensor)] for tensor in inputs)), its_weights
 
@@ -199,7 +199,7 @@ def make_case() -> Callable[..., Case]:
         p = replace(shape, passes="forward+backward", **changes)
         where = torch.device(device)
         inputs = make_inputs(p, where, seed=1)
-        weights = make_weights(p, where, seed=2) if p.scope == "layer" else None
+        weights = make_weights(p, where, seed=2) if p.scope != "core" else None
         if weights:  # zero biases would hide a forgotten one
             for bias in (weights.b_q, weights.b_k, weights.b_v, weights.b_o):
                 bias.detach().normal_(generator=torch.Generator(where).manual_seed(3))

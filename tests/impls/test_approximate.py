@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnbench.harness.measure.correctness import cosine
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
 from attnbench.impls import Problem, linformer, load, make_inputs, performer
 from attnbench.impls.masks.tensors import mask_matrix
@@ -155,6 +156,36 @@ def test_linformer_refuses_problems_whose_keys_must_not_be_mixed() -> None:
     )
 
 
+@pytest.mark.parametrize("n_kv", [256, 250, 65, 64, 37])
+def test_mean_pooling_attends_to_the_means_of_neighbours(n_kv: int) -> None:
+    problem = Problem(**SHAPE | {"kv_seq_len": n_kv, "kv_heads": 2, "d_v": 5})
+    inputs = make_inputs(problem, CPU, 1)
+    stride = -(-n_kv // 64)
+    k, v = (
+        torch.stack([part.mean(2) for part in x.split(stride, 2)], 2).repeat_interleave(2, 1)
+        for x in inputs[1:]
+    )
+    expected = (inputs.query @ k.mT * problem.scale).softmax(-1) @ v
+    call: Any = load("linformer:pool64").prepare(problem, inputs, None)
+    torch.testing.assert_close(call(), expected, rtol=1e-4, atol=1e-5)
+    assert call.facts == {"rank": k.shape[2], "projection": "mean pooling"}
+    assert call.facts["rank"] <= 64
+
+
+def test_mean_pooling_of_single_tokens_is_exact_and_of_more_it_keeps_a_part() -> None:
+    assert error_of("linformer:pool64", Problem(batch=1, seq_len=64, d_model=32, heads=4), 0) < 1e-5
+    for seq_len in (128, 2048):
+        problem = Problem(batch=1, seq_len=seq_len, d_model=256, heads=4)
+        inputs = make_inputs(problem, CPU, 0)
+        exact = reference(problem, inputs, None, torch.arange(seq_len))
+        found = {
+            name: cosine(load(name).prepare(problem, inputs, None)(), exact)
+            for name in ("linformer:pool64", "linformer:64")
+        }
+        assert (found["linformer:pool64"] or 0) > 0.5
+        assert abs(found["linformer:64"] or 1) < 0.1
+
+
 @pytest.mark.parametrize("name", ["linformer", "linformer:64", "performer", "performer:512"])
 def test_the_rank_or_the_number_of_features_is_in_the_facts(name: str) -> None:
     problem = Problem(**SHAPE)
@@ -163,7 +194,7 @@ def test_the_rank_or_the_number_of_features_is_in_the_facts(name: str) -> None:
     assert call.facts == ({"rank": size} if name.startswith("linformer") else {"features": size})
 
 
-@pytest.mark.parametrize("name", ["linformer:64", "performer:64"])
+@pytest.mark.parametrize("name", ["linformer:64", "linformer:pool64", "performer:64"])
 @pytest.mark.parametrize(
     ("passes", "scope"), [("forward", "core"), ("forward+backward", "core"), ("forward", "layer")]
 )
@@ -180,7 +211,7 @@ def test_the_meta_device_predicts_what_is_measured(name: str, passes: Any, scope
         assert abs(weighed(name, problem).peak_bytes - predicted) <= limit, problem
 
 
-@pytest.mark.parametrize("name", ["linformer", "performer"])
+@pytest.mark.parametrize("name", ["linformer", "linformer:pool256", "performer"])
 @pytest.mark.parametrize("passes", ["forward", "forward+backward"])
 def test_bytes_grow_with_n(name: str, passes: Any) -> None:
     shapes: list[dict[str, Any]] = [{}] + ([{"causal": True}] if name == "performer" else [])

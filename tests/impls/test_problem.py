@@ -34,7 +34,7 @@ SIZES: dict[str, Any] = {"batch": 1, "seq_len": 8, "d_model": 16, "heads": 4}
             {"passes": "both"},
             "passes is 'both'; wanted one of: forward, backward, forward+backward",
         ),
-        ({"scope": "head"}, "scope is 'head'; wanted one of: core, layer"),
+        ({"scope": "head"}, "scope is 'head'; wanted one of: core, layer, block"),
         (
             {"mask": "holes"},
             "mask is 'holes'; wanted one of: none, padding, random, local, strided, blocks",

@@ -3,6 +3,7 @@
 They are faster than exact ones from some N on.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -59,6 +60,7 @@ def made(backend: str, of: dict[str, Any], **changes: Any) -> tuple[dict[str, An
     }
     if kind == "approximate":
         given |= {"error_l2_ratio": ERRORS[backend] * (n / 4096) ** 0.5, "error_ratio": 1e5}
+        given["output_cosine"] = 0.9
     if kind == "other":
         given |= {"error_l2_ratio": None, "error_ratio": None}
     return planned, row(planned, **given | changes)
@@ -68,9 +70,20 @@ def inexact(
     parent: Path,
     backends: tuple[str, ...] = BACKENDS,
     lengths: tuple[int, ...] = LENGTHS,
+    cosines: Mapping[str, float | None] | None = None,
     **meta: Any,
 ) -> Path:
-    pairs = [made(backend, layer(n)) for n in lengths for backend in backends]
+    """`cosines`: of some backends' outputs and the exact one; 0.9 for the others."""
+    cosines = cosines or {}
+    pairs = [
+        made(
+            backend,
+            layer(n),
+            **({"output_cosine": cosines[backend]} if backend in cosines else {}),
+        )
+        for n in lengths
+        for backend in backends
+    ]
     return write_run(
         parent, [planned for planned, _ in pairs], [one for _, one in pairs], name="linear", **meta
     )

@@ -155,10 +155,21 @@ def test_what_is_approximate_may_be_any_distance_away_and_the_distance_is_told()
     assert doubled.complaint == ""
     assert doubled.error_l2_ratio == pytest.approx(2, rel=1e-3)
     assert doubled.error_ratio > 1e5
+    assert doubled.output_cosine == pytest.approx(1)
     assert (
         "times as far"
         in checked(TRAINING, "exact", lambda output, gradients: (3 * output, gradients)).complaint
     )
+
+
+def test_the_cosine_tells_an_output_that_is_off_from_one_that_says_nothing():
+    def shuffled(output, gradients):
+        return output.flatten()[torch.randperm(output.numel())].view_as(output), gradients
+
+    assert abs(checked(TRAINING, "approximate", shuffled).output_cosine) < 0.2
+    opposite = checked(TRAINING, "approximate", lambda output, gradients: (-output, gradients))
+    assert opposite.output_cosine == pytest.approx(-1)
+    assert checked(TRAINING, "exact").output_cosine is None
 
 
 def test_a_gradient_that_vanishes_has_no_relative_error_of_an_approximation():

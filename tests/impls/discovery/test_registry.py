@@ -17,7 +17,8 @@ MISSING = "needs no_such_package, which is not installed: pip install no_such_pa
 def test_shipped_backends_are_found_and_nothing_else() -> None:
     kernels = {"sdpa:math", "sdpa:flash", "sdpa:efficient", "sdpa:cudnn"}
     assert {"fused", "naive", "sdpa", *kernels} <= set(names())
-    others = {"layer", "problem", "backend", "reference", "multi_head_attention", "__init__"}
+    others = {"layer", "block", "problem", "backend", "reference", "multi_head_attention"}
+    others |= {"__init__", "generation"}
     assert not others & set(names())
     assert list(names()) == sorted(names())
 

@@ -70,3 +70,12 @@ def test_without_a_challenger_or_to_test_claims_there_is_no_card(tmp_path: Path)
     assert card_of(sparse(tmp_path / "b", name="claims_sparse")) is None
     assert card_of(inexact(tmp_path / "c", backends=("linformer", "rnn"))) is None
     assert card_of(inexact(tmp_path / "d", lengths=(256,))) is None
+
+
+def test_an_output_that_carries_no_information_has_no_line(tmp_path: Path) -> None:
+    card = card_of(inexact(tmp_path, cosines={"linformer": 0.004, "linformer:64": 0.0}))
+    assert card is not None
+    assert isinstance(card.picture, Figure)
+    drawn = {series.backend for panel in card.picture.panels for series in panel.series}
+    assert "performer" in drawn
+    assert not {"linformer", "linformer:64"} & drawn

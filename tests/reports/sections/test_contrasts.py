@@ -21,7 +21,7 @@ def test_the_asked_axis_has_a_sentence_per_backend_and_an_open_table(tmp_path: P
     passes, scope = tables_of(blocks)
     assert (passes.folded, scope.folded) == (False, True)
     assert passes.title == "Passes: ratios to forward"
-    assert scope.title == "Layer and core: ratios to the core"
+    assert scope.title == "Core, layer and block: ratios to the core"
     assert len(passes.rows) == 8
     place = passes.columns.index("word")
     assert {line[place] for line in passes.rows} == {"more"}

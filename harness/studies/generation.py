@@ -1,0 +1,194 @@
+"""Generation of a sequence, token by token, with and without a cache of keys and values.
+
+A decoder of one block generates the same tokens both ways, several times in turns, and every step
+is timed. Before that, the logits of every cached step are compared with the exact ones.
+"""
+
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import replace
+from math import isfinite, log2, nan
+from time import perf_counter
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...impls import Decoder, load, missing, names
+from ...impls.generation import Cache, empty_cache, extend, generate, step_flops
+from ...impls.problem import Problem
+from ..measure.clock import Clock, clock_for
+from ..measure.correctness import LIMIT_RATIO, ROW_LIMIT_RATIO
+from ..stats import Interval, Samples, latency_interval, mean_interval, ratio_interval
+
+QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
+SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between
+VOCABULARY, DEPTH = 64, 1
+REPEATS, FEWEST_REPEATS, BUDGET_S = 5, 2, 4.0  # of a backend; the budget ends them early
+WARM_UP_STEPS = 16
+FIRST = 8  # tokens of the shortest sequence that is reported
+WINDOW = 8  # a step's time at n tokens: the median of the last n / 8 steps
+Times = list[list[float]]
+"""Milliseconds of every step, for each repeat."""
+
+
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+    """One finding per backend and number of tokens: 8, 16, 32, ... up to the problem's kv_seq_len.
+
+    `complaint`: why a backend's cached steps are not the full causal pass; it is not timed then.
+    """
+    longest = min(LONGEST, max(SHORTEST, problem.kv_seq_len))
+    shape = Problem(
+        batch=1,
+        seq_len=longest + 1,
+        d_model=problem.d_model,
+        heads=problem.heads,
+        kv_heads=problem.kv_heads,
+        dtype=problem.dtype,
+        causal=True,
+    )
+    decoder = Decoder(shape, VOCABULARY, DEPTH, device=device, seed=seed)
+    prompt = torch.zeros(1, 1, dtype=torch.int64, device=device)
+    for name in names():
+        if not _can(name, shape, device):
+            continue
+        decoder.backend = name
+        error_ratio, complaint = gate(decoder, prompt, longest)
+        times = None if complaint else _times(decoder, prompt, longest, clock_for(device))
+        n = FIRST
+        while n <= longest:
+            yield {
+                "backend": name,
+                "tokens": n,
+                "d_model": shape.d_model,
+                "heads": shape.heads,
+                "kv_heads": shape.kv_heads,
+                "dtype": shape.dtype,
+                "error_ratio": error_ratio,
+                "complaint": complaint,
+                "cache_bytes": _cache_bytes(decoder, n),
+                **_counted(decoder, n),
+                **_timed(times, n),
+            }
+            n *= 2
+
+
+def gate(decoder: Decoder, prompt: Tensor, steps: int) -> tuple[float, str]:
+    """The error of cached steps over that of the textbook's full pass in the same dtype, and what
+    is wrong with it; "" if nothing is.
+
+    The exact logits are those of the full causal pass in float64 over the same tokens.
+    """
+    tokens, found = generate(decoder, prompt, steps, cached=True)
+    exact, textbook = deepcopy(decoder).double(), deepcopy(decoder)
+    exact.backend, textbook.backend = "fused", "naive"
+    with torch.no_grad():
+        wanted = exact(tokens[:, :-1])[0]  # [batch, steps, vocabulary]
+        usual = textbook(tokens[:, :-1])[0]
+    errors, allowed = (_errors(one, wanted[:, -steps:]) for one in (found, usual[:, -steps:]))
+    ratio = float(errors.square().mean().sqrt() / allowed.square().mean().sqrt())
+    worst = int(errors.argmax())
+    if not ratio <= LIMIT_RATIO or not float(errors[worst] / allowed.max()) <= ROW_LIMIT_RATIO:
+        return ratio, (
+            f"cached steps are not the full causal pass: {ratio:.3g} times as far from the exact"
+            f" logits as the textbook formula, the worst is step {worst + 1}"
+        )
+    return ratio, ""
+
+
+def _errors(found: Tensor, exact: Tensor) -> Tensor:
+    """Relative L2 error of each step's logits, [steps]."""
+    sizes: Tensor = exact.norm(dim=-1)
+    distances: Tensor = (found.double() - exact).norm(dim=-1)
+    return (distances / sizes)[0]
+
+
+def _can(name: str, shape: Problem, device: torch.device) -> bool:
+    """Whether an exact backend computes a step of one query, without compiling each length."""
+    if missing(name):
+        return False
+    backend = load(name)
+    if backend.exactness != "exact" or backend.compiles:
+        return False
+    step = replace(shape, seq_len=1, kv_seq_len=shape.seq_len, causal=False, causal_align="")
+    layer = replace(shape, scope="layer")
+    return not (backend.why_not(step, device) or backend.why_not(layer, device))
+
+
+@torch.no_grad()
+def _times(decoder: Decoder, prompt: Tensor, steps: int, clock: Clock) -> tuple[Times, Times]:
+    """With and without a cache, in turns."""
+    both: tuple[Times, Times] = ([], [])
+    for cached in (True, False):
+        _one_sequence(decoder, prompt, WARM_UP_STEPS, clock, cached=cached)
+    start = perf_counter()
+    for repeat in range(REPEATS):
+        if repeat >= FEWEST_REPEATS and perf_counter() - start > BUDGET_S:
+            break
+        for cached, kept in zip((True, False), both, strict=True):
+            kept.append(_one_sequence(decoder, prompt, steps, clock, cached=cached))
+    return both
+
+
+def _one_sequence(
+    decoder: Decoder, prompt: Tensor, steps: int, clock: Clock, *, cached: bool
+) -> list[float]:
+    """Milliseconds of each step, the choice of the token included."""
+    tokens, times = prompt, []
+    cache: Cache | None = empty_cache(decoder, 1, steps + 1) if cached else None
+    for _ in range(steps):
+        clock.finish()
+        start = perf_counter()
+        if cache is None:
+            logits = decoder(tokens)[0]
+        else:
+            logits = extend(decoder, tokens[:, cache.length :], cache)
+        tokens = torch.cat([tokens, logits[:, -1:].argmax(-1)], 1)
+        clock.finish()
+        times.append((perf_counter() - start) * 1e3)
+    return times
+
+
+def _cache_bytes(decoder: Decoder, n: int) -> int:
+    p = decoder.problem
+    return DEPTH * n * p.kv_heads * (p.d_k + p.d_v) * p.item_bytes
+
+
+def _counted(decoder: Decoder, n: int) -> dict[str, int]:
+    """FLOPs of the step at n tokens, and of the n steps up to it."""
+    found: dict[str, int] = {}
+    for name, cached in (("cached", True), ("full", False)):
+        steps = [step_flops(decoder, one, cached=cached) for one in range(1, n + 1)]
+        found |= {f"{name}_step_flops": steps[-1], f"{name}_total_flops": sum(steps)}
+    return found
+
+
+def _timed(times: tuple[Times, Times] | None, n: int) -> dict[str, float | None]:
+    """The step at n tokens, the n steps up to it and how they grow, each with its 95 % interval.
+
+    `*_total_exponent`: of the time of n steps over that of n / 2, log2. Null if not timed.
+    """
+    fields: dict[str, float | None] = {}
+    samples: dict[str, dict[str, Samples]] = {"step": {}, "total": {}}
+    for name, repeats in zip(("cached", "full"), times or ([], []), strict=True):
+        window = max(1, n // WINDOW)
+        samples["step"][name] = [[one[n - window : n] for one in repeats]]
+        samples["total"][name] = [[[sum(one[:n])] for one in repeats]]
+        for what, some in samples.items():
+            found = latency_interval(some[name]) if repeats else None
+            fields |= _interval(f"{name}_{what}", "ms", found)
+        growth = [log2(sum(one[:n]) / sum(one[: n // 2])) for one in repeats]
+        exponent = mean_interval(growth, "repeat") if growth else None
+        fields |= _interval(f"{name}_total", "exponent", exponent)
+    for what, some in samples.items():
+        found = ratio_interval(some["full"], some["cached"]) if times else None
+        fields |= _interval(f"full_over_cached_{what}", "ratio", found)
+    return fields
+
+
+def _interval(name: str, unit: str, found: Interval | None) -> dict[str, float | None]:
+    values = (nan, nan, nan) if found is None else (found.value, found.low, found.high)
+    return {
+        f"{name}_{part}{unit}": value if isfinite(value) else None
+        for part, value in zip(("", "low_", "high_"), values, strict=True)
+    }

@@ -1,0 +1,216 @@
+"""What share of a transformer block its attention layer takes, and from which N on more than half.
+
+A block's time and that of its layer are measured in the same blocks of calls if the scenario has
+`contrast: [scope]`. What is left of a block is its feed-forward layer, two norms and two residuals.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, isfinite, log
+from typing import Any
+
+from ..data.row_groups import Group, Row, axis_text, backends, groups, problem
+from ..formatting import count_text, list_text
+from .ratio import Ratio, time_ratio
+
+HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """The layer over its block, at one N. `peak_bytes`: None if one of them is not known."""
+
+    block: Row
+    layer: Row
+    time: Ratio
+    work_flops: float
+    peak_bytes: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dominance:
+    """From which N on attention takes more than half of a block.
+
+    `more_from`: the shortest N from which on it certainly does at every length; None if not at the
+    longest, where `last` is the share. `less_to`: the longest N below at which it certainly takes
+    less. `half_at`: where a
+    straight line between those two, over the logarithm of N, is one half. `by_flops`: the N at
+    which its FLOPs are half of the block's, whether or not that was measured.
+    """
+
+    backend: str
+    more_from: int | None
+    less_to: int | None
+    half_at: float | None
+    by_flops: float | None
+    lengths: tuple[int, int]
+    last: Ratio
+
+    @property
+    def text(self) -> str:
+        """`from N = 1k on (less up to 512, half at about 700)`."""
+        first, last = self.lengths
+        if self.more_from is None and self.last.high < HALF:
+            return f"at no N up to {count_text(last)}"
+        if self.more_from is None:
+            return f"undecided up to N = {count_text(last)}, where it takes {percent(self.last)}"
+        if self.more_from == first:
+            return f"at every N from {count_text(first)} on"
+        text = f"from N = {count_text(self.more_from)} on"
+        if self.less_to is None:
+            return text
+        half = "" if self.half_at is None else f", half at about {_about(self.half_at)}"
+        return f"{text} (less up to {count_text(self.less_to)}{half})"
+
+    @property
+    def by_flops_text(self) -> str:
+        return "" if self.by_flops is None else f"N = {_about(self.by_flops)}"
+
+
+def with_shares(rows: Sequence[Row]) -> list[Group]:
+    """Every problem over N, of which a block and its layer were timed."""
+    blocks = [row for row in rows if row.get("scope") == "block"]
+    layers = _layers(rows)
+    return [
+        group
+        for group in groups(blocks, "seq_len")
+        if any(_share(row, layers) is not None for row in group.rows)
+    ]
+
+
+def shares(group: Group, rows: Sequence[Row]) -> dict[str, list[Share]]:
+    """By backend, in order of N. `rows`: among which the layers are."""
+    layers = _layers(rows)
+    found = {
+        name: [one for row in group.of_backend(name) if (one := _share(row, layers))]
+        for name in backends(group.rows)
+    }
+    return {name: some for name, some in found.items() if some}
+
+
+def dominance(some: Sequence[Share]) -> Dominance:
+    """Of one backend, in order of N."""
+    lengths = [one.block["seq_len"] for one in some]
+    more_from: int | None = None
+    for one in reversed(some):
+        if not one.time.low > HALF:  # also without an interval
+            break
+        more_from = one.block["seq_len"]
+    less = [
+        one
+        for one in some
+        if one.time.high < HALF and (more_from is None or one.block["seq_len"] < more_from)
+    ]
+    less_to: int | None = less[-1].block["seq_len"] if less else None
+    half_at = None
+    if more_from is not None and less:
+        first = next(one for one in some if one.block["seq_len"] == more_from)
+        half_at = _half(less[-1], first)
+    return Dominance(
+        backend=some[0].block["backend"],
+        more_from=more_from,
+        less_to=less_to,
+        half_at=half_at,
+        by_flops=_by_flops(some),
+        lengths=(lengths[0], lengths[-1]),
+        last=some[-1].time,
+    )
+
+
+def finding(group: Group, rows: Sequence[Row]) -> str:
+    """`attention takes more than half of a block's time with fused from N = 1k on (...) and with
+    sdpa at no N up to 2k; by FLOPs from N = 512 on`.
+    """
+    found = [dominance(some) for some in shares(group, rows).values()]
+    texts = [f"with {one.backend} {one.text}" for one in found]
+    counted = next((one.by_flops_text for one in found if one.by_flops_text), "")
+    text = f"attention takes more than half of a block's time {list_text(texts)}"
+    return f"{text}; by FLOPs from {counted} on" if counted else text
+
+
+def findings(rows: Sequence[Row]) -> list[str]:
+    return [group.prefixed(finding(group, rows)) for group in with_shares(rows)]
+
+
+def longest(group: Group, rows: Sequence[Row]) -> str:
+    """`at N = 2k attention takes 71 % of a block with fused and 52 % with sdpa`."""
+    found = [some[-1] for some in shares(group, rows).values()]
+    n = max(one.block["seq_len"] for one in found)
+    texts = [
+        f"{percent(one.time)} with {one.block['backend']}"
+        for one in found
+        if one.block["seq_len"] == n
+    ]
+    return f"at {axis_text('seq_len', n)} attention takes {list_text(texts)} of a block's time"
+
+
+def _share(block: Row, layers: dict[tuple[Any, ...], Row]) -> Share | None:
+    layer = layers.get(_key(block))
+    time = time_ratio(layer, block) if layer is not None else None
+    if layer is None or time is None or not block.get("work_flops"):
+        return None
+    peaks = layer.get("peak_bytes"), block.get("peak_bytes")
+    return Share(
+        block=block,
+        layer=layer,
+        time=time,
+        work_flops=layer["work_flops"] / block["work_flops"],
+        peak_bytes=peaks[0] / peaks[1] if peaks[0] is not None and peaks[1] else None,
+    )
+
+
+def _layers(rows: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
+    return {_key(row): row for row in rows if row.get("scope") == "layer"}
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return row["backend"], *(value for axis, value in problem(row).items() if axis != "scope")
+
+
+def _half(less: Share, more: Share) -> float | None:
+    below, above = HALF - less.time.value, more.time.value - HALF
+    if below < 0 or above < 0 or not isfinite(below + above) or below + above == 0:
+        return None
+    low, high = less.block["seq_len"], more.block["seq_len"]
+    return float(exp(log(low) + below / (below + above) * log(high / low)))
+
+
+def _by_flops(some: Sequence[Share]) -> float | None:
+    """N at which the layer's FLOPs a N + c N² are those of the rest, b N; None if they are not so.
+
+    Under most masks they are not; a third length must agree to a thousandth.
+    """
+    if len(some) < 3:
+        return None
+    points = [
+        (
+            one.block["seq_len"],
+            one.layer["work_flops"] / one.block["seq_len"],
+            (one.block["work_flops"] - one.layer["work_flops"]) / one.block["seq_len"],
+        )
+        for one in some
+    ]
+    (n, per_token, rest), (n_last, per_token_last, _) = points[0], points[-1]
+    slope = (per_token_last - per_token) / (n_last - n)
+    start = per_token - slope * n
+    if slope <= 0 or any(abs(start + slope * m - y) > 1e-3 * y for m, y, _ in points):
+        return None
+    found = (rest - start) / slope
+    return found if found > 0 else None
+
+
+def percent(share: Ratio) -> str:
+    """`71 % (64 % to 80 %)`; a part of a block cannot be more than the whole."""
+    text = f"{100 * share.value:.0f} %"
+    if not isfinite(share.low):
+        return text
+    return f"{text} ({100 * share.low:.0f} % to {100 * upper(share):.0f} %)"
+
+
+def upper(share: Ratio) -> float:
+    """The upper end of the interval, but not above the whole."""
+    return min(share.high, max(1.0, share.value))
+
+
+def _about(n: float) -> str:
+    return f"{float(f'{n:.2g}'):.0f}" if n != round(n) else count_text(round(n))

@@ -1,0 +1,133 @@
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.functional import gelu, layer_norm
+
+from attnbench.impls import Block, Decoder, Problem
+
+SHAPE = Problem(batch=1, seq_len=12, d_model=16, heads=4, causal=True)
+EXACT = ("naive", "fused", "sdpa", "sdpa:math")
+
+
+def tokens(*shape: int, seed: int = 0, vocabulary: int = 11) -> torch.Tensor:
+    return torch.randint(vocabulary, shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_block_is_attention_and_feed_forward_each_after_a_norm_and_beside_a_residual() -> None:
+    block = Block(SHAPE, seed=3)
+    for parameter in block.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    x = torch.randn(2, 7, 16)
+    n = layer_norm(x, (16,), block.norm_1.weight, block.norm_1.bias)
+    y = x + block.attention(n, n, n)[0]
+    m = layer_norm(y, (16,), block.norm_2.weight, block.norm_2.bias)
+    expected = y + gelu(m @ block.up.weight.T + block.up.bias) @ block.down.weight.T
+    assert torch.allclose(block(x)[0], expected + block.down.bias, atol=1e-5)
+    assert block.up.weight.shape == (64, 16)
+
+
+def test_a_block_agrees_with_torchs_pre_norm_encoder_layer() -> None:
+    block = Block(replace(SHAPE, causal=False, causal_align=""), seed=3)
+    layer = torch.nn.TransformerEncoderLayer(
+        16, 4, 64, dropout=0, activation="gelu", batch_first=True, norm_first=True
+    ).eval()
+    w = block.attention.weights()
+    with torch.no_grad():
+        layer.self_attn.in_proj_weight.copy_(torch.cat([w.w_q, w.w_k, w.w_v]))
+        layer.self_attn.in_proj_bias.copy_(torch.cat([w.b_q, w.b_k, w.b_v]))
+        for theirs, ours in (
+            (layer.self_attn.out_proj.weight, w.w_o),
+            (layer.self_attn.out_proj.bias, w.b_o),
+            (layer.linear1.weight, block.up.weight),
+            (layer.linear1.bias, block.up.bias),
+            (layer.linear2.weight, block.down.weight),
+            (layer.linear2.bias, block.down.bias),
+        ):
+            theirs.copy_(ours)
+    x = torch.randn(2, 7, 16)
+    assert torch.allclose(block(x)[0], layer(x), atol=1e-5)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("backend", EXACT)
+def test_logits_are_the_same_with_every_backend(backend: str, causal: bool) -> None:
+    shape = SHAPE if causal else replace(SHAPE, causal=False, causal_align="")
+    decoder = Decoder(shape, vocabulary=11, depth=2, seed=1)
+    expected, maps = decoder(tokens(3, 9))
+    assert (expected.shape, maps) == ((3, 9, 11), [])
+    decoder.backend = backend
+    assert decoder.backend == backend
+    assert torch.allclose(decoder(tokens(3, 9))[0], expected, atol=1e-5)
+
+
+def test_no_logit_of_a_causal_decoder_depends_on_later_tokens() -> None:
+    decoder, first = Decoder(SHAPE, vocabulary=11, seed=1), tokens(1, 9)
+    other = first.clone()
+    other[0, 5:] = (other[0, 5:] + 1) % 11
+    a, b = decoder(first)[0], decoder(other)[0]
+    assert torch.equal(a[:, :5], b[:, :5])
+    assert (a[:, 5:] != b[:, 5:]).any(-1).all()
+
+
+def test_equal_seeds_give_equal_weights_and_neighbouring_seeds_share_none() -> None:
+    a, b = (Decoder(SHAPE, vocabulary=11, seed=1).state_dict() for _ in range(2))
+    other = Decoder(SHAPE, vocabulary=11, seed=2).state_dict()
+    drawn = [name for name, tensor in a.items() if tensor.dim() == 2]
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not any(
+        torch.equal(a[one], other[two]) for one in drawn for two in drawn
+        if a[one].shape == other[two].shape
+    )  # fmt: skip
+
+
+def test_making_a_decoder_leaves_torchs_generator_alone() -> None:
+    before = torch.get_rng_state()
+    Decoder(SHAPE, vocabulary=11)
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_heads_of_any_number_have_the_same_parameters() -> None:
+    sizes = {
+        sum(p.numel() for p in Decoder(replace(SHAPE, heads=h, kv_heads=h, d_k=16 // h,
+                                               d_v=16 // h), vocabulary=11).parameters())
+        for h in (1, 2, 4, 8, 16)
+    }  # fmt: skip
+    assert len(sizes) == 1
+
+
+def test_it_learns_to_copy_the_previous_token() -> None:
+    decoder = Decoder(SHAPE, vocabulary=11, depth=1, backend="sdpa", seed=0)
+    optimizer = torch.optim.AdamW(decoder.parameters(), lr=1e-2)
+    losses = []
+    for step in range(150):
+        x = tokens(32, 12, seed=step)
+        loss = torch.nn.functional.cross_entropy(
+            decoder(x)[0][:, 1:].flatten(0, 1), x[:, :-1].flatten()
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[0] > 2.0
+    assert losses[-1] < 0.2
+
+
+def test_maps_come_from_each_block_on_request() -> None:
+    logits, maps = Decoder(SHAPE, vocabulary=11, depth=3)(tokens(2, 6), need_weights=True)
+    assert [tuple(p.shape) for p in maps] == [(2, 4, 6, 6)] * 3
+    assert all(torch.allclose(p.sum(-1), torch.ones(2, 4, 6)) for p in maps)
+    assert logits.shape == (2, 6, 11)
+
+
+def test_it_starts_from_embedded_tokens_too() -> None:
+    decoder = Decoder(SHAPE, vocabulary=11)
+    x = decoder.embed(tokens(2, 6))
+    assert torch.equal(decoder.from_embedded(x)[0], decoder(tokens(2, 6))[0])
+
+
+def test_sequences_beyond_the_last_position_are_refused() -> None:
+    with pytest.raises(
+        ValueError, match=r"^a sequence of 13 tokens; wanted at most the problem's seq_len, 12$"
+    ):
+        Decoder(SHAPE, vocabulary=11)(tokens(1, 13))

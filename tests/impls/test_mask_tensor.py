@@ -1,0 +1,202 @@
+"""MultiHeadAttention.forward(mask=): the usual conventions, exact in every backend."""
+
+from dataclasses import replace
+from math import inf
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from attnbench.impls import MultiHeadAttention, Problem
+from attnbench.impls.backend import Inputs
+from attnbench.impls.layer import split_heads
+
+SHAPE = Problem(batch=2, seq_len=7, kv_seq_len=9, d_model=24, heads=4, kv_heads=2, d_k=6, d_v=10)
+TAKE_MASKS = ("naive", "fused", "sdpa", "sdpa:math")
+SIZES = ((7, 9), (1, 9), (2, 4, 7, 9), (2, 1, 1, 9), (1, 4, 7, 1), (1, 1, 7, 9))
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def layer_of(problem: Problem = SHAPE, backend: str = "fused") -> MultiHeadAttention:
+    return MultiHeadAttention(problem, backend=backend, seed=1)
+
+
+def by_definition(layer: MultiHeadAttention, x: Tensor, source: Tensor, bias: Tensor) -> Tensor:
+    """In float64, score by score, from `bias` [2, 4, 7, 9]; a query without keys gives zeros."""
+    p, w = replace(layer.problem, scope="layer"), layer.weights()
+    q, k, v = (tensor.double() for tensor in split_heads(p, Inputs(x, source, source), w))
+    out = torch.zeros(2, 7, p.heads, p.d_v, dtype=torch.float64)
+    for b in range(2):
+        for i in range(7):
+            for h in range(p.heads):
+                group = h * p.kv_heads // p.heads
+                s = q[b, h, i] @ k[b, group].T / p.d_k**0.5 + bias[b, h, i].double()
+                if s.max() > -inf:
+                    e = (s - s.max()).exp()
+                    out[b, i, h] = (e / e.sum()) @ v[b, group]
+    return linear(out.flatten(2), w.w_o.double(), w.b_o.double())
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", ["boolean", "additive"])
+def test_a_mask_gives_what_its_definition_gives(
+    kind: str, size: tuple[int, ...], backend: str
+) -> None:
+    layer, x, source = layer_of(backend=backend), drawn(2, 7, 24), drawn(2, 9, 24, seed=1)
+    values = drawn(*size, seed=2)
+    mask = values > 0 if kind == "boolean" else values
+    bias = torch.where(mask, 0.0, -inf) if kind == "boolean" else mask
+    expected = by_definition(layer, x, source, bias.expand(2, 4, 7, 9))
+    with torch.no_grad():
+        found, none = layer(x, source, source, mask=mask)
+    assert none is None
+    assert torch.allclose(found.double(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
+def test_true_means_attend_as_in_sdpa_and_not_as_in_nn_multihead_attention(backend: str) -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24)
+    own_position = torch.eye(7, dtype=torch.bool)
+    w = layer.weights()
+    v = linear(x, w.w_v, w.b_v).unflatten(2, (2, 10)).repeat_interleave(2, 2)
+    assert torch.allclose(
+        layer(x, x, x, mask=own_position)[0], linear(v.flatten(2), w.w_o, w.b_o), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
+def test_fills_of_minus_1e9_and_minus_infinity_are_equal_where_a_query_sees_a_key(
+    backend: str,
+) -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24)
+    seen = torch.ones(7, 7, dtype=torch.bool).tril()
+    boolean = layer(x, x, x, mask=seen)[0]
+    for fill in (-1e9, -inf, torch.finfo(torch.float32).min):
+        filled = torch.zeros(7, 7).masked_fill(~seen, fill)
+        assert torch.equal(layer(x, x, x, mask=filled)[0], boolean) or torch.allclose(
+            layer(x, x, x, mask=filled)[0], boolean, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("fill", [-1e9, torch.finfo(torch.float32).min])
+@pytest.mark.parametrize("backend", ["naive", "fused"])
+def test_a_query_of_fills_alone_is_uniform_and_one_without_keys_is_zero(
+    backend: str, fill: float
+) -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24)
+    p = layer(x, x, x, need_weights=True, mask=torch.full((1, 7), fill))[1]
+    assert torch.allclose(p, torch.full_like(p, 1 / 7))
+    for nothing in (torch.full((7, 7), -inf), torch.zeros(7, 7, dtype=torch.bool)):
+        output, p = layer(x, x, x, need_weights=True, mask=nothing)
+        assert torch.equal(p, torch.zeros_like(p))
+        assert torch.equal(output, layer.b_o.expand(2, 7, 24))
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_fills_that_half_precision_cannot_hold_give_no_nan(dtype: str, backend: str) -> None:
+    problem = replace(SHAPE, kv_seq_len=7, dtype=dtype)
+    layer = layer_of(problem, backend)
+    x = drawn(2, 7, 24).to(layer.w_q.dtype)
+    seen = torch.ones(7, 7, dtype=torch.bool).tril(-1)  # the first query has fills alone
+    output = layer(x, x, x, mask=torch.zeros(7, 7).masked_fill(~seen, -1e9))[0]
+    expected = layer(x, x, x, mask=seen)[0]
+    assert output.isfinite().all()
+    assert torch.allclose(output[:, 1:].float(), expected[:, 1:].float(), atol=2e-2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_mask_may_have_any_floating_dtype(dtype: torch.dtype) -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7)), drawn(2, 7, 24)
+    unseen = torch.ones(7, 7, dtype=torch.bool).triu(1)
+    filled = torch.zeros(7, 7, dtype=dtype).masked_fill(unseen, torch.finfo(dtype).min)
+    assert torch.allclose(
+        layer(x, x, x, mask=filled)[0], layer(x, x, x, mask=~unseen)[0], atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("backend", TAKE_MASKS)
+def test_a_mask_adds_to_that_of_the_problem(backend: str) -> None:
+    x, far = drawn(2, 7, 24), torch.ones(7, 7, dtype=torch.bool).triu(-2)
+    both = layer_of(replace(SHAPE, kv_seq_len=7, causal=True), backend)(x, x, x, mask=far)[0]
+    one = layer_of(replace(SHAPE, kv_seq_len=7), backend)(x, x, x, mask=far.tril())[0]
+    assert torch.allclose(both, one, atol=1e-5)
+    local = layer_of(replace(SHAPE, kv_seq_len=7, mask="local", window=2), backend)
+    triangle = torch.ones(7, 7, dtype=torch.bool).tril()
+    assert torch.allclose(local(x, x, x, mask=triangle)[0], one, atol=1e-5)
+
+
+@pytest.mark.parametrize("backend", ["naive", "fused", "sdpa:math"])
+def test_gradients_reach_inputs_weights_and_a_learnt_bias_but_no_masked_key(backend: str) -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24).requires_grad_()
+    source = drawn(2, 7, 24, seed=1).requires_grad_()
+    bias = drawn(1, 4, 7, 7, seed=2).masked_fill(torch.arange(7) == 3, -inf).requires_grad_()
+    layer(x, source, source, mask=bias)[0].square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in layer.parameters())
+    assert source.grad is not None
+    assert (source.grad[:, 3] == 0).all()
+    assert (source.grad[:, 4] != 0).any()
+    assert bias.grad is not None
+    assert (bias.grad[..., 3] == 0).all()
+    assert (bias.grad[..., 4] != 0).any()
+
+
+def test_no_gradient_is_nan_where_a_query_sees_no_key() -> None:
+    for backend in TAKE_MASKS[:3]:
+        layer, x = layer_of(replace(SHAPE, kv_seq_len=7), backend), drawn(2, 7, 24).requires_grad_()
+        seen = torch.ones(7, 7, dtype=torch.bool).tril(-1)
+        layer(x, x, x, mask=seen)[0].square().sum().backward()
+        assert x.grad is not None
+        assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("backend", ["torch_mha", "sparse_local", "linformer"])
+def test_a_backend_that_takes_no_mask_says_which_do(backend: str) -> None:
+    x = drawn(2, 7, 24)
+    layer = layer_of(Problem(batch=2, seq_len=7, d_model=24, heads=4), backend)
+    with pytest.raises(
+        ValueError,
+        match=rf"^{backend}: takes no mask tensor; these do: compiled, fused, naive, sdpa, ",
+    ):
+        layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.bool))
+
+
+def test_weights_under_a_mask_are_refused_by_backends_without_them() -> None:
+    x = drawn(2, 7, 24)
+    with pytest.raises(
+        ValueError,
+        match=r"^sdpa cannot return attention weights under a mask tensor; these can: fused, ",
+    ):
+        layer_of(replace(SHAPE, kv_seq_len=7), "sdpa")(
+            x, x, x, need_weights=True, mask=torch.ones(7, 7, dtype=torch.bool)
+        )
+
+
+def test_masks_that_are_none_are_refused_with_the_shape_that_is_wanted() -> None:
+    layer, x = layer_of(), drawn(2, 7, 24)
+    with pytest.raises(ValueError, match=r"mask of torch.int64; wanted torch.bool, True where .*"):
+        layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.int64))
+    for shape in ((2, 7), (9, 7), (2, 7, 7), (3, 1, 7, 7), (1, 2, 7, 7)):
+        with pytest.raises(ValueError, match=r"here \[7, 7\] or \[2, 4, 7, 7\], or sizes of 1; "):
+            layer(x, x, x, mask=torch.ones(shape, dtype=torch.bool))
+
+
+def test_the_kernel_is_asked_whether_it_takes_a_mask() -> None:
+    layer, x = layer_of(replace(SHAPE, kv_seq_len=7), "sdpa:flash"), drawn(2, 7, 24)
+    with pytest.raises(ValueError, match=r"^sdpa:flash: torch refuses the flash kernel: "):
+        layer(x, x, x, mask=torch.ones(7, 7, dtype=torch.bool))
+
+
+@pytest.mark.long
+def test_the_compiled_backend_takes_a_mask_too() -> None:
+    x, source, bias = drawn(2, 7, 24), drawn(2, 9, 24, seed=1), drawn(2, 4, 7, 9, seed=2)
+    layer = layer_of()
+    with torch.no_grad():
+        expected = layer(x, source, source, mask=bias)[0]
+        layer.backend = "compiled"
+        assert torch.allclose(layer(x, source, source, mask=bias)[0], expected, atol=1e-5)

@@ -1,0 +1,114 @@
+"""reports/sections/generation.py: steps with and without a cache, whatever the findings contain."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.analysis.generation import TIMED
+from attnbench.reports.sections import generation
+from tests.reports.fake_runs import quickstart
+from tests.reports.rendering import blocks_of, figures_of, page_of, sentences
+
+
+def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
+    """A step takes 2 ms with a cache and tokens / 8 without."""
+    steps = {"cached": 2.0, "full": tokens / 8}
+    found: dict[str, Any] = {
+        "backend": backend,
+        "tokens": tokens,
+        "d_model": 32,
+        "heads": 2,
+        "kv_heads": 2,
+        "dtype": "fp32",
+        "error_ratio": 0.9,
+        "complaint": "",
+        "cache_bytes": 256 * tokens,
+        "cached_step_flops": 1000 + tokens,
+        "cached_total_flops": tokens**2,
+        "full_step_flops": tokens**2,
+        "full_total_flops": tokens**3,
+    }
+    for way, ms in steps.items():
+        for part, by in (("", 1.0), ("low_", 0.9), ("high_", 1.1)):
+            found[f"{way}_step_{part}ms"] = ms * by
+            found[f"{way}_total_{part}ms"] = ms * tokens * by
+            found[f"{way}_total_{part}exponent"] = (1.0 if way == "cached" else 2.0) * by
+    for what in ("step", "total"):
+        for part, by in (("", 1.0), ("low_", 0.8), ("high_", 1.2)):
+            found[f"full_over_cached_{what}_{part}ratio"] = tokens / 16 * by
+    return found | more
+
+
+def with_study(parent: Path, findings: list[Any], status: str = "ok", reason: str = "") -> Path:
+    folder = quickstart(parent)
+    meta = json.loads((folder / "run.json").read_text())
+    meta["studies"] = [{"case": "study-generation", "study": "generation"}]
+    (folder / "run.json").write_text(json.dumps(meta))
+    row = {
+        "schema": 1,
+        "kind": "study",
+        "case": "study-generation",
+        "study": "generation",
+        "attempt": 1,
+        "device": "cpu",
+        "status": status,
+        "reason": reason,
+        "log_tail": None,
+        "findings": findings,
+        "started_utc": None,
+        "spent_s": 0.1,
+    }
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    return folder
+
+
+def test_steps_are_drawn_both_ways_and_the_saving_is_said(tmp_path: Path) -> None:
+    run = with_study(tmp_path, [finding("fused", n) for n in (64, 128, 256)])
+    blocks = blocks_of(generation, run)
+    (figure,) = figures_of(blocks)
+    assert [panel.title for panel in figure.panels] == ["with a cache", "without a cache"]
+    assert figure.panels[1].series[0].y == (8.0, 16.0, 32.0)
+    assert figure.title.startswith(
+        "At 256 tokens a step without a cache takes 16.0 times (12.8 to 19.2) with fused the time"
+    )
+    assert "64 KiB" in figure.title.replace("\u00a0", " ")
+    last = sentences(blocks)[-1]
+    assert "with a cache as T to the power 1.0 (0.90 to 1.10) with fused, by FLOPs T^2.0" in last
+    assert "without as T to the power 2.0 (1.80 to 2.20) with fused, by FLOPs T^3.0" in last
+    assert len(figure.table.rows) == 3
+    assert "Steps with and without a cache" in page_of(run)
+
+
+def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Path) -> None:
+    untimed = dict.fromkeys(TIMED)
+    wrong = finding("sdpa", 64, complaint="cached steps are not the full causal pass", **untimed)
+    run = with_study(tmp_path, [finding("fused", 64), wrong])
+    blocks = blocks_of(generation, run)
+    assert [one.backend for one in figures_of(blocks)[0].panels[0].series] == ["fused"]
+    assert "sdpa was not timed: cached steps are not the full causal pass." in sentences(blocks)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"backend": 3},
+        {"tokens": "64"},
+        {"cache_bytes": None},
+        {"full_total_flops": 0},
+        {"cached_step_ms": "<b>"},
+        {"complaint": None},
+    ],
+)
+def test_a_finding_of_another_form_is_not_shown(tmp_path: Path, broken: dict[str, Any]) -> None:
+    run = with_study(tmp_path, [finding("fused", 64) | broken])
+    (only,) = sentences(blocks_of(generation, run))
+    assert "Nothing was generated." in only
+
+
+def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
+    run = with_study(tmp_path, [], "error", "RuntimeError: a bug")
+    (only,) = sentences(blocks_of(generation, run))
+    assert "RuntimeError: a bug" in only
