@@ -12,6 +12,7 @@ from .errors import BadInput, NothingSelected
 from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
+from .studies import declared
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,8 @@ def walls_of(
 
 
 def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
-    """Every study of the scenario, on its smallest problem and in its first environment.
+    """Every part of every study of the scenario, on its smallest problem and in its first
+    environment.
 
     The smallest problem has the fewest pairs, and among equals the most heads.
     """
@@ -143,7 +145,11 @@ def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
-    return tuple(PlannedStudy(study=name, problem=smallest) for name in scenario.studies)
+    return tuple(
+        PlannedStudy(study=name, problem=smallest, part=tuple(part.items()))
+        for name in scenario.studies
+        for part in declared(name).parts
+    )
 
 
 def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:
