@@ -70,7 +70,8 @@ def declared(name: str) -> Declared:
     tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
     found: dict[str, Any] = {}
     for node in tree.body:
-        target = node.targets[0] if isinstance(node, ast.Assign) else None
-        if isinstance(target, ast.Name) and target.id in ("PARTS", "PART_S"):
-            found[target.id] = ast.literal_eval(node.value)
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        if node.targets[0].id in ("PARTS", "PART_S"):
+            found[node.targets[0].id] = ast.literal_eval(node.value)
     return Declared(axes=found.get("PARTS", {}), part_s=found.get("PART_S"))

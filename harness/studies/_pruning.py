@@ -65,7 +65,7 @@ def importance(model: Decoder, batch: Batch) -> dict[Head, float]:
         w_o, grad = _w_o(model, one.block), _w_o(model, one.block).grad
         assert grad is not None
         columns = _columns(model, one)
-        found[one] = float((w_o[:, columns] * grad[:, columns]).sum().abs())
+        found[one] = float((w_o.detach() * grad)[:, columns].sum().abs())
     model.zero_grad()
     return found
 
