@@ -32,7 +32,8 @@ ASKS = {
 class HeadCount:
     """The trainings of one task with one number of heads. `standing`: against the best number.
 
-    `behind`: by how much the best is more accurate, seed by seed.
+    `behind`: by how much the best is more accurate, seed by seed. `is_worth`: surely more accurate
+    than every number of heads that takes less time: a point of the Pareto front.
     """
 
     task: str
@@ -44,7 +45,7 @@ class HeadCount:
     peak_bytes: float | None
     standing: Standing = "undecided"
     behind: Interval | None = None
-    on_front: bool = False
+    is_worth: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ def _task(task: str, by_heads: Mapping[int, Sequence[Finding]]) -> TaskResult:
     counts = [_count(task, heads, by_heads[heads]) for heads in sorted(by_heads)]
     best = max(counts, key=lambda one: (one.accuracy.value, -one.loss.value))
     judged = [_judged(one, best) for one in counts]
-    return TaskResult(task=task, counts=tuple(_on_front(one, judged) for one in judged))
+    return TaskResult(task=task, counts=tuple(_worth(one, judged) for one in judged))
 
 
 def _count(task: str, heads: int, found: Sequence[Finding]) -> HeadCount:
@@ -127,16 +128,11 @@ def difference(one: HeadCount, other: HeadCount, name: str) -> Interval:
     return mean_interval([theirs - ours for theirs, ours in pairs], "seed")
 
 
-def _on_front(one: HeadCount, counts: Sequence[HeadCount]) -> HeadCount:
-    """Whether no other number of heads is both faster and more accurate, by their intervals' ends.
-
-    A count is off the front if another is surely not slower and surely more accurate.
-    """
-    beaten = any(
-        other.step.value < one.step.value and other.accuracy.low > one.accuracy.high
-        for other in counts
-    )
-    return _with(one, on_front=not beaten)
+def _worth(one: HeadCount, counts: Sequence[HeadCount]) -> HeadCount:
+    """Whether it is surely more accurate than every number of heads that takes less time."""
+    faster = [other for other in counts if other.step.value < one.step.value]
+    worth = all(difference(other, one, "accuracy_ratio").low > 0 for other in faster)
+    return _with(one, is_worth=worth)
 
 
 def _with(one: HeadCount, **values: Any) -> HeadCount:

@@ -135,7 +135,7 @@ def _over_heads(found: Sequence[TaskResult], caption: str) -> Figure:
             title="Quality and cost over the number of heads",
             columns=(
                 *("task, heads", "right answers", "loss, nats", "against the best"),
-                *("time per step", "memory of a step", "not beaten"),
+                *("time per step", "memory of a step", "worth its time"),
             ),
             rows=tuple(_row(count) for one in found for count in one.counts),
         ),
@@ -153,7 +153,7 @@ def _row(one: HeadCount) -> tuple[str, ...]:
         standing,
         times(one.step),
         bytes_text(one.peak_bytes),
-        "yes" if one.on_front else "no",
+        "yes" if one.is_worth else "no",
     )
 
 
@@ -178,18 +178,18 @@ def _againsttimes(found: Sequence[TaskResult], caption: str) -> Figure:
         caption=f"{caption} · a point per number of heads, from left to right in order of time",
         description=(
             "The share of right answers over the time of a training step, one panel per task, one"
-            " point per number of heads. A number of heads is not beaten if no other is both faster"
-            " and surely more accurate. The table has every number."
+            " point per number of heads. A number of heads is worth its time if it is surely more"
+            " accurate than every faster one, seed by seed. The table has every number."
         ),
         panels=tuple(panels),
         table=Table(
-            title="Numbers of heads that no other beats in time and accuracy together",
+            title="Numbers of heads that are surely more accurate than every faster one",
             columns=("task", "heads", "time per step", "right answers"),
             rows=tuple(
                 (one.task, f"{c.heads}", times(c.step), percents(c.accuracy))
                 for one in found
                 for c in one.counts
-                if c.on_front
+                if c.is_worth
             ),
             folded=True,
         ),
@@ -197,9 +197,9 @@ def _againsttimes(found: Sequence[TaskResult], caption: str) -> Figure:
 
 
 def _front_text(one: TaskResult) -> str:
-    """`copy: not beaten are 1, 2 and 4`."""
-    names = [f"{count.heads}" for count in one.counts if count.on_front]
-    return f"{one.task}: not beaten {list_text(names)}"
+    """`copy: worth it 1, 2 and 4`."""
+    names = [f"{count.heads}" for count in one.counts if count.is_worth]
+    return f"{one.task}: worth it {list_text(names)}"
 
 
 def _series(points: Sequence[tuple[float, Interval]]) -> Series:

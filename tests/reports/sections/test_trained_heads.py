@@ -44,9 +44,9 @@ def test_cost_stands_beside_quality(tmp_path: Path) -> None:
     )
     assert rows["six_relations, 1"][3] == "worse"
     panel = front.panels[1]
-    assert panel.series[0].x == (1.0, 2.0, 8.0)
-    assert panel.title == "six_relations: not beaten 1, 2 and 8"
-    assert front.panels[0].title == "recall: not beaten 1, 2 and 8"
+    assert panel.series[0].x == pytest.approx((1, 2, 8))
+    assert panel.title == "six_relations: worth it 1, 2 and 8"
+    assert front.panels[0].title == "recall: worth it 1"
 
 
 def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
