@@ -12,7 +12,7 @@ from .errors import BadInput, NothingSelected
 from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
-from .studies import declared
+from .studies import parts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,11 +145,12 @@ def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
-    return tuple(
-        PlannedStudy(study=name, problem=smallest, part=tuple(part.items()))
+    planned = (
+        PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
         for name in scenario.studies
-        for part in declared(name).parts
+        for part in parts_of(name)
     )
+    return tuple({one.id: one for one in planned}.values())
 
 
 def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:

@@ -61,6 +61,27 @@ def load(name: str) -> Study:
     return cast(Study, importlib.import_module(f"{__name__}.{name}"))
 
 
+def parts_of(name: str) -> list[Part]:
+    """The parts that a scenario names: all of `trained_heads`, or those of `trained_heads:copy`,
+    which have this value on one of their axes.
+    """
+    study, _, value = name.partition(":")
+    every = declared(study).parts
+    return [part for part in every if not value or value in map(str, part.values())]
+
+
+def spellings() -> tuple[str, ...]:
+    """What a scenario may say: each study, and each with a value of one of its axes."""
+    return tuple(
+        spelling
+        for name in names()
+        for spelling in (
+            name,
+            *(f"{name}:{value}" for values in declared(name).axes.values() for value in values),
+        )
+    )
+
+
 @cache
 def declared(name: str) -> Declared:
     """Read without importing it, since studies import torch. Raises FileNotFoundError.

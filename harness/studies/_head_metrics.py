@@ -5,6 +5,7 @@ o = p v [batch, heads, n, d_v].
 
     entropy_nats        -sum p log p, mean over queries: ln m for m tokens of equal weight
     distance_tokens     sum p (i - j), mean over queries: small for local heads, large for global
+    distance_variance   the variance over sequences of that mean: how much a head itself varies
     previous_share      mean weight on the token before, of queries that have one
     induction_share     mean weight on tokens that follow an earlier occurrence of the query's own
                         token, of queries with such (Olsson et al. 2022, arXiv:2209.11895)
@@ -14,7 +15,9 @@ o = p v [batch, heads, n, d_v].
     output_similarity   linear CKA of two heads' outputs (Kornblith et al. 2019, arXiv:1905.00414),
                         0 to 1 (equal but for rotation and scale)
 
-The last two are means over the other heads of the block; None for a single head.
+    nearest_difference, nearest_similarity   to the other head that is most alike
+
+The last four are to the other heads of the block, the first two of them means; None for one head.
 """
 
 from typing import Any, NamedTuple
@@ -27,8 +30,9 @@ from ...impls.block import Block, Decoder
 
 TINY = 1e-300
 METRICS = (
-    *("entropy_nats", "distance_tokens", "previous_share", "induction_share", "output_rank"),
-    *("pattern_difference", "output_similarity"),
+    *("entropy_nats", "distance_tokens", "distance_variance", "previous_share"),
+    *("induction_share", "output_rank", "pattern_difference", "output_similarity"),
+    *("nearest_difference", "nearest_similarity"),
 )
 Numbers = list[list[float | None]]
 """[block][head]."""
@@ -69,6 +73,8 @@ def _of_block(block: Heads, follows: Tensor) -> dict[str, list[float | None]]:
     heads, n = p.shape[1], p.shape[2]
     place = torch.arange(n, device=p.device, dtype=p.dtype)
     distance = (place[:, None] - place[None]).clamp_min(0)
+    of_sequences = (p * distance).sum(-1).mean(-1)  # [batch, heads]
+    differences, similarities = pattern_differences(p), output_similarities(o)
     asked = follows.any(-1)  # [batch, n]
     on_followers = (p * follows[:, None]).sum(-1)  # [batch, heads, n]
     induction = [
@@ -77,12 +83,15 @@ def _of_block(block: Heads, follows: Tensor) -> dict[str, list[float | None]]:
     ]
     return {
         "entropy_nats": _floats(entropy(p).mean((0, 2))),
-        "distance_tokens": _floats((p * distance).sum(-1).mean((0, 2))),
+        "distance_tokens": _floats(of_sequences.mean(0)),
+        "distance_variance": _floats(of_sequences.var(0, correction=0)),
         "previous_share": _floats(p.diagonal(-1, 2, 3).mean((0, 2))),
         "induction_share": induction,
         "output_rank": _floats(effective_rank(o.transpose(0, 1).flatten(1, 2))),
-        "pattern_difference": _of_others(pattern_differences(p)),
-        "output_similarity": _of_others(output_similarities(o)),
+        "pattern_difference": _of_others(differences),
+        "output_similarity": _of_others(similarities),
+        "nearest_difference": _nearest(differences),
+        "nearest_similarity": [None if one is None else -one for one in _nearest(-similarities)],
     }
 
 
@@ -139,6 +148,14 @@ def _of_others(pairs: Tensor) -> list[float | None]:
     if heads == 1:
         return [None]
     return _floats((pairs.sum(1) - pairs.diagonal()) / (heads - 1))
+
+
+def _nearest(pairs: Tensor) -> list[float | None]:
+    """The smallest to another head of the block."""
+    if len(pairs) == 1:
+        return [None]
+    own = torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
+    return _floats(pairs.masked_fill(own, torch.inf).amin(1))
 
 
 def _floats(values: Tensor) -> list[float | None]:
