@@ -27,8 +27,8 @@ UNSCORED = -100  # as torch's cross_entropy has it
 TOKENS = 24
 KEYS = VALUES = 8
 PAIRS = 8  # of a sequence, followed by as many keys
-COPIED = 16  # different tokens; a sequence uses each once before it begins again
-PERIODS = (6, 12)
+COPIED = 8  # different tokens; a sequence uses each once before it begins again
+PERIODS = (4, 8)
 WINDOW = 5
 SHORT, SHORT_BACK = 8, (1, 5)
 BACK = (1, 2, 4, 7, 11, 16)

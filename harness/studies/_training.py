@@ -22,7 +22,7 @@ from ._synthetic_tasks import TOKENS, UNSCORED, Batch, Task
 
 D_MODEL, D_FF = 64, 128
 BACKEND = "fused"
-BATCH = 32
+BATCH = 16
 RATE, WARM_UP_SHARE, WEIGHT_DECAY = 5e-3, 0.1, 0.01
 HELD_OUT = 256  # sequences
 DRAWS = 7_919  # between the seeds of models, batches and held-out sequences, a prime

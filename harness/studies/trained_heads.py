@@ -21,13 +21,13 @@ PARTS = {
     "task": ("majority", "recall", "two_relations", "six_relations", "copy", "text"),
     "heads": (1, 2, 4, 8, 16, 32, 64),
 }
-PART_S = 11.0
+PART_S = 9.0
 STEPS = {
     "majority": 80,
     "recall": 150,
-    "two_relations": 100,
-    "six_relations": 150,
-    "copy": 300,
+    "two_relations": 120,
+    "six_relations": 200,
+    "copy": 180,
     "text": 150,
 }
 FEWEST_SEEDS, MOST_SEEDS = 5, 6

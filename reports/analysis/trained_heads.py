@@ -195,12 +195,14 @@ def has_maps(one: Finding) -> bool:
 def favourite(rows: Sequence[Sequence[float]]) -> tuple[int, float]:
     """How many places back a causal map has most weight, and its mean share of it.
 
-    Among the places that at least half of the queries have.
+    Of the last third of the queries: the first ones have too few tokens before them, and tasks may
+    ask them nothing.
     """
     n = len(rows)
+    first = 2 * n // 3
     shares = {
-        back: fmean(rows[query][query - back] for query in range(back, n))
-        for back in range(n // 2 + 1)
+        back: fmean(rows[query][query - back] for query in range(first, n))
+        for back in range(first + 1)
     }
     back = max(shares, key=lambda one: shares[one])
     return back, shares[back]

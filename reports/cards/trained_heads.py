@@ -7,7 +7,7 @@ import pandas as pd
 from ..analysis.trained_heads import MARGIN_RATIO, HeadCount, TaskResult, results
 from ..data.run_meta import Meta
 from ..elements import Card, Table
-from ..formatting import bytes_text, list_text, number_text, plural
+from ..formatting import list_text, number_text, plural
 
 ORDER = 11
 
@@ -26,7 +26,8 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
                 note=(
                     "Enough: no other number of heads is better by"
                     f" {100 * MARGIN_RATIO:g} points of accuracy, by an interval over seeds. Equal"
-                    " parameters and steps; small models, so nothing follows for large ones."
+                    " parameters and steps; small models, so nothing follows for large ones. Time"
+                    " and memory: with enough heads, and with the most, over 1 head."
                 ),
                 wide=True,
             )
@@ -54,8 +55,8 @@ def _table(found: Sequence[TaskResult]) -> Table:
     return Table(
         title="The fewest heads that are enough",
         columns=(
-            *("task", "enough", "right answers", "with 1 head", "with most heads"),
-            *("time of a step, enough and most, over 1 head", "memory likewise"),
+            *("task", "enough", "right answers", "with 1 head", "with the most"),
+            *("time of a step", "memory of a step"),
         ),
         rows=tuple(_row(one) for one in found),
     )
@@ -70,7 +71,7 @@ def _row(one: TaskResult) -> tuple[str, ...]:
         _share(first) if first.heads == 1 else "",
         f"{_share(last)} ({last.heads})",
         _ratios(one.enough.step.value, last.step.value, first.step.value),
-        _bytes(one.enough, last, first),
+        _ratios(one.enough.peak_bytes, last.peak_bytes, first.peak_bytes),
     )
 
 
@@ -78,16 +79,8 @@ def _share(one: HeadCount) -> str:
     return f"{100 * one.accuracy.value:.1f} %"
 
 
-def _ratios(enough: float, last: float, first: float) -> str:
-    if not first > 0:
+def _ratios(enough: float | None, last: float | None, first: float | None) -> str:
+    """`× 2.22, × 3.98`; "" if one is not known."""
+    if enough is None or last is None or first is None or not first > 0:
         return ""
-    return f"{number_text(enough / first)} and {number_text(last / first)} times"
-
-
-def _bytes(enough: HeadCount, last: HeadCount, first: HeadCount) -> str:
-    if not (enough.peak_bytes and last.peak_bytes and first.peak_bytes):
-        return ""
-    return (
-        f"{bytes_text(first.peak_bytes)}:"
-        f" {_ratios(enough.peak_bytes, last.peak_bytes, first.peak_bytes)}"
-    )
+    return f"× {number_text(enough / first)}, × {number_text(last / first)}"

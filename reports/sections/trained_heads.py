@@ -31,6 +31,13 @@ from ._trained_pruning import pruned, robust
 TITLE = "What heads learn"
 ORDER = 48
 NEEDS = ()
+READING = (
+    "How to read the maps: a square is a head, a row is a token that asks, a column a token that it"
+    " may look at, and none looks ahead. Bright is much weight. A bright line beside the diagonal is"
+    " a head that always looks the same number of places back; bright columns are tokens that all"
+    " look at; a dim triangle is a head that averages over everything before, as heads do"
+    " before training."
+)
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
@@ -63,9 +70,11 @@ def _of_run(found: list[TaskResult], run: Mapping[str, Any], name: str) -> Itera
     )
     yield _over_heads(found, caption)
     yield _againsttimes(found, caption)
-    for one in found:
-        if (chosen := drawn(one)) is not None:
-            yield maps_of(*chosen, caption=run_caption(run, name))
+    chosen = [pair for one in found if (pair := drawn(one)) is not None]
+    if chosen:
+        yield note(READING)
+    for pair in chosen:
+        yield maps_of(*pair, caption=run_caption(run, name))
     yield _metrics(found)
     if (figure := pruned(found, caption)) is not None:
         yield figure

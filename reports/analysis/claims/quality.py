@@ -28,7 +28,8 @@ FEW, MIDDLE, MANY = (1, 2), (8, 16), (32, 64)
 ALIKE_BITS, ALIKE_SHARE = 0.05, 0.9  # Jensen-Shannon below, or CKA above: the heads are alike
 LIMITED_SHARE = 0.1  # of what all heads are worth, that a removed head may cost
 VARIES_TIMES = 10  # variance between heads over that within them, from which heads vary a lot
-RELATIONS = ("two_relations", "six_relations")
+RELATIONS = {"two_relations": 2, "six_relations": 8}
+"""Tasks that need several positions at once, and heads that may take one each."""
 FINITE = ("text",)  # tasks whose batches come from a text that is seen repeatedly
 
 
@@ -130,18 +131,18 @@ def best_number(findings: Sequence[Any]) -> list[Part]:
 
 
 def one_head_averages(findings: Sequence[Any]) -> list[Part]:
-    """Q5: on tasks with several relations at once two heads are better than one."""
+    """Q5: on tasks with several relations at once a head for each is better than one for all."""
 
     def of(result: TaskResult) -> Part | None:
-        one, two = _exactly(result, 1), _exactly(result, 2)
-        if result.task not in RELATIONS or one is None or two is None:
+        one, many = _exactly(result, 1), _exactly(result, RELATIONS.get(result.task, 0))
+        if one is None or many is None:
             return None
-        gain = difference(one, two, "accuracy_ratio")
+        gain = difference(one, many, "accuracy_ratio")
         text = (
             f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
-            f" {100 * two.accuracy.value:.1f} % with two"
+            f" {100 * many.accuracy.value:.1f} % with {many.heads}"
         )
-        return _part(result, by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, two)
+        return _part(result, by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, many)
 
     return _per_task(findings, of)
 

@@ -50,8 +50,8 @@ QUALITY: dict[str, Statement] = {
     "Q5": Statement(
         statement="With one head, averaging prevents attending to several positions at once.",
         tested=(
-            "tasks that need several positions: two heads better than one by 2 points, seed by"
-            f" seed; {_SMALL}"
+            "tasks that need two and six positions: 2 and 8 heads better than one by 2 points, seed"
+            f" by seed; {_SMALL}"
         ),
         to_run=_TRAINED,
         test=lambda _, findings: quality.one_head_averages(findings),

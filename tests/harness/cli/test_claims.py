@@ -10,6 +10,7 @@ from attnbench.harness.cli.claims import PREFIX
 from attnbench.harness.scenario import load
 from attnbench.harness.scenario.names import shipped
 from attnbench.harness.studies import names as studies
+from attnbench.reports.analysis.claims.ledger import STATEMENTS
 from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long
@@ -57,14 +58,7 @@ def test_runs_are_judged_together(attnbench, measured):
     )
     assert done.returncode == 0, done.stderr
     found = {claim["id"]: claim for claim in json.loads(done.stdout)["claims"]}
-    assert list(found) == [
-        "C1",
-        "C2",
-        "C3a",
-        "C3b",
-        "C3c",
-        *(f"C{number}" for number in range(4, 17)),
-    ]
+    assert list(found) == list(STATEMENTS)
     assert found["C1"]["verdict"] == "supported"
     assert len(found["C1"]["parts"]) == 2
     assert {name: found[name]["verdict"] for name in ("C6", "C7", "C8", "C9")} == {

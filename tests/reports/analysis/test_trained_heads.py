@@ -120,6 +120,12 @@ def test_removing_heads_is_judged_by_the_rise_of_the_loss() -> None:
     assert overfit(four).value == pytest.approx(0.01)
 
 
+def test_a_map_is_judged_by_the_queries_that_have_something_to_look_back_at() -> None:
+    """The first queries see themselves only, as where a task asks them nothing."""
+    rows = shifted(0)[: N - 2] + shifted(3)[N - 2 :]
+    assert favourite(rows) == (3, 1.0)
+
+
 def test_a_map_looks_where_most_of_its_weight_is() -> None:
     assert favourite(shifted(2)) == (2, 1.0)
     back, share = favourite(shifted(1, 0.6))

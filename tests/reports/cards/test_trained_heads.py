@@ -27,8 +27,8 @@ def test_the_sentence_names_the_fewest_heads_of_each_task(tmp_path: Path) -> Non
         "98.6 %",
         "5.0 %",
         "98.6 % (8)",
-        "8.00 and 8.00 times",
-        "2 MiB: 4.50 and 4.50 times",
+        "× 8.00, × 8.00",
+        "× 4.50, × 4.50",
     )
     assert "large ones" in card.note
 

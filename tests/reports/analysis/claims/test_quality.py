@@ -54,7 +54,7 @@ def test_eight_to_sixteen_are_best_only_if_fewer_are_worse_and_more_not_needed(
 
 
 def test_one_head_is_judged_on_tasks_of_several_positions_alone() -> None:
-    better = {1: 0.3, 2: 0.9}
+    better = {1: 0.3, 8: 0.9}
     assert verdict("Q5", of("six_relations", better)) == "supported"
     assert verdict("Q5", of("two_relations", {1: 0.98, 2: 0.98})) == "refuted"
     assert verdict("Q5", of("recall", better)) == "not run"
