@@ -33,10 +33,10 @@ ORDER = 48
 NEEDS = ()
 READING = (
     "How to read the maps: a square is a head, a row is a token that asks, a column a token that it"
-    " may look at, and none looks ahead. Bright is much weight. A bright line beside the diagonal is"
-    " a head that always looks the same number of places back; bright columns are tokens that all"
-    " look at; a dim triangle is a head that averages over everything before, as heads do"
-    " before training."
+    " may look at; none looks ahead. Bright is much weight. A bright line beside the diagonal is a"
+    " head that always looks the same number of places back; a bright column is a token that all"
+    " look at; a dim triangle is a head that averages over everything before it, as heads do before"
+    " they are trained."
 )
 
 
