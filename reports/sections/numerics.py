@@ -12,7 +12,7 @@ from ..formatting import list_text, number_text
 TITLE = "Studies"
 ORDER = 51
 NEEDS = ()
-DRAWN_ELSEWHERE = ("attention_maps", "trained_heads")
+DRAWN_ELSEWHERE = ("attention_maps", "gradient_distance", "trained_heads")
 SCALE, PRECISION = "score_scale", "precision"
 WIDEST_CELL = 60
 Finding = Mapping[str, Any]
