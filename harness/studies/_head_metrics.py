@@ -11,7 +11,8 @@ o = p v [batch, heads, n, d_v].
                         token, of queries with such (Olsson et al. 2022, arXiv:2209.11895)
     output_rank         exp of the entropy of the squared singular values of the outputs of all
                         positions (effective rank, Roy and Vetterli 2007): 1 to d_v
-    pattern_difference  Jensen-Shannon divergence of two heads' rows, in bits, 0 (equal) to 1
+    pattern_difference  Jensen-Shannon divergence of two heads' rows, in bits, 0 (equal) to 1; of
+                        the first PAIRED sequences
     output_similarity   linear CKA of two heads' outputs (Kornblith et al. 2019, arXiv:1905.00414),
                         0 to 1 (equal but for rotation and scale)
 
@@ -29,6 +30,7 @@ from torch.nn.functional import linear
 from ...impls.block import Block, Decoder
 
 TINY = 1e-300
+PAIRED = 8  # sequences whose patterns are compared: pairs of 64 heads are many
 METRICS = (
     *("entropy_nats", "distance_tokens", "distance_variance", "previous_share"),
     *("induction_share", "output_rank", "pattern_difference", "output_similarity"),
@@ -74,7 +76,7 @@ def _of_block(block: Heads, follows: Tensor) -> dict[str, list[float | None]]:
     place = torch.arange(n, device=p.device, dtype=p.dtype)
     distance = (place[:, None] - place[None]).clamp_min(0)
     of_sequences = (p * distance).sum(-1).mean(-1)  # [batch, heads]
-    differences, similarities = pattern_differences(p), output_similarities(o)
+    differences, similarities = pattern_differences(p[:PAIRED]), output_similarities(o)
     asked = follows.any(-1)  # [batch, n]
     on_followers = (p * follows[:, None]).sum(-1)  # [batch, heads, n]
     induction = [

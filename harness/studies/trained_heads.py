@@ -26,8 +26,8 @@ STEPS = {
     "majority": 80,
     "recall": 150,
     "two_relations": 120,
-    "six_relations": 200,
-    "copy": 180,
+    "six_relations": 170,
+    "copy": 160,
     "text": 150,
 }
 FEWEST_SEEDS, MOST_SEEDS = 5, 6
