@@ -63,7 +63,7 @@ def _of_run(found: list[TaskResult], run: Mapping[str, Any], name: str) -> Itera
         yield Text(text=answer(one))
     yield note(
         "The models differ in their number of heads only: width, parameters, steps and batches are"
-        " the same, and so is d_model = heads x d_k. A number of heads is as good as the best if"
+        " the same, and so is d_model = heads × d_k. A number of heads is as good as the best if"
         f" the interval of the difference, seed by seed, is within {100 * MARGIN_RATIO:g} points of"
         " accuracy. These are small models and artificial tasks: another size, another task or"
         " longer training may need another number of heads, and nothing follows for large models."
