@@ -87,15 +87,18 @@ class Wall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedStudy:
-    """A study of studies/ on one problem."""
+    """A study of studies/ on one problem. `part`: axis and value pairs of a study in parts."""
 
     study: str
     problem: Problem
+    part: tuple[tuple[str, str | int], ...] = ()
     kind: ClassVar[Literal["study"]] = "study"
 
     @property
     def id(self) -> str:
-        return f"study-{self.study}"
+        """For example study-score_scale, study-heads_learn-recall-heads8."""
+        parts = (value if isinstance(value, str) else f"{axis}{value}" for axis, value in self.part)
+        return "-".join(["study", self.study, *parts])
 
     @property
     def backend(self) -> str:
@@ -104,7 +107,8 @@ class PlannedStudy:
 
     def fields(self) -> dict[str, Any]:
         """The study as in run.json."""
-        return {"case": self.id, "study": self.study, **asdict(self.problem)}
+        part = {"part": dict(self.part)} if self.part else {}
+        return {"case": self.id, "study": self.study, **part, **asdict(self.problem)}
 
 
 # ---- ids -----------------------------------------------------------------------------------------
@@ -224,7 +228,8 @@ def wall_of(fields: Mapping[str, Any]) -> Wall:
 
 
 def study_of(fields: Mapping[str, Any]) -> PlannedStudy:
-    return PlannedStudy(study=fields["study"], problem=problem_of(fields))
+    part = tuple((fields.get("part") or {}).items())
+    return PlannedStudy(study=fields["study"], problem=problem_of(fields), part=part)
 
 
 def problem_of(fields: Mapping[str, Any]) -> Problem:

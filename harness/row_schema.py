@@ -295,6 +295,8 @@ case: str
     stable id, for example `study-score_scale`
 study: str
     its name
+part: object?+
+    which part of a study that has several, such as `{"task": "recall", "heads": 8}`; else null
 = device host device_uuid device_name status reason
 findings: list
     what was found: flat objects of numbers, text and lists, numbers with their unit in the

@@ -13,6 +13,7 @@ from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
 from .shards import Shard, Units, of_shard, unit_count
+from .studies import parts_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +150,8 @@ def walls_of(
 
 
 def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
-    """Every study of the scenario, on its smallest problem and in its first environment.
+    """Every part of every study of the scenario, on its smallest problem and in its first
+    environment.
 
     The smallest problem has the fewest pairs, and among equals the most heads.
     """
@@ -158,7 +160,12 @@ def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
-    return tuple(PlannedStudy(study=name, problem=smallest) for name in scenario.studies)
+    planned = (
+        PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
+        for name in scenario.studies
+        for part in parts_of(name)
+    )
+    return tuple({one.id: one for one in planned}.values())
 
 
 def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:

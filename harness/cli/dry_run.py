@@ -9,7 +9,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ..cases import Case, Wall
-from ..environment import cpu_name, fix_threads, pick_device
+from ..cpu import cpu_name
+from ..environment import fix_threads, pick_device
 from ..errors import EnvironmentUnmet
 from ..expected_time import Forecast, duration_text
 from ..live_bar import busy

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...impls import exactness, missing
 from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
+from .. import studies
 from ..cases import Case, PlannedStudy, Wall
 from ..costs import input_bytes, work_flops
 from ..expected_time import SLOWER, Expected, Forecast
@@ -125,7 +126,9 @@ def forecast(
             expected[one.id] = found
         elif isinstance(one, PlannedStudy):
             apart = True
-            expected[one.id] = Expected(one.backend, "", None, STUDY_S, STUDY_S, 6 * STUDY_S)
+            about_s = study_s(one.study)
+            most_s = min(6 * about_s, max(about_s, config.timeout_s))
+            expected[one.id] = Expected(one.backend, "", None, about_s, about_s, most_s)
     starts = (config.plan.processes - 1 if cases else 0) + (1 if apart and cases else 0)
     return Forecast(
         expected=expected,
@@ -135,6 +138,14 @@ def forecast(
         timeout_s=config.timeout_s,
         unknown=unknown,
     )
+
+
+def study_s(name: str) -> float:
+    """What a part of a study takes; of one that is gone, what its error takes."""
+    try:
+        return studies.declared(name).part_s or STUDY_S
+    except FileNotFoundError:
+        return STUDY_S
 
 
 class Declared(NamedTuple):

@@ -9,6 +9,7 @@ from ...impls.discovery.names import ALIASES, attribute_from_name
 from ..errors import shown
 from ..probes import shared_measures
 from ..studies import names as study_names
+from ..studies import spellings
 from .document import Document, Keys
 from .grid import ORDER, REQUIRED, AxisValues, Values, case_values, combinations, is_complete
 from .messages import first_lines, suggestion
@@ -43,7 +44,8 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
         if attribute_from_name(backend) is None:
             yield from _unknown("backend", backend, backends, ("backends", index), ALIASES)
     for index, study in enumerate(scenario.studies):
-        yield from _unknown("study", study, studies, ("studies", index))
+        if study not in spellings():
+            yield from _unknown("study", study, studies, ("studies", index))
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
         hint = suggestion(scenario.baseline, scenario.backends)
         yield Finding(

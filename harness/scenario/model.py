@@ -113,8 +113,8 @@ class Scenario(Strict):
     studies: Annotated[tuple[str, ...], AtMost, one_or_list(str)] = Field(
         default=(),
         description=(
-            "What to examine without timing it, on the smallest problem: names from `attnbench list"
-            " studies`."
+            "What to examine beside the cases, on the smallest problem: names from `attnbench list"
+            " studies`; of a study in parts one value, such as trained_heads:copy."
         ),
     )
     find_wall: bool = Field(

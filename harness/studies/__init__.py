@@ -6,12 +6,21 @@ A study is one file in this folder. It defines
 
 Findings are flat objects of numbers and text, numbers with their unit in the name. `problem` is the
 smallest of the run's scenario; a study uses of it what it needs, and works for a second or two.
+
+A longer study has parts, so that a run that was stopped goes on after the last of them:
+    PARTS = {"task": ("recall", "copy"), "heads": (1, 2)}    literals: each combination is a row
+    PART_S = 12.0                                            what one of them takes on two cores
+    run(problem, device, seed, *, task, heads) -> findings
 """
 
+import ast
 import importlib
 import pkgutil
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 if TYPE_CHECKING:
     import torch
@@ -23,8 +32,23 @@ class Study(Protocol):
     QUESTION: str
 
     def run(
-        self, problem: "Problem", device: "torch.device", seed: int
+        self, problem: "Problem", device: "torch.device", seed: int, **part: Any
     ) -> Iterator[dict[str, Any]]: ...
+
+
+Part = dict[str, str | int]
+
+
+class Declared(NamedTuple):
+    """What a study's file says of its parts. No axes: one part. `part_s`: None if not declared."""
+
+    axes: Mapping[str, tuple[str | int, ...]]
+    part_s: float | None
+
+    @property
+    def parts(self) -> list[Part]:
+        """Each combination, the last axis fastest; [{}] for a study without parts."""
+        return [dict(zip(self.axes, some, strict=True)) for some in product(*self.axes.values())]
 
 
 def names() -> tuple[str, ...]:
@@ -35,3 +59,40 @@ def names() -> tuple[str, ...]:
 def load(name: str) -> Study:
     """Raises ModuleNotFoundError for a name that is not in `names`."""
     return cast(Study, importlib.import_module(f"{__name__}.{name}"))
+
+
+def parts_of(name: str) -> list[Part]:
+    """The parts that a scenario names: all of `trained_heads`, or those of `trained_heads:copy`,
+    which have this value on one of their axes.
+    """
+    study, _, value = name.partition(":")
+    every = declared(study).parts
+    return [part for part in every if not value or value in map(str, part.values())]
+
+
+def spellings() -> tuple[str, ...]:
+    """What a scenario may say: each study, and each with a value of one of its axes."""
+    return tuple(
+        spelling
+        for name in names()
+        for spelling in (
+            name,
+            *(f"{name}:{value}" for values in declared(name).axes.values() for value in values),
+        )
+    )
+
+
+@cache
+def declared(name: str) -> Declared:
+    """Read without importing it, since studies import torch. Raises FileNotFoundError.
+
+    A study that is gone from `names` has no file.
+    """
+    tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+    found: dict[str, Any] = {}
+    for node in tree.body:
+        if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+            continue
+        if node.targets[0].id in ("PARTS", "PART_S"):
+            found[node.targets[0].id] = ast.literal_eval(node.value)
+    return Declared(axes=found.get("PARTS", {}), part_s=found.get("PART_S"))

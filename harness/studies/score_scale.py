@@ -1,6 +1,7 @@
 """Why scores are divided by sqrt(d_k): otherwise their variance is d_k and the softmax one-hot.
 
-Vaswani et al. 2017, section 3.2.1.
+Vaswani et al. 2017, section 3.2.1. The derivative of a row p of the softmax by its scores is
+diag(p) - p p^T; by the query it is that times the keys, and times the factor if there is one.
 """
 
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from math import log, sqrt
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ...impls.problem import Problem
 
@@ -32,14 +34,41 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             variances = scores.flatten(1).var(dim=1)
             centre, reach = variances.mean(), NORMAL_95 * variances.std() / sqrt(REPEATS)
             weights = torch.softmax(scores, -1)
+            by_score, by_query = _gradients(weights, k, 1 / sqrt(d_k) if scaled else 1.0)
             entropy = -(weights * weights.clamp_min(1e-300).log()).sum(-1).mean() / log(KEYS)
             yield {
                 "d_k": d_k,
                 "scaled": scaled,
                 "score_variance": float(centre),
+                **_with_interval("softmax_gradient", by_score),
+                **_with_interval("query_gradient_norm", by_query),
                 "score_variance_low": float(centre - reach),
                 "score_variance_high": float(centre + reach),
                 "entropy_ratio": float(entropy),
                 "certain_row_ratio": float((weights.amax(-1) > CERTAIN).double().mean()),
                 "fp16_overflow_ratio": float((scores.exp() > FP16_MOST).double().mean()),
             }
+
+
+def _gradients(p: Tensor, k: Tensor, factor: float) -> tuple[Tensor, Tensor]:
+    """Per repeat: the mean size of an entry of d p / d s, and the norm of d p / d q per query.
+
+    The sum of the entries' sizes is 2 (1 - sum p^2): on the diagonal p (1 - p), beside it p_i p_j.
+    """
+    squares = (p * p).sum(-1)  # [repeat, query]
+    by_score = (2 * (1 - squares)).mean(1) / KEYS**2
+    # Row i of J K is p_i (k_i - m), with the mean key m = sum p k.
+    mean = p @ k  # [repeat, query, d_k]
+    apart = (k * k).sum(-1)[:, None] - 2 * mean @ k.mT + (mean * mean).sum(-1, keepdim=True)
+    by_query = factor * (p * p * apart.clamp_min(0)).sum(-1).sqrt().mean(1)
+    return by_score, by_query
+
+
+def _with_interval(name: str, values: Tensor) -> dict[str, float]:
+    """The mean over repeats, which share nothing."""
+    centre, reach = values.mean(), NORMAL_95 * values.std() / sqrt(len(values))
+    return {
+        name: float(centre),
+        f"{name}_low": float(centre - reach),
+        f"{name}_high": float(centre + reach),
+    }

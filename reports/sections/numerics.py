@@ -12,7 +12,10 @@ from ..formatting import list_text, number_text
 TITLE = "Studies"
 ORDER = 51
 NEEDS = ()
-DRAWN_ELSEWHERE = ("attention_maps", "generation", "linformer_projections", "worked_example")
+DRAWN_ELSEWHERE = (
+    *("attention_maps", "generation", "gradient_distance", "linformer_projections"),
+    *("trained_heads", "worked_example"),
+)
 SCALE, PRECISION = "score_scale", "precision"
 WIDEST_CELL = 60
 Finding = Mapping[str, Any]

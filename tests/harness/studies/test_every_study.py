@@ -1,6 +1,7 @@
 """What every file in harness/studies/ fulfils, and studies in a run."""
 
 import json
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,8 @@ SMALL = Problem(batch=1, seq_len=16, d_model=32, heads=4)
 
 @pytest.fixture(params=studies.names(), scope="module")
 def findings(request):
-    return list(studies.load(request.param).run(SMALL, CPU, 0))
+    part = studies.declared(request.param).parts[0]
+    return list(studies.load(request.param).run(SMALL, CPU, 0, **part))
 
 
 def test_it_asks_a_question():
@@ -31,6 +33,14 @@ def test_findings_are_flat_and_json(findings):
         assert json.loads(json.dumps(finding, allow_nan=False)) == finding
         assert not [value for value in finding.values() if isinstance(value, dict)]
     assert len({tuple(finding) for finding in findings}) == 1, "all findings have the same fields"
+
+
+def test_what_is_declared_without_importing_is_what_the_file_has():
+    for name in studies.names():
+        module, declared = studies.load(name), studies.declared(name)
+        assert declared.axes == getattr(module, "PARTS", {})
+        assert declared.part_s == getattr(module, "PART_S", None)
+        assert len(declared.parts) == prod(map(len, declared.axes.values()))
 
 
 def test_equal_seeds_give_equal_findings():
@@ -67,6 +77,16 @@ def test_studies_are_chosen_like_cases_and_can_stand_alone(attnbench):
     studies = ("--set", "studies=[parameter_count, attention_maps]")
     done = attnbench("run", *FLAGS, *QUICK, *studies, "--only", "study-parameter")
     assert set(rows_of(done)) == {"study-parameter_count"}
+
+
+def test_a_part_of_a_study_is_a_row_of_its_own(attnbench):
+    part = ("--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2")
+    done = attnbench("run", *FLAGS, *QUICK, *part)
+    (row,) = rows_of(done).values()
+    assert row["case"] == "study-trained_heads-majority-heads2"
+    assert row["part"] == {"task": "majority", "heads": 2}
+    assert {(one["task"], one["heads"]) for one in row["findings"]} == {("majority", 2)}
+    assert len(row["findings"]) >= 5
 
 
 def test_a_study_that_fails_is_one_row_and_the_run_goes_on(attnbench, monkeypatch, tmp_path):

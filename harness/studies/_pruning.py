@@ -1,0 +1,101 @@
+"""Heads of a trained decoder removed, one at a time and more and more of them.
+
+A head is removed by zeroing its columns of W_O, which gives what the layer without it would give.
+Its importance is |d loss / d g| for a factor g = 1 of its output (Michel et al. 2019,
+arXiv:1905.10650), here of the mean loss: that derivative is the sum of W_O times its gradient over
+the head's columns.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ...impls.block import Block, Decoder
+from ._synthetic_tasks import Batch
+from ._training import loss_of, quality
+
+
+class Head(NamedTuple):
+    block: int
+    head: int
+
+
+def every_head(model: Decoder) -> list[Head]:
+    return [Head(b, h) for b in range(len(model.blocks)) for h in range(model.problem.heads)]
+
+
+def single_losses(model: Decoder, batch: Batch) -> list[list[float | None]]:
+    """Loss in nats without one head, [block][head]."""
+    found: list[list[float | None]] = [[] for _ in model.blocks]
+    for one in every_head(model):
+        with removed(model, [one]):
+            found[one.block].append(quality(model, batch)[0])
+    return found
+
+
+def losses_by_importance(model: Decoder, batch: Batch, judged_on: Batch) -> list[float]:
+    """Loss with 0, 1, ... heads removed, all in the end; the least important by gradient first.
+
+    `judged_on`: the sequences that the importance comes from; the losses are those of `batch`.
+    """
+    found = importance(model, judged_on)
+    order = sorted(every_head(model), key=lambda one: found[one])
+    return [_loss_without(model, order[:count], batch) for count in range(len(order) + 1)]
+
+
+def losses_greedily(model: Decoder, batch: Batch, judged_on: Batch) -> list[float]:
+    """The same; the next head removed is the one that raises the loss of `judged_on` least."""
+    gone: list[Head] = []
+    losses = [quality(model, batch)[0]]
+    while left := [one for one in every_head(model) if one not in gone]:
+        gone.append(min(left, key=lambda one: _loss_without(model, [*gone, one], judged_on)))
+        losses.append(_loss_without(model, gone, batch))
+    return losses
+
+
+def importance(model: Decoder, batch: Batch) -> dict[Head, float]:
+    """Absolute derivative of the loss in nats by a factor of each head's output."""
+    model.zero_grad()
+    loss_of(model(batch.tokens)[0], batch.targets).backward()
+    found = {}
+    for one in every_head(model):
+        w_o, grad = _w_o(model, one.block), _w_o(model, one.block).grad
+        assert grad is not None
+        columns = _columns(model, one)
+        found[one] = float((w_o.detach() * grad)[:, columns].sum().abs())
+    model.zero_grad()
+    return found
+
+
+@contextmanager
+def removed(model: Decoder, heads: Iterable[Head]) -> Iterator[None]:
+    """The decoder without these heads."""
+    before = [_w_o(model, block).detach().clone() for block in range(len(model.blocks))]
+    with torch.no_grad():
+        for one in heads:
+            _w_o(model, one.block)[:, _columns(model, one)] = 0
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for block, whole in enumerate(before):
+                _w_o(model, block).copy_(whole)
+
+
+def _loss_without(model: Decoder, heads: Iterable[Head], batch: Batch) -> float:
+    with removed(model, heads):
+        return quality(model, batch)[0]
+
+
+def _w_o(model: Decoder, block: int) -> Tensor:
+    found = model.blocks[block]
+    assert isinstance(found, Block)
+    return found.attention.weights().w_o
+
+
+def _columns(model: Decoder, one: Head) -> slice:
+    width = model.problem.d_v
+    return slice(one.head * width, (one.head + 1) * width)

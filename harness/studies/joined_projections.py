@@ -1,0 +1,43 @@
+"""One product for queries, keys and values against three, timed in the same blocks."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from ...impls.backend import TORCH_DTYPE
+from ...impls.problem import Problem
+from ..stats import ratio_interval
+from .output_share import timed
+
+QUESTION = "Does one product for queries, keys and values save time over three?"
+BATCHES, LENGTHS, D_MODEL = (1, 8), (16, 128, 512), 256
+
+
+def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
+    """`time_ratio`: three products over one."""
+    generator, dtype = torch.Generator().manual_seed(seed), TORCH_DTYPE[problem.dtype]
+    for batch in BATCHES:
+        for seq_len in LENGTHS:
+            x = torch.randn(batch, seq_len, D_MODEL, generator=generator).to(device, dtype)
+            joined = torch.randn(3 * D_MODEL, D_MODEL, generator=generator).to(device, dtype)
+            parts = [part.contiguous() for part in joined.split(D_MODEL)]
+            with torch.no_grad():
+                three, one = timed((partial(_each, x, parts), partial(linear, x, joined)), device)
+            found = ratio_interval(three, one)
+            yield {
+                "batch": batch,
+                "seq_len": seq_len,
+                "d_model": D_MODEL,
+                "dtype": problem.dtype,
+                "time_ratio": found.value,
+                "time_low_ratio": found.low,
+                "time_high_ratio": found.high,
+            }
+
+
+def _each(x: Tensor, parts: Sequence[Tensor]) -> list[Tensor]:
+    return [linear(x, part) for part in parts]

@@ -1,0 +1,22 @@
+"""A statement of the ledger before it is tested."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...data.row_groups import Row
+from .claim_verdict import Part
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """`tested`: how. `to_run`: what a run needs for it. `test`: from rows and findings to verdicts.
+
+    `study`: the study whose findings it reads, if it reads some.
+    """
+
+    statement: str
+    tested: str
+    to_run: str
+    test: Callable[[list[Row], Sequence[Any]], list[Part]]
+    study: str = ""

@@ -1,0 +1,65 @@
+"""Studies in parts: what a scenario may name, what is planned, and how long it is said to take."""
+
+from math import prod
+
+import pytest
+
+from attnbench.harness.cases import PlannedStudy, study_of
+from attnbench.harness.errors import BadInput
+from attnbench.harness.run.forecast import forecast, study_s
+from attnbench.harness.scenario import load
+from attnbench.harness.selection import Selection, select
+from attnbench.harness.studies import declared, names, parts_of, spellings
+from attnbench.harness.studies.trained_heads import PARTS
+from attnbench.impls.problem import Problem
+from tests.harness.run.test_forecast import PACE, config
+
+SMALL = Problem(batch=1, seq_len=8, d_model=16, heads=2)
+
+
+def planned(*changes: str, only: tuple[str, ...] = ()) -> list[PlannedStudy]:
+    scenario = load("what_heads_learn", list(changes))
+    return list(select(scenario, "cpu", Selection(only=only)).studies)
+
+
+def test_each_combination_is_planned_with_an_id_of_its_own() -> None:
+    found = planned()
+    assert len(found) == len({one.id for one in found}) == prod(map(len, PARTS.values()))
+    assert found[0].id == "study-trained_heads-majority-heads1"
+    assert dict(found[0].part) == {"task": "majority", "heads": 1}
+
+
+def test_one_value_takes_its_parts_and_none_twice() -> None:
+    assert {dict(one.part)["task"] for one in planned("studies=[trained_heads:copy]")} == {"copy"}
+    both = planned("studies=[trained_heads:copy, trained_heads:8]")
+    assert len(both) == len({one.id for one in both}) == 7 + 6 - 1
+    assert parts_of("trained_heads:no_such_value") == []
+    assert [one.id for one in planned(only=("trained_heads-copy-heads8",))] == [
+        "study-trained_heads-copy-heads8"
+    ]
+
+
+def test_a_value_that_no_study_has_is_refused() -> None:
+    assert {"trained_heads", "trained_heads:copy", "trained_heads:8"} <= set(spellings())
+    with pytest.raises(BadInput, match=r"no study 'trained_heads:cpoy'"):
+        planned("studies=[trained_heads:cpoy]")
+
+
+def test_a_part_is_the_same_after_a_way_through_run_json() -> None:
+    for one in (*planned()[:2], PlannedStudy(study="score_scale", problem=SMALL)):
+        assert study_of(one.fields()) == one
+    assert "part" not in PlannedStudy(study="score_scale", problem=SMALL).fields()
+
+
+def test_the_time_of_a_part_is_the_one_that_its_study_declares() -> None:
+    one = PlannedStudy(study="trained_heads", problem=SMALL, part=(("task", "copy"),))
+    short = PlannedStudy(study="score_scale", problem=SMALL)
+    known = forecast([one, short], config(), PACE, {}, {}).expected
+    assert known[one.id].about_s == declared("trained_heads").part_s
+    assert known[short.id].about_s < known[one.id].about_s
+    assert known[one.id].most_s >= known[one.id].about_s
+    assert study_s("gone_since") > 0
+
+
+def test_only_studies_that_take_long_have_parts() -> None:
+    assert [name for name in names() if len(declared(name).parts) > 1] == ["trained_heads"]

@@ -1,0 +1,83 @@
+"""harness/studies/trained_heads.py: seeds until the interval is narrow; what a training shows."""
+
+import json
+
+import pytest
+import torch
+
+from attnbench.harness.studies import trained_heads
+from attnbench.harness.studies._training import one_thread
+from attnbench.harness.studies.trained_heads import FEWEST_SEEDS, MOST_SEEDS, enough
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
+
+
+def test_seeds_end_where_the_interval_is_narrow_and_not_before_five() -> None:
+    assert not enough([])
+    assert not enough([0.5] * (FEWEST_SEEDS - 1))
+    assert enough([0.5] * FEWEST_SEEDS)
+    assert not enough([0.2, 0.9, 0.5, 0.3, 0.8])
+    assert enough([0.2, 0.9] * (MOST_SEEDS // 2) + [0.5] * (MOST_SEEDS % 2))
+
+
+def test_seeds_are_counted_on_and_maps_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(trained_heads.STEPS, "majority", 2)
+    found = list(trained_heads.run(UNUSED, CPU, 7, task="majority", heads=4))
+    assert [one["train_seed"] for one in found] == list(range(7, 7 + len(found)))
+    assert [one["seed_number"] for one in found] == list(range(len(found)))
+    assert [one["weight_rows_after"] is not None for one in found] == [True] + [False] * (
+        len(found) - 1
+    )
+    assert len({one["loss_nats"] for one in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("heads", "drawn", "pruned", "greedy"),
+    [
+        (2, True, True, True),
+        (8, True, True, True),
+        (16, False, True, False),
+        (32, False, False, False),
+    ],
+)
+def test_what_is_too_much_for_many_heads_is_null(
+    monkeypatch: pytest.MonkeyPatch, heads: int, drawn: bool, pruned: bool, greedy: bool
+) -> None:
+    monkeypatch.setitem(trained_heads.STEPS, "majority", 2)
+    with one_thread():
+        found = trained_heads.trained("majority", heads, CPU, 0, maps=True)
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    for field, there in (
+        ("weight_rows_before", drawn),
+        ("weight_rows_after", drawn),
+        ("sentence", drawn),
+        ("single_loss_nats", pruned),
+        ("pruned_loss_nats", pruned),
+        ("greedy_loss_nats", greedy),
+    ):
+        assert (found[field] is not None) is there, field
+    assert len(found["entropy_nats_after"][0]) == heads
+    assert len(found["step_loss_nats"]) == len(found["step_ms"]) == 2
+    if pruned:
+        assert len(found["single_loss_nats"][0]) == heads
+        assert len(found["pruned_loss_nats"]) == heads + 1
+
+
+def test_the_same_seed_gives_the_same_losses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(trained_heads.STEPS, "recall", 4)
+    with one_thread():
+        one, other = (trained_heads.trained("recall", 8, CPU, 3, maps=False) for _ in range(2))
+    assert one["step_loss_nats"] == pytest.approx(other["step_loss_nats"], abs=1e-6, rel=0)
+    assert one["loss_nats"] == pytest.approx(other["loss_nats"], abs=1e-6, rel=0)
+
+
+@pytest.mark.long
+def test_six_relations_need_more_than_one_head() -> None:
+    accuracy = {}
+    with one_thread():
+        for heads in (1, 8):
+            found = trained_heads.trained("six_relations", heads, CPU, 0, maps=False)
+            accuracy[heads] = found["accuracy_ratio"]
+    assert accuracy[1] < 0.5 < 0.9 < accuracy[8]

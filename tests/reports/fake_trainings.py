@@ -1,0 +1,113 @@
+"""Findings of the study trained_heads, made up: what each test needs, and nothing was trained."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.reports.fake_runs import quickstart
+
+N = 6
+
+
+def shifted(back: int, share: float = 1.0) -> list[list[float]]:
+    """A causal map with `share` of the weight so many places back, the rest on the own token."""
+    rows = [[0.0] * N for _ in range(N)]
+    for query in range(N):
+        rows[query][max(0, query - back)] += share
+        rows[query][query] += 1 - share
+    return rows
+
+
+def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) -> dict[str, Any]:
+    drawn = heads <= 8 and seed == 0
+    return {
+        "task": task,
+        "heads": heads,
+        "train_seed": seed,
+        "seed_number": seed,
+        "d_model": 64,
+        "depth": 1,
+        "tokens": N,
+        "loss_nats": 2 * (1 - accuracy),
+        "accuracy_ratio": accuracy,
+        "seen_loss_nats": 2 * (1 - accuracy) - 0.01,
+        "noise_ratio": 0.5,
+        "noisy_accuracy_ratio": accuracy / 2,
+        "step_ms": [1.0 * heads, 1.1 * heads, 0.9 * heads],
+        "step_peak_bytes": (1 + heads) << 20,
+        **{
+            f"{name}_{when}": [[value + head for head in range(heads)]]
+            for when, value in (("before", 2.0), ("after", 0.5))
+            for name in ("entropy_nats", "distance_tokens", "output_rank")
+        },
+        **{
+            f"{name}_{when}": [[value] * heads]
+            for when, value in (("before", 0.1), ("after", 0.9))
+            for name in ("previous_share", "induction_share")
+        },
+        **{
+            f"{name}_{when}": [[value if heads > 1 else None] * heads]
+            for when, value in (("before", 0.1), ("after", 0.6))
+            for name in ("pattern_difference", "output_similarity")
+        },
+        "whole_loss_nats": 0.1,
+        "single_loss_nats": [[0.1 + 0.1 * head for head in range(heads)]],
+        "pruned_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)],
+        "greedy_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)] if heads <= 8 else None,
+        "sentence": list("abcdef") if drawn else None,
+        "weight_rows_before": [[shifted(0, 0.3) for _ in range(heads)]] if drawn else None,
+        "weight_rows_after": [[shifted(1 + head % 3) for head in range(heads)]] if drawn else None,
+        **other,
+    }
+
+
+def trainings(accuracies: Mapping[str, Mapping[int, Iterable[float]]]) -> list[dict[str, Any]]:
+    """By task, heads and seed."""
+    return [
+        training(task, heads, seed, accuracy)
+        for task, by_heads in accuracies.items()
+        for heads, values in by_heads.items()
+        for seed, accuracy in enumerate(values)
+    ]
+
+
+CLEAR = trainings(
+    {
+        "recall": {h: [0.97, 0.98, 0.99, 0.98, 0.97] for h in (1, 2, 8)},
+        "six_relations": {
+            1: [0.05, 0.06, 0.04, 0.05, 0.05],
+            2: [0.40, 0.44, 0.50, 0.38, 0.41],
+            8: [0.99, 0.98, 0.99, 0.99, 0.98],
+        },
+    }
+)
+"""One head is enough for recall; six_relations needs 8."""
+
+
+def with_trainings(parent: Path, findings: list[Any], **row: Any) -> Path:
+    """The run quickstart with one row of the study."""
+    folder = quickstart(parent)
+    meta = json.loads((folder / "run.json").read_text())
+    case = "study-trained_heads-recall-heads1"
+    meta["studies"] = [{"case": case, "study": "trained_heads"}]
+    (folder / "run.json").write_text(json.dumps(meta))
+    stored = {
+        "schema": 1,
+        "kind": "study",
+        "case": case,
+        "study": "trained_heads",
+        "part": {"task": "recall", "heads": 1},
+        "attempt": 1,
+        "device": "cpu",
+        "status": "ok",
+        "reason": "",
+        "log_tail": None,
+        "findings": findings,
+        "started_utc": None,
+        "spent_s": 1.0,
+        **row,
+    }
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write(json.dumps(stored) + "\n")
+    return folder

@@ -1,0 +1,65 @@
+"""reports/sections/gradients.py: the norm over the distance, model by model."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.elements import Figure
+from attnbench.reports.sections import gradients
+from tests.reports.fake_trainings import with_trainings
+from tests.reports.rendering import blocks_of, page_of, sentences
+
+
+def finding(model: str, fade: float, n: int = 8, **other: Any) -> dict[str, Any]:
+    return {
+        "model": model,
+        "seq_len": n,
+        "reach_tokens": n - 1,
+        "shortest_path_steps": 12,
+        "longest_path_steps": 19,
+        "gradient_norms": [2.0**-place for place in range(n)],
+        "fade_per_token": fade,
+        "fade_per_token_low": fade - 0.01,
+        "fade_per_token_high": fade + 0.01,
+        **other,
+    }
+
+
+def run_of(parent: Path, *findings: dict[str, Any]) -> Path:
+    return with_trainings(parent, list(findings), study="gradient_distance", part=None)
+
+
+def test_the_title_names_what_fades_and_panels_how_fast(tmp_path: Path) -> None:
+    run = run_of(tmp_path, finding("attention", 0.0), finding("gru", -0.3, 4), finding("gru", -0.5))
+    (figure,) = [one for one in blocks_of(gradients, run) if isinstance(one, Figure)]
+    assert figure.title == "The gradient fades with the distance through gru"
+    assert [panel.title for panel in figure.panels] == [
+        "attention",
+        "gru: × 0.61 per token",
+    ]
+    assert len(figure.panels[1].series[0].x) == 8, "the longest"
+    assert figure.table.rows[2] == ("gru, 8", "-0.50 (-0.51 to -0.49)", "12", "19", "7")
+    assert "Gradients over distance" in page_of(run)
+
+
+def test_gradients_that_are_zero_are_gaps(tmp_path: Path) -> None:
+    run = run_of(tmp_path, finding("convolutions", 0.0, 4, gradient_norms=[1.0, 0.5, 0.0, 0.0]))
+    (figure,) = [one for one in blocks_of(gradients, run) if isinstance(one, Figure)]
+    assert figure.panels[0].series[0].y == (1.0, 0.5, None, None)
+    assert figure.title == "No model's gradient fades with the distance"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"gradient_norms": []},
+        {"gradient_norms": [1.0, "x"]},
+        {"gradient_norms": [-1.0]},
+        {"model": 3},
+        {"seq_len": None},
+    ],
+)
+def test_what_is_no_such_finding_is_not_drawn(tmp_path: Path, broken: dict[str, Any]) -> None:
+    (only,) = sentences(blocks_of(gradients, run_of(tmp_path, finding("gru", -0.5) | broken)))
+    assert "No gradients." in only

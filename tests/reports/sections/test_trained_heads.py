@@ -1,0 +1,128 @@
+"""reports/sections/trained_heads.py: the answers, in HTML, Markdown and the terminal."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.elements import Figure, Maps, Table
+from attnbench.reports.sections import trained_heads
+from tests.reports.fake_trainings import CLEAR, training, trainings, with_trainings
+from tests.reports.rendering import blocks_of, markdown_of, page_of, sentences
+
+
+def test_each_task_has_its_answer_with_an_interval(tmp_path: Path) -> None:
+    first, second, *_ = sentences(blocks_of(trained_heads, with_trainings(tmp_path, CLEAR)))
+    assert first == (
+        "recall (which value a key was given with): 1 head is enough, 97.8 % (96.6 to 99.0) of the"
+        " answers are right."
+    )
+    assert second == (
+        "six_relations (which bits stood 1, 2, 4, 7, 11 and 16 places before, all at once): 8 heads"
+        " are enough, 98.6 % (97.8 to 99.4) of the answers are right, 5.0 % with 1. 1 and 2 are"
+        " worse."
+    )
+
+
+def test_it_says_on_what_it_holds(tmp_path: Path) -> None:
+    texts = " ".join(sentences(blocks_of(trained_heads, with_trainings(tmp_path, CLEAR))))
+    assert "small models and artificial tasks" in texts
+    assert "nothing follows for large models" in texts
+
+
+def test_cost_stands_beside_quality(tmp_path: Path) -> None:
+    blocks = blocks_of(trained_heads, with_trainings(tmp_path, CLEAR))
+    quality, front, *_ = [one for one in blocks if isinstance(one, Figure)]
+    rows = {row[0]: row for row in quality.table.rows}
+    assert rows["six_relations, 8"][1:] == (
+        "98.6 % (97.8 to 99.4)",
+        "0.028 (0.013 to 0.043)",
+        "the best",
+        "8.00 ms (8.00 ms to 8.00 ms)",
+        "9 MiB",
+        "yes",
+    )
+    assert rows["six_relations, 1"][3] == "worse"
+    panel = front.panels[1]
+    assert panel.series[0].x == pytest.approx((1, 2, 8))
+    assert panel.title == "six_relations: worth it 1, 2 and 8"
+    assert front.panels[0].title == "recall: worth it 1"
+
+
+def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
+    shaky = trainings({"recall": {1: [1.0, 0.6, 1.0, 1.0, 1.0], 2: [1.0] * 5}})
+    blocks = blocks_of(trained_heads, with_trainings(tmp_path, shaky))
+    figure = next(one for one in blocks if isinstance(one, Figure))
+    for series in (one for panel in figure.panels for one in panel.series):
+        assert all(0 <= bound <= 1 for bound in (*series.low, *series.high) if bound is not None)
+
+
+def test_maps_stand_before_and_after_and_say_where_heads_look(tmp_path: Path) -> None:
+    run = with_trainings(tmp_path, CLEAR)
+    recall, six = [one for one in blocks_of(trained_heads, run) if isinstance(one, Maps)]
+    assert [one.label for one in recall.maps] == [
+        "head 1, before",
+        "head 2, before",
+        "head 1, after",
+        "head 2, after",
+    ]
+    assert recall.title == (
+        "recall, 2 heads: after training head 1 looks 1 place back and head 2 looks 2 places back"
+    )
+    assert recall.table.rows[0] == (
+        "head 1",
+        "1.00",
+        "1 place back: 100 %",
+        *recall.table.rows[0][3:],
+    )
+    assert len(six.maps) == 16
+    assert "a b c d e f" in six.caption
+    page = page_of(run)
+    assert "What heads learn" in page
+    assert page == page_of(run)
+    assert "head 1 looks 1 place back" in markdown_of(run)
+
+
+def test_noise_and_pruning_have_tables(tmp_path: Path) -> None:
+    blocks = blocks_of(trained_heads, with_trainings(tmp_path, CLEAR))
+    tables = [one for one in blocks if isinstance(one, Table)]
+    noise = next(one for one in tables if one.title.startswith("With noise of 0.50"))
+    row = next(row for row in noise.rows if row[0] == "recall, 1")
+    assert row[2].startswith("48.9 (")  # half of the answers
+    pruned = next(
+        one for one in blocks if isinstance(one, Figure) and "heads that are left" in one.title
+    )
+    assert [panel.title for panel in pruned.panels] == ["recall", "six_relations"]
+    assert pruned.panels[0].series[0].x == tuple(map(float, range(1, 9)))
+    cells = {row[0]: row for row in pruned.table.rows}
+    assert cells["recall, 8"][2].startswith("0.35")
+    assert cells["recall, 1"][4] == ""
+
+
+def test_a_run_without_trainings_says_how_to_get_them(tmp_path: Path) -> None:
+    (only,) = sentences(blocks_of(trained_heads, with_trainings(tmp_path, [])))
+    assert "studies: [trained_heads]" in only
+
+
+def test_a_part_that_failed_has_its_reason(tmp_path: Path) -> None:
+    run = with_trainings(tmp_path, [], status="timeout", reason="no answer within 60 s")
+    (only,) = sentences(blocks_of(trained_heads, run))
+    assert only == "study-trained_heads-recall-heads1 found nothing: no answer within 60 s."
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"step_ms": None, "step_peak_bytes": None},
+        {"single_loss_nats": None, "pruned_loss_nats": None, "greedy_loss_nats": None},
+        {"entropy_nats_after": "none", "distance_tokens_before": [["<b>"]]},
+        {"sentence": 3, "noise_ratio": None, "noisy_accuracy_ratio": "x"},
+        {"task": "<script>alert(1)</script>"},
+        {"depth": None, "tokens": None, "d_model": None},
+    ],
+)
+def test_what_is_missing_is_left_out(tmp_path: Path, broken: dict[str, Any]) -> None:
+    findings = [training("recall", h, s, 0.9) | broken for h in (1, 2) for s in range(5)]
+    page = page_of(with_trainings(tmp_path, findings))
+    assert "What heads learn" in page
+    assert "<script>alert" not in page
