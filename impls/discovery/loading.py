@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from ..backend import Backend, Call, Inputs, Weights
-from ..layer import as_call
-from ..peak_formulas.sizes import block_peak
+from ..layer import as_call, block_peak
 from ..problem import Problem
 from .names import Attribute, real_name
 from .registry import BUILTIN_FOLDER, defining, find

@@ -99,18 +99,6 @@ class Sizes:
         return self.problem.batch * heads * length * width * self.problem.item_bytes
 
 
-def block_peak(problem: Problem, layer_bytes: int) -> int | None:
-    """Peak bytes of a block from those of its layer, forward; None with gradients.
-
-    The norm of x is alive while the layer runs. Later y, the feed-forward layer's values and their
-    GELU are alive together.
-    """
-    if problem.backward:
-        return None
-    x = Sizes(problem).y
-    return max(x + layer_bytes, x + 2 * x * problem.d_ff // problem.d_model)
-
-
 def allocates_results_only(problem: Problem, device_type: str) -> bool:
     """Whether matmul and softmax allocate only their results.
 

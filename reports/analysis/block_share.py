@@ -29,7 +29,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dominance:
-    """From which N on attention takes more than half of a block.
+    """From which N on attention takes more than half of a block. Disturbed times decide nothing.
 
     `more_from`: the shortest N from which on it certainly does at every length; None if not at the
     longest, where `last` is the share. `less_to`: the longest N below at which it certainly takes
@@ -50,10 +50,13 @@ class Dominance:
     def text(self) -> str:
         """`from N = 1k on (less up to 512, half at about 700)`."""
         first, last = self.lengths
-        if self.more_from is None and self.last.high < HALF:
+        busy = " while other work competed for the cores" if self.last.disturbed else ""
+        if self.more_from is None and self.last.high < HALF and not self.last.disturbed:
             return f"at no N up to {count_text(last)}"
         if self.more_from is None:
-            return f"undecided up to N = {count_text(last)}, where it takes {percent(self.last)}"
+            return (
+                f"undecided up to N = {count_text(last)}, where it takes {percent(self.last)}{busy}"
+            )
         if self.more_from == first:
             return f"at every N from {count_text(first)} on"
         text = f"from N = {count_text(self.more_from)} on"
@@ -93,13 +96,15 @@ def dominance(some: Sequence[Share]) -> Dominance:
     lengths = [one.block["seq_len"] for one in some]
     more_from: int | None = None
     for one in reversed(some):
-        if not one.time.low > HALF:  # also without an interval
+        if not one.time.low > HALF or one.time.disturbed:  # also without an interval
             break
         more_from = one.block["seq_len"]
     less = [
         one
         for one in some
-        if one.time.high < HALF and (more_from is None or one.block["seq_len"] < more_from)
+        if one.time.high < HALF
+        and not one.time.disturbed
+        and (more_from is None or one.block["seq_len"] < more_from)
     ]
     less_to: int | None = less[-1].block["seq_len"] if less else None
     half_at = None

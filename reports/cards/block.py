@@ -1,8 +1,10 @@
 """Attention's share of a transformer block over N, and from which N on it is more than half."""
 
+from math import isfinite
+
 import pandas as pd
 
-from ..analysis.block_share import dominance, finding, longest, shares, with_shares
+from ..analysis.block_share import dominance, finding, longest, shares, upper, with_shares
 from ..data.row_groups import records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
@@ -38,6 +40,8 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
                         kind="measured",
                         x=tuple(one.block["seq_len"] for one in some),
                         y=tuple(one.time.value for one in some),
+                        low=tuple(_drawn(one.time.low) for one in some),
+                        high=tuple(_drawn(upper(one.time)) for one in some),
                     )
                     for name, some in every.items()
                 ),
@@ -54,7 +58,8 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
             caption=caption(drawn[0].problem, meta),
             description=(
                 "Time of the attention layer over that of a whole transformer block, over the"
-                " sequence length N, one line per backend, and the line of one half."
+                " sequence length N, one line per backend with 95 % intervals as bars, and the line"
+                " of one half."
             ),
             panels=tuple(panels),
             table=Table(
@@ -74,3 +79,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         ),
         wide=len(drawn) > 2,
     )
+
+
+def _drawn(bound: float) -> float | None:
+    return bound if isfinite(bound) else None

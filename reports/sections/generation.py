@@ -68,7 +68,7 @@ def _of_run(found: Sequence[Generated], run: Mapping[str, Any], name: str) -> It
             Panel(
                 title=words,
                 x_label="tokens so far",
-                y_label=f"time of a step, {words}",
+                y_label="time of a step",
                 unit="ms",
                 series=tuple(_series(one, some, way) for one, some in by_backend.items()),
             )

@@ -78,6 +78,15 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
     assert re.fullmatch(r"undecided up to N = 1k, where it takes \d\d %", fused.text)
 
 
+def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
+    rows = rows_of(block_run(tmp_path))
+    for row in rows:
+        row["contended_blocks"], row["blocks"] = 8, 8
+    fused = dominances(rows)["fused"]
+    assert (fused.more_from, fused.less_to) == (None, None)
+    assert fused.text.endswith(" while other work competed for the cores")
+
+
 def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
     (group,) = block_share.with_shares(rows)
