@@ -22,6 +22,7 @@ NOT_INCLUDED = (
     " keep for the backward pass."
 )
 MOST_REASON = 160
+AS_GOOD_RATIO = 1.1  # to the fastest, of one that cannot be told apart from it
 
 
 def headline(advice: Advice) -> str:
@@ -36,32 +37,23 @@ def headline(advice: Advice) -> str:
             " says nothing about time."
         )
     common = _common(decided)
-    if common is not None:
-        return f'Use attn_implementation="{common}"{_how_clear(common, decided)}.'
-    uses = [
-        f'"{name}" for {list_text([question(one) for one in decisions])}'
-        for name, decisions in advice.recommended
-    ]
-    return f"Use attn_implementation={list_text(uses)}."
+    uses = [(common, decided)] if common is not None else advice.recommended
+    return f"Use attn_implementation={'; '.join(_use(*use) for use in uses)}."
 
 
-def _how_clear(name: str, decided: Sequence[Decision]) -> str:
-    """` for prefill: faster than eager; for decode: nothing is clearly faster`."""
-    clear, open_ = [], []
-    for decision in decided:
+def _use(name: str, decisions: Sequence[Decision]) -> str:
+    """`"sdpa" for prefill of 1,024 tokens (faster than eager)`: and whether that is clear."""
+    parts = []
+    for decision in decisions:
         slower = [
             one.implementation.name
             for one in decision.choices
             if one.against is not None and one.against.verdict == "slower"
         ]
-        if _name(decision) == name and slower:
-            clear.append(f"in {question(decision)} it is faster than {list_text(slower)}")
-        else:
-            open_.append(question(decision))
-    if open_:
-        places = list_text(open_)
-        clear.append(f"in {places} no other is clearly faster")
-    return f": {'; '.join(clear)}"
+        is_clear = _name(decision) == name and slower
+        how = f"faster than {list_text(slower)}" if is_clear else "no other is clearly faster"
+        parts.append(f"{question(decision)} ({how})")
+    return f'"{name}" for {list_text(parts)}'
 
 
 def _name(decision: Decision) -> str:
@@ -69,10 +61,15 @@ def _name(decision: Decision) -> str:
 
 
 def _common(decided: Sequence[Decision]) -> str | None:
-    """An implementation that is the fastest, or tied with it, everywhere."""
+    """An implementation that is the fastest everywhere, or as good as the fastest."""
     possible: list[str] | None = None
     for decision in decided:
-        names = [_name(decision), *(one.implementation.name for one in decision.ties)]
+        names = [_name(decision)]
+        names += [
+            one.implementation.name
+            for one in decision.ties
+            if one.against is not None and one.against.ratio <= AS_GOOD_RATIO
+        ]
         possible = names if possible is None else [one for one in possible if one in names]
     wins = [_name(decision) for decision in decided]
     return max(possible, key=wins.count) if possible else None

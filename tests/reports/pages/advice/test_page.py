@@ -17,7 +17,7 @@ def test_the_page_begins_with_which_attention_and_what_fits(tmp_path: Path):
     order = [
         "<h1>Attention for mine</h1>",
         "Which attention",
-        "it is faster than eager",
+        "(faster than eager)",
         "How long a context fits",
         "Kinds of layers",
         "attnbench run --model ./mine",

@@ -24,14 +24,14 @@ def advice_of(folder: Path, **changes):
 
 def test_a_clear_winner_is_named_with_what_it_beats(tmp_path: Path):
     assert headline(advice_of(tmp_path)) == (
-        'Use attn_implementation="sdpa": in prefill of 1,024 tokens it is faster than eager.'
+        'Use attn_implementation="sdpa" for prefill of 1,024 tokens (faster than eager).'
     )
 
 
 def test_a_tie_is_no_victory(tmp_path: Path):
     asked = inquiry(implementations=(EAGER, SDPA))
     advice = advise(asked, rows_of(asked, measured(tmp_path, asked)))
-    assert headline(advice).endswith("in prefill of 1,024 tokens no other is clearly faster.")
+    assert headline(advice).endswith("for prefill of 1,024 tokens (no other is clearly faster).")
 
 
 def test_without_rows_the_headline_says_that_nothing_is_measured():
@@ -118,3 +118,18 @@ def test_decode_is_judged_by_bandwidth_and_says_what_is_lacking(tmp_path: Path):
 
 def test_prefill_has_no_bandwidth(tmp_path: Path):
     assert "B/s" not in " ".join(sentences(advice_of(tmp_path)))
+
+
+def test_one_that_was_seen_to_take_longer_is_not_advised_for_both_phases(tmp_path: Path):
+    asked = inquiry(implementations=(EAGER, SDPA), phases=("prefill", "decode"))
+    prefill = inquiry(implementations=(EAGER, SDPA))
+    decode = inquiry(implementations=(EAGER, SDPA), phases=("decode",))
+    folders = (
+        measured(tmp_path / "a", prefill, changes=SLOW),
+        measured(tmp_path / "b", decode, changes={"hf:sdpa": {"speed": 8.0}}),
+    )
+    said = headline(advise(asked, rows_of(asked, *folders)))
+    assert said == (
+        'Use attn_implementation="sdpa" for prefill of 1,024 tokens (faster than eager);'
+        ' "eager" for decode after 1,024 tokens (faster than sdpa).'
+    )
