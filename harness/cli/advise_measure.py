@@ -1,6 +1,7 @@
 """`attnbench advise --measure`: the runs that answer what stored rows do not."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def wanted(inquiry: Inquiry, rows: StoredRows, call_s: Callable[[Problem], float
             for step, length in enumerate(_contexts(inquiry, phase, context, call_s)):
                 backends = plain if step else every
                 for problem in problems_at(inquiry, phase, length):
-                    known = rows.of(axes_with_sizes(problem))
+                    known = rows.of(asdict(problem))
                     if any(name not in known for name in backends) and problem not in found:
                         found[problem] = backends
     return found
@@ -60,11 +61,6 @@ def problems_at(inquiry: Inquiry, phase: Phase, context: int) -> list[Problem]:
     """Of the layers that can be measured."""
     asked = inquiry.shapes.asked(phase, context)
     return [problem_of(one.problem) for one in asked if one.problem is not None]
-
-
-def axes_with_sizes(problem: Problem) -> dict[str, Any]:
-    """The problem's fields, as in a row."""
-    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
 
 
 def scenario_of(

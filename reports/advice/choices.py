@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, nan
-from pathlib import Path
 
 from ...harness.stats import Interval, latency_interval
 from ..comparison.case_samples import CaseSamples, case_samples
@@ -17,9 +16,8 @@ from ..comparison.verdict import (
     verdict_of,
 )
 from ..data.decode import Rate, traffic
-from ..data.noise_floor import ASSUMED, NoiseFloor, ProcessNoise, newest_noise_floor
-from ..data.read import Run, results_folders
-from ..data.run_meta import device_identity
+from ..data.noise_floor import process_noise
+from ..data.read import Run
 from .asked import Asked, Implementation, Inquiry, Phase
 from .stored import Stored, StoredRows
 
@@ -242,19 +240,15 @@ def _verdicts(best: Choice, others: Sequence[Choice]) -> list[CaseVerdict]:
 
 
 def _rules(base: Run, new: Run) -> Rules:
-    floor = _floor(base.path, base)
+    noise, floor = process_noise([base], base)
     return Rules(
         paired_floor_ratio=floor.paired_noise_ratio if floor else 0.0,
         unpaired_floor_ratio=floor.run_noise_ratio if floor else 0.0,
         same_run=base.path == new.path,
         backends=True,
-        process=ProcessNoise(spread=floor.process, source="selfcheck") if floor else ASSUMED,
+        process=noise,
         between_runs=floor.between_runs if floor else None,
     )
-
-
-def _floor(path: Path, run: Run) -> NoiseFloor | None:
-    return newest_noise_floor(results_folders(path), device_identity(run.meta))
 
 
 def _weaker(known: Rules | None, other: Rules) -> Rules:
