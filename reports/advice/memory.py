@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ..analysis.polynomial import FEWEST, Polynomial, through
-from .asked import Fields, Implementation, Inquiry, Phase, key_over
+from .asked import Fields, Implementation, Inquiry, Phase, Predicted, key_over
 from .stored import StoredRows
 
 FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
@@ -19,6 +19,7 @@ class Need:
     """Bytes at one context. None: not known, and `words` say why, else where they are from.
 
     `attention`: of the layer that needs most at a time: its q, k and v, and what the call adds.
+    `at_most`: it may need less, as a relative's formula stands for its own.
     """
 
     context: int
@@ -27,6 +28,7 @@ class Need:
     paged_cache: int
     attention: int | None
     words: str
+    at_most: bool = False
 
     @property
     def total(self) -> int | None:
@@ -47,6 +49,11 @@ class Longest:
     words: str
     need: Need | None = None
 
+    @property
+    def at_least(self) -> bool:
+        """Whether a longer one may fit too: memory ends it by bytes that are a bound."""
+        return self.limit == "memory" and self.need is not None and self.need.at_most
+
 
 @dataclass(slots=True)
 class MemoryOver:
@@ -61,17 +68,20 @@ class MemoryOver:
         shapes = self.inquiry.shapes
         attention: int | None = 0
         words: list[str] = []
+        at_most = False
         for asked in shapes.asked(phase, context):
             if asked.problem is None:
                 words.append(f"not known for {asked.layer}: {asked.why}")
                 attention = None
                 continue
-            peak, source = self._peak(implementation, asked.problem)
-            words.append(source)
-            if peak is None:
+            found = self._peak(implementation, asked.problem)
+            words.append(f"at most, {found.words}" if found.at_most else found.words)
+            at_most |= found.at_most
+            if found.peak_bytes is None:
                 attention = None
             elif attention is not None:
-                attention = max(attention, peak + shapes.input_bytes(asked.problem))
+                needed = found.peak_bytes + shapes.input_bytes(asked.problem)
+                attention = max(attention, needed)
         return Need(
             context=context,
             weights=self.inquiry.weight_bytes,
@@ -79,6 +89,7 @@ class MemoryOver:
             paged_cache=shapes.paged_cache_bytes(context),
             attention=attention,
             words="; ".join(dict.fromkeys(words)),
+            at_most=at_most,
         )
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
@@ -108,22 +119,20 @@ class MemoryOver:
             need=need,
         )
 
-    def _peak(self, implementation: Implementation, problem: Fields) -> tuple[int | None, str]:
+    def _peak(self, implementation: Implementation, problem: Fields) -> Predicted:
         """Of one call, and how it is known: measured, by measured lengths, or by a formula."""
         stored = self.rows.of(problem).get(implementation.backend)
         if stored is not None and stored.row["status"] == "ok" and (peak := _kept(stored.row)):
-            return peak, "measured at this length"
+            return Predicted(peak_bytes=peak, words="measured at this length")
         n = problem["kv_seq_len"]
         if (curve := self._curve(implementation, problem)) and n >= curve.holds_from:
             lengths = sorted((*curve.solved, *curve.agrees))
             measured = ", ".join(f"{one:,}" for one in lengths)
-            return int(curve.at(n)), f"by the exact bytes measured at N = {measured}"
+            words = f"by the exact bytes measured at N = {measured}"
+            return Predicted(peak_bytes=int(curve.at(n)), words=words)
         if why := self._why_none(implementation, problem):
-            return None, why
-        found = self.inquiry.shapes.predicted_peak(implementation, problem)
-        if found.peak_bytes is None:
-            return None, found.words
-        return found.peak_bytes, f"{'at most, ' if found.at_most else ''}{found.words}"
+            return Predicted(peak_bytes=None, words=why)
+        return self.inquiry.shapes.predicted_peak(implementation, problem)
 
     def _why_none(self, implementation: Implementation, problem: Fields) -> str:
         """What rows say, before a formula is asked for, which takes long; "" if nothing."""

@@ -114,6 +114,7 @@ def _need(need: Need) -> dict[str, Any]:
         "paged_cache_bytes": need.paged_cache,
         "attention_bytes": need.attention,
         "total_bytes": need.total,
+        "at_most": need.at_most,
         "source": need.words or None,
     }
 
@@ -123,6 +124,7 @@ def _longest(one: Longest) -> dict[str, Any]:
         "phase": one.phase,
         "attn_implementation": one.implementation.name,
         "context": one.context,
+        "at_least": one.at_least,
         "limit": one.limit if one.context is not None else None,
         "source": one.words or None,
     }

@@ -36,6 +36,7 @@ from ..report import Part, Report
 from .sentences import (
     NOT_INCLUDED,
     beside_tables,
+    beside_weights,
     decision_sentence,
     first_words,
     headline,
@@ -131,7 +132,7 @@ def _fits(advice: Advice) -> Card:
         title="How long a context fits",
         sentence=sentence,
         picture=memory_figure(advice),
-        subtitle="" if room is None else f"in {size_text(room)}, a prompt at once",
+        subtitle="" if room is None else f"in {size_text(room)}{beside_weights(advice)}",
         note=f"Grey: {named_below(advice)}; above it one layer's attention. {NOT_INCLUDED}",
     )
 

@@ -188,7 +188,7 @@ def _memory(advice: Advice) -> Iterator[str]:
             end = f": {size_text(total)} in all"
             if budget is not None:
                 end += f", which {'fits' if total <= budget else 'does not fit'} in"
-                end += f" {size_text(budget)}"
+                end += f" {size_text(budget)}{beside_weights(advice)}"
         place = f"{VERBS[phase]} {need.context:,} tokens"
         yield f"Memory for {place}: {', '.join(parts)}{end}."
 
@@ -197,23 +197,30 @@ def _longest(advice: Advice) -> Iterator[str]:
     budget = advice.inquiry.memory_bytes
     for phase in dict.fromkeys(one.phase for one in advice.longest):
         found = [one for one in advice.longest if one.phase == phase]
-        room = f" in {size_text(budget)}" if budget is not None else ""
+        room = f" in {size_text(budget)}{beside_weights(advice)}" if budget is not None else ""
         how = "prefilled at once" if phase == "prefill" else "while decoding"
         yield f"Longest context{room}, {how}: {longest_sentence(found)}"
 
 
+def beside_weights(advice: Advice) -> str:
+    """What memory must hold besides, where nobody knows how much that is."""
+    return " beside the weights" if advice.inquiry.weight_bytes is None else ""
+
+
 def longest_sentence(found: Sequence[Longest]) -> str:
     """`12,345 tokens with sdpa (memory is the limit); 1,234 with eager; not known for ...`"""
-    together: dict[tuple[int, str], list[str]] = {}
+    together: dict[tuple[int, str, bool], list[str]] = {}
     unknown = []
     for one in found:
         if one.context is None:
             unknown.append(one.implementation.name)
         else:
-            together.setdefault((one.context, one.limit), []).append(one.implementation.name)
+            same = together.setdefault((one.context, one.limit, one.at_least), [])
+            same.append(one.implementation.name)
     parts = [
-        f"{tokens:,} tokens with {list_text(names)} ({LIMITS[limit]})"
-        for (tokens, limit), names in sorted(together.items(), reverse=True)
+        f"{'at least ' if at_least else ''}{tokens:,} tokens with {list_text(names)}"
+        f" ({LIMITS[limit]})"
+        for (tokens, limit, at_least), names in sorted(together.items(), reverse=True)
     ]
     parts += [f"not known for {list_text(unknown)}"] if unknown else []
     text = "; ".join(parts) or "not asked"

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from ...advice.answer import Advice
 from ...advice.choices import Decision
+from ...advice.memory import Longest
 from ...elements import Table
 from ...formatting import bytes_text, plural, range_text, size_text
-from .sentences import LIMITS, VERBS, interval_text
+from .sentences import LIMITS, VERBS, beside_weights, interval_text
 
 STATE = {"slower": "slower", "same": "same", "undecided": "undecided", "faster": "undecided"}
 
@@ -85,7 +86,7 @@ def longest_table(advice: Advice) -> Table | None:
         (
             one.implementation.name,
             one.phase,
-            "not known" if one.context is None else f"{one.context:,}",
+            _tokens(one),
             "" if one.context is None else LIMITS[one.limit],
             one.words,
         )
@@ -94,11 +95,18 @@ def longest_table(advice: Advice) -> Table | None:
     if not rows:
         return None
     room = size_text(advice.inquiry.memory_bytes)
+    room = f" in {room}{beside_weights(advice)}" if room else ""
     return Table(
-        title=f"Longest context in {room}" if room else "Longest context",
+        title=f"Longest context{room}",
         columns=("attn_implementation", "phase", "tokens", "limit", "attention's bytes"),
         rows=tuple(rows),
     )
+
+
+def _tokens(one: Longest) -> str:
+    if one.context is None:
+        return "not known"
+    return f"{'at least ' if one.at_least else ''}{one.context:,}"
 
 
 def layer_table(advice: Advice) -> Table | None:

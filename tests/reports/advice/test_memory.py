@@ -1,5 +1,6 @@
 """Bytes over the context, and the longest context that fits."""
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -64,6 +65,19 @@ def test_the_models_own_limit_binds_where_memory_does_not():
     asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), memory_bytes=1 << 40)
     found = MemoryOver(inquiry=asked, rows=StoredRows()).longest(SDPA, "prefill")
     assert (found.context, found.limit) == (4096, "model")
+
+
+def test_a_bound_of_the_bytes_makes_the_longest_context_a_bound_too():
+    class Bounded(FakeShapes):
+        def predicted_peak(self, implementation, problem):
+            return replace(super().predicted_peak(implementation, problem), at_most=True)
+
+    shapes = Bounded(formulas={"hf:sdpa": 7})
+    found = MemoryOver(inquiry=inquiry(shapes=shapes), rows=StoredRows()).longest(SDPA, "prefill")
+    assert found.at_least
+    assert found.words == "at most, by the formula"
+    wide = inquiry(shapes=shapes, memory_bytes=1 << 40)
+    assert not MemoryOver(inquiry=wide, rows=StoredRows()).longest(SDPA, "prefill").at_least
 
 
 def test_weights_that_do_not_fit_leave_no_context():

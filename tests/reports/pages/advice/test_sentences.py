@@ -1,5 +1,6 @@
 """Advice in words: nothing is claimed that is not decided, and what is not known is said."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from attnbench.reports.advice.answer import advise
@@ -93,8 +94,6 @@ def test_commands_measure_every_question_again(tmp_path: Path):
 
 
 def test_own_backends_that_stand_for_transformers_functions_are_named():
-    from dataclasses import replace
-
     own = (replace(EAGER, backend="fused", own=True),)
     advice = advise(inquiry(implementations=own), StoredRows())
     assert any("transformers is not installed" in one for one in sentences(advice))
@@ -133,3 +132,21 @@ def test_one_that_was_seen_to_take_longer_is_not_advised_for_both_phases(tmp_pat
         'Use attn_implementation="sdpa" for prefill of 1,024 tokens (faster than eager);'
         ' "eager" for decode after 1,024 tokens (faster than sdpa).'
     )
+
+
+def test_what_fits_is_beside_the_weights_where_those_are_not_known():
+    shapes = FakeShapes(formulas={"hf:sdpa": 7})
+    unknown = " ".join(sentences(advise(inquiry(shapes=shapes, weight_bytes=None), StoredRows())))
+    assert "fits in 3.8 MiB beside the weights" in unknown
+    assert "Longest context in 3.8 MiB beside the weights, prefilled at once" in unknown
+    known = " ".join(sentences(advise(inquiry(shapes=shapes), StoredRows())))
+    assert "beside the weights" not in known
+
+
+def test_a_context_that_follows_from_a_bound_is_at_least_that_long():
+    class Bounded(FakeShapes):
+        def predicted_peak(self, implementation, problem):
+            return replace(super().predicted_peak(implementation, problem), at_most=True)
+
+    advice = advise(inquiry(shapes=Bounded(formulas={"hf:sdpa": 7})), StoredRows())
+    assert longest_sentence(advice.longest).startswith("At least 3,604 tokens with sdpa (memory")
