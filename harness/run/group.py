@@ -8,7 +8,7 @@ import random
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
 from ..process.worker_process import WorkerFailure, waited_s
 from ..record import Record, Status
+from .case_state import CaseState
 from .sampling import Sampler
 from .worker_pool import RunContext
 
@@ -29,59 +30,19 @@ if TYPE_CHECKING:
     from ..measure.steady_loop import LaunchMode  # its module imports torch
 
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
-CLOCKS_APART_S, CLOCKS_APART_RATIO = 0.015, 1.5  # of a block, by the parent's and worker's clocks
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
 
-@dataclass(slots=True, kw_only=True)
-class CaseState:
-    """What is known of a case while its group is measured."""
-
-    case: Case
-    fields: dict[str, Any]
-    started_utc: str | None = None
-    spent_s: float = 0.0
-    watched: int = 0  # how often, of the plan's windows
-    windows: list[dict[str, Any]] = field(default_factory=list)
-    tables: dict[str, Any] = field(default_factory=dict)
-    missing: dict[str, str] | None = None
-    clocks: list[tuple[float, float]] = field(default_factory=list)
-
-    @property
-    def clock_complaint(self) -> str:
-        """A reason if the worker's clock runs slower than ours, in every block by far.
-
-        `clocks`: seconds of each block, by our clock and by the worker's. Ours includes the way of
-        the worker's message, so one block proves nothing; not what both waited for a core.
-        """
-        apart = [ours - theirs for ours, theirs in self.clocks]
-        if not apart or min(apart) < CLOCKS_APART_S:
-            return ""
-        ours, theirs = (sum(side) for side in zip(*self.clocks, strict=True))
-        if ours < CLOCKS_APART_RATIO * theirs:
-            return ""
-        return (
-            f"its blocks took {ours * 1e3:.3g} ms by the clock of the parent process, and"
-            f" {theirs * 1e3:.3g} ms by that of its own: the clock in its process is wrong"
-        )
-
-
+@dataclass(eq=False)
 class WorkerLost(Exception):
     """A worker was lost while it ran `case_id`, or our own work (None), in environment `python`."""
 
-    def __init__(
-        self,
-        failure: WorkerFailure,
-        case_id: str | None,
-        phase: str,
-        log_tail: str | None,
-        python: str | None,
-    ) -> None:
-        self.failure = failure
-        self.case_id = case_id
-        self.phase = phase
-        self.log_tail = log_tail
-        self.python = python
+    failure: WorkerFailure
+    case_id: str | None
+    phase: str
+    log_tail: str | None
+    python: str | None
+    again: bool  # another case may have broken the process: only alone a case shows what it does
 
 
 def bad_reply(event: Mapping[str, Any]) -> WorkerFailure:
@@ -119,6 +80,8 @@ class GroupRun:
     def check(self) -> Iterator[Record]:
         """Preflight, correctness and memory of every case, in its environment's first worker."""
         yield from self._ask_each(0, "check", list(self.states))
+        for state in self.states.values():
+            state.checked = True
         if "latency" in self.config.measure:
             cases = [state.case for state in self.states.values()]
             pairs = reported_pairs(cases, self.config.baseline, self.config.contrast)
@@ -195,9 +158,9 @@ class GroupRun:
                 yield self._record(state, Status.OK)
 
     def fail_case(self, lost: WorkerLost) -> Iterator[Record]:
-        """The record of the case that lost the worker.
+        """The record of the case that lost the worker; of its whole environment, if we lost it.
 
-        If our own work lost it: the records of all cases of its environment.
+        A case that shared the process is tried again alone instead: another may have broken it.
         """
         names = [lost.case_id]
         if lost.case_id is None:
@@ -206,6 +169,9 @@ class GroupRun:
             assert name is not None
             self.sampler.drop(name)
             failure, state = lost.failure, self.states.pop(name)
+            if lost.again and not self.alone:
+                self.retry_alone.append(state.case)
+                continue
             yield self._record(state, failure.status, failure.reason, lost.phase, lost.log_tail)
 
     def restart(self) -> None:
@@ -249,7 +215,7 @@ class GroupRun:
         worker/measure.py lists the events. Raises WorkerLost.
         """
         current: str | None = None
-        phase = ""
+        worker, phase = None, ""
         since = time.monotonic()
         try:
             worker = self.context.pool.worker(process, python)
@@ -294,7 +260,7 @@ class GroupRun:
                         if event["poisoned"]:
                             self.context.pool.dismiss(process)
                             failure = WorkerFailure(Status.ERROR, event["reason"])
-                            raise WorkerLost(failure, event["case"], phase, None, python)
+                            raise WorkerLost(failure, event["case"], phase, None, python, False)
                     case _:
                         raise bad_reply(event)
         except WorkerFailure as failure:
@@ -306,7 +272,8 @@ class GroupRun:
                     " raise it with --timeout, or make the case smaller"
                 )
             log_tail = self.context.pool.dismiss(process, python) or failure.log_tail
-            raise WorkerLost(failure, current, phase, log_tail, python) from None
+            again = worker is not None and failure.status is not Status.TIMEOUT
+            raise WorkerLost(failure, current, phase, log_tail, python, again) from None
 
     def _state(self, event: Mapping[str, Any]) -> CaseState:
         """Of the case that an event is about. Raises WorkerFailure if it is not being measured."""
@@ -326,8 +293,11 @@ class GroupRun:
         state = self.states.pop(event["case"])
         self.sampler.drop(event["case"])
         status = Status(event["status"])
-        if status is Status.OOM and not self.alone and not self._too_large(state):
-            self.retry_alone.append(state.case)  # the other cases may have used the memory
+        others = (status is Status.OOM and not self._too_large(state)) or (
+            status is Status.ERROR and state.checked
+        )
+        if others and not self.alone:  # they may have used the memory, or broken the process
+            self.retry_alone.append(state.case)
             return
         yield self._record(state, status, event["reason"], event["phase"], event["log_tail"])
 

@@ -4,6 +4,7 @@ behind.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ import psutil
 import pytest
 
 from attnbench.harness.process.device_lock import device_lock
-from tests.conftest import command_line, environment
+from tests.conftest import ROOT, command_line, environment
 
 pytestmark = pytest.mark.long
 
@@ -231,6 +232,22 @@ def test_out_of_memory_beside_others_is_tried_again_alone(attnbench):
     rows = rows_of(attnbench("run", *axes("naive,fits_alone"), *QUICK))
     assert rows["fits_alone"]["status"] == "ok"
     assert rows["fits_alone"]["session"] != rows["naive"]["session"]
+
+
+def test_a_process_that_a_backend_has_spoiled_costs_no_other_case(attnbench, tmp_path):
+    """It leaves its process no descriptor: our own work, not its call, fails in that process."""
+    shutil.copy(ROOT / "tests" / "faults" / "hostile.py", tmp_path)
+    done = attnbench(
+        *("run", *axes("sdpa,hostile:limits_itself,fused", seq_len=16, d_model=16), *QUICK),
+        env={"ATTNBENCH_BACKENDS": str(tmp_path), "HOSTILE_WHEN": "first"},
+    )
+    rows = rows_of(done)
+    assert {name: rows[name]["status"] for name in ("sdpa", "fused")} == dict.fromkeys(
+        ("sdpa", "fused"), "ok"
+    )
+    assert rows["hostile:limits_itself"]["status"] == "crashed"
+    assert rows["sdpa"]["session"] != rows["fused"]["session"], "each was measured alone"
+    assert done.returncode == 1
 
 
 def test_a_refused_problem_says_why_and_the_rest_runs(attnbench):

@@ -66,6 +66,8 @@ class FakePool:
 
     def worker(self, number: int, python: str | None = None) -> Any:
         pool, answers = self, []
+        if self.breaks == ("start", python):
+            raise WorkerFailure(Status.CRASHED, "SIGSEGV")
 
         class Worker:
             def send(self, request: dict[str, Any]) -> None:
@@ -257,9 +259,21 @@ def test_what_is_warmed_up_in_an_environment_is_released_there(measured):
 
 
 def test_a_worker_that_cannot_be_had_costs_its_own_environment_alone(measured):
-    notes, records = measured([BOTH], breaks=("warm_up", "new"))
+    notes, records = measured([BOTH], breaks=("start", "new"))
     ended = {record.id: str(record.status) for record in records}
     assert {status for name, status in ended.items() if name.endswith("-new")} == {"crashed"}
     assert {status for name, status in ended.items() if name.endswith("-old")} == {"ok"}
     assert len(records) == len(BOTH)
     assert ((0, "new"), "dismiss", ()) in notes
+
+
+def test_cases_whose_process_broke_in_our_own_work_are_each_tried_again_alone(measured):
+    _, records = measured([BOTH], breaks=("warm_up", "new"))
+    assert {str(record.status) for record in records} == {"ok"}
+    assert len(records) == len(BOTH)
+    sessions = {record.id: record.values["session"] for record in records}
+    kept = {session for name, session in sessions.items() if name.endswith("-old")}
+    alone = [session for name, session in sessions.items() if name.endswith("-new")]
+    assert len(kept) == 1
+    assert len(set(alone)) == len(alone)
+    assert not kept & set(alone)
