@@ -6,6 +6,7 @@ out are, and named below; else each row gets a few lines.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -84,12 +85,13 @@ class _Column:
         """The narrowest width that breaks no word, and folds no cell into more lines."""
         texts = [self.header, *self.cells]
         words = (word for text in texts for word in _glued(text).plain.split())
-        width = max(map(_width, words), default=1)
-        while width < self.folded_header and any(
-            len(_wrapped(cell, width, console)) > lines for cell in self.cells
-        ):
-            width += 1
-        return width
+        least = max(map(_width, words), default=1)
+        tried = range(least, max(least, self.folded_header))  # the wider, the fewer lines
+
+        def fits(width: int) -> bool:
+            return all(len(_wrapped(cell, width, console)) <= lines for cell in self.cells)
+
+        return least + bisect_left(tried, True, key=fits)
 
     def named(self, cells: list[Text]) -> "_Column":
         return _Column(self.header, cells, self.right)

@@ -14,13 +14,14 @@ from typing import Annotated
 import typer
 
 from ... import __version__
-from ..errors import BadInput, Refusal, StoreError
+from ..errors import BadInput
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
 from .advise import advise
 from .claims import claims
 from .compare import baseline_app, compare
+from .exit_code import exit_code
 from .flags import (
     DEFAULT_ROOT,
     EARLIER,
@@ -366,33 +367,10 @@ def main() -> None:
     """Run the command line; a refusal is printed without a traceback and sets the exit code."""
     with lasting_output() as output:
         make_streams_safe()
-        code = _exit_code()
+        code = exit_code(app)
     # A reader that has read enough is no news.
     if output.failure and not isinstance(output.failure, BrokenPipeError):
         lost = f"stdout: {output.failure.strerror}; what was printed there is lost\n"
         with suppress(OSError):  # stderr may be gone too
             os.write(2, lost.encode())
     sys.exit(output.exit_code(code))
-
-
-def _exit_code() -> int:
-    try:
-        app(prog_name="attnbench")
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except Refusal as refusal:
-        sys.stderr.write(f"{refusal}\n")
-        if isinstance(refusal, StoreError):
-            for row in refusal.unsaved:
-                sys.stderr.write(json.dumps(row) + "\n")
-        return refusal.exit_code
-    except ValueError as error:
-        from ...impls import BadBackend
-
-        if not isinstance(error, BadBackend):  # a user's file
-            raise
-        sys.stderr.write(f"{error}\n")
-        return BadInput.exit_code
-    except KeyboardInterrupt:
-        return 130
-    return 0

@@ -57,7 +57,7 @@ class WorkerProcess:
     `python`: another interpreter than ours, which finds its own packages. `wake_fd`: `receive`
     raises Interrupted when it becomes readable. `name`: what messages call the child. `events`:
     what it may say. The child dies with this process, and so does everything that it has started
-    (guard.py).
+    (guard.py). Raises WorkerFailure if the machine cannot start one.
     """
 
     def __init__(
@@ -69,22 +69,30 @@ class WorkerProcess:
         name: str = "worker",
         events: Events = any_event,
     ) -> None:
-        request_read, self._request_fd = os.pipe()
-        self._event_fd, event_write = os.pipe()
         interpreter = str(python or sys.executable)
-        numbers = (request_read, event_write, os.getpid())
         self._name, self._events = name, events
         self._token = secrets.token_hex(16)
         self._oom_kills = host_oom_kills()
-        self._process = subprocess.Popen(
-            [interpreter, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(request_read, event_write),
-            start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
-            env=child_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
-        )
+        pipes: list[int] = []
+        try:
+            pipes += os.pipe()
+            pipes += os.pipe()
+            request_read, self._request_fd, self._event_fd, event_write = pipes
+            numbers = (request_read, event_write, os.getpid())
+            self._process = subprocess.Popen(
+                [interpreter, *SAFE_PATH, "-m", program, *map(str, numbers), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(request_read, event_write),
+                start_new_session=True,  # Ctrl-C is for the run, which then ends its workers
+                env=child_environment(ours=python is None) | {TOKEN_VARIABLE: self._token},
+            )
+        except OSError as error:  # no descriptor, no process, no memory is left
+            for descriptor in pipes:
+                os.close(descriptor)
+            reason = f"the system refused a process: {error.strerror}"
+            raise WorkerFailure(Status.ERROR, reason) from None
         os.close(request_read)
         os.close(event_write)
         os.set_blocking(self._request_fd, False)  # a child that has stopped must not stop us

@@ -17,7 +17,7 @@ import psutil
 from tests.search_path import searched
 
 from .outcome import Outcome
-from .rows import check_rows, whole_lines
+from .rows import check_rows, last_statuses, planned, whole_lines
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-P", "-m", "attnbench")
@@ -142,6 +142,15 @@ class Trial:
 
     def rows_on_disk(self) -> int:
         return sum(len(whole_lines(run)) for run in self.results.glob("2*"))
+
+    def measured(self) -> bool:
+        """Whether there are runs, and every case of them has a final row."""
+        ended = [(planned(run), last_statuses(run)) for run in self.runs()]
+        return bool(ended) and all(
+            last.get(case, "interrupted") != "interrupted"
+            for cases, last in ended
+            for case in cases
+        )
 
     def complete(self, run: Path, allowed: Collection[int] = (0,), *more: str) -> None:
         """Resume a run to its end, and check its rows."""

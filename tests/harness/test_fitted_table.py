@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from attnbench.harness import fitted_table
 from attnbench.harness.terminal import table
 
 COLUMNS = ("case", "median ms", "interval", "peak bytes", "FLOP/s", "reason")
@@ -125,3 +126,16 @@ def test_a_cell_stays_with_its_header_where_both_fit_on_a_line() -> None:
         lines = out.getvalue().splitlines()
         headed = lines[0].split()[:2] == ["case", "input_bytes"]
         assert headed or sum("input_bytes 1,572,864" in line for line in lines) == 2
+
+
+def test_a_long_text_is_folded_a_few_times_and_not_once_per_width(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folds = []
+    wrapped = fitted_table._wrapped
+    monkeypatch.setattr(fitted_table, "_wrapped", lambda *of: folds.append(1) or wrapped(*of))
+    out = StringIO()
+    rows = [("backends", ", ".join("0" * 10_000))]
+    Console(file=out, width=80).print(table("A long one", ("name", "value"), rows))
+    assert out.getvalue().count("0") == 10_000
+    assert len(folds) < 200

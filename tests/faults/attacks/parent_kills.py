@@ -58,7 +58,9 @@ def kill(trial: Trial, *words: object) -> None:
     if number in ORDERLY and random.random() < 0.3:
         time.sleep(random.uniform(0, 0.5))
         process.send_signal(number)
-    # a signal may come while the interpreter itself starts, or be one that nobody handles
-    unhandled = number not in ORDERLY or time.monotonic() - started < STARTING_S
+    # a signal may come while the interpreter itself starts, when the run is over and only its
+    # summary is being printed, or be one that nobody handles
+    starting = time.monotonic() - started < STARTING_S
+    unhandled = number not in ORDERLY or starting or trial.measured()
     trial.end(process, EXIT_CODES | {-number} if unhandled else EXIT_CODES)
     trial.none_left()
