@@ -13,6 +13,7 @@ import torch
 from torch.autograd.profiler import profile as CpuProfile  # noqa: N812 - a class
 
 from ..nvml import nvml_device, open_gpu, used_bytes
+from .clock import no_garbage_collection
 from .resident_memory import resident_peak_bytes
 from .warm_heap import WarmHeap
 
@@ -65,9 +66,10 @@ def peak(
     gradients, or a graph that depends on them. `resident` adds the kernel's view on the CPU; it
     changes the C heap's settings for good (see resident_memory.py).
     """
-    if device.type == "cuda":
-        return _cuda(setup, call, device)
-    return _cpu(setup, call, resident=resident)
+    with no_garbage_collection():  # what an earlier call left in a cycle is not freed in this one
+        if device.type == "cuda":
+            return _cuda(setup, call, device)
+        return _cpu(setup, call, resident=resident)
 
 
 def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool) -> Peak:

@@ -55,6 +55,20 @@ def test_peak_counts_what_was_alive_at_once():
     )
 
 
+def test_what_an_earlier_call_left_in_a_cycle_is_not_freed_in_this_one():
+    def leave_a_cycle() -> None:
+        left = [torch.zeros(8192, dtype=torch.uint8)]
+        left.append(left)
+
+    def call(_: object) -> torch.Tensor:
+        tracked = [[] for _ in range(10_000)]  # so many new objects start a collection
+        return torch.empty(len(tracked), dtype=torch.uint8)
+
+    leave_a_cycle()
+    found = peak(leave_a_cycle, call, CPU)
+    assert (found.peak_bytes, found.output_bytes) == (18_192, 10_000)
+
+
 def test_what_setup_leaves_counts_and_its_own_peak_does_not():
     def setup():
         torch.empty(10_000, dtype=torch.uint8)
@@ -107,7 +121,7 @@ def test_the_kernel_agrees_with_the_allocator_where_tensors_are_large(name, pass
     code = (
         "from attnbench.harness.measure.warm_heap import WarmHeap; from attnbench.impls import"
         " Problem;from tests.harness.measure.test_peak_memory import"
-        f" weighed;WarmHeap().give_back();found = weighed({name!r}, Problem(batch=1, seq_len=2048,"
+        f" memory, weighed;memory.SLOW_S = 60;WarmHeap().give_back();found = weighed({name!r}, Problem(batch=1, seq_len=2048,"
         f" d_model=256, heads=4, passes={passes!r}), resident=True);print(found.peak_bytes,"
         " found.resident_peak_bytes)"
     )
