@@ -118,13 +118,17 @@ def test_the_kernel_agrees_with_the_allocator_where_tensors_are_large(name, pass
     """In a process of its own, as in a worker: what pytest left in the heap would be taken
     again.
     """
-    code = (
-        "from attnbench.harness.measure.warm_heap import WarmHeap; from attnbench.impls import"
-        " Problem;from tests.harness.measure.test_peak_memory import"
-        f" memory, weighed;memory.SLOW_S = 60;WarmHeap().give_back();found = weighed({name!r}, Problem(batch=1, seq_len=2048,"
-        f" d_model=256, heads=4, passes={passes!r}), resident=True);print(found.peak_bytes,"
-        " found.resident_peak_bytes)"
-    )
+    code = f"""
+from attnbench.harness.measure.warm_heap import WarmHeap
+from attnbench.impls import Problem
+from tests.harness.measure.test_peak_memory import memory, weighed
+
+memory.SLOW_S = 60  # a busy machine does not count
+WarmHeap().give_back()
+problem = Problem(batch=1, seq_len=2048, d_model=256, heads=4, passes={passes!r})
+found = weighed({name!r}, problem, resident=True)
+print(found.peak_bytes, found.resident_peak_bytes)
+"""
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environment(),
