@@ -205,7 +205,9 @@ def test_the_second_copy_shows_in_the_id_and_survives_the_way_through_a_row():
 
 
 def test_groups_survive_the_way_through_run_json():
-    groups = copied(group_cases(("naive", "fused"), [(PLAIN,), (replace(PLAIN, heads=1),)]), 3)
+    groups = copied(
+        group_cases(("naive", "fused"), [(PLAIN,), (replace(PLAIN, seq_len=64, kv_seq_len=64),)]), 3
+    )
     planned = [{**group.fields(), **case.fields()} for group in groups for case in group.cases]
     assert groups_of(planned) == groups
     assert [(group.number, group.original) for group in groups] == [
