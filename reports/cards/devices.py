@@ -6,15 +6,8 @@ from typing import Literal
 import pandas as pd
 
 from ...harness.stats import Interval
-from ..comparison.devices import (
-    MARGIN_RATIO,
-    Copies,
-    copies_of,
-    finding,
-    interval_text,
-    place,
-    spread_text,
-)
+from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
+from ..comparison.devices_text import finding, interval_text, place, spread_text
 from ..comparison.verdict import SAME, UNDECIDED, verdict_of
 from ..data.row_groups import records
 from ..data.run_meta import Meta

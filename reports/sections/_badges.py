@@ -10,7 +10,7 @@ from typing import Literal
 from ..analysis.errors import WRONG
 from ..analysis.trust import missed, of_timed, precision_ratio, timed_rows
 from ..comparison.devices import Copies, copies_of
-from ..comparison.devices import finding as devices_finding
+from ..comparison.devices_text import finding
 from ..data.exactness import is_exact
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
@@ -155,7 +155,7 @@ def _gpu_timing(timed: list[Row]) -> State:
 
 def _devices(copies: list[Copies]) -> State:
     """Whether devices of one kind agree, of the copies that were measured on purpose."""
-    text = " ".join(f"{devices_finding(one)}." for one in copies)
+    text = " ".join(f"{finding(one)}." for one in copies)
     verdicts = {one.spread.verdict if one.spread else "undecided" for one in copies}
     if "differ" in verdicts:
         return "caution", text

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ..comparison.devices import (
-    MARGIN_RATIO,
-    Copies,
-    copies_of,
+from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
+from ..comparison.devices_text import (
     finding,
     interval_text,
     place,

@@ -24,7 +24,7 @@ from ..analysis import (
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
 from ..analysis.kernel_limits import findings as limits_findings
-from ..comparison import devices, environments
+from ..comparison import devices_text, environments
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
 from ..data.exactness import exactness_note, is_exact, meanings
@@ -65,7 +65,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield from (Text(text=f"{one}.", about="own") for one in own_backends.findings(rows, meta))
     yield from _between_environments(rows, meta)
     for one in copies:
-        yield Text(text=f"{devices.finding(one)}.", about="devices" if one.spread else "")
+        yield Text(text=f"{devices_text.finding(one)}.", about="devices" if one.spread else "")
     walls = max_seq_len.wall_groups(meta)
     texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
     yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")

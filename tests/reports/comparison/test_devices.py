@@ -11,10 +11,8 @@ from attnbench.reports.comparison.devices import (
     Device,
     copies_of,
     device_of,
-    finding,
-    repeats_text,
-    spread_text,
 )
+from attnbench.reports.comparison.devices_text import finding, repeats_text, spread_text
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import records
