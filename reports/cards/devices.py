@@ -7,7 +7,7 @@ import pandas as pd
 
 from ...harness.stats import Interval
 from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
-from ..comparison.devices_text import finding, interval_text, place, spread_text
+from ..comparison.devices_text import finding, problem_text, ratio_text, spread_text
 from ..comparison.verdict import SAME, UNDECIDED, verdict_of
 from ..data.row_groups import records
 from ..data.run_meta import Meta
@@ -16,7 +16,7 @@ from ..elements import Card, Dot, DotPlot, DotRow, Table
 ORDER = 6
 ALL_COPIES = True
 MOST_DOTS = 12  # those that differ most
-MEAN = "geometric mean"
+ALL, MEAN = "all cases", "mean"
 Word = Literal["same", "more", "less", "undecided"]
 
 
@@ -44,8 +44,8 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
             ),
             table=Table(
                 title="Time on the slower device over that on the faster",
-                columns=("device", "case", "ratio"),
-                rows=tuple((group, label, interval_text(ratio)) for group, label, ratio, _ in dots),
+                columns=("backend", "problem", "ratio"),
+                rows=tuple((group, label, ratio_text(ratio)) for group, label, ratio, _ in dots),
             ),
         ),
         subtitle="the same cases on two devices of one kind, measured on purpose",
@@ -62,16 +62,19 @@ def _sentence(found: Copies) -> str:
 
 
 def _lines(found: Copies) -> list[tuple[str, str, Interval, Word]]:
-    """The devices, what is compared, the ratio, and what it lets one say."""
+    """The backend and the problem, the ratio, and what it lets one say; the mean first, then the
+    cases that differ most, by backend.
+    """
     pair = found.spread
     assert pair is not None
-    group = f"{pair.new.label} over {pair.base.label}"
     words: dict[str, Word] = {"differ": "more", "same": "same", "undecided": "undecided"}
+    worst = found.cases[:MOST_DOTS]
+    names = list(dict.fromkeys(one.new["backend"] for one in worst))
     return [
-        (group, MEAN, pair.ratio, words[pair.verdict]),
+        (ALL, MEAN, pair.ratio, words[pair.verdict]),
         *(
-            (group, place(one, found), one.ratio, _word(one.ratio))
-            for one in found.cases[:MOST_DOTS]
+            (one.new["backend"], problem_text(one, found), one.ratio, _word(one.ratio))
+            for one in sorted(worst, key=lambda one: names.index(one.new["backend"]))
         ),
     ]
 

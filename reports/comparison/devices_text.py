@@ -64,10 +64,10 @@ def repeats_text(found: Repeats) -> str:
     return f"{text}; 95 % of two such measurements lie within {within} %"
 
 
-def place(one: CaseRatio, of: Copies) -> str:
-    """`sdpa at N = 4k`: the backend and the axes that vary."""
+def problem_text(one: CaseRatio, of: Copies) -> str:
+    """`N = 4k, h = 8`: by the axes that vary."""
     axes = varying_axes([problem(case.new) for case in of.cases]) or ["seq_len"]
-    return f"{one.new['backend']} at {label(problem(one.new), axes)}"
+    return label(problem(one.new), axes)
 
 
 def _unknown(found: Copies) -> str:
@@ -77,10 +77,9 @@ def _unknown(found: Copies) -> str:
     if found.repeats and len(found.devices) < 2:
         where = list_text([device.label for device in found.devices])
         if found.unnamed:
-            return "Not every copy says which device measured it, so no spread between devices is known"
-        return (
-            f"All copies were measured on one device, {where}: how much devices differ is not known"
-        )
+            return "Not every copy says which device measured it: no spread of devices is known"
+        known = "how much devices differ is not known"
+        return f"All copies were measured on one device, {where}: {known}"
     if len({device.name for device in found.devices}) > 1:
         return "The copies were measured on devices of different kinds, which are not compared"
     if found.absent:

@@ -8,7 +8,7 @@ from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
 from ..comparison.devices_text import (
     finding,
     interval_text,
-    place,
+    problem_text,
     ratio_text,
     repeats_text,
     spread_text,
@@ -102,10 +102,11 @@ def _cases(found: Copies, of: str) -> Iterator[Block]:
         return
     yield Table(
         title=f"{pair.new.label} over {pair.base.label}, case by case{of}",
-        columns=("case", pair.base.label, pair.new.label, "ratio"),
+        columns=("backend", "problem", pair.base.label, pair.new.label, "ratio"),
         rows=tuple(
             (
-                place(one, found),
+                one.new["backend"],
+                problem_text(one, found),
                 time_text(one.base["latency_ms"]),
                 time_text(one.new["latency_ms"]),
                 ratio_text(one.ratio),
@@ -115,7 +116,7 @@ def _cases(found: Copies, of: str) -> Iterator[Block]:
         cases={
             (line, column): case_key(row)
             for line, one in enumerate(drawn)
-            for column, row in ((1, one.base), (2, one.new))
+            for column, row in ((2, one.base), (3, one.new))
         },
     )
     if more := len(found.cases) - len(drawn):

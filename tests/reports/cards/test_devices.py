@@ -23,12 +23,14 @@ def test_the_mean_over_all_cases_comes_first_and_then_the_cases(tmp_path: Path) 
     assert card is not None
     assert isinstance(card.picture, DotPlot)
     first, *cases = card.picture.rows
-    assert first.label == "geometric mean"
+    assert (first.group, first.label) == ("all cases", "mean")
     assert first.dot is not None
     assert first.dot.word == "more"
     assert first.dot.low is not None
     assert 1.03 < first.dot.low < 1.06
     assert len(cases) == devices.MOST_DOTS
+    names = [row.group for row in cases]
+    assert sorted(names, key=names.index) == names  # rows of a backend follow each other
     assert "Device-to-device spread: 5.47 % (4.66 to 6.30 %)." in card.sentence
     assert "6 more cases are under Between devices." in card.note
 

@@ -42,10 +42,10 @@ def test_every_case_stands_with_both_times_and_the_largest_difference_first(tmp_
     run = copies_run(tmp_path, TWO, (1.0, 1.06))
     found = table(run, "case by case")
     assert len(found.rows) == 3 * len(LENGTHS)
-    assert found.columns[1:3] == ("GPU 00000001 on node1", "GPU 00000002 on node2")
-    ratios = [float(row[3].split()[0]) for row in found.rows]
+    assert found.columns[2:4] == ("GPU 00000001 on node1", "GPU 00000002 on node2")
+    ratios = [float(row[4].split()[0]) for row in found.rows]
     assert ratios == sorted(ratios, reverse=True)
-    assert all(" to " in row[3] for row in found.rows)
+    assert all(" to " in row[4] for row in found.rows)
     hosts = table(run, "Timed copies by device")
     assert [row[:2] for row in hosts.rows] == [
         ("GPU 00000001 on node1", "18"),
