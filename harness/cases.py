@@ -1,7 +1,7 @@
 """What a run plans: cases in groups, walls and studies, with ids and fields for run.json."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from ..impls.problem import Problem
@@ -46,7 +46,7 @@ class Case:
         if self.replica is not None:
             more["replica"] = self.replica
         names = {"case": self.id, "backend": self.backend, "python": self.python}
-        return {**names, **asdict(self.problem), **more}
+        return {**names, **fields_of(self.problem), **more}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,9 @@ class Wall:
 
     def fields(self) -> dict[str, Any]:
         """The wall as in a row and in run.json: no seq_len, kv_seq_len only if it is fixed."""
-        sizes = {name: value for name, value in asdict(self.problem).items() if name != "seq_len"}
+        sizes = {
+            name: value for name, value in fields_of(self.problem).items() if name != "seq_len"
+        }
         names = {"case": self.id, "backend": self.backend, "python": self.python}
         return {**names, **sizes, "kv_seq_len": self.kv_seq_len}
 
@@ -127,7 +129,7 @@ class PlannedStudy:
     def fields(self) -> dict[str, Any]:
         """The study as in run.json."""
         part = {"part": dict(self.part)} if self.part else {}
-        return {"case": self.id, "study": self.study, **part, **asdict(self.problem)}
+        return {"case": self.id, "study": self.study, **part, **fields_of(self.problem)}
 
 
 # ---- ids -----------------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ def without(problem: Problem, axis: str) -> tuple[Any, ...]:
         usual["window"] = p.window
     return tuple(
         None if usual.get(name) == value else value
-        for name, value in asdict(p).items()
+        for name, value in fields_of(p).items()
         if name != axis
     )
 
@@ -262,6 +264,11 @@ def wall_of(fields: Mapping[str, Any]) -> Wall:
 def study_of(fields: Mapping[str, Any]) -> PlannedStudy:
     part = tuple((fields.get("part") or {}).items())
     return PlannedStudy(study=fields["study"], problem=problem_of(fields), part=part)
+
+
+def fields_of(problem: Problem) -> dict[str, Any]:
+    """As dataclasses.asdict, which copies deeply what needs no copy."""
+    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
 
 
 def problem_of(fields: Mapping[str, Any]) -> Problem:
