@@ -12,6 +12,13 @@ EMPTY = {"str": "", "list": [], "object": {}}
 """What a field that may not be null is if nothing was said of it, by its type."""
 
 
+_USUAL: dict[str, dict[str, Any]] = {
+    kind: {one.name: None if one.nullable else EMPTY.get(one.kind) for one in fields.values()}
+    for kind, fields in FIELDS.items()
+}
+"""What each field of a row is if nothing was said of it, by kind and name."""
+
+
 class Status(StrEnum):
     """How a case ended. Every planned case ends as exactly one of these."""
 
@@ -97,9 +104,7 @@ class Record:
         known: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "attempt": self.attempt}
         known |= {"device": self.device, "status": self.status, "reason": self.reason}
         known |= {**self.planned.fields(), **self.values}
-        fields = FIELDS[self.kind].values()
-        usual = {one.name: None if one.nullable else EMPTY.get(one.kind) for one in fields}
-        return {name: known.get(name, value) for name, value in usual.items()}
+        return {name: known.get(name, value) for name, value in _USUAL[self.kind].items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

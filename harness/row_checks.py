@@ -13,6 +13,7 @@ FROM_ZERO = (
     *("input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"),
     *("workspace_bytes", "outside_bytes", "work_flops", "work_exps", "minimal_bytes"),
 )
+NUMBERS = frozenset((int, float))  # by their types: bool is none
 SAMPLE_MS = (1e-9, 1e12)  # a picosecond, and 30 years: beyond lies no reading of a clock
 VALUES = {
     "status": (
@@ -24,17 +25,38 @@ VALUES = {
 TRIAL: Types = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
 WINDOW: Types = {"way": (str,), "window_s": (int, float), "calls": (int,)}
 WINDOW_VALUES = (int, float, str, bool, type(None))
+_DEFAULTS = {
+    kind: tuple(
+        (one.name, LATER_VALUES.get(one.name) if not one.nullable else None)
+        for one in fields.values()
+        if (one.nullable and not one.later) or (not one.nullable and one.name in LATER_VALUES)
+    )
+    for kind, fields in FIELDS.items()
+}
+"""What a field is that lacks in a row, by kind: name and value."""
+_WANTED = {
+    kind: tuple(
+        (one.name, one.types, one.nullable or (one.later and one.name not in LATER_VALUES))
+        for one in fields.values()
+    )
+    for kind, fields in FIELDS.items()
+}
+"""The fields of a row, by kind: name, types, and whether it may be null or lack."""
 
 
 def check_fields(document: Mapping[str, Any], wanted: Types) -> None:
     """Each wanted field is there, with one of its types."""
     for field, types in wanted.items():
         value = document.get(field)
-        # bool is an int to Python, and a huge int is none to a data frame
-        if type(value) not in types or (type(value) is int and not -INT64 <= value < INT64):
+        if type(value) not in types or not _fits(value):  # bool is an int to Python
             found = "nothing" if value is None else ascii(value)[:40]
             names = " or ".join(one.__name__ for one in types)
             raise ValueError(f"{field}: found {found}, wanted {names}")
+
+
+def _fits(value: object) -> bool:
+    """A huge int is none to a data frame."""
+    return type(value) is not int or -INT64 <= value < INT64
 
 
 def check_object(one: object, wanted: Types, name: str) -> None:
@@ -51,21 +73,14 @@ def check_row(row: dict[str, Any]) -> None:
     """Of a kind in FIELDS. Fields that the first version did not have get their later values, and
     others that may be null are null if they lack.
     """
-    fields = FIELDS[row["kind"]].values()
-    for field in fields:
-        if field.nullable and not field.later:
-            row.setdefault(field.name, None)
-    for name in LATER_VALUES.keys() & {field.name for field in fields if not field.nullable}:
-        row.setdefault(name, LATER_VALUES[name])
-    check_fields(
-        row,
-        {
-            field.name: field.types
-            for field in fields
-            if row.get(field.name) is not None
-            or not (field.nullable or (field.later and field.name not in LATER_VALUES))
-        },
-    )
+    for name, value in _DEFAULTS[row["kind"]]:
+        row.setdefault(name, value)
+    for name, types, is_optional in _WANTED[row["kind"]]:
+        value = row.get(name)
+        if value is None and is_optional:
+            continue
+        if type(value) not in types or not _fits(value):
+            check_fields(row, {name: types})
     for name, values in VALUES.items():
         if row.get(name) not in values:
             wanted = ", ".join(value for value in values if value)
@@ -127,12 +142,15 @@ def _blocks(processes: list[Any] | None) -> list[Any]:
 
 def _is_block_of_samples(block: object) -> bool:
     least, most = SAMPLE_MS
-    return isinstance(block, list) and all(
-        type(x) in (int, float) and least <= x <= most for x in block
-    )
+    if not isinstance(block, list) or not NUMBERS.issuperset(map(type, block)):
+        return False
+    return not block or (least <= min(block) and max(block) <= most)
 
 
 def _is_readings(block: object) -> bool:
-    return isinstance(block, dict) and all(
-        type(x) is float or (type(x) is int and -INT64 <= x < INT64) for x in block.values()
-    )
+    if not isinstance(block, dict):
+        return False
+    values = block.values()
+    if not block or not NUMBERS.issuperset(map(type, values)):
+        return not block
+    return (-INT64 <= min(values) and max(values) < INT64) or all(map(_fits, values))

@@ -27,6 +27,7 @@ WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
 )
 FILES = (".csv", ".htm", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".txt")
 MOST_THREADS = 4096
+MOST_COPIES = 64
 
 
 class Device(StrEnum):
@@ -241,6 +242,18 @@ InShard = Annotated[
         metavar="I/N",
         help="Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge"
         " makes one run of them.",
+        rich_help_panel=WHAT,
+    ),
+]
+Replicate = Annotated[
+    int | None,
+    typer.Option(
+        "--replicate",
+        metavar="COUNT",
+        min=2,
+        max=MOST_COPIES,
+        help="Measure every group of cases so many times, to see how much devices of one kind"
+        " differ: with --shard on different ones, else on this one.",
         rich_help_panel=WHAT,
     ),
 ]

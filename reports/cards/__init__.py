@@ -11,12 +11,16 @@ from typing import Protocol, cast
 
 import pandas as pd
 
+from ..data.copies import first_copies
 from ..data.run_meta import Meta, by_question, scenario_name
 from ..elements import Card
 
 
 class CardMaker(Protocol):
-    """A module of this package. `ORDER`: its place on the page."""
+    """A module of this package. `ORDER`: its place on the page.
+
+    Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
+    """
 
     __name__: str
     ORDER: int
@@ -53,5 +57,9 @@ def cards(frame: pd.DataFrame, meta: Meta) -> list[Card]:
 
 
 def _cards(frame: pd.DataFrame, meta: Meta) -> Iterator[Card]:
-    found = (maker.card(frame, meta) for maker in makers())
+    first = first_copies(frame)
+    found = (
+        maker.card(frame if getattr(maker, "ALL_COPIES", False) else first, meta)
+        for maker in makers()
+    )
     return (card for card in found if card is not None)

@@ -360,7 +360,8 @@ def _cases(run: Run) -> list[CaseSamples]:
 
 
 def _problem_of(case: CaseSamples) -> tuple[Any, ...]:
-    return tuple(problem(case.problem).values())
+    """What the backends of one group share: of copies, only those of one are compared."""
+    return (*problem(case.problem).values(), case.replica)
 
 
 def _refuse_other_device(base: Source, new: Source, *, allow: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from ..cards import cards
+from ..data.copies import first_copies
 from ..data.load import frame
 from ..data.read import Run, read_runs
 from ..data.row_groups import records
@@ -103,6 +104,10 @@ class Report:
         counts = Counter[str](badge.state for badge in self.badges)
         return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
+    @cached_property
+    def _first_copies(self) -> pd.DataFrame:
+        return first_copies(self.frame)
+
     @property
     def sections(self) -> list[Section]:
         """All that are about something in these runs, in the order of the question: the summary,
@@ -138,7 +143,8 @@ class Report:
             return
         by_title = name_of(section) not in WITH_RUN_NAMES
         names = {**self.names, **(self.titles if by_title else {})}
-        for block in marked(section.render(self.frame, self.meta), names):
+        table = self.frame if getattr(section, "ALL_COPIES", False) else self._first_copies
+        for block in marked(section.render(table, self.meta), names):
             if not (isinstance(block, Text) and block.about in self.answers):
                 yield block
 

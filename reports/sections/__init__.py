@@ -15,7 +15,8 @@ class Section(Protocol):
     """`ORDER`: its place on the page. `NEEDS`: columns without which it is not shown.
 
     Optional `ABOUT`: "cases" (the default; includes walls and studies), "kernels" or both. Runs
-    without any of them have no such section.
+    without any of them have no such section. Optional `ALL_COPIES`: it gets the further copies of a
+    case (`--replicate`) too.
     """
 
     __name__: str

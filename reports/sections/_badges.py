@@ -9,6 +9,8 @@ from typing import Literal
 
 from ..analysis.errors import WRONG
 from ..analysis.trust import missed, of_timed, precision_ratio, timed_rows
+from ..comparison.devices import Copies, copies_of
+from ..comparison.devices_text import finding
 from ..data.exactness import is_exact
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
@@ -37,6 +39,8 @@ def badges(rows: list[Row], meta: Meta) -> tuple[Badge, ...]:
     }
     if any(row.get("device") == "cuda" for row in timed):
         states["GPU timing"] = _gpu_timing([row for row in timed if row["device"] == "cuda"])
+    if copies := copies_of(rows, meta):
+        states["devices"] = _devices(copies)
     return tuple(
         Badge(label=label, state=state, text=text) for label, (state, text) in states.items()
     )
@@ -147,6 +151,15 @@ def _gpu_timing(timed: list[Row]) -> State:
     if any(row.get(flag) is None for row in timed for flag in flags.values()):
         return "unknown", "Not every case says whether events and wall clock agree."
     return "good", "Events and wall clock agree, and no CUDA graph failed."
+
+
+def _devices(copies: list[Copies]) -> State:
+    """Whether devices of one kind agree, of the copies that were measured on purpose."""
+    text = " ".join(f"{finding(one)}." for one in copies)
+    verdicts = {one.spread.verdict if one.spread else "undecided" for one in copies}
+    if "differ" in verdicts:
+        return "caution", text
+    return "good" if verdicts == {"same"} else "unknown", text
 
 
 def _all_on_cpu(timed: list[Row]) -> bool:

@@ -14,6 +14,7 @@ from ..formatting import bytes_text
 TITLE = "Environment"
 ORDER = 60
 NEEDS = ()
+ALL_COPIES = True
 ABOUT = ("cases", "kernels")
 MOST_LINES = 300
 WHERE = ("host", "device_name", "device_uuid")

@@ -24,7 +24,9 @@ from ..analysis import (
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
 from ..analysis.kernel_limits import findings as limits_findings
-from ..comparison import environments
+from ..comparison import devices_text, environments
+from ..comparison.devices import copies_of
+from ..data.copies import first_copies
 from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     Group,
@@ -46,6 +48,7 @@ from ..formatting import STATUS_WORDS, number_text, plural, time_text
 TITLE = "Summary"
 ORDER = 10
 NEEDS = ("status", "latency_ms")
+ALL_COPIES = True
 ABOUT = ("cases", "kernels")
 MOST_PROBLEMS = 3  # sentences per subject; the sections below have the rest
 MOST_TABLE_ROWS = 40
@@ -58,9 +61,11 @@ class Finder(Protocol):
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    rows = records(frame)
+    rows, copies = records(first_copies(frame)), copies_of(records(frame), meta)
     yield from (Text(text=f"{one}.", about="own") for one in own_backends.findings(rows, meta))
     yield from _between_environments(rows, meta)
+    for one in copies:
+        yield Text(text=f"{devices_text.finding(one)}.", about="devices" if one.spread else "")
     walls = max_seq_len.wall_groups(meta)
     texts = [group.prefixed(max_seq_len.finding(group.rows)) for group in walls]
     yield from _sentences("Memory wall", texts, about="wall" if len(walls) == 1 else "")
@@ -70,6 +75,10 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     yield from _sentences("How the kernel works", limits)
     if rows:
         yield from _of_cases(rows, meta)
+        if copies:
+            yield note(
+                f"With all copies, {plural(len(frame), 'case')}; other sections show the first."
+            )
     elif not walls and not audited:
         yield Text(text="The plan has no case.")
 

@@ -1,0 +1,165 @@
+"""Copies on two devices give their spread; copies on one device say nothing about devices."""
+
+from math import isfinite, isnan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.reports.comparison.devices import (
+    Copies,
+    Device,
+    copies_of,
+    device_of,
+)
+from attnbench.reports.comparison.devices_text import finding, repeats_text, spread_text
+from attnbench.reports.data.load import frame
+from attnbench.reports.data.read import read_run
+from attnbench.reports.data.row_groups import records
+from attnbench.reports.data.run_meta import run_meta
+from tests.reports.fake_copies import LENGTHS, copies_run, gpu
+from tests.reports.fake_runs import quickstart
+
+TWO = (gpu(1), gpu(2, "node2"))
+
+
+def found_in(run: Path) -> Copies:
+    read = [read_run(run)]
+    (found,) = copies_of(records(frame(read)), run_meta(read))
+    return found
+
+
+@pytest.mark.parametrize("ratio", [1.06, 1 / 1.06])
+def test_the_slower_device_is_found_whichever_copy_it_measured(
+    tmp_path: Path, ratio: float
+) -> None:
+    found = found_in(copies_run(tmp_path, TWO, (1.0, ratio)))
+    pair = found.spread
+    assert pair is not None
+    assert pair.new.host == ("node2" if ratio > 1 else "node1")
+    assert pair.ratio.low < 1.06 < pair.ratio.high
+    assert pair.ratio.low > 1.03
+    assert (pair.verdict, pair.groups) == ("differ", len(LENGTHS))
+    assert finding(found).startswith("2 devices of one kind differ by more than 3 %: GPU ")
+    assert {device.host: count for device, count in found.devices.items()} == {
+        "node1": 18,
+        "node2": 18,
+    }
+
+
+def test_equal_devices_agree_within_the_margin(tmp_path: Path) -> None:
+    found = found_in(copies_run(tmp_path, TWO, (1.0, 1.0)))
+    assert found.spread is not None
+    assert found.spread.verdict == "same"
+    assert finding(found).startswith("2 devices of one kind agree within 3 %")
+
+
+def test_the_interval_covers_the_true_ratio_in_95_of_100_runs(tmp_path: Path) -> None:
+    hits = 0
+    for seed in range(100):
+        found = found_in(copies_run(tmp_path / str(seed), TWO, (1.0, 1.02), seed=seed))
+        pair = found.spread
+        assert pair is not None
+        true = 1.02 if pair.new.host == "node2" else 1 / 1.02
+        hits += pair.ratio.low <= true <= pair.ratio.high
+    assert 92 <= hits <= 100
+
+
+def test_two_groups_give_a_ratio_without_an_interval_and_with_the_reason(tmp_path: Path) -> None:
+    found = found_in(copies_run(tmp_path, TWO, (1.0, 1.2), lengths=(128, 256)))
+    pair = found.spread
+    assert pair is not None
+    assert isnan(pair.ratio.low)
+    assert pair.verdict == "undecided"
+    assert "(2 groups: no interval)" in finding(found)
+    assert "(2 groups: no interval)" in spread_text(pair)
+
+
+def test_copies_on_one_device_are_repeats_and_no_spread_between_devices(tmp_path: Path) -> None:
+    found = found_in(copies_run(tmp_path, (gpu(1), gpu(1)), (1.0, 1.0)))
+    assert found.spread is None
+    assert not found.pairs
+    assert "how much devices differ is not known" in finding(found)
+    (repeats,) = found.repeats
+    assert repeats.groups == len(LENGTHS)
+    assert repeats.ratio.low < 1.0 < repeats.ratio.high
+    assert repeats.spread is not None
+    assert 0.002 < repeats.spread.ratio < 0.2
+    assert "% of two such measurements lie within" in repeats_text(repeats)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ({"device": "cpu", "host": None}, {"device": "cpu", "host": None}),
+        (gpu(1, device_uuid=None), gpu(2, "node2", device_uuid=None)),
+    ],
+)
+def test_rows_that_do_not_tell_devices_apart_give_no_spread(
+    tmp_path: Path, where: tuple[dict[str, Any], ...]
+) -> None:
+    found = found_in(copies_run(tmp_path, where, (1.0, 1.1)))
+    assert found.spread is None
+    assert finding(found) == "The rows do not say which devices measured the copies"
+
+
+def test_a_cpu_is_known_by_its_host_and_a_gpu_by_its_uuid_wherever_it_is() -> None:
+    cpu = {"device": "cpu", "host": "a", "device_uuid": None, "device_name": "EPYC"}
+    assert device_of(cpu) == Device(identity="a", name="EPYC", host="a", uuid="")
+    assert device_of({**cpu, "host": "b"}) != device_of(cpu)
+    assert device_of({**gpu(1), "host": "a"}) == device_of({**gpu(1), "host": "b"})
+    assert device_of(gpu(1)) != device_of(gpu(2))
+
+
+def test_devices_of_different_kinds_are_not_compared(tmp_path: Path) -> None:
+    where = (gpu(1), gpu(2, device_name="NVIDIA A100"))
+    found = found_in(copies_run(tmp_path, where, (1.0, 2.0)))
+    assert found.spread is None
+    assert "different kinds" in finding(found)
+
+
+def test_a_slower_device_whose_cores_others_used_decides_nothing(tmp_path: Path) -> None:
+    where = (gpu(1), gpu(2, contended_blocks=20))
+    found = found_in(copies_run(tmp_path, where, (1.0, 1.3)))
+    assert found.spread is not None
+    assert found.spread.verdict == "undecided"
+    assert "other work competed" in finding(found)
+
+
+def test_three_devices_are_compared_pair_by_pair_and_the_worst_pair_comes_first(
+    tmp_path: Path,
+) -> None:
+    where = (gpu(1), gpu(2), gpu(3))
+    found = found_in(copies_run(tmp_path, where, (1.0, 1.05, 1.1)))
+    assert len(found.pairs) == 3
+    values = [pair.ratio.value for pair in found.pairs]
+    assert values == sorted(values, reverse=True)
+    assert found.spread is not None
+    assert found.spread.new.uuid.startswith("GPU-00000003")
+    assert found.between is not None
+    assert found.between.ratio > 0.1
+    two = found_in(copies_run(tmp_path / "two", where[::2], (1.0, 1.1)))
+    assert two.spread is not None
+    assert two.spread.ratio.half_width_ratio < found.spread.ratio.half_width_ratio
+
+
+def test_a_case_that_failed_on_one_device_leaves_the_others_of_its_group(tmp_path: Path) -> None:
+    broken = copies_run(tmp_path / "a", TWO, (1.0, 1.1))
+    name = read_run(broken).rows[0]["case"]
+    found = found_in(copies_run(tmp_path / "b", TWO, (1.0, 1.1), statuses={name: "crashed"}))
+    assert found.spread is not None
+    assert found.spread.groups == len(LENGTHS)
+    assert len(found.cases) == 3 * len(LENGTHS) - 1
+
+
+def test_every_case_has_an_interval_also_of_one_process(tmp_path: Path) -> None:
+    several = found_in(copies_run(tmp_path / "a", TWO, (1.0, 1.1)))
+    alone = found_in(copies_run(tmp_path / "b", TWO, (1.0, 1.1), processes=1))
+    widths = [max(one.ratio.half_width_ratio for one in found.cases) for found in (several, alone)]
+    assert all(map(isfinite, widths))
+    assert widths[1] > widths[0]
+
+
+def test_a_run_without_copies_has_none(tmp_path: Path) -> None:
+    read = [read_run(quickstart(tmp_path, lengths=(128,)))]
+    assert copies_of(records(frame(read)), run_meta(read)) == []
