@@ -116,6 +116,8 @@ def _check_kernel(row: dict[str, Any]) -> None:
             raise ValueError(f"{name}: wanted numbers from 0 on")
     if not all(isinstance(name, str) for name in row.get("limited_by") or []):
         raise ValueError("limited_by: wanted names")
+    if not all(map(_is_cycles, row.get("loop_parts") or [])):
+        raise ValueError("loop_parts: wanted objects of numbers from 0 on")
     if not all(isinstance(value, int | str | None) for value in row["config"].values()):
         raise ValueError("config: wanted numbers, yes or no, and names")
     counts = [
@@ -123,6 +125,12 @@ def _check_kernel(row: dict[str, Any]) -> None:
     ]
     if any((row.get(field.name) or 0) < 0 for field in counts):
         raise ValueError("a count below 0")
+
+
+def _is_cycles(part: object) -> bool:
+    return isinstance(part, dict) and all(
+        type(x) in (int, float) and 0 <= x < INT64 for x in part.values()
+    )
 
 
 def _check_window(window: dict[str, Any], name: str) -> None:

@@ -379,6 +379,10 @@ loop_tensor_cycles loop_exponential_cycles loop_issue_cycles: float?
     scheduler of its quarter of an SM; of HGMMA only
 loop_overlaps: bool?
     whether a wait of that loop leaves products running
+loop_parts: list?+
+    the same cycles in the order of the code, as objects with `tensor_cycles`,
+    `exponential_cycles` and `issue_cycles`: a part for each wait that has products before it,
+    from its first product to that of the next part
 tensor_busy_most_ratio: float?
     the most of the time that the tensor cores can be busy, by these cycles
 tensor_busy_limited_by: str?

@@ -3,19 +3,21 @@
 import io
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import triton
 from triton import knobs
 
 from ...impls._triton.jobs import Job, jobs
+from ...impls._triton.nvidia_tools import Unreadable
 from ...impls.problem import Dtype
 from .architecture import Capability, dotted
 from .cuda_tools import notes_of, ptxas_notes, ptxas_version
-from .readings import reading
+from .joined_code import disassemblies
+from .readings import Reading, kept, reading
 
 TRITON = str(triton.__version__)
 PTXAS_SPOKE = "Compiling entry function"  # a line of its log, whatever the program is called
@@ -67,22 +69,64 @@ def _id(capability: Capability, values: Mapping[str, Any]) -> str:
     return "-".join(parts)
 
 
-def compile_kernel(job: Job) -> dict[str, Any]:
-    """Compile a job, or take it from Triton's cache, and read the cubin.
+@dataclass(slots=True, kw_only=True)
+class Built:
+    """A job as Triton compiled it, or took it from its cache. `log`: what ptxas said; "" if cached.
 
-    `missing` says why a fact is absent. Raises whatever Triton raises.
+    `reading`: what is kept of an earlier audit. `code`: the disassembly, or why there is none.
     """
-    compiled, log = _compiled(job)
-    cubin, metadata = compiled.asm["cubin"], compiled.metadata
+
+    job: Job
+    kernel: Any
+    log: str
+    reading: Reading | None
+    code: str | Unreadable | None = None
+
+    @property
+    def cubin(self) -> bytes:
+        return bytes(self.kernel.asm["cubin"])
+
+    def notes(self) -> list[str]:
+        if self.log:
+            return notes_of(self.log)
+        return ptxas_notes(self.kernel.asm["ptx"], self.job.capability)
+
+
+def build(job: Job) -> Built:
+    """Raises whatever Triton raises."""
+    kernel, log = _compiled(job)
+    found = kept(bytes(kernel.asm["cubin"]), job.capability)
+    return Built(job=job, kernel=kernel, log=log, reading=found)
+
+
+def disassemble(built: Sequence[Built]) -> None:
+    """Fill `code`, for all of them at once: that takes little longer than for one."""
+    for one, code in zip(built, disassemblies([one.cubin for one in built]), strict=True):
+        one.code = code
+
+
+def compile_kernel(job: Job) -> dict[str, Any]:
+    """The fields of its row. Raises whatever Triton raises."""
+    return row_fields(build(job))
+
+
+def row_fields(built: Built) -> dict[str, Any]:
+    """What the tools say of a kernel; it is disassembled if it has to be and was not.
+
+    `missing` says why a fact is absent.
+    """
+    if built.reading is None and built.code is None:
+        disassemble([built])
+    job, metadata = built.job, built.kernel.metadata
+    if built.reading is not None:
+        found, missing = built.reading
+    else:
+        assert built.code is not None
+        found, missing = reading(built.cubin, job.capability, code=built.code, notes=built.notes)
     version = ptxas_version(job.capability)
-
-    def notes() -> list[str]:
-        return notes_of(log) if log else ptxas_notes(compiled.asm["ptx"], job.capability)
-
-    read, missing = reading(cubin, job.capability, notes)
-    static_shared_bytes = read.pop("static_shared_bytes", None)
+    static_shared_bytes = found.pop("static_shared_bytes", None)
     if static_shared_bytes is not None:
-        read["block_shared_bytes"] = metadata.shared + static_shared_bytes
+        found["block_shared_bytes"] = metadata.shared + static_shared_bytes
     elif reason := missing.pop("static_shared_bytes", None):
         missing["block_shared_bytes"] = reason
     if not version:
@@ -93,7 +137,7 @@ def compile_kernel(job: Job) -> dict[str, Any]:
         # with specialized warps, which the configuration does not count
         "block_warp_count": metadata.num_warps,
         "tensor_memory_column_count": getattr(metadata, "tmem_size", None) or 0,
-        **read,
+        **found,
         "missing": missing,
     }
 

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from ...impls._triton.machine_code import (
+    WAIT,
     Loop,
     has_inside,
     is_matrix,
@@ -28,7 +29,7 @@ OF_PRODUCTS = ("loop_instructions", "loop_wait_count", "serialized")
 """Fields of a row that a kernel without a loop over matrix products lacks."""
 OF_CYCLES = (
     *("loop_tensor_cycles", "loop_exponential_cycles", "loop_issue_cycles", "loop_overlaps"),
-    *("tensor_busy_most_ratio", "tensor_busy_limited_by"),
+    *("loop_parts", "tensor_busy_most_ratio", "tensor_busy_limited_by"),
 )
 """Those that only a loop with HGMMA has."""
 
@@ -56,12 +57,11 @@ def loop_fields(disassembly: str) -> dict[str, Any]:
             inside |= dict(enumerate(one.lines, start=one.first))
     stores, loads = spilled_bytes(opcodes("\n".join(inside.values())))
     found: dict[str, Any] = {"loop_spill_store_bytes": stores, "loop_spill_load_bytes": loads}
-    main = main_loop(disassembly)
+    main = main_loop(found_loops)
     if main is not None:
-        names = main.names
-        found["loop_instructions"] = mix(names)
-        found["loop_wait_count"] = wait_count(names)
-        found["serialized"] = is_serialized(names)
+        found["loop_instructions"] = mix(main.names)
+        found["loop_wait_count"] = wait_count(main.names)
+        found["serialized"] = is_serialized(main.names)
         found |= cycle_fields(main) or {}
     return found
 
@@ -83,17 +83,47 @@ def cycle_fields(main: Loop) -> dict[str, Any] | None:
     Only of products by HGMMA, whose shape its opcode names; None for others. `loop_overlaps`: some
     wait leaves products running, so that those of a warp overlap with its own softmax.
     """
-    columns = [int(n) for line in main.lines for n in _SHAPE.findall(line)]
-    if not columns:
+    parts = loop_parts(main)
+    if not parts:
         return None
-    names = main.names
-    exponentials = sum(name.startswith("MUFU.EX2") for name in names)
-    return {
-        "loop_tensor_cycles": TENSOR_COLUMN_CYCLES * sum(columns),
-        "loop_exponential_cycles": float(EXP_CYCLES * exponentials),
-        "loop_issue_cycles": float(ISSUE_CYCLES * len(names)),
-        "loop_overlaps": any(int(left, 16) for line in main.lines for left in _WAIT.findall(line)),
+    found: dict[str, Any] = {
+        f"loop_{name}_cycles": sum(part[f"{name}_cycles"] for part in parts)
+        for name in ("tensor", "exponential", "issue")
     }
+    found["loop_overlaps"] = any(
+        int(left, 16) for line in main.lines for left in _WAIT.findall(line)
+    )
+    return found | {"loop_parts": parts}
+
+
+def loop_parts(main: Loop) -> list[dict[str, float]]:
+    """The same cycles in the order of the code: a part for each wait that has products before it.
+
+    A part begins with its first product and ends before that of the next part, so it has the code
+    that follows its wait. The loop goes round: what stands before the first product is the last
+    part's. Empty if no product is an HGMMA whose shape the opcode names.
+    """
+    parts: list[dict[str, float]] = []
+    before = _no_cycles()
+    waited = True
+    for line in main.lines:
+        for name in opcodes(line):
+            columns = sum(map(int, _SHAPE.findall(line)))
+            if columns and waited:
+                parts.append(_no_cycles())
+            waited = not columns and (waited or name.startswith(WAIT))
+            part = parts[-1] if parts else before
+            part["tensor_cycles"] += TENSOR_COLUMN_CYCLES * columns
+            part["exponential_cycles"] += EXP_CYCLES * name.startswith("MUFU.EX2")
+            part["issue_cycles"] += ISSUE_CYCLES
+    if parts:
+        for name, cycles in before.items():
+            parts[-1][name] += cycles
+    return parts
+
+
+def _no_cycles() -> dict[str, float]:
+    return {"tensor_cycles": 0.0, "exponential_cycles": 0.0, "issue_cycles": 0.0}
 
 
 def most_busy(

@@ -22,6 +22,8 @@ PROGRAM = "attnbench.harness.audit.child"
 COMPILE_S = 600.0  # our slowest kernel takes 10 s on an idle core
 PLAN_S = 120.0
 POLL_S = 0.2
+# Kernels whose machine code a child reads at once: nvdisasm takes 0.35 s to start, 0.04 s for each.
+TOGETHER = 8
 MAX_CHILDREN = 16  # each holds a torch and a compiler, 0.5 to 1 GB
 
 
@@ -51,6 +53,16 @@ class Compiled:
     spent_s: float
 
 
+@dataclass(slots=True)
+class _Work:
+    """A kernel to compile. `alone`: its machine code is read without that of others."""
+
+    case: str
+    alone: bool = False
+    started_utc: str = ""
+    spent_s: float = 0.0
+
+
 def _compile_time(plan: Mapping[str, Any]) -> tuple[bool, int]:
     """Orders kernels by how long they take, so that no long one is left for the end.
 
@@ -69,7 +81,7 @@ class CompilerPool:
         self._stop_read, self._stop_write = os.pipe()
         self._stopped = False
         self._threads: list[threading.Thread] = []
-        self._queue: SimpleQueue[str] = SimpleQueue()
+        self._queue: SimpleQueue[_Work] = SimpleQueue()
         self._events: SimpleQueue[Started | Compiled | BaseException] = SimpleQueue()
         self._numbers = count(1)
         self.logs: Path | None = None
@@ -101,7 +113,7 @@ class CompilerPool:
         wanted = set(cases)
         for plan in sorted(self.kernels, key=_compile_time, reverse=True):
             if plan["case"] in wanted:
-                self._queue.put(plan["case"])
+                self._queue.put(_Work(plan["case"]))
         if self._first is not None:
             self._write_log(self._first)
         cores = min(
@@ -126,18 +138,20 @@ class CompilerPool:
 
     def _compile(self, child: WorkerProcess | None) -> None:
         """The body of each thread, with a child of its own."""
+        built: list[_Work] = []  # whose machine code the child has still to read
         try:
             while not self._stopped:
-                case = self._queue.get_nowait()
-                self._events.put(Started(case))
-                started_utc = datetime.now(UTC).isoformat(timespec="milliseconds")
-                started = time.monotonic()
+                work = self._next()
+                if work is None and not built:
+                    break
+                asked = built if work is None else [work]
                 try:
                     child = child or self._child()[0]
-                    child.send({"op": "compile", "case": case})
-                    answer = child.receive(COMPILE_S)
-                    if answer.pop("event") != "compiled":
-                        raise WorkerFailure(Status.ERROR, "bad reply: not the result of a kernel")
+                    if work is not None:
+                        self._build(child, work, built)
+                    if built and (work is None or work.alone or len(built) >= TOGETHER):
+                        asked = built
+                        self._read(child, built)
                 except WorkerFailure as failure:
                     log_tail = failure.log_tail
                     if child is not None:
@@ -145,15 +159,74 @@ class CompilerPool:
                         log_tail = child.log_tail()
                         child = None
                     answer = {"status": failure.status, "reason": failure.reason}
-                    answer["log_tail"] = log_tail
-                self._events.put(Compiled(case, answer, started_utc, time.monotonic() - started))
-        except (Empty, Interrupted):
+                    self._fail(asked, built, {**answer, "log_tail": log_tail})
+        except Interrupted:
             pass
         except BaseException as error:  # noqa: BLE001 - raised again by `results`
             self._events.put(error)
         finally:
             if child is not None:
                 child.kill()
+
+    def _next(self) -> _Work | None:
+        """None if there is none left."""
+        try:
+            work = self._queue.get_nowait()
+        except Empty:
+            return None
+        work.started_utc = work.started_utc or datetime.now(UTC).isoformat(timespec="milliseconds")
+        return work
+
+    def _build(self, child: WorkerProcess, work: _Work, built: list[_Work]) -> None:
+        """It is done, or still to be read and then in `built`. Raises WorkerFailure."""
+        self._events.put(Started(work.case))
+        started = time.monotonic()
+        try:
+            child.send({"op": "compile", "case": work.case})
+            answer = child.receive(COMPILE_S)
+        finally:
+            work.spent_s += time.monotonic() - started
+        if answer["event"] == "built":
+            built.append(work)
+        else:
+            self._finish(work, answer)
+
+    def _read(self, child: WorkerProcess, built: list[_Work]) -> None:
+        """Machine code of all that is built, which leaves the list. Raises WorkerFailure."""
+        started = time.monotonic()
+        child.send({"op": "read"})
+        together = len(built)
+        while built:
+            answer = child.receive(COMPILE_S)
+            ended = time.monotonic()
+            if together:  # the first answer comes after what is done for all
+                for work in built:
+                    work.spent_s += (ended - started) / together
+                together = 0
+            else:
+                built[0].spent_s += ended - started
+            started = ended
+            self._finish(built[0], answer)
+            built.pop(0)
+
+    def _finish(self, work: _Work, answer: dict[str, Any]) -> None:
+        if answer.pop("event") != "compiled":
+            raise WorkerFailure(Status.ERROR, "bad reply: not the result of a kernel")
+        self._events.put(Compiled(work.case, answer, work.started_utc, work.spent_s))
+
+    def _fail(self, asked: list[_Work], built: list[_Work], answer: dict[str, Any]) -> None:
+        """A child has died: of several that it was asked for, each is tried again by itself."""
+        if len(asked) == 1:
+            (bad,) = asked
+            self._events.put(Compiled(bad.case, answer, bad.started_utc, bad.spent_s))
+            again = [work for work in built if work is not bad]
+        else:
+            again = list(built)
+            for work in again:
+                work.alone = True
+        built.clear()
+        for work in again:
+            self._queue.put(work)
 
     def _child(self) -> tuple[WorkerProcess, list[dict[str, Any]]]:
         """A new child that knows the plan, and the plan.

@@ -17,9 +17,10 @@ from triton.runtime.cache import get_cache_manager
 
 from ...impls._triton import nvidia_tools
 from ...impls._triton.machine_code import opcodes
-from ...impls._triton.nvidia_tools import Unreadable, disassembly
+from ...impls._triton.nvidia_tools import Unreadable
 from .architecture import Capability
 from .cuda_tools import notes_of, ptxas_version, usage
+from .joined_code import disassemblies
 from .main_loop import OF_CYCLES, OF_PRODUCTS, loop_fields
 from .sass import mix, spilled_bytes
 
@@ -29,26 +30,36 @@ BY_DISASSEMBLY = (
     *("spill_store_bytes", "spill_load_bytes", "instruction_count", "instructions"),
     *("loop_spill_store_bytes", "loop_spill_load_bytes", *OF_PRODUCTS, *OF_CYCLES),
 )
-READERS = (loop_fields, mix, notes_of, opcodes, spilled_bytes, usage)
+READERS = (disassemblies, loop_fields, mix, notes_of, opcodes, spilled_bytes, usage)
 BY_USAGE = ("thread_register_count", "thread_stack_bytes", "static_shared_bytes")
 
 
-def reading(
-    cubin: bytes, capability: Capability, notes: Callable[[], list[str]]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Fields of a kernel's row, with `static_shared_bytes`, and why others are missing.
+Reading = tuple[dict[str, Any], dict[str, str]]
+"""Fields of a kernel's row, with `static_shared_bytes`, and why others are missing."""
 
-    `notes` asks ptxas for its notes, if nothing is kept; it may raise Unreadable.
-    """
-    manager = get_cache_manager(_key(cubin, capability))
-    path = manager.get_file(FILE)
+
+def kept(cubin: bytes, capability: Capability) -> Reading | None:
+    """What an earlier audit read; None if there is nothing, or what there is is broken."""
+    path = get_cache_manager(_key(cubin, capability)).get_file(FILE)
     if path is not None:
-        with suppress(OSError, ValueError, KeyError):  # broken: read again
-            kept = json.loads(Path(path).read_text())
-            return kept["found"], kept["missing"]
-    found, missing, complete = _read(cubin, capability, notes)
+        with suppress(OSError, ValueError, KeyError):
+            found = json.loads(Path(path).read_text())
+            return found["found"], found["missing"]
+    return None
+
+
+def reading(
+    cubin: bytes,
+    capability: Capability,
+    *,
+    code: str | Unreadable,
+    notes: Callable[[], list[str]],
+) -> Reading:
+    """Read and keep it. `notes` asks ptxas for its notes; it may raise Unreadable."""
+    found, missing, complete = _read(cubin, capability, code, notes)
     if complete:
         with suppress(OSError):  # a full disk: it is only slower
+            manager = get_cache_manager(_key(cubin, capability))
             manager.put(json.dumps({"found": found, "missing": missing}), FILE, binary=False)
     return found, missing
 
@@ -75,7 +86,7 @@ def _tool(name: str) -> str:
 
 
 def _read(
-    cubin: bytes, capability: Capability, notes: Callable[[], list[str]]
+    cubin: bytes, capability: Capability, code: str | Unreadable, notes: Callable[[], list[str]]
 ) -> tuple[dict[str, Any], dict[str, str], bool]:
     """The last: whether every tool gave an answer."""
     found: dict[str, Any] = {}
@@ -85,14 +96,14 @@ def _read(
         found |= usage(cubin, capability)._asdict()
     except Unreadable as reason:
         unread |= dict.fromkeys(BY_USAGE, str(reason))
-    try:
-        found |= _of_code(disassembly(cubin))
+    if isinstance(code, Unreadable):
+        unread |= dict.fromkeys(BY_DISASSEMBLY, str(code))
+    else:
+        found |= _of_code(code)
         if "loop_instructions" not in found:
             missing |= dict.fromkeys(OF_PRODUCTS, "no loop of it multiplies matrices")
         if "loop_tensor_cycles" not in found:
             missing |= dict.fromkeys(OF_CYCLES, "no loop of it has HGMMA, whose cycles are known")
-    except Unreadable as reason:
-        unread |= dict.fromkeys(BY_DISASSEMBLY, str(reason))
     try:
         found["ptxas_notes"] = notes()
     except Unreadable as reason:

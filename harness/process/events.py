@@ -312,6 +312,10 @@ class KernelsPlanned(Part):
     kernels: list[Object]
 
 
+class Built(Part):
+    event: Literal["built"]
+
+
 class Compiled(Open):
     event: Literal["compiled"]
     status: Literal["ok", "error"]
@@ -339,4 +343,4 @@ WORKER = _one_of(
     *(Running, Facts, Warm, OneBlock, Watched, Ended),
 )
 SAMPLER = _one_of(Started, SamplerReady, Paused, SamplerFailed)
-COMPILER = _one_of(Started, CompilerReady, UnknownCapability, KernelsPlanned, Compiled)
+COMPILER = _one_of(Started, CompilerReady, UnknownCapability, KernelsPlanned, Built, Compiled)

@@ -40,15 +40,12 @@ def is_matrix(name: str) -> bool:
 
 
 class Loop(NamedTuple):
-    """A loop's lines of disassembly, from its label to the branch back."""
+    """A loop's lines of disassembly, from its label to the branch back, and their opcodes."""
 
     first: int
     last: int
     lines: Sequence[str]
-
-    @property
-    def names(self) -> list[str]:
-        return opcodes("\n".join(self.lines))
+    names: Sequence[str]
 
 
 def loops(disassembly: str) -> list[Loop]:
@@ -59,21 +56,24 @@ def loops(disassembly: str) -> list[Loop]:
     lines = disassembly.splitlines()
     labels = {named[1]: at for at, line in enumerate(lines) if (named := _LABEL.match(line))}
     found: list[Loop] = []
+    end = -1  # the last end of the program so far
     for at, line in enumerate(lines):
-        branch = _BACK.search(line)
+        if "EXIT" in line and _END.match(line):
+            end = at
+        branch = _BACK.search(line) if "BRA" in line else None
         start = labels.get(branch[1], at) if branch else at
-        body = lines[start : at + 1]
-        if start < at and not any(map(_END.match, body)):
-            found.append(Loop(start, at, body))
+        if end < start < at:
+            body = lines[start : at + 1]
+            found.append(Loop(start, at, body, opcodes("\n".join(body))))
     return found
 
 
-def main_loop(disassembly: str) -> Loop | None:
+def main_loop(found: Sequence[Loop]) -> Loop | None:
     """The innermost loop with the fewest instructions per matrix product; None without one.
 
     Of the loops over whole tiles and over those at an edge, that is the first.
     """
-    multiply = [one for one in loops(disassembly) if any(map(is_matrix, one.names))]
+    multiply = [one for one in found if any(map(is_matrix, one.names))]
     innermost = [one for one in multiply if not has_inside(one, multiply)]
     return min(innermost, key=_per_product, default=None)
 
@@ -89,8 +89,7 @@ def has_inside(loop: Loop, others: Sequence[Loop]) -> bool:
 
 
 def _per_product(loop: Loop) -> float:
-    names = loop.names
-    return len(names) / sum(map(is_matrix, names))
+    return len(loop.names) / sum(map(is_matrix, loop.names))
 
 
 def wait_count(names: Sequence[str]) -> int:

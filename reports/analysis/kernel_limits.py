@@ -41,7 +41,10 @@ def findings(rows: Iterable[Row]) -> list[str]:
 def finding(row: Row, one: Step) -> str:
     """The bound, the cycles, why they do not overlap more, and what would change it."""
     who = "warp-specialized, " if one.is_specialized else ""
-    bound = f"{short_name(row)}, {who}{width_text(row)}: the tensor cores are busy for at most"
+    kernel = "" if row["kernel"] == "forward" else f"{row['kernel']}, "
+    bound = (
+        f"{short_name(row)}, {kernel}{who}{width_text(row)}: the tensor cores are busy for at most"
+    )
     cycles = (
         f"a step takes {cycles_text(one.tensor)} cycles of matrix products and"
         f" {cycles_text(one.exponentials)} of exponentials"

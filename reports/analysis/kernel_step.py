@@ -115,9 +115,13 @@ def buffers(row: Row, of: Tiles) -> int:
 
     0 if its size is not known, or if there is no room for one of each.
     """
+    return buffer_count(row, of.k.size_bytes + of.v.size_bytes)
+
+
+def buffer_count(row: Row, step_bytes: int) -> int:
+    """Buffers of so many bytes, at most one per stage; 0 if there is no room for one."""
     stages = count_of(row["config"], "stages") or 1
-    shared_bytes = count_of(row, "block_shared_bytes") or 0
-    return min(stages, shared_bytes // (of.k.size_bytes + of.v.size_bytes))
+    return min(stages, (count_of(row, "block_shared_bytes") or 0) // step_bytes)
 
 
 def step(row: Row) -> Step | None:

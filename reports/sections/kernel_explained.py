@@ -1,4 +1,4 @@
-"""How the forward kernel works, for readers who know no machine code, with its audit's numbers."""
+"""How the kernels work, for readers who know no machine code, with their audit's numbers."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -23,12 +23,13 @@ from ..analysis.kernel_limits import (
     pictured,
     specialized,
 )
+from ..analysis.kernel_order import backward
 from ..analysis.kernel_step import UNITS, preference, step, why_no_step, with_another_block
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, note
 from ..formatting import list_text
-from . import _kernel_lanes, _kernel_tiles
+from . import _backward_lanes, _kernel_lanes, _kernel_tiles
 
 TITLE = "How the kernel works"
 ORDER = 48
@@ -58,6 +59,13 @@ SPECIALIZED = (
     " that multiply together, and has queries of its own. So one consumer can multiply while the"
     " other takes exponentials (ping-pong), within one block."
 )
+BACKWARD = (
+    "Backward is two kernels. A block of the one for dq owns queries, as forward does, and passes"
+    " over keys and values; one for dk and dv owns keys and values, and passes over queries and the"
+    " gradients dO of their outputs. Neither reads weights: both compute P again from Q, K and the"
+    " log-sum-exp that forward stored, and from it dS, the gradient of the scores. So a step has"
+    " three or four products for forward's two, with P and dS in between."
+)
 BOUND = (
     "Cycles are counted in the machine code for one warp on its quarter of an SM, and bounds follow"
     " from them: nothing here was run or timed. Waiting for memory and for barriers comes on top,"
@@ -77,13 +85,15 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         )
         return
     drawn = max(shown, key=lambda found: sum(step(row) is not None for row in found))
-    others = specialized(_of_gpu(gpus, drawn), drawn)
+    of_gpu = _of_gpu(gpus, drawn)
+    others = specialized(of_gpu, drawn)
     yield note(TILES)
     yield from _pictures(drawn, others)
     for found in gpus:
         yield from (Text(text=f"{text}.") for text in findings(found))
     known = [(row, one) for row in others if (one := step(row)) is not None]
     yield from (Text(text=f"{finding(row, one)}.") for row, one in known)
+    yield from _backward(of_gpu)
     if any(step(row) for found in shown for row in found):
         yield note(BOUND)
     yield from _lacking(shown)
@@ -106,6 +116,16 @@ def _pictures(drawn: list[Row], others: list[Row]) -> Iterator[Block]:
         yield note(SPECIALIZED)
     places = _kernel_tiles.picture(drawn, about)
     yield from (one for one in (places, times) if one is not None)
+
+
+def _backward(of_gpu: list[Row]) -> Iterator[Block]:
+    rows = backward(of_gpu)
+    if not rows:
+        return
+    about = f"backward kernels ({rows[0]['dtype']}) for {short_name(rows[0])} · {versions(rows)}"
+    yield note(BACKWARD)
+    yield from (one for one in (_backward_lanes.picture(rows, about),) if one is not None)
+    yield from (Text(text=f"{finding(row, one)}.") for row in rows if (one := step(row)))
 
 
 def _lacking(shown: Iterable[list[Row]]) -> Iterator[Block]:

@@ -37,7 +37,7 @@ def test_a_branch_back_closes_a_loop_unless_it_comes_from_behind_the_end() -> No
     first, second = loops(code)
     assert [name.partition(".")[0] for name in first.names] == ["HGMMA", "WARPGROUP", "BRA"]
     assert [name.partition(".")[0] for name in second.names] == ["SYNCS", "BRA"]
-    assert main_loop(code) == first
+    assert main_loop(loops(code)) == first
 
 
 def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_described() -> None:
@@ -47,7 +47,7 @@ def test_the_innermost_loop_with_the_fewest_instructions_per_product_is_describe
         ".L_x_2:", HGMMA, *["FSEL R1, R2, R3, P0 ;"] * 5, "BRA `(.L_x_2) ;",
         "@P1 BRA `(.L_x_0) ;", "EXIT ;",
     )  # fmt: skip
-    found = main_loop(code)
+    found = main_loop(loops(code))
     assert found is not None
     assert [name.partition(".")[0] for name in found.names] == ["HGMMA", "FADD", "BRA"]
 
@@ -114,6 +114,23 @@ def test_cycles_follow_from_the_shapes_and_counts_in_the_loop() -> None:
     assert found["loop_exponential_cycles"] == 24
     assert found["loop_issue_cycles"] == len(body) + 2
     assert found["loop_overlaps"] is True
+
+
+def test_parts_are_the_cycles_in_the_order_of_the_code() -> None:
+    scores, weights = [HGMMA] * 2, ["MUFU.EX2 R5, R5 ;"] * 3
+    wait, last = WAIT.format(left="0x0"), [HGMMA.replace("64x128", "64x256")]
+    found = loop_fields(kernel("IADD3 R1, R1, R2, RZ ;", *scores, wait, *weights, *last, wait))
+    parts = [tuple(part.values()) for part in found["loop_parts"]]
+    # tensor, exponentials, instructions; the loop's first and last one follow the last product
+    assert parts == [(2 * 64, 3 * 8, 2 + 1 + 3), (128, 0, 1 + 1 + 1 + 1)]
+    for place, name in enumerate(("tensor", "exponential", "issue")):
+        assert sum(part[place] for part in parts) == found[f"loop_{name}_cycles"]
+
+
+def test_products_without_a_wait_between_them_are_one_part() -> None:
+    body = [HGMMA, "MUFU.EX2 R5, R5 ;", HGMMA, WAIT.format(left="0x1"), WAIT.format(left="0x0")]
+    (part,) = loop_fields(kernel(*body))["loop_parts"]
+    assert part["tensor_cycles"] == 2 * 64
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,24 @@ def test_without_a_disassembler_spills_show_in_the_stack_and_the_rest_is_missing
 
 
 @needs_triton
+def test_a_kernel_whose_code_kills_the_reader_costs_no_other_one(tmp_path: Path) -> None:
+    """The code of several is read at once; then each is tried by itself."""
+    command, variables = with_canaries(
+        tmp_path, AUDIT_CANARY="dies_reading", TRITON_CACHE_DIR=str(tmp_path / "cache")
+    )
+    done = subprocess.run(
+        command, env=variables, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    rows = {row["config"]["block_q"]: row for row in rows_of(done.stdout.splitlines()[-1])}
+    statuses = {block_q: row["status"] for block_q, row in rows.items()}
+    assert statuses == {32: "ok", 64: "crashed", 16: "ok"}
+    assert rows[64]["reason"] == "SIGABRT"
+    assert rows[32]["instruction_count"] > 100 < rows[16]["instruction_count"]
+    assert all(row["started_utc"] and row["spent_s"] > 0 for row in rows.values())
+
+
+@needs_triton
 def test_ctrl_c_ends_it_in_order(tmp_path: Path) -> None:
     command, variables = with_canaries(tmp_path, AUDIT_CANARY="slow")
     process = subprocess.Popen(

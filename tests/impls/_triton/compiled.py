@@ -23,13 +23,13 @@ from triton.runtime import driver
 
 from attnbench.harness.audit.compiler import compile_kernel
 from attnbench.harness.audit.kernel_row import kernel_record
-from attnbench.harness.audit.main_loop import main_loop
 from attnbench.harness.record import Status
 from attnbench.impls import Problem, load, make_inputs, make_weights
 from attnbench.impls._triton import launch, op, tune
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, Config, Kernel, candidates
 from attnbench.impls._triton.jobs import Job, jobs
+from attnbench.impls._triton.machine_code import loops, main_loop
 from attnbench.impls._triton.nvidia_tools import Unreadable, disassembly
 from attnbench.impls.problem import Dtype
 from tests.fakes.cuda import FakeGpu, HandClock, fake_cuda, turned_by_hand
@@ -165,7 +165,7 @@ def gluon() -> list[dict[str, Any]]:
                 Status.OK,
                 **fields,
             )
-            loop = main_loop(code)
+            loop = main_loop(loops(code))
             assert loop is not None
             body = "\n".join(loop.lines)
             before = body[: re.search(r"DEPBAR\.LE gsb0, 0x0", body).start()]

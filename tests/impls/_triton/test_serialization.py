@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.impls._triton.machine_code import is_serialized, main_loop
+from attnbench.impls._triton.machine_code import is_serialized, loops, main_loop
 from tests.conftest import ROOT, environment
 from tests.impls._triton.conftest import needs_triton
 
@@ -63,6 +63,6 @@ def test_a_wait_after_every_product_of_the_main_loop_is_serialized(
         line if line.startswith(".") else f"        /*{16 * place:04x}*/   {line}"
         for place, line in enumerate(lines)
     )
-    loop = main_loop(code)
+    loop = main_loop(loops(code))
     assert loop is not None
     assert is_serialized(loop.names) is expected
