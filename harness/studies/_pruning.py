@@ -6,7 +6,7 @@ arXiv:1905.10650), here of the mean loss: that derivative is the sum of W_O time
 the head's columns.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -36,13 +36,14 @@ def single_losses(model: Decoder, batch: Batch) -> list[list[float | None]]:
     return found
 
 
-def losses_by_importance(model: Decoder, batch: Batch, judged_on: Batch) -> list[float]:
-    """Loss with 0, 1, ... heads removed, all in the end; the least important by gradient first.
-
-    `judged_on`: the sequences that the importance comes from; the losses are those of `batch`.
-    """
+def by_importance(model: Decoder, judged_on: Batch) -> list[Head]:
+    """All heads, the least important by gradient first; `judged_on`: on these sequences."""
     found = importance(model, judged_on)
-    order = sorted(every_head(model), key=lambda one: found[one])
+    return sorted(every_head(model), key=lambda one: found[one])
+
+
+def losses_in_order(model: Decoder, order: Sequence[Head], batch: Batch) -> list[float]:
+    """Loss with 0, 1, ... heads removed, all in the end."""
     return [_loss_without(model, order[:count], batch) for count in range(len(order) + 1)]
 
 

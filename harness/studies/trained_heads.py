@@ -12,7 +12,7 @@ import torch
 from ...impls.block import Decoder
 from ...impls.problem import Problem
 from ..stats import mean_interval
-from . import _head_metrics, _pruning, _training
+from . import _head_metrics, _pruning, _smaller_layers, _training
 from ._synthetic_tasks import Batch, Task, task
 from ._training import held_out, one_thread, quality, seen
 
@@ -36,6 +36,7 @@ NOISE_RATIO = 0.5  # of the standard deviation of the embedded tokens
 MOST_PRUNED = 16  # heads of a block
 MOST_GREEDY = 8  # heads of the whole decoder: the number of trials is its square
 MOST_DRAWN = 8  # heads of a block whose maps are kept
+COSTED = 8  # heads of a block whose smaller layers are measured, for one seed
 LOOKED_AT = 64  # sequences that metrics and pruning are about
 
 
@@ -95,7 +96,7 @@ def trained(
         "step_peak_bytes": done.peak_bytes,
         **_named(_head_metrics.metrics(before, looked_at.tokens), "before"),
         **_named(_head_metrics.metrics(after, looked_at.tokens), "after"),
-        **_pruned(model, looked_at, judged_on),
+        **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
         "sentence": _words(of, looked_at) if drawn else None,
         "weight_rows_before": _head_metrics.maps(before) if drawn else None,
         "weight_rows_after": _head_metrics.maps(after) if drawn else None,
@@ -106,17 +107,30 @@ def _named(found: dict[str, _head_metrics.Numbers], when: str) -> dict[str, Any]
     return {f"{name}_{when}": values for name, values in found.items()}
 
 
-def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch) -> dict[str, Any]:
-    """Losses on the sequences that are looked at, with all heads and without some."""
+def _pruned(
+    model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool
+) -> dict[str, Any]:
+    """Losses on the sequences that are looked at, with all heads and without some.
+
+    `costly`: also what the really smaller layers cost.
+    """
     few = model.problem.heads <= MOST_PRUNED
     least = len(_pruning.every_head(model)) <= MOST_GREEDY
-    by_importance = _pruning.losses_by_importance(model, looked_at, judged_on) if few else None
+    order = _pruning.by_importance(model, judged_on) if few else None
     return {
         "whole_loss_nats": quality(model, looked_at)[0],
-        "single_loss_nats": _pruning.single_losses(model, looked_at) if few else None,
-        "pruned_loss_nats": by_importance,
+        "single_loss_nats": None if order is None else _pruning.single_losses(model, looked_at),
+        "pruned_heads": None if order is None else [list(one) for one in order],
+        "pruned_loss_nats": (
+            None if order is None else _pruning.losses_in_order(model, order, looked_at)
+        ),
         "greedy_loss_nats": (
             _pruning.losses_greedily(model, looked_at, judged_on) if least else None
+        ),
+        **(
+            _smaller_layers.cost(model, order, looked_at)
+            if costly and order is not None
+            else dict.fromkeys(_smaller_layers.FIELDS)
         ),
     }
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from ..analysis.trained_gradients import trained_models
 from ..data.run_meta import Meta, finite_number, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import number_text, range_text
+from ._trained_gradients import after_training
 
 TITLE = "Gradients over distance"
 ORDER = 50
@@ -24,6 +26,9 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         if found:
             drawn = True
             yield _figure(found, run_caption(run, name if len(meta) > 1 else ""))
+        if trained := trained_models(run):
+            drawn = True
+            yield after_training(trained, run_caption(run, name if len(meta) > 1 else ""))
     if not drawn:
         yield note(f"No gradients. A scenario requests them with studies: [{STUDY}].")
 

@@ -26,7 +26,7 @@ from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, list_text
 from ._interval_texts import percent, percents, share_bound, times, with_range
 from ._trained_maps import maps_of
-from ._trained_pruning import pruned, robust
+from ._trained_pruning import pruned, robust, smaller
 
 TITLE = "What heads learn"
 ORDER = 48
@@ -77,6 +77,8 @@ def _of_run(found: list[TaskResult], run: Mapping[str, Any], name: str) -> Itera
         yield maps_of(*pair, caption=run_caption(run, name))
     yield _metrics(found)
     if (figure := pruned(found, caption)) is not None:
+        yield figure
+    if (figure := smaller(found, caption)) is not None:
         yield figure
     yield robust(found)
 

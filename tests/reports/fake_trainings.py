@@ -55,11 +55,26 @@ def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) ->
         "single_loss_nats": [[0.1 + 0.1 * head for head in range(heads)]],
         "pruned_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)],
         "greedy_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)] if heads <= 8 else None,
+        **_costs(heads, measured=heads == 8 and seed == 0),
         "sentence": list("abcdef") if drawn else None,
         "weight_rows_before": [[shifted(0, 0.3) for _ in range(heads)]] if drawn else None,
         "weight_rows_after": [[shifted(1 + head % 3) for head in range(heads)]] if drawn else None,
         **other,
     }
+
+
+def _costs(heads: int, *, measured: bool) -> dict[str, Any]:
+    """Layers whose time falls less than in proportion, and whose bytes do in proportion."""
+    left = [head / heads for head in range(heads, -1, -1)]
+    found = {
+        "pruned_layer_ms": [0.2 + 0.3 * share for share in left],
+        "pruned_layer_time_ratio": [0.4 + 0.6 * share for share in left],
+        "pruned_layer_time_low_ratio": [0.35 + 0.6 * share for share in left],
+        "pruned_layer_time_high_ratio": [0.45 + 0.6 * share for share in left],
+        "pruned_layer_peak_bytes": [round(share * (8 << 20)) for share in left],
+        "pruned_layer_weight_bytes": [256 + round(share * 65536) for share in left],
+    }
+    return found if measured else dict.fromkeys(found)
 
 
 def trainings(accuracies: Mapping[str, Mapping[int, Iterable[float]]]) -> list[dict[str, Any]]:

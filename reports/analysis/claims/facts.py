@@ -3,6 +3,7 @@
 Each reads the findings of one study:
     score_scale         Q8    d_k, scaled, softmax_gradient and query_gradient_norm with bounds
     gradient_distance   Q9    model, seq_len, fade_per_token with bounds
+    trained_gradients   Q9    model, fade_per_token_after, accuracy_ratio
                         Q10   model, seq_len, shortest_path_steps, longest_path_steps
     attention_facts     Q12, Q13, Q17   statement, holds, holding_ratio, case_count
     initialisation      Q14   rule, d_model, heads, output_variance and gradient_variance, bounds
@@ -21,6 +22,8 @@ from ...data.row_groups import Row, groups
 from ...data.run_meta import finite_number
 from ...formatting import beyond_text, list_text, number_text, percent_text, range_text
 from ..ratio import time_ratio
+from ..trained_gradients import STUDY as TRAINED
+from ..trained_gradients import trained_models
 from .claim_verdict import (
     DISTURBED,
     ClaimVerdict,
@@ -36,6 +39,9 @@ from .studies import Finding, of_study
 STEADY_RATIO = 0.05  # a gradient that differs by less over d_k does not depend on it
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten times
+LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
+FADES = {"attention": False, "gru": True}
+"""Whether a model's gradient is said to fade over the distance."""
 GRU_FLOPS = 12  # per token and d²: three gates of two matrices
 
 
@@ -78,18 +84,47 @@ def softmax_gradient(findings: Sequence[Any]) -> list[Part]:
 def gradient_over_distance(findings: Sequence[Any]) -> list[Part]:
     """Q9: attention's gradient does not fade over the distance, the recurrent layer's does."""
     parts = []
-    for model, fades in (("attention", False), ("gru", True)):
+    for model, fades in FADES.items():
         known = _longest(findings, model, "fade_per_token")
         if known is None:
             continue
         length, fade, low, high = known
-        claimed = (-inf, -FADES_BY) if fades else (-FADES_BY, FADES_BY)
         text = (
             f"ln of the gradient changes by {number_text(fade)}{range_text(low, high)} per token"
             f" over {length:.0f} tokens, at first weights"
         )
-        parts.append(Part(of=model, verdict=by_interval(low, high, claimed), numbers=text))
+        verdict = by_interval(low, high, _claimed(fades=fades))
+        parts.append(Part(of=model, verdict=verdict, numbers=text))
+    return [*parts, *trained_gradient(findings)]
+
+
+def trained_gradient(findings: Sequence[Any]) -> list[Part]:
+    """Q9 after training, of models that learnt the task: others have no gradient to speak of."""
+    parts = []
+    for one in trained_models({"studies": of_study(findings, TRAINED)}):
+        fades, fade, right = FADES.get(one.model), one.fade("after"), one.accuracy
+        if fades is None or not fade.units:
+            continue
+        text = (
+            f"ln of the gradient changes by {number_text(fade.value)}"
+            f"{range_text(fade.low, fade.high)} per token over"
+            f" {len(one.trainings[0]['gradient_norms_after'])} tokens;"
+            f" {percent_text(right.value)} of the answers are right"
+        )
+        verdict = by_interval(fade.low, fade.high, _claimed(fades=fades))
+        learnt = right.low >= LEARNT_SHARE
+        parts.append(
+            Part(
+                of=f"{one.model}, trained",
+                verdict=verdict if learnt else "inconclusive",
+                numbers=text,
+            )
+        )
     return parts
+
+
+def _claimed(*, fades: bool) -> tuple[float, float]:
+    return (-inf, -FADES_BY) if fades else (-FADES_BY, FADES_BY)
 
 
 def path_length(findings: Sequence[Any]) -> list[Part]:

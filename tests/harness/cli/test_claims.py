@@ -15,7 +15,7 @@ from tests.conftest import command_line, environment
 
 pytestmark = pytest.mark.long
 
-ONE_LENGTH = ("claims_pruning", "claims_quality")
+ONE_LENGTH = ("claims_generation", "claims_pruning", "claims_quality")
 QUICK = (
     "--set",
     "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}",
@@ -35,7 +35,7 @@ AXES = (
     "2",
 )
 
-OF_NO_CLAIM = {"generation", "linformer_projections"}  # their own scenarios request them
+OF_NO_CLAIM = {"linformer_projections"}  # its own scenario requests it
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,11 @@ import torch
 
 from attnbench.harness.studies._pruning import (
     Head,
+    by_importance,
     every_head,
     importance,
-    losses_by_importance,
     losses_greedily,
+    losses_in_order,
     removed,
     single_losses,
 )
@@ -48,7 +49,7 @@ def test_the_model_is_whole_again_afterwards(trained) -> None:
     model, batch = trained
     before = quality(model, batch)
     single_losses(model, batch)
-    losses_by_importance(model, batch, batch)
+    losses_in_order(model, by_importance(model, batch), batch)
     assert quality(model, batch) == before
 
 
@@ -73,7 +74,7 @@ def test_both_orders_begin_with_all_heads_and_end_with_none(trained) -> None:
     with removed(model, every_head(model)):
         nothing = quality(model, batch)[0]
     for losses in (
-        losses_by_importance(model, batch, batch),
+        losses_in_order(model, by_importance(model, batch), batch),
         losses_greedily(model, batch, batch),
     ):
         assert len(losses) == 5

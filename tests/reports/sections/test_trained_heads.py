@@ -99,6 +99,49 @@ def test_noise_and_pruning_have_tables(tmp_path: Path) -> None:
     assert cells["recall, 1"][4] == ""
 
 
+def test_the_loss_stands_beside_what_smaller_layers_take(tmp_path: Path) -> None:
+    blocks = blocks_of(trained_heads, with_trainings(tmp_path, CLEAR))
+    figure = next(
+        one for one in blocks if isinstance(one, Figure) and one.title.startswith("Layers from")
+    )
+    assert figure.title == (
+        "Layers from which the weights of half of the heads are gone take 70 % of the time and 50 %"
+        " of the memory"
+    )
+    assert [panel.title for panel in figure.panels] == ["recall", "six_relations"]
+    assert figure.panels[0].series[0].x == tuple(map(float, range(1, 9)))
+    cells = {row[0]: row for row in figure.table.rows}
+    assert cells["recall, 4"][1].startswith("0.50")
+    assert cells["recall, 4"][2:] == ("350 µs", "0.70 (0.65 to 0.75)", "4 MiB", "32.3 KiB")
+    assert cells["recall, 0"][4] == "0 B"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"pruned_layer_ms": None},
+        {"pruned_layer_time_ratio": [1.0, "<b>"]},
+        {"pruned_layer_peak_bytes": [1]},
+        {"pruned_layer_weight_bytes": [0] * 9},
+    ],
+)
+def test_costs_that_are_not_whole_are_left_out(tmp_path: Path, broken: dict[str, Any]) -> None:
+    findings = [one | broken for one in CLEAR]
+    blocks = blocks_of(trained_heads, with_trainings(tmp_path, findings))
+    titles = [one.title for one in blocks if isinstance(one, Figure)]
+    assert not [title for title in titles if title.startswith("Layers from")]
+
+
+def test_peaks_that_nobody_counted_are_empty(tmp_path: Path) -> None:
+    findings = [one | {"pruned_layer_peak_bytes": [None] * 9} for one in CLEAR]
+    blocks = blocks_of(trained_heads, with_trainings(tmp_path, findings))
+    figure = next(
+        one for one in blocks if isinstance(one, Figure) and one.title.startswith("Layers from")
+    )
+    assert figure.title.endswith("70 % of the time")
+    assert {row[4] for row in figure.table.rows} == {""}
+
+
 def test_a_run_without_trainings_says_how_to_get_them(tmp_path: Path) -> None:
     (only,) = sentences(blocks_of(trained_heads, with_trainings(tmp_path, [])))
     assert "studies: [trained_heads]" in only

@@ -1,0 +1,80 @@
+"""Q16: what a cache of keys and values saves, from the study generation."""
+
+from collections.abc import Sequence
+from math import inf
+from typing import Any
+
+from ...data.noise_floor import ASSUMED_RATIO
+from ...formatting import count_text, number_text
+from ..generation import (
+    STUDY,
+    Generated,
+    complaints,
+    flops_exponent,
+    generated,
+    ratio_text,
+    timed,
+)
+from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
+from .studies import of_study
+
+RATIO = "full_over_cached_total"
+
+
+def cache_saves(findings: Sequence[Any]) -> list[Part]:
+    """FLOPs of all steps, an exact count, and their time on each backend, at the most tokens.
+
+    A backend whose cached steps are not the full pass saves nothing that can be compared.
+    """
+    found = generated({"studies": of_study(findings, STUDY)})
+    if not found:
+        return []
+    wrong = complaints(found)
+    parts = [_flops([one for one in found if one["backend"] == found[0]["backend"]])]
+    parts += [_time(backend, some) for backend, some in timed(found).items()]
+    return [
+        *parts,
+        *(Part(of=of, verdict="inconclusive", numbers=why) for of, why in wrong.items()),
+    ]
+
+
+def _flops(some: Sequence[Generated]) -> Part:
+    """Without a cache T steps need more, and ever more so. `some`: of one backend."""
+    last = max(some, key=lambda one: int(one["tokens"]))
+    ratio = last["full_total_flops"] / last["cached_total_flops"]
+    full, cached = (flops_exponent(some, way) for way in ("full", "cached"))
+    verdicts: list[ClaimVerdict] = ["supported" if ratio > 1 else "refuted"]
+    text = f"without a cache {number_text(ratio)} times those with it for {_tokens(last)} tokens"
+    if full is not None and cached is not None:
+        verdicts.append("supported" if full > cached else "refuted")
+        text += f"; they grow as T^{full:.1f}, with it as T^{cached:.1f}"
+    return Part(of="FLOPs", verdict=jointly(verdicts), numbers=text)
+
+
+def _time(backend: str, some: Sequence[Generated]) -> Part:
+    """The study measures in one process, so its interval is extended by what processes may differ.
+
+    `some`: by tokens.
+    """
+    last = some[-1]
+    low, high = (_extended(last, end) for end in ("low", "high"))
+    text = (
+        f"{_tokens(last)} tokens without a cache take {ratio_text(last, 'total')} the time of those"
+        " with it"
+    )
+    slower = [one for one in some if _extended(one, "high") < 1]
+    if slower:
+        text += f", but {_tokens(slower[-1])} tokens take less"
+    return Part(of=f"time, {backend}", verdict=by_interval(low, high, (1.0, inf)), numbers=text)
+
+
+def _extended(one: Generated, end: str) -> float:
+    """A bound of the ratio of times; NaN without an interval."""
+    found = one[f"{RATIO}_{end}_ratio"]
+    if found is None:
+        return float("nan")
+    return float(found / (1 + ASSUMED_RATIO) if end == "low" else found * (1 + ASSUMED_RATIO))
+
+
+def _tokens(one: Generated) -> str:
+    return count_text(one["tokens"])

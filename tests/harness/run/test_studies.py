@@ -1,0 +1,97 @@
+"""A run that is stopped between the parts of a study goes on after the last of them."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, command_line, environment
+from tests.harness.run.test_faults import wait_for_end, worker_pids
+
+pytestmark = pytest.mark.long
+
+PARTS = (
+    *("--backends", "sdpa", "--batch", "1", "--seq-len", "16", "--d-model", "16", "--heads", "2"),
+    *("--device", "cpu", "--set", "studies=[trained_heads:majority]"),
+)
+HEADS = (1, 2, 4, 8, 16, 32, 64)
+WAITS_AT = 4  # heads
+SHORT = f"""
+import os, time
+import attnbench.harness.studies.trained_heads as study
+study.STEPS["majority"] = 2
+train = study.trained
+def trained(name, heads, *args, **given):
+    while heads == {WAITS_AT} and not os.path.exists(os.environ["GO"]):
+        time.sleep(0.02)
+    return train(name, heads, *args, **given)
+study.trained = trained
+"""
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> dict[str, str]:
+    """Two steps per training; the part with 4 heads waits for the file GO."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(SHORT)
+    path = os.pathsep.join(map(str, (folder, ROOT / ".package")))
+    return {"PYTHONPATH": path, "GO": str(tmp_path / "go")}
+
+
+def started(folder: Path, env: dict[str, str], rows: int) -> tuple[subprocess.Popen[bytes], Path]:
+    process = subprocess.Popen(
+        command_line("run", *PARTS, "--only", "study"),
+        cwd=folder,
+        env=environment(env),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for file in folder.glob("results/2*/rows.jsonl"):
+            if file.read_bytes().count(b"\n") >= rows:
+                return process, file.parent
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    raise AssertionError("no rows came")
+
+
+def rows_of(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
+    tmp_path: Path, attnbench, short: dict[str, str], number: signal.Signals
+) -> None:
+    process, run = started(tmp_path, short, rows=2)
+    workers = worker_pids(process.pid)
+    process.send_signal(number)
+    process.wait(60)
+    wait_for_end(workers)
+    before = (run / "rows.jsonl").read_bytes()
+    stopped = {row["part"]["heads"]: row["status"] for row in rows_of(run)}
+    assert {heads for heads, status in stopped.items() if status == "ok"} == {1, 2}
+    assert set(stopped.values()) <= {"ok", "interrupted"}
+    Path(short["GO"]).touch()
+    done = attnbench("run", "--resume", run, env=short)
+    assert done.returncode == 0, done.stderr
+    assert (run / "rows.jsonl").read_bytes().startswith(before)
+    rows = rows_of(run)
+    trained = [row["part"]["heads"] for row in rows if row["status"] == "ok"]
+    assert sorted(trained) == sorted(HEADS), "each part once"
+    assert all(len(row["findings"]) >= 5 for row in rows if row["status"] == "ok")
+    again = attnbench("run", "--resume", run, env=short)
+    assert again.returncode == 0
+    assert rows_of(run) == rows
+    alone = attnbench("run", *PARTS, "--only", "majority-heads8", env=short)
+    (wanted,) = rows_of(Path(alone.stdout.strip()))
+    (found,) = [row for row in rows if row["part"]["heads"] == 8]
+    for one, other in zip(found["findings"], wanted["findings"], strict=True):
+        assert one["step_loss_nats"] == pytest.approx(other["step_loss_nats"], abs=1e-6, rel=0)
