@@ -41,6 +41,7 @@ class CaseSamples:
     throttled_blocks: int
     clock_mhz: float | None
     traffic: Traffic | None = None  # of a decode step
+    input_order: str = "heads"  # in memory
 
     @property
     def ok(self) -> bool:
@@ -77,6 +78,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         throttled_blocks=row.get("throttled_blocks") or 0,
         clock_mhz=_clock_mhz(row),
         traffic=traffic(row, run) if ok and run is not None else None,
+        input_order=row.get("input_order") or "heads",
     )
 
 

@@ -50,6 +50,7 @@ def test_the_predicted_length_is_the_last_within_the_budget(backend: str, change
 def test_a_backend_that_cannot_run_here_has_no_prediction_but_a_reason() -> None:
     assert predict(wall("sdpa:cudnn"), CPU, BUDGET) == {
         "exactness": "exact",
+        "input_order": "heads",
         "predicted_seq_len": None,
         "predicted_source": None,
         "predicted_reason": "sdpa:cudnn cannot run here",
