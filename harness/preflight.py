@@ -44,6 +44,7 @@ def preflight(
     unknown = {"predicted_reason": cannot_run, "meta_reason": cannot_run}
     fields = known_costs(p) | {"predicted_peak_bytes": None} | unknown
     fields["exactness"] = impls.exactness(case.backend)
+    fields["input_order"] = impls.input_order(case.backend, p) if p.scope == "core" else None
     if missing := impls.missing(case.backend):
         return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=missing)
     try:

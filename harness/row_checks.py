@@ -21,6 +21,7 @@ VALUES = {
         *("crashed", "error", "interrupted"),
     ),
     "exactness": (None, "exact", "approximate", "other"),
+    "input_order": (None, "heads", "model"),
 }
 TRIAL: Types = {"seq_len": (int,), "status": (str,), "reason": (str,), "spent_s": (int, float)}
 WINDOW: Types = {"way": (str,), "window_s": (int, float), "calls": (int,)}

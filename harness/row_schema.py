@@ -84,6 +84,11 @@ exactness: str?
     what the backend claims: `exact` attention, `approximate`, or `other` (it computes something
     else). Null if the case ended before the backend was read, and in rows of the first version,
     whose backends are exact
+input_order: str?+
+    how q, k and v of scope `core` lie in memory: `heads`, head by head, or `model`, as a model of
+    Hugging Face has them: queries and the output's gradient token by token, keys and values too
+    unless a decoder reads them from its cache. Null in other scopes, if the case ended before the
+    backend was read, and in earlier versions, where it was `heads`
 status: str
     `ok`, `oom`, `predicted_oom`, `unsupported`, `unavailable`, `incorrect`, `timeout`,
     `crashed`, `error`, `interrupted`
@@ -256,7 +261,7 @@ case: str
 kv_seq_len: int?
     the length of keys and values if it is fixed; null if it follows N
 = d_model heads kv_heads d_k d_v dtype causal causal_align mask window passes scope
-= exactness
+= exactness input_order
 status: str
     `ok`: some N fits. `oom`: not even N = 1 fits. `interrupted`, or the result of the first
     trial: `unsupported`, `unavailable`, `timeout`, `crashed`, `error`

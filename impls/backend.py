@@ -19,6 +19,8 @@ these constants, as literals:
     PLAIN_OPERATIONS = True       every operation allocates its result and nothing else: matmul,
                                   softmax, views, but no fused kernels. The code can then run on
                                   device "meta" to predict its peak bytes
+    INPUT_ORDER = "model"         in scope "core" the tensors lie in memory as a model of Hugging
+                                  Face has them (make_inputs). The default is "heads"
     MASKS = ("padding", "local")  the masks it computes besides "none" (problem.ALL_MASKS lists
                                   them); it is not asked to compute others
 
@@ -172,10 +174,13 @@ class Backend(Protocol):
         """Peak bytes of a call above inputs and weights, output included; None if unknown."""
 
 
-def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
+def make_inputs(problem: Problem, device: torch.device, seed: int, order: str = "heads") -> Inputs:
     """Normal random inputs that require grad if the problem does.
 
-    Equal for equal seeds on one kind of device. On device "meta" they have no numbers.
+    Equal for equal seeds and orders on one kind of device. On device "meta" they have no numbers.
+    `order`: how tensors of scope "core" lie in memory. "heads": head by head. "model": as a model
+    of Hugging Face has them: queries token by token, as projections write them; so are keys and
+    values, unless a cache has joined them head by head (`keys_are_cached`).
     """
     p, dtype, meta = problem, TORCH_DTYPE[problem.dtype], device.type == "meta"
     generator = None if meta else torch.Generator(device=device).manual_seed(seed)
@@ -187,12 +192,31 @@ def make_inputs(problem: Problem, device: torch.device, seed: int) -> Inputs:
             shape, generator=generator, dtype=dtype, device=device, requires_grad=p.backward
         )
 
+    def by_token(heads: int, tokens: int, width: int) -> Tensor:
+        x = normal(p.batch, tokens, heads, width).detach().transpose(1, 2)
+        return x.requires_grad_(p.backward)
+
+    def by_head(heads: int, tokens: int, width: int) -> Tensor:
+        return normal(p.batch, heads, tokens, width)
+
     if p.scope != "core":
         x = normal(p.batch, p.seq_len, p.d_model)
         source = x if p.kv_seq_len == p.seq_len else normal(p.batch, p.kv_seq_len, p.d_model)
         return Inputs(x, source, source)
+    query = by_token if order == "model" else by_head
+    keys = by_head if order == "heads" or keys_are_cached(p) else by_token
     return Inputs(
-        normal(p.batch, p.heads, p.seq_len, p.d_k),
-        normal(p.batch, p.kv_heads, p.kv_seq_len, p.d_k),
-        normal(p.batch, p.kv_heads, p.kv_seq_len, p.d_v),
+        query(p.heads, p.seq_len, p.d_k),
+        keys(p.kv_heads, p.kv_seq_len, p.d_k),
+        keys(p.kv_heads, p.kv_seq_len, p.d_v),
     )
+
+
+def keys_are_cached(problem: Problem) -> bool:
+    """Whether a model of Hugging Face reads these keys from its cache: a decoder without gradients.
+
+    Its encoder's attention, which is neither causal nor to another length, has no cache, and
+    training uses none.
+    """
+    is_decoder = problem.causal or problem.kv_seq_len != problem.seq_len
+    return is_decoder and not problem.backward

@@ -1,8 +1,8 @@
 """The attention functions of Hugging Face models, by their attn_implementation names.
 
 Bare `hf` is their default, sdpa; `hf:eager` is Llama's function, which most models repeat. They are
-called as a model's layer calls them. A mask is made once, in `prepare`, as a model makes one for
-all its layers: its time and memory are not measured.
+called as a model's layer calls them, on tensors that lie in memory as a model's do. A mask is made
+once, in `prepare`, as a model makes one for all its layers: its time and memory are not measured.
 """
 
 from collections.abc import Callable
@@ -24,6 +24,7 @@ from .problem import Problem
 NEEDS = ("transformers",)
 VARIANTS = ("eager", "sdpa", "flex_attention", "flash_attention_2")
 MASKS = ("local",)  # the window of models that have one
+INPUT_ORDER = "model"
 COMPILES = True  # flex_attention does; all import transformers: half a GiB of address space
 
 DEFAULT = "sdpa"

@@ -292,8 +292,7 @@ def _rows(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
         if one.problem is not None
     ]
     device = Device(kind=here.kind, facts=here.facts)
-    backends = [one.backend for one in inquiry.implementations]
-    return stored_rows(reversed(folders), device, problems, backends)
+    return stored_rows(reversed(folders), device, problems, inquiry.implementations)
 
 
 def _measured(

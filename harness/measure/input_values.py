@@ -19,14 +19,16 @@ from .prepared_call import Tensors, make_gradient, make_tensors
 class InputValues:
     """Inputs, weights and, with a backward pass, the output's gradient of one problem.
 
-    `flipped`: whether the inputs have the other signs now. `gradient`: dense and random, or what
-    `use_gradient` writes into it.
+    `order`: how they lie in memory (impls.input_order). `flipped`: whether the inputs have the
+    other signs now. `gradient`: dense and random, or what `use_gradient` writes into it.
     """
 
-    def __init__(self, problem: Problem, device: torch.device, seed: int) -> None:
-        self.problem, self.device, self.seed = problem, device, seed
-        self.tensors: Tensors = make_tensors(problem, device, seed)
-        self.gradient: Tensor | None = make_gradient(problem, device, seed)
+    def __init__(
+        self, problem: Problem, device: torch.device, seed: int, order: str = "heads"
+    ) -> None:
+        self.problem, self.device, self.seed, self.order = problem, device, seed, order
+        self.tensors: Tensors = make_tensors(problem, device, seed, order)
+        self.gradient: Tensor | None = make_gradient(problem, device, seed, order)
         self.flipped = False
         self._write_gradient: Callable[[Tensor], None] = self._dense_gradient
         self._differ = False
@@ -94,7 +96,7 @@ class InputValues:
             self._narrow = None
         if not (self._differ or self.changed()):
             return
-        fresh = make_tensors(self.problem, self.device, self.seed)
+        fresh = make_tensors(self.problem, self.device, self.seed, self.order)
         for (_, tensor), (_, values) in zip(self._named(), _named(fresh), strict=True):
             tensor.data.copy_(values.detach())
         if self.gradient is not None:
@@ -103,7 +105,7 @@ class InputValues:
         self._versions = self._count_writes()
 
     def _dense_gradient(self, gradient: Tensor) -> None:
-        dense = make_gradient(self.problem, self.device, self.seed)
+        dense = make_gradient(self.problem, self.device, self.seed, self.order)
         assert dense is not None
         gradient.copy_(dense)
 

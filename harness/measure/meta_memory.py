@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from ...impls import input_order
 from ...impls.backend import Backend
 from ...impls.peak_formulas.sizes import allocates_results_only
 from ...impls.problem import Problem
@@ -44,7 +45,9 @@ def meta_peak_bytes(
 
 
 def _followed(problem: Problem, backend: Backend) -> int:
-    tensors, gradient = make_tensors(problem, META, 0), make_gradient(problem, META, 0)
+    order = input_order(backend.name, problem)
+    tensors = make_tensors(problem, META, 0, order)
+    gradient = make_gradient(problem, META, 0, order)
     prepared = prepare_call(problem, backend, tensors, gradient)
     before = [*prepared.targets, *([] if gradient is None else [gradient])]
     with prepared.in_force(), Followed(before) as followed:

@@ -21,20 +21,35 @@ class Tensors(NamedTuple):
     weights: Weights | None
 
 
-def make_tensors(problem: Problem, device: torch.device, seed: int) -> Tensors:
+def make_tensors(
+    problem: Problem, device: torch.device, seed: int, order: str = "heads"
+) -> Tensors:
+    """`order`: how inputs of scope "core" lie in memory (impls.input_order)."""
     weights = make_weights(problem, device, seed) if problem.scope != "core" else None
-    return Tensors(make_inputs(problem, device, seed), weights)
+    return Tensors(make_inputs(problem, device, seed, order), weights)
 
 
-def make_gradient(problem: Problem, device: torch.device, seed: int) -> Tensor | None:
-    """A random gradient of the output; None if the problem has no backward pass."""
+def make_gradient(
+    problem: Problem, device: torch.device, seed: int, order: str = "heads"
+) -> Tensor | None:
+    """A random gradient of the output; None if the problem has no backward pass.
+
+    In the order "model" it lies token by token, as the projection after attention leaves it.
+    """
     if not problem.backward:
         return None
-    shape, dtype = output_shape(problem), TORCH_DTYPE[problem.dtype]
+    by_token = order == "model" and problem.scope == "core"
+    batch, *sizes = output_shape(problem)
+    shape, dtype = (batch, *sizes), TORCH_DTYPE[problem.dtype]
+    if by_token:
+        heads, tokens, width = sizes
+        shape = (batch, tokens, heads, width)
     if device.type == "meta":  # where randn would import the compiler
-        return torch.empty(shape, device=device, dtype=dtype)
-    generator = torch.Generator(device=device).manual_seed(seed + 1)
-    return torch.randn(shape, generator=generator, device=device, dtype=dtype)
+        gradient = torch.empty(shape, device=device, dtype=dtype)
+    else:
+        generator = torch.Generator(device=device).manual_seed(seed + 1)
+        gradient = torch.randn(shape, generator=generator, device=device, dtype=dtype)
+    return gradient.transpose(1, 2) if by_token else gradient
 
 
 def output_shape(problem: Problem) -> torch.Size:

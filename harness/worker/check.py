@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import partial
-from itertools import groupby
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -25,6 +24,7 @@ from ..record import Status
 from .exact_results import ExactResults, exact_results
 from .kernel import observed
 from .phases import PhaseRunner
+from .shared_inputs import by_inputs
 
 
 class Checker:
@@ -44,9 +44,9 @@ class Checker:
 
     def check(self, cases: list[Case]) -> None:
         """Preflight, correctness and memory; the tensors of only one problem exist at a time."""
-        for problem, same in groupby(cases, key=lambda case: case.problem):
+        for (problem, order), same in by_inputs(cases).items():
             admitted = [(case, view) for case in same if (view := self._admitted(case))]
-            self._check_problem(problem, admitted)
+            self._check_problem(problem, order, admitted)
             release(self.config.device)
         freeze_gc()
 
@@ -65,9 +65,11 @@ class Checker:
         with self.budget.for_code():
             return preflight(case, self.config.device, self.config.budget_bytes, check_formula=True)
 
-    def _check_problem(self, problem: Problem, admitted: list[tuple[Case, Preflight]]) -> None:
+    def _check_problem(
+        self, problem: Problem, order: str, admitted: list[tuple[Case, Preflight]]
+    ) -> None:
         """All backends of a problem on the same inputs, against the same exact results."""
-        make = partial(InputValues, problem, self.config.device, self.config.seed)
+        make = partial(InputValues, problem, self.config.device, self.config.seed, order)
         values: InputValues | None = None
         while admitted and values is None:  # inputs that do not fit end one case after the other
             values = self.phases.run(admitted[0][0], "prepare", make)

@@ -21,7 +21,6 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
 import secrets
 from collections.abc import Callable
 from functools import partial
-from itertools import groupby
 from statistics import median
 from time import time
 from typing import NamedTuple
@@ -46,6 +45,7 @@ from ..record import Status
 from .check import Checker, source_file
 from .exact_results import ExactResults, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig
+from .shared_inputs import by_inputs
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
@@ -106,11 +106,11 @@ class Measurer:
         self.phases.make_room(max(0, int(free_bytes) - self.config.budget_bytes))
         if self.heap:
             self.heap.keep()
-        for problem, same in groupby(cases, key=lambda case: case.problem):
-            self._warm_up_problem(problem, list(same))
+        for (problem, order), same in by_inputs(cases).items():
+            self._warm_up_problem(problem, order, same)
 
-    def _warm_up_problem(self, problem: Problem, cases: list[Case]) -> None:
-        make = partial(InputValues, problem, self.config.device, self.config.seed)
+    def _warm_up_problem(self, problem: Problem, order: str, cases: list[Case]) -> None:
+        make = partial(InputValues, problem, self.config.device, self.config.seed, order)
         values: InputValues | None = None
         while cases and values is None:
             values = self.phases.run(cases[0], "prepare", make)

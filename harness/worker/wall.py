@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from ...impls import input_order
 from ...impls.backend import Backend
 from ...impls.peak_formulas import Near, nearest
 from ...impls.problem import Problem
@@ -21,6 +22,8 @@ from ..preflight import preflight
 from ..record import Status
 from .phases import WorkerConfig
 
+OF_BACKEND = ("exactness", "input_order")  # fields of a row
+
 # ---- the prediction: the longest N whose inputs and predicted peak are within the budget ---------
 
 
@@ -32,16 +35,17 @@ def predict(wall: Wall, device: torch.device, budget_bytes: int) -> dict[str, An
     except Exception as error:  # noqa: BLE001 - importing may raise anything, in the first trial too
         return {**unknown, "predicted_reason": first_line(error)}
     if first.status in (Status.UNAVAILABLE, Status.UNSUPPORTED):
-        known = {name: first.fields[name] for name in ("exactness", "predicted_reason")}
+        known = {name: first.fields[name] for name in (*OF_BACKEND, "predicted_reason")}
         return {**unknown, **known}
 
     found, fields = _longest(wall, device, budget_bytes, wall.at)
+    of_backend = {name: fields[name] for name in OF_BACKEND}
     if found is not None:
         source = {"predicted_source": fields["predicted_source"], "predicted_reason": ""}
-        return {"exactness": fields["exactness"], "predicted_seq_len": found, **source}
+        return {**of_backend, "predicted_seq_len": found, **source}
     reason = fields["predicted_reason"] or "the formula does not hold at the lengths in question"
     bound = _by_nearest(wall, device, budget_bytes)
-    return {**unknown, "exactness": fields["exactness"], "predicted_reason": reason, **bound}
+    return {**unknown, **of_backend, "predicted_reason": reason, **bound}
 
 
 def _longest(
@@ -147,8 +151,9 @@ def _call_once(problem: Problem, backend: Backend, config: WorkerConfig, budget:
     Returns how long compiling took, in s.
     """
     device = config.device
-    tensors = make_tensors(problem, device, config.seed)
-    gradient = make_gradient(problem, device, config.seed)
+    order = input_order(backend.name, problem)
+    tensors = make_tensors(problem, device, config.seed, order)
+    gradient = make_gradient(problem, device, config.seed, order)
     start = perf_counter()
     with budget.for_code() if backend.compiles else nullcontext():
         prepared = prepare_call(problem, backend, tensors, gradient)

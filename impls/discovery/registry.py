@@ -25,6 +25,7 @@ from importlib.metadata import Distribution, EntryPoint, distributions, entry_po
 from importlib.util import find_spec
 from pathlib import Path
 
+from ..problem import Problem
 from .names import ALIASES, Attribute, attribute_from_name, real_name
 from .source import NOTHING, BadBackend, Declared, declared
 
@@ -64,6 +65,13 @@ def needs(name: str) -> tuple[str, ...]:
 def exactness(name: str) -> str:
     """One of source.EXACTNESS."""
     return find(name).declared.exactness
+
+
+def input_order(name: str, problem: Problem) -> str:
+    """How the tensors that the backend gets lie in memory, one of source.INPUT_ORDERS; they differ
+    in scope "core" only (backend.make_inputs).
+    """
+    return find(name).declared.input_order if problem.scope == "core" else "heads"
 
 
 def missing(name: str) -> str | None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 EXACTNESS = ("exact", "approximate", "other")
+INPUT_ORDERS = ("heads", "model")
 MOST_BYTES = 4 << 20  # of a backend's file
 
 
@@ -17,12 +18,13 @@ class BadBackend(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declared:
-    """The top level of a file: the functions it defines, and three of its values."""
+    """The top level of a file: the functions it defines, and four of its values."""
 
     functions: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
     variants: tuple[str, ...] = ()
     exactness: str = "exact"
+    input_order: str = "heads"
 
 
 NOTHING = Declared()
@@ -52,11 +54,13 @@ def _declared(path: Path, mtime_ns: int, size: int) -> Declared:
     except (ValueError, RecursionError, MemoryError) as error:  # null bytes; nested too deep
         raise BadBackend(f"{path}: {error or 'nested too deep'}; wanted valid Python") from None
     functions = frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+    is_backend = "prepare" in functions
     return Declared(
         functions=functions,
         needs=_strings(tree, "NEEDS", path),
         variants=_strings(tree, "VARIANTS", path),
-        exactness=_exactness(tree, path) if "prepare" in functions else "exact",
+        exactness=_one_of(EXACTNESS, tree, "EXACTNESS", path) if is_backend else "exact",
+        input_order=_one_of(INPUT_ORDERS, tree, "INPUT_ORDER", path) if is_backend else "heads",
     )
 
 
@@ -86,11 +90,12 @@ def _strings(tree: ast.Module, name: str, path: Path) -> tuple[str, ...]:
     return value
 
 
-def _exactness(tree: ast.Module, path: Path) -> str:
-    line, value = _assigned(tree, "EXACTNESS", "exact")
-    if value not in EXACTNESS:
-        allowed = ", ".join(map(repr, EXACTNESS))
-        raise BadBackend(f"{path}:{line}: EXACTNESS must be one of {allowed}, written out")
+def _one_of(choices: tuple[str, ...], tree: ast.Module, name: str, path: Path) -> str:
+    """The value of a top-level assignment; the first of the choices without one."""
+    line, value = _assigned(tree, name, choices[0])
+    if value not in choices:
+        allowed = ", ".join(map(repr, choices))
+        raise BadBackend(f"{path}:{line}: {name} must be one of {allowed}, written out")
     return str(value)
 
 

@@ -22,6 +22,13 @@ def key(problem: Fields) -> tuple[Any, ...]:
     return tuple(problem.get(name) or EARLIEST.get(name, problem.get(name)) for name in KEY)
 
 
+def key_of_wall(wall: Fields) -> tuple[Any, ...] | None:
+    """As key_over of the problems that a wall is about; None unless keys are as long as queries."""
+    if wall.get("kv_seq_len") is not None:
+        return None
+    return key({**wall, **dict.fromkeys(LENGTHS, 0)})
+
+
 def key_over(problem: Fields) -> tuple[Any, ...]:
     """Equal for problems that differ in their lengths only, and are square or one query each."""
     square = problem["seq_len"] == problem["kv_seq_len"]
@@ -41,6 +48,11 @@ class Implementation:
     backend: str
     own: bool = False
     compiles: bool = False
+
+    @property
+    def input_order(self) -> str:
+        """The order of the inputs in memory that its rows must have (`input_order` of a row)."""
+        return "heads" if self.own else "model"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,11 @@ from typing import Any
 from ...harness.run_files import BadRun, read_meta
 from ..data.read import Run, read_run
 from ..data.run_meta import device_identity
-from .asked import Fields, key, key_over
+from ..formatting import plural
+from .asked import Fields, Implementation, key, key_of_wall, key_over
 
 UNFINISHED = ("interrupted", "not reached")
+WITHOUT_CALL = ("unavailable", "unsupported")  # statuses that say nothing about inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +40,15 @@ class Stored:
 
 @dataclass(slots=True)
 class StoredRows:
-    """The rows of runs, newest first, by problem and backend."""
+    """The rows of runs, newest first, by problem and backend.
 
+    `orders`: the order in memory that a backend's inputs must have had.
+    """
+
+    orders: Mapping[str, str] = field(default_factory=dict)
     found: dict[tuple[Any, ...], dict[str, Stored]] = field(default_factory=dict)
     over: dict[tuple[Any, ...], list[Stored]] = field(default_factory=dict)
+    walls: dict[tuple[Any, ...] | None, list[Stored]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -54,36 +61,72 @@ class StoredRows:
         rows = self.over.get(key_over(problem), [])
         return [one for one in rows if one.row["backend"] == backend]
 
+    def walls_of(self, problem: Fields, backend: str) -> list[Stored]:
+        """Searches of a backend's longest N in this problem, the newest first."""
+        if problem["seq_len"] != problem["kv_seq_len"]:
+            return []
+        walls = self.walls.get(key_over(problem), [])
+        return [one for one in walls if one.row["backend"] == backend]
+
     def add(self, run: Run) -> None:
         """Rows of a run that is older than those before it."""
         self.runs.append(run)
         for row in run.rows:
             if row["status"] in UNFINISHED or row.get("python") is not None or row.get("twin"):
                 continue
+            if not self.comparable(row):
+                continue
             backends = self.found.setdefault(key(row), {})
             if row["backend"] not in backends:
                 backends[row["backend"]] = stored = Stored(run=run, row=row)
                 self.over.setdefault(key_over(row), []).append(stored)
+        for wall in run.walls:
+            if wall["status"] == "ok" and wall.get("python") is None and self.comparable(wall):
+                walls = self.walls.setdefault(key_of_wall(wall), [])
+                walls.append(Stored(run=run, row=wall))
+
+    def comparable(self, row: Fields) -> bool:
+        """Whether the row's inputs lay as they must; rows of the first versions do not say."""
+        wanted = self.orders.get(row["backend"])
+        found = row.get("input_order") or "heads"
+        return wanted in (None, found) or row["status"] in WITHOUT_CALL
 
 
 def stored_rows(
-    folders: Iterable[Path], device: Device, problems: Iterable[Fields], backends: Iterable[str]
+    folders: Iterable[Path],
+    device: Device,
+    problems: Iterable[Fields],
+    implementations: Iterable[Implementation],
 ) -> StoredRows:
     """From run folders, newest first. Reads the rows of those only that planned something wanted.
 
-    A folder that cannot be read is left out, with a note.
+    A folder that cannot be read is left out, with a note; so are rows of inputs in another order.
     """
-    lengths, wanted = {key_over(problem) for problem in problems}, set(backends)
-    rows = StoredRows()
+    lengths = {key_over(problem) for problem in problems}
+    rows = StoredRows(orders={one.backend: one.input_order for one in implementations})
+    wanted = set(rows.orders)
     for folder in folders:
         try:
             meta = read_meta(folder)
             if meta.get("court") or not device.measured(meta):
                 continue
-            if any(
-                case["backend"] in wanted and key_over(case) in lengths for case in meta["cases"]
-            ):
+            planned = [(case, key_over) for case in meta["cases"]]
+            planned += [(wall, key_of_wall) for wall in meta.get("walls") or ()]
+            if any(one["backend"] in wanted and key_of(one) in lengths for one, key_of in planned):
                 rows.add(read_run(folder))
         except BadRun as error:
             rows.notes.append(f"left out: {error}")
+    earlier = {
+        (key(row), row["backend"])
+        for run in rows.runs
+        for row in run.rows
+        if not rows.comparable(row) and key_over(row) in lengths
+        if row["backend"] not in rows.of(row)
+    }
+    if earlier:
+        rows.notes.append(
+            f"left out: {plural(len(earlier), 'row')} of an earlier version, which measured"
+            " attention functions of transformers on inputs in another order in memory than a"
+            " model's; --measure measures them anew"
+        )
     return rows

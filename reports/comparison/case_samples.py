@@ -42,6 +42,7 @@ class CaseSamples:
     clock_mhz: float | None
     traffic: Traffic | None = None  # of a decode step
     replica: int | None = None
+    input_order: str = "heads"  # in memory
 
     @property
     def ok(self) -> bool:
@@ -79,6 +80,7 @@ def case_samples(row: Mapping[str, Any], run: Mapping[str, Any] | None = None) -
         clock_mhz=_clock_mhz(row),
         traffic=traffic(row, run) if ok and run is not None else None,
         replica=row.get("replica"),
+        input_order=row.get("input_order") or "heads",
     )
 
 

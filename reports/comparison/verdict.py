@@ -36,6 +36,7 @@ REASONS = {
     "one_process": "one process: the interval allows for what processes differ by",
     "between_runs": "two runs at different times, and how much runs differ here is not known",
     "clocks_differ": "the slower side ran at a lower clock",
+    "inputs_differ": "q, k and v lay in another order in memory",
     "environment_differs": "machine, versions or settings differ",
     "throttled": "the slower side was throttled in most blocks (if paired, the other was not)",
     "contended": (
@@ -186,7 +187,18 @@ def _verdicts(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -
         found.append(_peak(base, new, base.peak_bytes, rules))
     if base.energy_j:
         found.append(_energy(base, new, rules))
-    return found
+    return [_inputs_differ(one) for one in found] if _other_inputs(base, new) else found
+
+
+def _other_inputs(base: CaseSamples, new: CaseSamples) -> bool:
+    """Whether one backend was measured on inputs in two orders: by an earlier version, and now."""
+    return base.backend == new.backend and base.input_order != new.input_order
+
+
+def _inputs_differ(found: CaseVerdict) -> CaseVerdict:
+    """Undecided, and counted in no mean: the two did not do the same work."""
+    reasons = ("inputs_differ", *found.reasons)
+    return replace(found, verdict=UNDECIDED, reasons=reasons, p_value=nan, contrast=None)
 
 
 def _status(base: CaseSamples | None, new: CaseSamples | None, rules: Rules) -> CaseVerdict:

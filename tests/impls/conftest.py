@@ -194,11 +194,16 @@ def make_case() -> Callable[..., Case]:
 
     @cache
     def make(
-        shape: Problem, *, rows: tuple[int, ...] | None = None, device: str = "cpu", **changes: Any
+        shape: Problem,
+        *,
+        rows: tuple[int, ...] | None = None,
+        device: str = "cpu",
+        order: str = "heads",
+        **changes: Any,
     ) -> Case:
         p = replace(shape, passes="forward+backward", **changes)
         where = torch.device(device)
-        inputs = make_inputs(p, where, seed=1)
+        inputs = make_inputs(p, where, 1, order)
         weights = make_weights(p, where, seed=2) if p.scope != "core" else None
         if weights:  # zero biases would hide a forgotten one
             for bias in (weights.b_q, weights.b_k, weights.b_v, weights.b_o):

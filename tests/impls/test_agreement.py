@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.prepared_call import Tensors, output_shape, prepare_call
-from attnbench.impls import Problem, exactness, load, missing, names
+from attnbench.impls import Problem, exactness, input_order, load, missing, names
 from attnbench.impls.masks.tensors import fully_masked_rows
 from tests.impls.conftest import BOTTOM_RIGHT, MASKED, PROBLEMS
 
@@ -93,7 +93,8 @@ def check(
     """
     ran, reasons, too_far = 0, set(), {}
     for dtype, scope in kinds:
-        case = make_case(shape, dtype=dtype, scope=scope, device=device)
+        order = input_order(name, replace(shape, scope=scope))
+        case = make_case(shape, dtype=dtype, scope=scope, device=device, order=order)
         why_not = load(name).why_not if missing(name) is None else lambda *_: missing(name)
         no_gradients = why_not(case.problem, torch.device(device))
         if no_gradients and why_not(replace(case.problem, passes="forward"), torch.device(device)):

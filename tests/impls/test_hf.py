@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnbench.impls import Problem, hf, load, make_inputs, missing
+from attnbench.harness.measure.prepared_call import make_gradient
+from attnbench.impls import Problem, hf, input_order, load, make_inputs, missing
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
 DECODE = Problem(
@@ -18,7 +19,106 @@ installed = pytest.mark.skipif(missing("hf") is not None, reason=str(missing("hf
 
 def output(name: str, problem: Problem) -> Tensor:
     with torch.no_grad():
-        return load(name).prepare(problem, make_inputs(problem, CPU, 0), None)()
+        inputs = make_inputs(problem, CPU, 0, input_order(name, problem))
+        return load(name).prepare(problem, inputs, None)()
+
+
+def exact(name: str, problem: Problem) -> Tensor:
+    """What a backend must give, by naive on the same inputs."""
+    inputs = make_inputs(problem, CPU, 0, input_order(name, problem))
+    with torch.no_grad():
+        return load("naive").prepare(problem, inputs, None)()
+
+
+LLAMA = {
+    "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 10,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64,
+}  # fmt: skip
+BERT = {
+    "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "vocab_size": 10,
+    "num_attention_heads": 4, "max_position_embeddings": 64,
+}  # fmt: skip
+
+
+def axes_in_memory(tensor: Tensor) -> list[int]:
+    """From the slowest to the fastest, without those of one element."""
+    axes = [axis for axis in range(tensor.dim()) if tensor.shape[axis] > 1]
+    return sorted(axes, key=lambda axis: -tensor.stride(axis))
+
+
+def tensors_of_a_model(
+    monkeypatch: pytest.MonkeyPatch, config: Any, run: Any
+) -> tuple[list[Tensor], list[Tensor]]:
+    """q, k and v that a model's layer gives its attention function, and its output's gradient."""
+    import transformers
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    theirs = ALL_ATTENTION_FUNCTIONS["sdpa"]
+    seen: list[list[Tensor]] = []
+    gradients: list[Tensor] = []
+
+    def watched(layer: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any, **named: Any) -> Any:
+        seen.append([q, k, v])
+        o, weights = theirs(layer, q, k, v, *rest, **named)
+        if o.requires_grad:
+            o.register_hook(lambda gradient: gradients.append(gradient.transpose(1, 2)))
+        return o, weights
+
+    monkeypatch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", watched)
+    torch.manual_seed(0)
+    run(transformers.AutoModel.from_config(config))
+    return seen[-1], gradients
+
+
+def forward(model: Any) -> None:
+    with torch.no_grad():
+        model.eval()(torch.randint(0, 10, (2, 9)))
+
+
+def decode(model: Any) -> None:
+    with torch.no_grad():
+        first = model.eval()(torch.randint(0, 10, (2, 9)))
+        model(torch.randint(0, 10, (2, 1)), past_key_values=first.past_key_values)
+
+
+def train(model: Any) -> None:
+    found = model.train()(torch.randint(0, 10, (2, 9)), use_cache=False)
+    found.last_hidden_state.sum().backward()
+
+
+@installed
+@pytest.mark.parametrize(
+    ("kind", "run", "changes"),
+    [
+        ("Llama", forward, {"causal": True}),
+        ("Llama", decode, {"seq_len": 1, "causal": True, "causal_align": "bottom_right"}),
+        ("Llama", train, {"causal": True, "passes": "forward+backward"}),
+        ("Bert", forward, {"kv_heads": 4}),
+    ],
+)
+def test_inputs_lie_in_memory_as_those_of_a_real_model(
+    monkeypatch: pytest.MonkeyPatch, kind: str, run: Any, changes: dict[str, Any]
+) -> None:
+    import transformers
+
+    sizes = LLAMA if kind == "Llama" else BERT
+    config = getattr(transformers, f"{kind}Config")(**sizes, attn_implementation="sdpa")
+    theirs, gradients = tensors_of_a_model(monkeypatch, config, run)
+    queries = changes.get("seq_len", 9)
+    given = {"seq_len": 9, "kv_seq_len": 9 + (queries == 1), "kv_heads": 2, **changes}
+    problem = Problem(batch=2, d_model=32, heads=4, **given)
+    ours = make_inputs(problem, CPU, 0, "model")
+    for mine, of_model in zip(ours, theirs, strict=True):
+        assert mine.shape == of_model.shape
+        assert axes_in_memory(mine) == axes_in_memory(of_model)
+        assert mine.is_leaf
+        assert mine.requires_grad == problem.backward
+    gradient = make_gradient(problem, CPU, 0, "model")
+    assert (gradient is None) == (not gradients)
+    for of_model in gradients:
+        assert gradient is not None
+        assert gradient.shape == of_model.shape
+        assert axes_in_memory(gradient) == axes_in_memory(of_model)
 
 
 @installed
@@ -45,7 +145,7 @@ def test_it_is_their_functions_that_run(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("name", ["hf:eager", "hf:sdpa"])
 def test_one_query_that_sees_one_of_many_keys_is_masked(name: str) -> None:
     """Their sdpa takes a single query for decoding, where it sees all keys, unless given a mask."""
-    assert torch.allclose(output(name, DECODE), output("naive", DECODE), atol=1e-6)
+    assert torch.allclose(output(name, DECODE), exact(name, DECODE), atol=1e-6)
 
 
 @installed
@@ -56,7 +156,7 @@ def test_a_window_is_the_one_of_models_that_have_it(name: str, more: int, is_cau
         batch=2, seq_len=9, kv_seq_len=9 + more, d_model=16, heads=2, causal=is_causal,
         causal_align="bottom_right" if more else "", mask="local", window=3,
     )  # fmt: skip
-    assert torch.allclose(output(name, problem), output("naive", problem), atol=1e-6)
+    assert torch.allclose(output(name, problem), exact(name, problem), atol=1e-6)
 
 
 @installed
@@ -90,7 +190,7 @@ def test_flex_attention_is_compiled_for_each_shape_however_many_there_are(
     for n_q in range(20, 32):
         problem = Problem(batch=1, seq_len=n_q, d_model=16, heads=2, causal=True)
         before = counters["stats"]["unique_graphs"]
-        ours, theirs = output("naive", problem), output("hf:flex_attention", problem)
+        ours, theirs = exact("hf:flex_attention", problem), output("hf:flex_attention", problem)
         assert torch.allclose(theirs, ours, atol=1e-5)
         compiled = counters["stats"]["unique_graphs"] - before
         assert compiled == 1, "the call after `prepare` compiled nothing"

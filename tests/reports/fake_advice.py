@@ -118,7 +118,8 @@ def measured(
                     planned = {**case(backend, dict(one.problem))}
                     planned["case"] += f"-{phase}{context}"
                     planned["group"] += phase
-                    more = dict(changes.get(backend, {}))
+                    more = {"input_order": implementation.input_order}
+                    more |= changes.get(backend, {})
                     speed = more.pop("speed", 1.0)
                     made = row(planned, more.pop("status", "ok"), **more)
                     if made["block_ms"] is not None:
@@ -140,5 +141,4 @@ def rows_of(asked: Inquiry, *folders: Path) -> StoredRows:
         for one in asked.shapes.asked(phase, context)
         if one.problem is not None
     ]
-    backends = [one.backend for one in asked.implementations]
-    return stored_rows(folders, HERE, problems, backends)
+    return stored_rows(folders, HERE, problems, asked.implementations)

@@ -104,3 +104,19 @@ def test_wide_scores_and_the_checks_gradient_are_undone_by_restore(problem):
 def test_inputs_are_those_of_the_seed():
     made = make_tensors(SMALL, CPU, 7)
     assert same(InputValues(SMALL, CPU, 7).tensors.inputs, made.inputs)
+
+
+@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
+def test_inputs_in_the_order_of_a_model_flip_and_come_back_too(passes):
+    values = InputValues(replace(SMALL, passes=passes), CPU, 0, "model")
+    before = copies(values)
+    assert values.tensors.inputs.query.transpose(1, 2).is_contiguous()
+    values.flip(True)
+    assert not same(copies(values), before)
+    values.restore()
+    values.tensors.inputs.value.data[0, 0, 0, 0] += 1
+    assert values.changed() == "value"
+    values.restore()
+    assert same(copies(values), before)
+    if values.gradient is not None:
+        assert values.gradient.transpose(1, 2).is_contiguous()

@@ -50,6 +50,7 @@ def test_the_predicted_length_is_the_last_within_the_budget(backend: str, change
 def test_a_backend_that_cannot_run_here_has_no_prediction_but_a_reason() -> None:
     assert predict(wall("sdpa:cudnn"), CPU, BUDGET) == {
         "exactness": "exact",
+        "input_order": "heads",
         "predicted_seq_len": None,
         "predicted_source": None,
         "predicted_reason": "sdpa:cudnn cannot run here",
@@ -90,8 +91,11 @@ def test_functions_of_hugging_face_are_predicted_as_the_family_they_belong_to(
     found = predict(wall(backend), CPU, BUDGET)
     of_family = predict(wall(family), CPU, BUDGET)["predicted_seq_len"]
     assert 0.7 * of_family <= found["predicted_seq_len"] <= of_family
-    assert found["predicted_source"] == "nearest"
-    assert family in found["predicted_reason"]
+    if family == "fused":
+        assert found["predicted_source"] == "nearest"
+        assert family in found["predicted_reason"]
+    else:  # its formula in fp32: it adds nothing to inputs that lie as a model's do
+        assert (found["predicted_source"], found["predicted_seq_len"]) == ("formula", of_family)
     half = predict(wall(backend, dtype="bf16"), CPU, BUDGET)
     assert half["predicted_seq_len"] > 0.8 * found["predicted_seq_len"]
     assert f"{family} in fp32" in half["predicted_reason"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.impls import exactness, ignored, load, missing, names
+from attnbench.impls import Problem, exactness, ignored, input_order, load, missing, names
 from attnbench.impls.discovery.source import MOST_BYTES
 from tests.impls.discovery.conftest import FAKE
 
@@ -26,6 +26,15 @@ def test_declarations_are_read_without_importing_the_file(folder: Path) -> None:
     assert {name: exactness(name) for name in expected} == expected
 
 
+def test_the_order_of_inputs_counts_in_scope_core_only() -> None:
+    core = Problem(batch=1, seq_len=8, d_model=64, heads=2)
+    layer = Problem(batch=1, seq_len=8, d_model=64, heads=2, scope="layer")
+    assert [input_order(name, core) for name in ("hf:eager", "hf", "sdpa")] == [
+        "model", "model", "heads",
+    ]  # fmt: skip
+    assert input_order("hf:eager", layer) == "heads"
+
+
 def test_a_changed_file_is_read_again(folder: Path) -> None:
     (folder / "mine.py").write_text(FAKE.format(boom=0))
     assert exactness("mine") == "exact"
@@ -44,6 +53,10 @@ def test_a_changed_file_is_read_again(folder: Path) -> None:
         (
             "EXACTNESS = 'nearly'\ndef prepare(): ...\n",
             r"broken\.py:1: EXACTNESS must be one of 'exact', 'approximate', 'other', written out",
+        ),
+        (
+            "INPUT_ORDER = 'tokens'\ndef prepare(): ...\n",
+            r"broken\.py:1: INPUT_ORDER must be one of 'heads', 'model', written out",
         ),
         (
             "VARIANTS = make()\ndef prepare(): ...\n",

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.prepared_call import leaves
-from attnbench.impls import Problem, load
+from attnbench.impls import Problem, input_order, load
 from attnbench.impls.peak_formulas import FAMILIES, nearest
 from tests.impls.peak_formulas.test_peak_bytes import peak
 
@@ -31,7 +31,7 @@ def bound(backend: str, problem: Problem) -> int | None:
 
 
 def measured(name: str, problem: Problem, make_case: Callable) -> int:
-    case, backend = make_case(problem), load(name)
+    case, backend = make_case(problem, order=input_order(name, problem)), load(name)
     with ExitStack() as stack:
         stack.enter_context(backend.context(problem))
         call = backend.prepare(problem, case.inputs, case.weights)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from attnbench.harness.measure.prepared_call import leaves
-from attnbench.impls import Inputs, Problem, load
+from attnbench.impls import Inputs, Problem, input_order, load, missing
 from attnbench.impls.problem import Scope
 from tests.harness.measure.test_peak_memory import weighed
 
@@ -38,7 +38,7 @@ def peak(run: Callable[[], object]) -> int:
 def compare(name: str, shape: Problem, make_case: Callable, **changes: object) -> bool:
     """Whether there is a formula; fails if it is wrong."""
     problem = replace(shape, **changes)
-    case = make_case(problem)
+    case = make_case(problem, order=input_order(name, problem))
     backend = load(name)
     if backend.why_not(problem, CPU):
         return False
@@ -69,6 +69,19 @@ def test_forward_peak_is_as_predicted_in_both_scopes(
 ) -> None:
     predicted = [compare(name, shape, make_case, scope=scope) for scope in ("core", "layer")]
     assert all(predicted) or name.startswith("sdpa")
+
+
+@pytest.mark.parametrize("name", ["hf", "hf:sdpa"])
+def test_transformers_sdpa_adds_nothing_to_inputs_of_a_model(
+    name: str, shape: Problem, make_case: Callable
+) -> None:
+    if why := missing(name):
+        pytest.skip(why)
+    known = compare(name, shape, make_case)
+    square = shape.kv_seq_len == shape.seq_len
+    plain = (square or not shape.causal) and shape.d_k == shape.d_v
+    assert known or not plain
+    assert not compare(name, shape, make_case, passes="forward+backward")
 
 
 @pytest.mark.parametrize("shape", [LONG, LONGER, replace(LONG, causal=True)])

@@ -1,5 +1,6 @@
 """Which rows count: this device, this torch, the same problem; the newest first."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from attnbench.reports.advice.asked import key, key_over
@@ -54,17 +55,17 @@ def test_another_processor_torch_or_kind_of_device_does_not_count(tmp_path: Path
         Device(kind="cpu", facts={"cpu": "Another CPU", "torch": "2.15.0"}),
         Device(kind="cuda", facts={"torch": "2.15.0"}),
     ):
-        assert not stored_rows([folder], other, [problem], ["hf:sdpa"]).of(problem)
-    assert stored_rows([folder], HERE, [problem], ["hf:sdpa"]).of(problem)
+        assert not stored_rows([folder], other, [problem], [SDPA]).of(problem)
+    assert stored_rows([folder], HERE, [problem], [SDPA]).of(problem)
 
 
 def test_a_run_without_anything_wanted_is_not_read(tmp_path: Path):
     asked = inquiry(implementations=(SDPA,))
     folder = measured(tmp_path, asked)
     (folder / "rows.jsonl").write_text("this is no JSON\n")
-    rows = stored_rows([folder], HERE, [problem_of("prefill", 1024, 3)], ["hf:sdpa"])
+    rows = stored_rows([folder], HERE, [problem_of("prefill", 1024, 3)], [SDPA])
     assert not rows.notes
-    rows = stored_rows([folder], HERE, [problem_of("prefill", 1024, 8)], ["hf:sdpa"])
+    rows = stored_rows([folder], HERE, [problem_of("prefill", 1024, 8)], [SDPA])
     assert "rows.jsonl" in rows.notes[0]
 
 
@@ -77,3 +78,31 @@ def test_a_court_an_environment_and_what_was_interrupted_do_not_count(tmp_path: 
         measured(tmp_path / "cut", asked, changes={"hf:sdpa": {"status": "interrupted"}}),
     ]
     assert not rows_of(asked, *folders).of(problem)
+
+
+def test_rows_of_inputs_in_another_order_are_left_out_and_said_to_be(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,))
+    problem = problem_of("prefill", 1024, 8)
+    old = measured(tmp_path / "old", asked, changes={"hf:sdpa": {"input_order": None}})
+    found = rows_of(asked, old)
+    assert not found.of(problem)
+    assert found.notes[-1].startswith("left out: 2 rows of an earlier version")
+    both = rows_of(asked, measured(tmp_path / "new", asked), old)
+    assert latency(both, problem) is not None
+    assert not both.notes
+
+
+def test_what_cannot_run_cannot_whatever_the_order_of_its_inputs(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,))
+    changes = {"hf:sdpa": {"status": "unsupported", "input_order": None}}
+    rows = rows_of(asked, measured(tmp_path, asked, changes=changes))
+    assert rows.of(problem_of("prefill", 1024, 8))["hf:sdpa"].row["status"] == "unsupported"
+
+
+def test_our_own_backends_have_their_inputs_head_by_head(tmp_path: Path):
+    own = replace(SDPA, backend="sdpa", own=True)
+    asked = inquiry(implementations=(own,))
+    problem = problem_of("prefill", 1024, 8)
+    for order, counts in ((None, True), ("heads", True), ("model", False)):
+        folder = measured(tmp_path / str(order), asked, changes={"sdpa": {"input_order": order}})
+        assert bool(rows_of(asked, folder).of(problem)) == counts

@@ -56,6 +56,18 @@ def ended(how):
     return case_samples(row(PLANNED[0], how))
 
 
+def test_one_backend_on_inputs_in_two_orders_is_undecided_in_time_and_bytes():
+    base, new = measured(1), measured(2, 2.0, input_order="model", peak_bytes=1)
+    found = case_verdicts([(base, new)], Rules(**KNOWN))
+    assert {(one.metric, one.verdict) for one in found} == {
+        ("latency", "undecided"),
+        ("peak_bytes", "undecided"),
+    }
+    assert all(one.reasons[0] == "inputs_differ" for one in found)
+    assert geometric_mean(found) is None
+    assert latency(base, replace(new, backend="another")).verdict == "slower"
+
+
 @pytest.mark.parametrize(
     ("low", "high", "verdict"),
     [
