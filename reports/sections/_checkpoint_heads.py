@@ -6,7 +6,7 @@ from statistics import fmean
 from ..analysis.checkpoint_heads import LookedAt, OneHead
 from ..analysis.trained_heads import favourite, tokens_attended
 from ..elements import Block, Figure, Map, Maps, Panel, Series, Table, Text, note
-from ..formatting import count_text, list_text, number_text, plural
+from ..formatting import list_text, number_text, plural
 from ._interval_texts import known, percent, with_range
 
 MOST_NAMED = 4  # heads in a sentence
@@ -44,7 +44,7 @@ def answer(one: LookedAt) -> str:
         return f"{text} No head was removed: {finding.get('removal_reason')}."
     text += f" Without one head the loss rises by {number_text(usual)} at the median and by"
     text += f" {with_range(worst.rise)} without {worst.label};"
-    text += f" {len(one.missed)} of {len(one.heads)} are surely missed."
+    text += f" surely missed: {len(one.missed)} of {len(one.heads)}."
     for share, what in (
         ("previous", "the token before"),
         ("induction", "what followed the same token before"),
@@ -216,4 +216,4 @@ def _heads(one: LookedAt) -> Table:
 
 
 def _count(value: object) -> str:
-    return count_text(value) if isinstance(value, int) else ""
+    return f"{value:,}" if isinstance(value, int) else ""
