@@ -33,6 +33,10 @@ LEFT_OUT = {
 """Fields of a configuration that say how to compute, or where other files are."""
 AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
 PROBE_TOKENS = 4
+UNSEEN = (
+    "does not call its attention through transformers' interface, so its heads cannot be seen;"
+    " wanted a newer family, such as gpt2 or llama"
+)
 
 
 class HuggingFaceModel:
@@ -104,10 +108,7 @@ class HuggingFaceModel:
                 f" {_reason(error)}; wanted a decoder of transformers"
             ) from None
         if not kept:
-            raise BadInput(
-                f"{self.place}: {kind} does not call its attention through transformers' interface,"
-                " so its heads cannot be seen; wanted a newer family, such as gpt2 or llama"
-            )
+            raise BadInput(f"{self.place}: {kind} {UNSEEN}")
         if any(bool(one.weights.triu(1).max() > AHEAD_SHARE) for _, one in kept):
             raise BadInput(f"{self.place}: {kind} looks at later tokens; wanted a causal decoder")
         return kept
@@ -147,6 +148,8 @@ class HuggingFaceModel:
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001 - whatever transformers raises on these files
+            if IMPLEMENTATION in str(error):  # looked up where only its own ones are
+                raise BadInput(f"{self.place}: {kind} {UNSEEN}") from None
             raise BadInput(
                 f"{self.place}: {kind}: transformers {version} does not load it: {_reason(error)};"
                 " wanted config.json and weights that belong together"

@@ -31,8 +31,13 @@ def tiny(family: str, **changes: Any) -> Any:
         sizes = {"vocab_size": 50, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4}
         return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, **more))
     llama = {
-        **{"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2},
-        **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64},
+        "vocab_size": 50,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 64,
     }
     return transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama, **more))
 
@@ -186,7 +191,9 @@ def test_text_is_read_with_the_folders_own_tokenizer(folder: Path, tmp_path: Pat
     (file := tmp_path / "t.txt").write_text("the cat sees the dog and the cat hears the dog")
     with pytest.raises(BadInput, match=r"no tokenizer\.json"):
         finding_of(folder, file)
-    words = {"[?]": 0} | {word: n + 1 for n, word in enumerate("the cat sees dog and".split())}
+    words = {"[?]": 0} | {
+        word: n + 1 for n, word in enumerate(("the", "cat", "sees", "dog", "and"))
+    }
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="[?]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(folder / "tokenizer.json"))
