@@ -90,7 +90,7 @@ def trained(
     done = _training.train(model, of, STEPS[name], seed)
     if save_to is not None:
         file = save_to / f"{name}-heads{heads}-seed{seed}{given.SUFFIX}"
-        about = {"task": name, "train_seed": seed, "steps": STEPS[name]}
+        about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": STEPS[name]}
         decoder_file.save(model, file, about)
     after = _head_metrics.heads_of(model, looked_at.tokens)
     loss, accuracy = quality(model, tested)

@@ -43,8 +43,8 @@ def main() -> None:
         if op == "free":
             parent.say({"event": "free", "available_bytes": available_bytes(device)})
         elif op == "open_checkpoint":
-            found = refuse_checkpoint(request, torch.device(device))
-            parent.say({"event": "opened", "problems": found})
+            problems = refuse_checkpoint(request, torch.device(device))
+            parent.say({"event": "opened", "problems": problems})
         elif op == "configure":
             gpu = request["gpu_uuid"]
             config = WorkerConfig(

@@ -93,7 +93,7 @@ def _content(path: Path, place: str) -> tuple[dict[str, Tensor], dict[str, str]]
     from safetensors import SafetensorError, safe_open
 
     try:
-        with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+        with safe_open(path, framework="pt") as file:
             about: dict[str, Any] = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, ValueError, MemoryError) as error:

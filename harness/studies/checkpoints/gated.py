@@ -71,7 +71,8 @@ class GatedDecoder:
 
     def logits(self, tokens: Tensor, gates: Gates | None = None) -> Tensor:
         if gates is None:
-            return self.model(tokens)[0]
+            whole: Tensor = self.model(tokens)[0]
+            return whole
         width = self.model.problem.d_v
         scaled = {
             f"blocks.{number}.attention.w_o": block.attention.weights().w_o

@@ -264,7 +264,7 @@ def _tensors(files: list[Path], place: str, most_bytes: int | None) -> dict[str,
     taken = 0
     try:
         for path in files:
-            with safe_open(path, framework="pt") as file:  # type: ignore[no-untyped-call]
+            with safe_open(path, framework="pt") as file:
                 for name in file.keys():  # noqa: SIM118 - no mapping
                     count = 1
                     for size in file.get_slice(name).get_shape():

@@ -9,7 +9,7 @@ random tokens, said twice                for every other model: who has inductio
 import json
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
@@ -92,7 +92,7 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
         raise BadInput(f"{place}: not JSON; wanted a list of token ids for this model")
     if read is None:
         read = hugging_face.token_ids(path, text)
-    rows = read if read and isinstance(read[0], list) else [read]
+    rows: list[Any] = read if read and isinstance(read[0], list) else [read]
     longest = min(LONGEST, about.longest or LONGEST)
     if len(rows) == 1 and isinstance(rows[0], list):  # one long text, as sequences of one length
         count = max(1, len(rows[0]) // longest)
