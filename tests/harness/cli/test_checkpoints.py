@@ -76,11 +76,11 @@ def test_what_does_not_go_together_is_refused(attnbench, saved):
         assert said in line
 
 
-def test_a_dry_run_names_it_and_opens_nothing(attnbench, saved):
+def test_a_dry_run_opens_nothing(attnbench, saved):
     saved.write_bytes(b"not opened")
     done = attnbench("run", "--checkpoint", saved, "--device", "cpu", "--dry-run")
     assert done.returncode == 0, done.stderr
-    assert "checkpoint_heads" in done.stdout
+    assert done.stdout.startswith("A run takes about 30 s")
 
 
 @pytest.mark.long
