@@ -159,7 +159,7 @@ class HuggingFaceModel:
                 f"{self.place}: {kind}: {len(missing)} weights are missing, such as"
                 f" {shown(missing[0])}; wanted all weights of a decoder"
             )
-        return model.eval().requires_grad_(requires_grad=False)
+        return model.requires_grad_(requires_grad=False)
 
     @contextmanager
     def _attending(self) -> Iterator[None]:
