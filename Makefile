@@ -34,8 +34,8 @@ test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of pro
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
 	$(PYTHON) -m venv .venv-lowest
-	$(PYTHON) .ci/floors.py parquet hf > .venv-lowest/floors.txt
-	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf]' $(TEST_TOOLS)
+	$(PYTHON) .ci/floors.py parquet hf checkpoint > .venv-lowest/floors.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-lowest/floors.txt -e '.[parquet,hf,checkpoint]' $(TEST_TOOLS)
 	.venv-lowest/bin/python -m pytest -m "not slow and not long" -o filterwarnings=default --disable-warnings --numprocesses auto --maxprocesses 4 --dist worksteal
 
 slow: $(STAMP)  ## compiled backends on every problem, in every dtype and scope; twenty minutes of compiling

@@ -13,7 +13,8 @@ from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
 from .shards import Shard, Units, of_shard, unit_count
-from .studies import parts_of
+from .studies import OF_CHECKPOINTS, parts_of
+from .studies.checkpoints.given import Checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +24,8 @@ class Selection:
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
     `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
-    each group of cases, to be measured on as many devices. `shard`: of what the others select, only
-    this part.
+    each group of cases, to be measured on as many devices. `checkpoints`: models of the user's to
+    look at beside the cases. `shard`: of what the others select, only this part.
     """
 
     only: tuple[str, ...] = ()
@@ -33,6 +34,7 @@ class Selection:
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
     copies: int = 1
+    checkpoints: tuple[Checkpoint, ...] = ()
     shard: Shard | None = None
 
     @property
@@ -80,7 +82,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
     groups = copied(
         group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
     )
-    walls, studies = walls_of(scenario, device, selection.pythons), studies_of(scenario, device)
+    walls = walls_of(scenario, device, selection.pythons)
+    studies = studies_of(scenario, device, selection.checkpoints)
     whole = Units(
         tuple(
             replace(group, cases=cases)
@@ -168,9 +171,11 @@ def walls_of(
     return tuple({wall.id: wall for wall in walls}.values())
 
 
-def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
-    """Every part of every study of the scenario, on its smallest problem and in its first
-    environment.
+def studies_of(
+    scenario: Scenario, device: str, checkpoints: Sequence[Checkpoint] = ()
+) -> tuple[PlannedStudy, ...]:
+    """Every part of every study of the scenario and every checkpoint, on the smallest problem and
+    in the first environment.
 
     The smallest problem has the fewest pairs, and among equals the most heads.
     """
@@ -179,11 +184,17 @@ def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
     if not problems:
         return ()
     smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
-    planned = (
+    planned = [
         PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
         for name in scenario.studies
         for part in parts_of(name)
-    )
+    ]
+    planned += [
+        PlannedStudy(
+            study=OF_CHECKPOINTS, problem=smallest, part=(("checkpoint", checkpoint.name),)
+        )
+        for checkpoint in checkpoints
+    ]
     return tuple({one.id: one for one in planned}.values())
 
 

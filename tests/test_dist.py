@@ -161,7 +161,7 @@ def test_ci_installs_what_was_tested_here_and_all_that_is_wanted() -> None:
 
 
 def test_lowest_versions_are_those_that_pyproject_allows() -> None:
-    found = dict(line.split("==") for line in floors.floors("parquet", "hf"))
+    found = dict(line.split("==") for line in floors.floors("parquet", "hf", "checkpoint"))
     for requirement in requirements():
         (only,) = requirement.specifier
         assert only.operator == ">=", f"{requirement}: a limit from above breaks users"
@@ -179,7 +179,8 @@ def test_tests_of_the_lowest_versions_have_the_tools_of_the_others() -> None:
     assert found is not None
     types_and_hooks = {"pandas-stubs", "scipy-stubs", "types-psutil", "pre-commit"}
     by_torch = {"triton"}  # torch 2.11 brings 3.6
-    rest = names["dev"] - names["parquet"] - names["hf"] - types_and_hooks - by_torch
+    extras = names["parquet"] | names["hf"] | names["checkpoint"]
+    rest = names["dev"] - extras - types_and_hooks - by_torch
     assert {*found[1].split()} == rest
 
 

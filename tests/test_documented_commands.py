@@ -44,6 +44,7 @@ UNKNOWN_HERE = (
     "--device cuda",
     "--measure",
     "latest/",
+    "--checkpoint",
     "mine,sdpa",
 )
 

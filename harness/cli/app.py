@@ -19,13 +19,13 @@ from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
 from .advise import advise
+from .checkpoints import Checkpoints, Tokens, alone
 from .claims import claims
 from .compare import baseline_app, compare
 from .exit_code import exit_code
 from .flags import (
     DEFAULT_ROOT,
     EARLIER,
-    HOW,
     WHAT,
     Root,
     examples,
@@ -96,6 +96,7 @@ def top(
     " --head-dim 128 --dtype bf16 --causal",
     "attnbench run my.yaml --set grid.seq_len=[512,1k] --dry-run",
     "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
+    "attnbench run --checkpoint my_model/",
     "attnbench run --resume latest",
 )
 @flags.axis_options()
@@ -141,24 +142,10 @@ def run(
             rich_help_panel=WHAT,
         ),
     ] = None,
-    sets: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="A.B=C",
-            help="Change a field of the scenario; repeatable.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    pythons: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--python",
-            metavar="NAME=PATH",
-            help="Measure in this interpreter; two or more are interleaved and compared.",
-            rich_help_panel=HOW,
-        ),
-    ] = None,
+    sets: flags.Sets = None,
+    checkpoint: Checkpoints = None,
+    tokens: Tokens = None,
+    pythons: flags.Pythons = None,
     device: flags.Where = None,
     threads: flags.Threads = None,
     shard: flags.InShard = None,
@@ -232,6 +219,7 @@ def run(
     from ..run.suite import Suite
     from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
     from ..shards import read_shard
+    from ..studies.checkpoints.given import read_checkpoints
     from ..suites import is_suite
     from .suite import measure_suite, planned_entries, suite_name
 
@@ -249,18 +237,26 @@ def run(
         force=force,
     )
     interpreters = read_interpreters(pythons or ())
+    models = read_checkpoints(checkpoint or (), tokens)
     if resume is not None:
         path = find(resume, out, unfinished=True)
-        if is_suite(path):
+        if is_suite(path) and not models:
             return complete(Suite(path, interpreters))
         again = partial(resume_run, path, interpreters=interpreters, force=force)
-        return measure([partial(again, retry_failed=retry_failed)])
-    entries, several = read_scenarios(scenarios or [], fields, changes, backends_of(backend or ()))
+        return measure([partial(again, checkpoints=models, retry_failed=retry_failed)])
+    if models and not (scenarios or fields):
+        entries, several = alone(models, changes), False
+    else:
+        more = backends_of(backend or ())
+        entries, several = read_scenarios(scenarios or [], fields, changes, more)
+    if models and several:
+        raise BadInput("--checkpoint: several scenarios; wanted one, or none")
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=interpreters,
         copies=replicate or 1,
+        checkpoints=models,
         shard=None if shard is None else read_shard(shard),
     )
     planned = planned_entries(entries, selection)

@@ -231,6 +231,24 @@ Tp = Annotated[
         rich_help_panel=SHAPE,
     ),
 ]
+Pythons = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--python",
+        metavar="NAME=PATH",
+        help="Measure in this interpreter; two or more are interleaved and compared.",
+        rich_help_panel=HOW,
+    ),
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="A.B=C",
+        help="Change a field of the scenario; repeatable.",
+        rich_help_panel=WHAT,
+    ),
+]
 Wait = Annotated[
     bool,
     typer.Option("--wait", help="Wait for another run on this device to end.", rich_help_panel=HOW),

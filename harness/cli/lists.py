@@ -95,9 +95,11 @@ def list_models() -> None:
 @list_app.command("studies", cls=Verb)
 def list_studies() -> None:
     """Studies, which time nothing, and the question that each answers."""
-    from ..studies import load, names
+    from ..studies import OF_CHECKPOINTS, load, names
 
-    print_table(("study", "question"), [(name, load(name).QUESTION) for name in names()])
+    rows = [(name, load(name).QUESTION) for name in names()]
+    rows.append((OF_CHECKPOINTS, f"{load(OF_CHECKPOINTS).QUESTION} (run --checkpoint PATH)"))
+    print_table(("study", "question"), rows)
 
 
 @list_app.command("probes", cls=Verb)

@@ -198,6 +198,13 @@ class Free(Part):
     available_bytes: Annotated[int, Field(ge=0)]
 
 
+class Opened(Part):
+    """A checkpoint of the user's; `problems`: why it cannot be looked at."""
+
+    event: Literal["opened"]
+    problems: list[str]
+
+
 class Configured(Part):
     event: Literal["configured"]
 
@@ -339,7 +346,7 @@ def any_event(event: Mapping[str, Any]) -> object:
 
 
 WORKER = _one_of(
-    *(Started, Done, Ready, Free, Configured, Foresight, Predicted, Tried, Studied),
+    *(Started, Done, Ready, Free, Opened, Configured, Foresight, Predicted, Tried, Studied),
     *(Running, Facts, Warm, OneBlock, Watched, Ended),
 )
 SAMPLER = _one_of(Started, SamplerReady, Paused, SamplerFailed)

@@ -20,6 +20,8 @@ from ..run_files import read_meta
 from ..scenario import Scenario
 from ..selection import Selection, refuse_imports, select
 from ..store import Store, point_latest, results_root
+from ..studies.checkpoints.given import Checkpoint
+from ..studies.checkpoints.given import given_again as given_again_files
 from .environments import (
     Workers,
     changes,
@@ -29,6 +31,7 @@ from .environments import (
     measured_on,
     refuse_changes,
 )
+from .model_files import refuse_bad_checkpoints, refuse_unsaved, with_model_files
 from .planned import planned_fields
 from .resumable import check_resumable, previous_rows
 from .session import PreviousRow, RunPlan, RunResult, RunSession, open_session
@@ -77,6 +80,11 @@ def open_run(
         selected = select(scenario, device, selection)
         memory_gib = scenario.limits.memory_gib
         free_bytes = worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"]
+        budget_bytes = int(memory_gib * 2**30 if memory_gib else SAFE_SHARE * free_bytes)
+        refuse_unsaved(scenario)
+        refuse_bad_checkpoints(
+            selection.checkpoints, device, budget_bytes, selection.interpreters, signals
+        )
         entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
         meta = {
             "attnbench": environment["attnbench"],
@@ -86,7 +94,7 @@ def open_run(
             "scenario": scenario.resolved(device),
             "own_backends": [name for name in scenario.backends if not is_ours(name)],
             "device": device,
-            "memory_bytes": int(memory_gib * 2**30 if memory_gib else SAFE_SHARE * free_bytes),
+            "memory_bytes": budget_bytes,
             "seed": seed,
             "environment": environment,
             "environments": [
@@ -100,6 +108,7 @@ def open_run(
         duplicates = selected.duplicates
         remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
         config = _config(meta, workers, selection.interpreters, options)
+        config = with_model_files(config, meta, store.path, selection.checkpoints)
         plan = _plan(store, meta, config, options.listener, remarks)
         with open_session(plan, workers, signals) as session:
             yield session
@@ -111,13 +120,14 @@ def resume_run(
     options: RunOptions,
     interpreters: Sequence[Interpreter] = (),
     *,
+    checkpoints: Sequence[Checkpoint] = (),
     retry_failed: bool = False,
     force: bool = False,
 ) -> RunResult:
     """Measure what a run still lacks.
 
-    `interpreters`: those of its environments, by their names; run.json's own paths are not used.
-    Raises Refusal; EnvironmentUnmet if the machine or its software changed.
+    `interpreters`, `checkpoints`: those of its environments and studies, by their names; run.json's
+    own paths are not used. Raises Refusal; EnvironmentUnmet if the machine or its software changed.
     """
     meta = read_meta(path)
     if meta.get("kernels"):
@@ -137,10 +147,14 @@ def resume_run(
             refuse_changes(changed)
         names = ", ".join(one.name for one in changed)
         remarks = [f"measured in a different environment ({names} changed), as --force asked"]
-        store = Store.reopen(path)
         previous = previous_rows(path)
         repeated = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
         config = _config(meta, workers, interpreters, options)
+        pending = [one for one in meta.get("studies", ()) if not _is_final(one, previous, repeated)]
+        files = given_again_files(path, pending, checkpoints)
+        refuse_bad_checkpoints(files, meta["device"], config.budget_bytes, interpreters, signals)
+        config = with_model_files(config, meta, path, files)
+        store = Store.reopen(path)
         remarks = remarks if changed else []
         plan = _plan(store, meta, config, options.listener, remarks, previous, repeated)
         with open_session(plan, workers, signals) as session:
@@ -195,7 +209,7 @@ def _plan(
 ) -> RunPlan:
     """What run.json plans, without the cases whose previous row stands."""
     previous = previous or {}
-    final = {case for case, row in previous.items() if row.status not in repeated}
+    final = {case for case in previous if _is_final({"case": case}, previous, repeated)}
     cases = [fields for fields in meta["cases"] if fields["case"] not in final]
     walls, studies = meta.get("walls", ()), meta.get("studies", ())
     return RunPlan(
@@ -208,6 +222,14 @@ def _plan(
         walls=tuple(wall_of(fields) for fields in walls if fields["case"] not in final),
         studies=tuple(study_of(fields) for fields in studies if fields["case"] not in final),
     )
+
+
+def _is_final(
+    planned: Mapping[str, Any], previous: Mapping[str, PreviousRow], repeated: Collection[str]
+) -> bool:
+    """Whether the row of what run.json plans stands."""
+    row = previous.get(planned["case"])
+    return row is not None and row.status not in repeated
 
 
 def _calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Any
 from ..cases import PlannedStudy
 from ..process.worker_process import WorkerFailure
 from ..record import Record, Status
+from ..studies import OF_CHECKPOINTS, declared
 from .worker_pool import RunContext
 
 
@@ -26,11 +27,20 @@ class StudyRunner:
         self.context.running(study.id, "")
         pool, first = self.context.pool, next(iter(self.context.config.pythons), None)
         try:
-            answer = pool.ask({"op": "study", "study": study.fields()}, "studied", first)
+            answer = pool.ask(self._request(study), "studied", first)
         except WorkerFailure as failure:
             log_tail = pool.dismiss(0, first) or failure.log_tail
             return self._record(study, failure.status, failure.reason, log_tail=log_tail)
         return self._record(study, Status(answer.pop("status")), answer.pop("reason"), **answer)
+
+    def _request(self, study: PlannedStudy) -> dict[str, Any]:
+        config = self.context.config
+        request: dict[str, Any] = {"op": "study", "study": study.fields()}
+        if study.study == OF_CHECKPOINTS:
+            request["checkpoint"] = config.checkpoints.get(str(dict(study.part).get("checkpoint")))
+        elif config.save_to is not None and declared(study.study).saves_models:
+            request["save_to"] = str(config.save_to)
+        return request
 
     def unfinished(self, status: Status, reason: str) -> Iterator[Record]:
         """The record of the study that was running when the run was stopped."""

@@ -124,8 +124,8 @@ class Suite:
                 seed, selection = self._document["seed"], entry.selection
                 result = start_run(entry.scenario, self.path, seed, selection, options)
             else:
-                again = {"retry_failed": retry_failed, "force": force}
-                result = resume_run(run, options, entry.selection.interpreters, **again)
+                interpreters, again = entry.selection.interpreters, retry_failed
+                result = resume_run(run, options, interpreters, retry_failed=again, force=force)
         except Stopped as stopped:
             return EntryEnd(refusal=stopped)
         except (EnvironmentUnmet, NothingSelected) as refusal:

@@ -8,8 +8,8 @@ from ...impls import Problem, names
 from ...impls.discovery.names import ALIASES, attribute_from_name
 from ..errors import shown
 from ..probes import shared_measures
+from ..studies import declared, spellings
 from ..studies import names as study_names
-from ..studies import spellings
 from .document import Document, Keys
 from .grid import ORDER, REQUIRED, AxisValues, Values, case_values, combinations, is_complete
 from .messages import first_lines, suggestion
@@ -46,6 +46,11 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
     for index, study in enumerate(scenario.studies):
         if study not in spellings():
             yield from _unknown("study", study, studies, ("studies", index))
+    if scenario.save_models and not any(_trains(study) for study in scenario.studies):
+        yield Finding(
+            ("save_models",),
+            "no study here trains models; add studies: [trained_heads], or remove save_models",
+        )
     if scenario.baseline is not None and scenario.baseline not in scenario.backends:
         hint = suggestion(scenario.baseline, scenario.backends)
         yield Finding(
@@ -69,6 +74,10 @@ def _between_fields(scenario: Scenario) -> Iterator[Finding]:
             f" limit with --set limits.max_cases={count}",
             at_key=True,
         )
+
+
+def _trains(study: str) -> bool:
+    return study in spellings() and declared(study.partition(":")[0]).saves_models
 
 
 def _unknown(

@@ -117,6 +117,13 @@ class Scenario(Strict):
             " studies`; of a study in parts one value, such as trained_heads:copy."
         ),
     )
+    save_models: bool = Field(
+        default=False,
+        description=(
+            "Save the models that studies train, as safetensors files in the run's folder models;"
+            " --checkpoint takes them."
+        ),
+    )
     find_wall: bool = Field(
         default=False,
         description=(

@@ -11,6 +11,9 @@ A longer study has parts, so that a run that was stopped goes on after the last 
     PARTS = {"task": ("recall", "copy"), "heads": (1, 2)}    literals: each combination is a row
     PART_S = 12.0                                            what one of them takes on two cores
     run(problem, device, seed, *, task, heads) -> findings
+
+One that trains models and has SAVES_MODELS = True gets `save_to`, the folder to save them in, or
+None. The study of checkpoints (checkpoint_heads.py) is requested by --checkpoint, by no scenario.
 """
 
 import ast
@@ -37,6 +40,7 @@ class Study(Protocol):
 
 
 Part = dict[str, str | int]
+OF_CHECKPOINTS = "checkpoint_heads"
 
 
 class Declared(NamedTuple):
@@ -44,6 +48,7 @@ class Declared(NamedTuple):
 
     axes: Mapping[str, tuple[str | int, ...]]
     part_s: float | None
+    saves_models: bool = False
 
     @property
     def parts(self) -> list[Part]:
@@ -52,12 +57,15 @@ class Declared(NamedTuple):
 
 
 def names() -> tuple[str, ...]:
-    found = (module.name for module in pkgutil.iter_modules(__path__))
-    return tuple(sorted(name for name in found if not name.startswith("_")))
+    """What a scenario may name."""
+    found = (module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
+    return tuple(
+        sorted(name for name in found if name != OF_CHECKPOINTS and not name.startswith("_"))
+    )
 
 
 def load(name: str) -> Study:
-    """Raises ModuleNotFoundError for a name that is not in `names`."""
+    """Raises ModuleNotFoundError for a name that is neither in `names` nor OF_CHECKPOINTS."""
     return cast(Study, importlib.import_module(f"{__name__}.{name}"))
 
 
@@ -93,6 +101,10 @@ def declared(name: str) -> Declared:
     for node in tree.body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
             continue
-        if node.targets[0].id in ("PARTS", "PART_S"):
+        if node.targets[0].id in ("PARTS", "PART_S", "SAVES_MODELS"):
             found[node.targets[0].id] = ast.literal_eval(node.value)
-    return Declared(axes=found.get("PARTS", {}), part_s=found.get("PART_S"))
+    return Declared(
+        axes=found.get("PARTS", {}),
+        part_s=found.get("PART_S"),
+        saves_models=found.get("SAVES_MODELS", False),
+    )

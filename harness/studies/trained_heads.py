@@ -5,6 +5,7 @@ the interval of the accuracy is narrow, from five on. A finding is one seed's tr
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from ..stats import mean_interval
 from . import _head_metrics, _pruning, _smaller_layers, _training
 from ._synthetic_tasks import Batch, Task, task
 from ._training import held_out, one_thread, quality, seen
+from .checkpoints import decoder_file, given
 
 QUESTION = "What do 1 to 64 heads of one width learn, how well, and what does a step cost?"
 PARTS = {
@@ -22,6 +24,7 @@ PARTS = {
     "heads": (1, 2, 4, 8, 16, 32, 64),
 }
 PART_S = 9.0
+SAVES_MODELS = True
 STEPS = {
     "majority": 80,
     "recall": 150,
@@ -41,14 +44,21 @@ LOOKED_AT = 64  # sequences that metrics and pruning are about
 
 
 def run(
-    problem: Problem, device: torch.device, seed: int, *, task: str, heads: int
+    problem: Problem,
+    device: torch.device,
+    seed: int,
+    *,
+    task: str,
+    heads: int,
+    save_to: Path | None = None,
 ) -> Iterator[dict[str, Any]]:
     """`problem` is not used: the shapes are those of _training.py."""
     accuracies: list[float] = []
     with one_thread():
         while not enough(accuracies):
             number = len(accuracies)
-            finding = trained(task, heads, device, seed + number, maps=number == 0)
+            one = (task, heads, device, seed + number)
+            finding = trained(*one, maps=number == 0, save_to=save_to)
             accuracies.append(finding["accuracy_ratio"])
             yield {**finding, "seed_number": number}
 
@@ -61,15 +71,28 @@ def enough(accuracies: list[float]) -> bool:
 
 
 def trained(
-    name: str, heads: int, device: torch.device, seed: int, *, maps: bool
+    name: str,
+    heads: int,
+    device: torch.device,
+    seed: int,
+    *,
+    maps: bool,
+    save_to: Path | None = None,
 ) -> dict[str, Any]:
-    """One training, and what there is to see of it. `maps`: keep those of the first sequence."""
+    """One training, and what there is to see of it. `maps`: keep those of the first sequence.
+
+    `save_to`: a folder for the trained model.
+    """
     of = task(name)
     tested, known = held_out(of, seed, device), seen(of, seed, device)
     looked_at, judged_on = _first(tested), _first(known)
     model = _training.decoder(of, heads, device, seed)
     before = _head_metrics.heads_of(model, looked_at.tokens)
     done = _training.train(model, of, STEPS[name], seed)
+    if save_to is not None:
+        file = save_to / f"{name}-heads{heads}-seed{seed}{given.SUFFIX}"
+        about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": STEPS[name]}
+        decoder_file.save(model, file, about)
     after = _head_metrics.heads_of(model, looked_at.tokens)
     loss, accuracy = quality(model, tested)
     noisy_loss, noisy_accuracy = quality(model, tested, NOISE_RATIO)
@@ -107,9 +130,7 @@ def _named(found: dict[str, _head_metrics.Numbers], when: str) -> dict[str, Any]
     return {f"{name}_{when}": values for name, values in found.items()}
 
 
-def _pruned(
-    model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool
-) -> dict[str, Any]:
+def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool) -> dict[str, Any]:
     """Losses on the sequences that are looked at, with all heads and without some.
 
     `costly`: also what the really smaller layers cost.

@@ -27,7 +27,7 @@ def main() -> None:
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
-    from .study import run_study
+    from .study import refuse_checkpoint, run_study
     from .wall import predict, try_length
 
     fix_threads()
@@ -42,6 +42,9 @@ def main() -> None:
         cases = [case_of(fields) for fields in request.get("cases", ())]
         if op == "free":
             parent.say({"event": "free", "available_bytes": available_bytes(device)})
+        elif op == "open_checkpoint":
+            problems = refuse_checkpoint(request, torch.device(device))
+            parent.say({"event": "opened", "problems": problems})
         elif op == "configure":
             gpu = request["gpu_uuid"]
             config = WorkerConfig(
@@ -69,7 +72,7 @@ def main() -> None:
             found = try_length(cases[0], measurer.config, measurer.phases.budget)
             parent.say({"event": "tried", **found})
         elif op == "study":
-            parent.say({"event": "studied", **run_study(request["study"], measurer.config)})
+            parent.say({"event": "studied", **run_study(request, measurer.config)})
         elif op == "check":
             measurer.check(cases)
         elif op == "warm_up":

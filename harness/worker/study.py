@@ -2,25 +2,36 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+
+import torch
 
 from ..cases import study_of
 from ..errors import first_line, traceback_end
 from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
 from ..record import Status
-from ..studies import load
+from ..studies import declared, load
 from .phases import WorkerConfig
 
 
-def run_study(fields: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any]:
-    """Status, reason, log_tail and findings."""
-    study = study_of(fields)
+def run_study(request: Mapping[str, Any], config: WorkerConfig) -> dict[str, Any]:
+    """Status, reason, log_tail and findings.
+
+    `request`: the fields of the study, and if it needs them, `checkpoint` (the files that the user
+    names) and `save_to` (the folder for the models that it trains).
+    """
+    study = study_of(request["study"])
+    values: dict[str, Any] = dict(study.part)
+    if (checkpoint := request.get("checkpoint")) is not None:
+        values |= {**checkpoint, "most_bytes": config.budget_bytes}
+    if request.get("save_to") is not None and declared(study.study).saves_models:
+        values["save_to"] = Path(request["save_to"])
     try:
         with _allocator_of(config):
-            findings = list(
-                load(study.study).run(study.problem, config.device, config.seed, **dict(study.part))
-            )
+            run = load(study.study).run
+            findings = list(run(study.problem, config.device, config.seed, **values))
     except Exception as error:  # noqa: BLE001 - a failed study does not end the run
         reason, log_tail = first_line(error), traceback_end()
         return {"status": Status.ERROR, "reason": reason, "log_tail": log_tail, "findings": []}
@@ -43,3 +54,11 @@ def _allocator_of(config: WorkerConfig) -> Iterator[None]:
     finally:
         heap.give_back()
         release(config.device)
+
+
+def refuse_checkpoint(request: Mapping[str, Any], device: torch.device) -> list[str]:
+    """Why the checkpoint of a request cannot be looked at; nothing if it can."""
+    from ..studies.checkpoint_heads import problems
+
+    one = request["checkpoint"]
+    return problems(one["path"], one["tokens"], device, request["budget_bytes"])

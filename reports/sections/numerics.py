@@ -14,7 +14,7 @@ ORDER = 51
 NEEDS = ()
 DRAWN_ELSEWHERE = (
     *("attention_maps", "generation", "gradient_distance", "linformer_projections"),
-    *("trained_heads", "worked_example"),
+    *("checkpoint_heads", "trained_heads", "worked_example"),
 )
 SCALE, PRECISION = "score_scale", "precision"
 WIDEST_CELL = 60

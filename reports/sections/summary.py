@@ -80,7 +80,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
                 f"With all copies, {plural(len(frame), 'case')}; other sections show the first."
             )
     elif not walls and not audited:
-        yield Text(text="The plan has no case.")
+        studied = any(run.get("studies") for run in meta.values())
+        yield Text(text=f"The plan has no case{', only studies' if studied else ''}.")
 
 
 def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:

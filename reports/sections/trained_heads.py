@@ -9,6 +9,8 @@ from typing import Any
 import pandas as pd
 
 from ...harness.stats import Interval
+from ..analysis.checkpoint_heads import STUDY as CHECKPOINTS
+from ..analysis.checkpoint_heads import looked_at
 from ..analysis.trained_heads import (
     ASKS,
     MARGIN_RATIO,
@@ -24,6 +26,7 @@ from ..analysis.trained_heads import (
 from ..data.run_meta import Meta, run_caption
 from ..elements import Block, Figure, Panel, Series, Table, Text, note
 from ..formatting import bytes_text, list_text
+from ._checkpoint_heads import of_checkpoints
 from ._interval_texts import percent, percents, share_bound, times, with_range
 from ._trained_maps import maps_of
 from ._trained_pruning import pruned, robust, smaller
@@ -31,6 +34,7 @@ from ._trained_pruning import pruned, robust, smaller
 TITLE = "What heads learn"
 ORDER = 48
 NEEDS = ()
+STUDIES = (STUDY, CHECKPOINTS)
 READING = (
     "How to read the maps: a square is a head, a row is a token that asks, a column a token that it"
     " may look at; none looks ahead. Bright is much weight. A bright line beside the diagonal is a"
@@ -47,14 +51,20 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         if found:
             shown = True
             yield from _of_run(found, run, name if len(meta) > 1 else "")
-        reasons = [one for one in run.get("unanswered", []) if one.get("study") == STUDY]
+        if models := looked_at(run):
+            shown = True
+            yield from of_checkpoints(models, run_caption(run, name if len(meta) > 1 else ""))
+        reasons = [one for one in run.get("unanswered", []) if one.get("study") in STUDIES]
         for one in reasons[:1]:
             shown = True
             more = f", and {len(reasons) - 1} more parts" if len(reasons) > 1 else ""
             why = one.get("reason") or one.get("status")
             yield note(f"{one.get('case')} found nothing: {why}{more}.")
     if not shown:
-        yield note("Nothing was trained. A scenario requests it with studies: [trained_heads].")
+        yield note(
+            "Nothing was trained. A scenario requests it with studies: [trained_heads]; a model of"
+            " your own is looked at with --checkpoint."
+        )
 
 
 def _of_run(found: list[TaskResult], run: Mapping[str, Any], name: str) -> Iterator[Block]:

@@ -195,6 +195,7 @@ def test_what_run_json_holds_is_plain_and_resolved(small: Path) -> None:
         "baseline": None,
         "contrast": [],
         "find_wall": False,
+        "save_models": False,
         "device": "auto",
         "plan": {
             "like": "quick",

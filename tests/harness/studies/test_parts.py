@@ -64,3 +64,17 @@ def test_the_time_of_a_part_is_the_one_that_its_study_declares() -> None:
 def test_only_studies_that_take_long_have_parts() -> None:
     long = [name for name in names() if len(declared(name).parts) > 1]
     assert long == ["trained_gradients", "trained_heads"]
+
+
+def test_models_are_saved_by_studies_that_train_some_only() -> None:
+    assert declared("trained_heads").saves_models
+    assert not declared("score_scale").saves_models
+    assert load("what_heads_learn", ["save_models=true"]).save_models
+    with pytest.raises(BadInput, match="save_models: no study here trains models"):
+        load("what_heads_learn", ["save_models=true", "studies=[score_scale]"])
+
+
+def test_the_study_of_checkpoints_is_named_by_no_scenario() -> None:
+    with pytest.raises(BadInput, match="no study 'checkpoint_heads'"):
+        planned("studies=[checkpoint_heads]")
+    assert declared("checkpoint_heads").parts == [{}]
