@@ -35,6 +35,10 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+class Engine(StrEnum):
+    RAY = "ray"
+
+
 class Verb(TyperCommand):
     """A command in whose help a flag has no type: it takes no value."""
 
@@ -131,6 +135,31 @@ Backends = Annotated[
         metavar="A,B",
         help="Backends, as naive,fused,sdpa.",
         autocompletion=completion.backends,
+        rich_help_panel=WHAT,
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BACKEND",
+        help="Backend that ratios are taken against; the first if not given.",
+        autocompletion=completion.one_backend,
+        rich_help_panel=WHAT,
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Measure only cases whose id matches; repeatable.",
+        rich_help_panel=WHAT,
+    ),
+]
+Skip = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Leave out cases whose id matches; repeatable.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -244,14 +273,40 @@ InShard = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+On = Annotated[
+    Engine | None,
+    typer.Option(
+        metavar="ray",
+        help="Measure on the devices of a Ray cluster, several at a time; this machine is one of"
+        " its nodes.",
+        rich_help_panel=HOW,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="With --on ray: the cluster; that of this machine if not given.",
+        rich_help_panel=HOW,
+    ),
+]
+DeviceKind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --on ray: devices whose name has this, such as H100; a run measures one kind.",
+        rich_help_panel=HOW,
+    ),
+]
 Devices = Annotated[
     int | None,
     typer.Option(
         metavar="COUNT",
         min=1,
         max=100_000,
-        help="With --dry-run: how long a run on so many devices takes.",
-        rich_help_panel=OUTPUT,
+        help="With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
+        " run on so many takes.",
+        rich_help_panel=HOW,
     ),
 ]
 Seed = Annotated[

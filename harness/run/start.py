@@ -1,65 +1,46 @@
 """Start a run or resume one: from a scenario, or a run's folder, to an open RunSession."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from ...impls import is_ours
-from ..calibration.file import newest_calibration
-from ..cases import Case, Group, case_of, study_of, wall_of
-from ..errors import BadInput
-from ..listener import Listener
 from ..process.interpreter import Interpreter, given_again
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
-from ..record import RETRIED, Status
-from ..run_files import read_meta
 from ..scenario import Scenario
-from ..selection import Selection, refuse_imports, select
-from ..store import Store, point_latest, results_root
+from ..selection import Selection, refuse_imports
+from .elsewhere import resume_elsewhere, start_elsewhere
 from .environments import (
     Workers,
     changes,
+    environments_of,
     first_of,
     first_workers,
     lock_device,
-    measured_on,
     refuse_changes,
 )
-from .planned import planned_fields
-from .resumable import check_resumable, previous_rows
-from .session import PreviousRow, RunPlan, RunResult, RunSession, open_session
-from .worker_pool import RunConfig
+from .planning import (
+    SAFE_SHARE,
+    RunOptions,
+    new_run,
+    planned_backends,
+    point_finished,
+    resumable,
+    resumed_run,
+)
+from .resumable import check_resumable
+from .run_rows import RunResult
+from .session import RunSession, open_session
 
-SAFE_SHARE = 0.7  # of the memory that is free at the start; our reference and others need the rest
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunOptions:
-    """How to run, whatever is measured.
-
-    `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose counters are read,
-    if it is not the one that torch uses. `embedded`: in a process that goes on after the run, see
-    Signals. `allow_import`: of user modules that backends are named by. `suite_entry`: the number
-    of the run in its suite, into whose folder it is measured; None for a run of its own.
-    """
-
-    command: Sequence[str]
-    listener: Listener
-    wait: bool = False
-    gpu_uuid: str | None = None
-    embedded: bool = False
-    allow_import: bool = False
-    suite_entry: int | None = None
+__all__ = ["SAFE_SHARE", "RunOptions", "open_run", "resume_run", "start_run"]
 
 
 def start_run(
     scenario: Scenario, root: Path, seed: int, selection: Selection, options: RunOptions
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
+    if options.cluster is not None:
+        return start_elsewhere(scenario, root, seed, selection, options, options.cluster)
     with open_run(scenario, root, seed, selection, options) as session:
         session.complete()
     return session.result
@@ -73,37 +54,19 @@ def open_run(
     refuse_imports(scenario.backends, allowed=options.allow_import)
     with _workers(scenario.device, selection.interpreters, options) as (workers, signals):
         worker = first_of(workers)
-        device, environment = worker.ready["device"], worker.ready["environment"]
-        selected = select(scenario, device, selection)
-        memory_gib = scenario.limits.memory_gib
-        free_bytes = worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"]
-        entry = {} if options.suite_entry is None else {"suite_entry": options.suite_entry}
-        meta = {
-            "attnbench": environment["attnbench"],
-            **entry,
-            "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "command": list(options.command),
-            "scenario": scenario.resolved(device),
-            "own_backends": [name for name in scenario.backends if not is_ours(name)],
-            "device": device,
-            "memory_bytes": int(memory_gib * 2**30 if memory_gib else SAFE_SHARE * free_bytes),
-            "seed": seed,
-            "environment": environment,
-            "environments": [
-                one.run_json(workers[one.name].ready["environment"])
-                for one in selection.interpreters
-            ],
-            "calibration": _calibration_of(results_root(root), environment),
-            **planned_fields(selected, selection.shard),
-        }
-        store = Store.create(root, scenario.name, meta)
-        duplicates = selected.duplicates
-        remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
-        config = _config(meta, workers, selection.interpreters, options)
-        plan = _plan(store, meta, config, options.listener, remarks)
+        plan = new_run(
+            scenario,
+            root,
+            seed,
+            selection,
+            options,
+            device=worker.ready["device"],
+            environments=environments_of(workers),
+            free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
+        )
         with open_session(plan, workers, signals) as session:
             yield session
-        _point_latest(session)
+        point_finished(session.rows)
 
 
 def resume_run(
@@ -119,41 +82,25 @@ def resume_run(
     `interpreters`: those of its environments, by their names; run.json's own paths are not used.
     Raises Refusal; EnvironmentUnmet if the machine or its software changed.
     """
-    meta = read_meta(path)
-    if meta.get("kernels"):
-        raise BadInput(
-            f"--resume: {path.name} is an audit of kernels; run `attnbench kernels audit` again,"
-            " what was compiled is kept"
-        )
-    if meta.get("court"):
-        raise BadInput(f"--resume: {path.name} is a court; run `attnbench selfcheck --court` again")
+    meta = resumable(path)
     interpreters = given_again(path, meta.get("environments", ()), interpreters)
-    backends = [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
-    refuse_imports(backends, allowed=options.allow_import)
+    refuse_imports(planned_backends(meta), allowed=options.allow_import)
     check_resumable(path, meta)
+    again = {"retry_failed": retry_failed, "force": force}
+    if options.cluster is not None:
+        return resume_elsewhere(path, meta, interpreters, options, options.cluster, **again)
     with _workers(meta["device"], interpreters, options) as (workers, signals):
-        changed = changes(meta, workers)
+        environments = environments_of(workers)
+        changed = changes(meta, environments)
         if not force:
             refuse_changes(changed)
-        names = ", ".join(one.name for one in changed)
-        remarks = [f"measured in a different environment ({names} changed), as --force asked"]
-        store = Store.reopen(path)
-        previous = previous_rows(path)
-        repeated = {Status.INTERRUPTED, *(RETRIED if retry_failed else ())}
-        config = _config(meta, workers, interpreters, options)
-        remarks = remarks if changed else []
-        plan = _plan(store, meta, config, options.listener, remarks, previous, repeated)
+        plan = resumed_run(
+            path, meta, environments, interpreters, options, changed, retry_failed=retry_failed
+        )
         with open_session(plan, workers, signals) as session:
             session.complete()
-        _point_latest(session)
+        point_finished(session.rows)
         return session.result
-
-
-def _point_latest(session: RunSession) -> None:
-    if session.is_finished:
-        path = session.result.path
-        if remark := point_latest(path.parent, path.name):
-            session.plan.listener.remark(remark)
 
 
 @contextmanager
@@ -167,54 +114,3 @@ def _workers(
         lock_device(first_of(workers), signals, wait=options.wait),
     ):
         yield workers, signals
-
-
-def _config(
-    meta: Mapping[str, Any],
-    workers: Workers,
-    interpreters: Sequence[Interpreter],
-    options: RunOptions,
-) -> RunConfig:
-    """What run.json says, with what only the user may name and the device that is here now."""
-    return replace(
-        RunConfig.of(meta, options.gpu_uuid),
-        measured_on=measured_on(first_of(workers).ready["environment"]),
-        pythons={one.name: one.path for one in interpreters},
-        allow_import=options.allow_import,
-    )
-
-
-def _plan(
-    store: Store,
-    meta: Mapping[str, Any],
-    config: RunConfig,
-    listener: Listener,
-    remarks: Sequence[str],
-    previous: Mapping[str, PreviousRow] | None = None,
-    repeated: Collection[str] = (),
-) -> RunPlan:
-    """What run.json plans, without the cases whose previous row stands."""
-    previous = previous or {}
-    final = {case for case, row in previous.items() if row.status not in repeated}
-    groups: dict[int, list[Case]] = {}
-    for fields in meta["cases"]:
-        if fields["case"] not in final:
-            groups.setdefault(fields["group"], []).append(case_of(fields))
-    walls, studies = meta.get("walls", ()), meta.get("studies", ())
-    return RunPlan(
-        store=store,
-        config=config,
-        listener=listener,
-        remarks=remarks,
-        previous=previous,
-        groups=tuple(Group(number=n, cases=tuple(cases)) for n, cases in groups.items()),
-        walls=tuple(wall_of(fields) for fields in walls if fields["case"] not in final),
-        studies=tuple(study_of(fields) for fields in studies if fields["case"] not in final),
-    )
-
-
-def _calibration_of(root: Path, environment: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The newest result of `attnbench doctor --calibrate` for this device."""
-    on_gpu = environment["device"] == "cuda"
-    name = environment["device_name" if on_gpu else "cpu"]
-    return newest_calibration(root, environment["device_uuid"], name)
