@@ -1,5 +1,6 @@
 """`attnbench run --on ray`: the cluster that the options name."""
 
+import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -7,6 +8,10 @@ from ..errors import BadInput, EnvironmentUnmet
 
 if TYPE_CHECKING:
     from ..run.remote import Cluster
+
+
+SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
+"""Only for tests of what is around measuring: a host may be several devices."""
 
 
 def refuse_alone(
@@ -34,4 +39,9 @@ def cluster_of(address: str | None, devices: int | None, device_kind: str | None
         )
     from ..on_ray.cluster import RayCluster
 
-    return RayCluster(address=address or "auto", devices=devices, device_kind=device_kind)
+    return RayCluster(
+        address=address or "auto",
+        devices=devices,
+        device_kind=device_kind,
+        shared_cores=bool(os.environ.get(SHARED_CORES)),
+    )

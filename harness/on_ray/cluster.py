@@ -1,7 +1,7 @@
 """A Ray cluster that runs already: connect to it, choose devices, open them."""
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -9,11 +9,9 @@ import ray
 
 from ..errors import BadInput, EnvironmentUnmet, first_line
 from ..printable import visible
-from ..process.fingerprint import fingerprint
-from ..process.interpreter import difference
 from ..run.remote import Wanted
 from .fleet import RayFleet
-from .seats import Looked, chosen, seats_of
+from .seats import chosen, refuse_other_code, seats_of
 
 START = "start one with: ray start --head"
 
@@ -75,14 +73,3 @@ def connect(address: str) -> None:
             f"--address {visible(address)}: cannot be used ({visible(first_line(error))}); wanted a"
             f" cluster that this machine is a node of, with the same Ray and Python; {START}"
         ) from None
-
-
-def refuse_other_code(looked: Sequence[Looked]) -> None:
-    """Raises EnvironmentUnmet unless every host has our attnbench."""
-    ours = fingerprint()
-    for one in looked:
-        if found := difference(dict(one.fingerprint), ours):
-            raise EnvironmentUnmet(
-                f"{one.host} {found}; wanted attnbench {ours['attnbench']} as this one is, so that"
-                " the same code measures everywhere: install it there"
-            )

@@ -44,6 +44,8 @@ class RayFleet:
     def __init__(self, wanted: Wanted, check: Callable[[], None]) -> None:
         self.opened: dict[int, Opened] = {}
         self.remarks: list[str] = []
+        if wanted.shared_cores:
+            self.remarks.append("devices share the cores of a host: no time of this run counts")
         self._wanted = wanted
         self._check = check
         self._config: RunConfig | None = None

@@ -6,6 +6,8 @@ from typing import Any
 
 from ..errors import BadInput, EnvironmentUnmet
 from ..printable import visible
+from ..process.fingerprint import fingerprint
+from ..process.interpreter import difference
 
 RESOURCE = "attnbench_host"
 """What a host without a GPU declares, once: two measurements must never share its cores."""
@@ -91,3 +93,14 @@ def chosen(looked: Sequence[Looked], count: int | None, kind: str | None) -> lis
             f"--devices {count}: the cluster has {len(found)} of this kind; there are: {there_are}"
         )
     return found[:count]
+
+
+def refuse_other_code(looked: Sequence[Looked]) -> None:
+    """Raises EnvironmentUnmet unless every host has our attnbench."""
+    ours = fingerprint()
+    for one in looked:
+        if found := difference(dict(one.fingerprint), ours):
+            raise EnvironmentUnmet(
+                f"{one.host} {found}; wanted attnbench {ours['attnbench']} as this one is, so that"
+                " the same code measures everywhere: install it there"
+            )
