@@ -54,6 +54,9 @@ backend: str
 python: str?
     the environment that measured the case, by the name given with `--python`; `case` then ends
     in that name. Null in a run of one environment
+replica: int?+
+    which copy of the plan the case belongs to, from 1 (`--replicate`); `case` of the second ends in
+    `replica2`. Null in a run without copies
 device: str
     `cpu` or `cuda`
 host device_uuid device_name: str?+

@@ -33,6 +33,8 @@ RUN: Types = {
     "cases": (list,),
     "environment": (dict,),
 }
+SOMETIMES: Types = {"python": (str,), "replica": (int,), "replica_of": (int,)}
+"""Of what is planned, where it is there and not null."""
 _PROBLEM: Types = {name: FIELDS["latency"][name].types for name in PROBLEM}
 PLANS: dict[str, Types] = {
     "cases": {"case": (str,), "backend": (str,), **_PROBLEM},
@@ -170,8 +172,8 @@ def _check_planned(one: object, wanted: Types, name: str) -> None:
     if isinstance(one, dict):
         for later in wanted.keys() & LATER_VALUES.keys():
             one.setdefault(later, LATER_VALUES[later])
-        if one.get("python") is not None:
-            wanted = {**wanted, "python": (str,)}
+        known = {name: types for name, types in SOMETIMES.items() if one.get(name) is not None}
+        wanted = {**wanted, **known}
     check_object(one, wanted, name)
 
 

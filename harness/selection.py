@@ -22,8 +22,9 @@ class Selection:
 
     `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
     whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
-    `interpreters`: where to measure each case; none: in the interpreter that runs us. `shard`: of
-    what the others select, only this part.
+    `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
+    each group of cases, to be measured on as many devices. `shard`: of what the others select, only
+    this part.
     """
 
     only: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class Selection:
     within: tuple[str, ...] = ()
     ids: frozenset[str] | None = None
     interpreters: tuple[Interpreter, ...] = ()
+    copies: int = 1
     shard: Shard | None = None
 
     @property
@@ -75,11 +77,13 @@ class SelectedCases(NamedTuple):
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
     problem_groups, duplicates = scenario.problem_groups(device)
-    groups = group_cases(scenario.backends, problem_groups, selection.pythons)
+    groups = copied(
+        group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
+    )
     walls, studies = walls_of(scenario, device, selection.pythons), studies_of(scenario, device)
     whole = Units(
         tuple(
-            Group(number=group.number, cases=cases)
+            replace(group, cases=cases)
             for group in groups
             if (cases := tuple(filter(selection.takes, group.cases)))
         ),
@@ -128,6 +132,21 @@ def group_cases(
     )
 
 
+def copied(groups: Sequence[Group], copies: int) -> tuple[Group, ...]:
+    """The groups, and behind all of them their second copies, and so on (`--replicate`)."""
+    if copies == 1:
+        return tuple(groups)
+    return tuple(
+        Group(
+            number=len(groups) * (replica - 1) + group.number,
+            cases=tuple(replace(case, replica=replica) for case in group.cases),
+            replica_of=None if replica == 1 else group.number,
+        )
+        for replica in range(1, copies + 1)
+        for group in groups
+    )
+
+
 def walls_of(
     scenario: Scenario, device: str, pythons: Sequence[str | None] = (None,)
 ) -> tuple[Wall, ...]:
@@ -169,14 +188,17 @@ def studies_of(scenario: Scenario, device: str) -> tuple[PlannedStudy, ...]:
 
 
 def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:
-    """Raises BadInput if the environments multiply a scenario's cases beyond its limit."""
-    times = len(selection.pythons)
+    """Raises BadInput if environments or copies multiply a scenario's cases beyond its limit."""
+    pythons, copies = len(selection.pythons), selection.copies
+    times, of = pythons * copies, [f"{pythons} environments"] * (pythons > 1)
+    option = "--python" if pythons > 1 else "--replicate"
+    of += [f"{copies} copies"] * (copies > 1)
     for scenario in scenarios:
         count, most = times * max(map(scenario.count, scenario.devices)), scenario.limits.max_cases
         if count > most:
             hint = f"give fewer values, or raise the limit with --set limits.max_cases={count}"
             raise BadInput(
-                f"--python: {scenario.name}: {count} cases in {times} environments; wanted at most"
+                f"{option}: {scenario.name}: {count} cases in {' and '.join(of)}; wanted at most"
                 f" {most}; {hint}"
             )
 

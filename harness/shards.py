@@ -67,11 +67,13 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
     """`count` shards in which every unit is once; of about equal work, as far as units allow.
 
     The longest unit first, each to the shard that has least so far (Graham 1969: at most 4/3 of the
-    shortest possible time). Shards beyond the number of units are empty.
+    shortest possible time). Copies of a group are in different shards, as long as there are shards.
+    Shards beyond the number of units are empty.
     """
     walls = _wall_units(whole.walls)
     weights = [weight_of(unit, plan, device) for unit in units_of(whole)]
-    places = iter(assign(weights, count))
+    originals = [group.original for group in whole.groups]
+    places = iter(assign(weights, count, originals))
     of_groups = [next(places) for _ in whole.groups]
     of_walls = {wall.id: place for unit in walls for place in [next(places)] for wall in unit}
     of_studies = [next(places) for _ in whole.studies]
@@ -124,16 +126,29 @@ def unit_ids(whole: Units) -> list[list[str]]:
     ]
 
 
-def assign(weights: Sequence[float], count: int) -> list[int]:
-    """The place, from 0, of each weight: the heaviest first, each where least is so far."""
-    from heapq import heapify, heapreplace
+def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) -> list[int]:
+    """The place, from 0, of each weight: the heaviest first, each where least is so far.
+
+    `originals`: of the first weights. Those with equal ones get different places, as long as there
+    are places without one.
+    """
+    from heapq import heapify, heappop, heappush
 
     loads = [(0.0, 0, place) for place in range(min(count, max(1, len(weights))))]
     heapify(loads)
     places = [0] * len(weights)
+    taken: dict[int, set[int]] = {}
     for number in sorted(range(len(weights)), key=lambda one: (-weights[one], one)):
-        load, units, place = loads[0]
-        heapreplace(loads, (load + weights[number], units + 1, place))
+        copies = taken.setdefault(originals[number], set()) if number < len(originals) else set()
+        if len(copies) == len(loads):
+            copies.clear()
+        passed = []
+        while loads[0][2] in copies:
+            passed.append(heappop(loads))
+        load, units, place = heappop(loads)
+        for one in (*passed, (load + weights[number], units + 1, place)):
+            heappush(loads, one)
+        copies.add(place)
         places[number] = place
     return places
 

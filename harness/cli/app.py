@@ -142,6 +142,7 @@ def run(
     device: flags.Where = None,
     threads: flags.Threads = None,
     shard: flags.InShard = None,
+    replicate: flags.Replicate = None,
     out: Root = DEFAULT_ROOT,
     on: flags.On = None,
     address: flags.Address = None,
@@ -197,11 +198,11 @@ def run(
         *([f"plan={plan}"] if plan else []),
     ]
     if resume is not None and (
-        scenarios or fields or backend or changes or only or skip or shard or dry_run
+        scenarios or fields or backend or changes or only or skip or shard or replicate or dry_run
     ):
         raise BadInput(
             "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
-            " --set, --only, --skip, --shard, --memory-gib and --dry-run"
+            " --set, --only, --skip, --shard, --replicate, --memory-gib and --dry-run"
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
@@ -243,6 +244,7 @@ def run(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         interpreters=interpreters,
+        copies=replicate or 1,
         shard=None if shard is None else read_shard(shard),
     )
     planned = planned_entries(entries, selection)

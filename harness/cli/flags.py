@@ -27,6 +27,7 @@ WHAT, SHAPE, HOW, LIMITS, EARLIER, OUTPUT = (
 )
 FILES = (".csv", ".htm", ".html", ".json", ".md", ".parquet", ".pdf", ".png", ".svg", ".txt")
 MOST_THREADS = 4096
+MOST_COPIES = 64
 
 
 class Device(StrEnum):
@@ -296,6 +297,18 @@ DeviceKind = Annotated[
         metavar="NAME",
         help="With --on ray: devices whose name has this, such as H100; a run measures one kind.",
         rich_help_panel=HOW,
+    ),
+]
+Replicate = Annotated[
+    int | None,
+    typer.Option(
+        "--replicate",
+        metavar="COUNT",
+        min=2,
+        max=MOST_COPIES,
+        help="Measure every group of cases so many times, to see how much devices of one kind"
+        " differ: with --shard or --on ray on different ones, else on this one.",
+        rich_help_panel=WHAT,
     ),
 ]
 Devices = Annotated[

@@ -304,7 +304,8 @@ def _make_suite(target: Path, document: Mapping[str, Any]) -> None:
 def _suite_plan(document: Mapping[str, Any]) -> Any:
     planned = ("scenario", "only", "within", "skip")
     entries = [[entry[name] for name in planned] for entry in document["entries"]]
-    return document.get("seed"), (document.get("shard") or {}).get("of"), entries
+    copies = [document["copies"]] if "copies" in document else []
+    return document.get("seed"), (document.get("shard") or {}).get("of"), entries, *copies
 
 
 def _json(document: Mapping[str, Any]) -> str:

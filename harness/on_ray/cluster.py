@@ -1,9 +1,12 @@
 """A Ray cluster that runs already: connect to it, choose devices, open them."""
 
 import logging
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any, TextIO, cast
 
 import ray
 
@@ -47,6 +50,22 @@ class RayCluster:
             fleet.close()
 
 
+class OneThread:
+    """A stream to which only the thread that made this can write: one of Ray's prints what it
+    hears of its cluster among our results.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text) if threading.get_ident() == self._thread else len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 def connect(address: str) -> None:
     """Become a driver of the cluster; once per process. Raises Refusal."""
     if ray.is_initialized():
@@ -56,6 +75,7 @@ def connect(address: str) -> None:
             f"--address {visible(address)}: a Ray client, which cannot stream results; run"
             " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
         )
+    sys.stdout = cast(TextIO, OneThread(sys.stdout))
     try:
         ray.init(
             address=address,

@@ -34,7 +34,6 @@ BACK_S = 60.0  # until a device that was lost is open again, or given up
 CLOSE_S = 5.0
 POLL_S = 0.25
 MOST_MESSAGES = 1000  # before the driver does something else
-MEMORY = ("OOM", "memory monitor", "low on memory", "memory pressure")
 NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
 
 
@@ -226,14 +225,15 @@ def answer_of(asked: Any, timeout_s: float) -> Any:
     try:
         return ray.get(asked, timeout=0)
     except GetTimeoutError:
-        return f"no answer within {timeout_s:g} s; does other work hold its CPUs or GPU? See ray status"
+        waited = f"no answer within {timeout_s:g} s"
+        return f"{waited}; does other work hold its CPUs or GPU? `ray status` shows it"
     except RayError as error:
         return reason_of(error)
 
 
 def lost_by(error: RayError) -> Lost:
-    text = str(error)
-    if isinstance(error, OutOfMemoryError) or any(word in text for word in MEMORY):
+    """Ray's texts name memory as a possible cause of any death; its type of error is sure."""
+    if isinstance(error, OutOfMemoryError):
         return Lost(
             "Ray's memory monitor killed its process, because the host's memory was nearly full;"
             f" {MEMORY_MONITOR}=0 before ray start turns it off",

@@ -87,8 +87,11 @@ class Dispatch:
         self.busy: dict[int, Work] = {}
         self.idle = sorted(self.devices)
         self.lost: set[int] = set()  # that may come back
+        self.gone: set[int] = set()
         self.queue = work_of(plan, len(self.devices))
         self._running: dict[int, str] = {}
+        # by the number of the original: the device of each copy of a group
+        self._copies: dict[int, dict[int, int]] = {}
         self._walls = len(plan.walls)
         self._files = NodeFiles(plan.store.path)
 
@@ -121,12 +124,30 @@ class Dispatch:
             self.rows.not_reached(reason)
 
     def _assign(self) -> None:
-        while self.queue and self.idle:
-            number = self.idle.pop(0)
-            work = self.queue.pop(0)
+        for number in list(self.idle):
+            if (work := self._next_for(number)) is None:
+                continue
+            self.idle.remove(number)
             self.busy[number] = work
+            for group in work.units.groups:
+                self._copies.setdefault(group.original, {})[group.number] = number
             share = len(work.units.walls) / self._walls if self._walls else 1.0
             self.fleet.start(number, work.units, share, every=bool(work.lost_on))
+
+    def _next_for(self, number: int) -> Work | None:
+        """The first that may be measured on this device: copies of a group belong on different
+        ones, as long as there is one without.
+        """
+        for place, work in enumerate(self.queue):
+            taken = {
+                device
+                for group in work.units.groups
+                for copy, device in self._copies.get(group.original, {}).items()
+                if copy != group.number
+            }
+            if number not in taken or not self.devices.keys() - self.gone - taken:
+                return self.queue.pop(place)
+        return None
 
     def _give_up(self) -> None:
         why = "no device is left to measure on"
@@ -160,6 +181,7 @@ class Dispatch:
                 self._take_back(number, opened)
             case Gone(reason):
                 self.lost.discard(number)
+                self.gone.add(number)
                 listener.remark(
                     f"{self.devices[number].host} is gone ({reason}); its work is measured by"
                     " the other devices"
@@ -206,6 +228,7 @@ class Dispatch:
         self.lost.discard(number)
         if found := unlike(self.devices[number].environments, opened.environments):
             one = found[0]
+            self.gone.add(number)
             self.plan.listener.remark(
                 f"{opened.host} came back with {one.name} {one.now!r}, the run has {one.then!r};"
                 " it measures nothing more"
@@ -231,7 +254,10 @@ def work_of(plan: RunPlan, devices: int) -> list[Work]:
     config = plan.config
     cases = sum(len(group.cases) for group in plan.groups)
     most = min(MAX_CASES, ceil(cases / (PARTS_PER_DEVICE * max(1, devices))))
-    parts = schedule_parts(plan.groups, config.plan, most)
+    copies: dict[int | None, list[Group]] = {}
+    for group in plan.groups:  # a part must not hold two copies of a group
+        copies.setdefault(group.cases[0].replica, []).append(group)
+    parts = (part for some in copies.values() for part in schedule_parts(some, config.plan, most))
     found = [Units(part, (), ()) for part in parts]
     found += units_of(Units((), plan.walls, plan.studies))
     works = [Work(one, weight_of(one, config.plan, config.device)) for one in found]
@@ -243,7 +269,7 @@ def _again(work: Work, left: set[str], hosts: tuple[str, ...]) -> Iterator[Work]
     for group in work.units.groups:
         cases = tuple(case for case in group.cases if case.id in left)
         if cases:
-            one = Units((Group(number=group.number, cases=cases),), (), ())
+            one = Units((replace(group, cases=cases),), (), ())
             yield Work(one, work.weight, hosts)
     walls = tuple(wall for wall in work.units.walls if wall.id in left)
     studies = tuple(study for study in work.units.studies if study.id in left)

@@ -41,4 +41,4 @@ def wall_share(meta: Mapping[str, Any]) -> float:
 
 
 def _cases(groups: Iterable[Group]) -> list[dict[str, Any]]:
-    return [{"group": group.number, **case.fields()} for group in groups for case in group.cases]
+    return [{**group.fields(), **case.fields()} for group in groups for case in group.cases]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...impls import is_ours
 from ..calibration.file import newest_calibration
-from ..cases import Case, Group, case_of, study_of, wall_of
+from ..cases import groups_of, study_of, wall_of
 from ..errors import BadInput
 from ..listener import Listener
 from ..process.interpreter import Interpreter
@@ -165,10 +165,7 @@ def _plan(
     """What run.json plans, without the cases whose previous row stands."""
     previous = previous or {}
     final = {case for case, row in previous.items() if row.status not in repeated}
-    groups: dict[int, list[Case]] = {}
-    for fields in meta["cases"]:
-        if fields["case"] not in final:
-            groups.setdefault(fields["group"], []).append(case_of(fields))
+    cases = [fields for fields in meta["cases"] if fields["case"] not in final]
     walls, studies = meta.get("walls", ()), meta.get("studies", ())
     return RunPlan(
         store=store,
@@ -176,7 +173,7 @@ def _plan(
         listener=listener,
         remarks=remarks,
         previous=previous,
-        groups=tuple(Group(number=n, cases=tuple(cases)) for n, cases in groups.items()),
+        groups=groups_of(cases),
         walls=tuple(wall_of(fields) for fields in walls if fields["case"] not in final),
         studies=tuple(study_of(fields) for fields in studies if fields["case"] not in final),
     )

@@ -26,6 +26,8 @@ def check_resumable(run: Path, meta: Mapping[str, Any]) -> None:
             case_of(fields)
             if type(fields["group"]) is not int:
                 raise TypeError("group: wanted int")
+            if type(fields.get("replica_of")) not in (int, type(None)):
+                raise TypeError("replica_of: wanted int")
         for fields in meta.get("walls", ()):
             wall_of(fields)
         for fields in meta.get("studies", ()):

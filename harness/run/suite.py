@@ -78,7 +78,8 @@ class Suite:
         cls, root: Path, name: str, entries: Sequence[SuiteEntry], seed: int, command: Sequence[str]
     ) -> "Suite":
         """A new suite under `root`; nothing is measured yet. Raises BadInput."""
-        interpreters, shard = entries[0].selection.interpreters, entries[0].selection.shard
+        selection = entries[0].selection
+        interpreters, shard = selection.interpreters, selection.shard
         document = {
             "attnbench": __version__,
             "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -86,6 +87,7 @@ class Suite:
             "seed": seed,
             "pythons": [{"name": one.name, "path": str(one.path)} for one in interpreters],
             **({"shard": {"number": shard.number, "of": shard.of}} if shard else {}),
+            **({"copies": selection.copies} if selection.copies > 1 else {}),
             "entries": [_planned(entry) for entry in entries],
         }
         path = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
@@ -197,6 +199,7 @@ def _entries_of(
     try:
         recorded = document["pythons"]
         int(document["seed"])
+        copies = int(document.get("copies", 1))
         shard = (
             read_shard("{number}/{of}".format(**given))
             if (given := document.get("shard"))
@@ -213,6 +216,7 @@ def _entries_of(
                 within=tuple(entry["within"]),
                 skip=tuple(entry["skip"]),
                 interpreters=pythons,
+                copies=copies,
                 shard=shard and replace(shard, turn=number),
             ),
         )

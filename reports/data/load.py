@@ -56,7 +56,7 @@ _COMPUTED = {
     },
     "utilization_tier": {"energy_per_call_j": _NUMBER, "energy_per_token_j": _NUMBER},
 }
-_NOT_SHOWN = {"schema", "kind", "group"}  # bookkeeping of the file, not of the case
+_NOT_SHOWN = {"schema", "kind", "group", "replica_of"}  # bookkeeping of the file, not of the case
 _FIELDS = [field for name, field in FIELDS["latency"].items() if name not in _NOT_SHOWN]
 NESTED_COLUMNS = [field.name for field in _FIELDS if _DTYPES[field.kind] == _NESTED]
 COLUMNS = {

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from attnbench.harness.cases import Case, case_of, reported_pairs, without
-from attnbench.harness.selection import group_cases
+from attnbench.harness.cases import Case, case_of, groups_of, reported_pairs, without
+from attnbench.harness.selection import copied, group_cases
 from attnbench.impls.problem import Problem
 
 PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
@@ -191,3 +191,24 @@ def test_sizes_that_were_set_do():
         Problem(batch=1, seq_len=512, kv_seq_len=kv, d_model=512, heads=8) for kv in (256, 512)
     ]
     assert without(fixed[0], "heads") != without(fixed[1], "heads")
+
+
+def test_the_second_copy_shows_in_the_id_and_survives_the_way_through_a_row():
+    alone, first, second = (
+        Case(backend="fused", problem=PLAIN, python="new", replica=replica)
+        for replica in (None, 1, 2)
+    )
+    assert first.id == alone.id == "fused-b1-n4096-d512-h8-bf16-forward-core-new"
+    assert second.id == "fused-b1-n4096-d512-h8-bf16-forward-core-replica2-new"
+    assert "replica" not in alone.fields()
+    assert [case_of({**one.fields(), "group": 3}) for one in (first, second)] == [first, second]
+
+
+def test_groups_survive_the_way_through_run_json():
+    groups = copied(group_cases(("naive", "fused"), [(PLAIN,), (replace(PLAIN, heads=1),)]), 3)
+    planned = [{**group.fields(), **case.fields()} for group in groups for case in group.cases]
+    assert groups_of(planned) == groups
+    assert [(group.number, group.original) for group in groups] == [
+        *((0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1))
+    ]
+    assert len({one["case"] for one in planned}) == 12

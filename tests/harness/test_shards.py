@@ -140,3 +140,47 @@ def test_a_shard_that_cannot_be_is_refused_in_one_line(text: str) -> None:
 def test_a_shard_is_read_as_it_is_written() -> None:
     assert str(read_shard(" 2/8 ")) == "2/8"
     assert read_shard("8/8") == Shard(number=8, of=8)
+
+
+def copies(count: int = 2, **changes: Any) -> Units:
+    return select(scenario(**changes), "cpu", Selection(copies=count)).whole
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_copies_of_a_group_are_in_different_shards(count: int) -> None:
+    for shard in split(copies(), count, QUICK, "cpu"):
+        originals = [group.original for group in shard.groups]
+        assert len(originals) == len(set(originals))
+
+
+def test_more_copies_than_shards_are_spread_over_all_of_them() -> None:
+    for shard in split(copies(4), 2, QUICK, "cpu"):
+        originals = [group.original for group in shard.groups]
+        assert sorted(originals) == sorted([*range(5), *range(5)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30),
+    count=st.integers(2, 9),
+    times=st.integers(2, 5),
+)
+def test_equal_originals_meet_only_where_there_are_too_few_shards(
+    weights: list[float], count: int, times: int
+) -> None:
+    originals = list(range(len(weights))) * times
+    places = assign(weights * times, count, originals)
+    for original in range(len(weights)):
+        of = [place for place, one in zip(places, originals, strict=True) if one == original]
+        assert len(set(of)) == min(times, count, len(originals))
+
+
+def test_without_copies_the_shards_are_what_they_were() -> None:
+    weights = [float(number % 7 + number % 3) for number in range(60)]
+    assert assign(weights, 8, range(60)) == assign(weights, 8)
+
+
+def test_walls_and_studies_have_no_copies() -> None:
+    alone, twice = whole(**WALLS, studies=["precision"]), copies(**WALLS, studies=["precision"])
+    assert (twice.walls, twice.studies) == (alone.walls, alone.studies)
+    assert len(twice.groups) == 2 * len(alone.groups)

@@ -34,12 +34,12 @@ class Heard(QuietProgress):
         self.remarks.append(text)
 
 
-def plan(root: Path, heard: Heard, **changes: Any) -> RunPlan:
+def plan(root: Path, heard: Heard, copies: int = 1, **changes: Any) -> RunPlan:
     return new_run(
         scenario(**changes),
         root,
         0,
-        Selection(),
+        Selection(copies=copies),
         RunOptions(command=["attnbench"], listener=heard),
         device="cpu",
         environments=opened(0).environments,
@@ -80,7 +80,9 @@ def test_no_group_is_split_over_devices_and_all_of_them_measure(measured) -> Non
     by_length: dict[int, set[str]] = {}
     for row in rows.values():
         by_length.setdefault(row["seq_len"], set()).add(row["host"])
-    assert {len(hosts) for hosts in by_length.values()} == {1}, "contrast heads: a length is a group"
+    assert {len(hosts) for hosts in by_length.values()} == {1}, (
+        "contrast heads: a length is a group"
+    )
 
 
 def test_the_longest_work_begins_first_and_groups_stay_whole(tmp_path: Path) -> None:
@@ -112,7 +114,9 @@ def test_what_a_device_was_measuring_when_it_was_lost_is_measured_once_more(meas
 
     rows = measured(FakeFleet(1, dies))
     assert {row["status"] for row in rows.values()} == {"ok"}
-    assert any("host0 was lost: its Ray worker process died" in one for one in measured.heard.remarks)
+    assert any(
+        "host0 was lost: its Ray worker process died" in one for one in measured.heard.remarks
+    )
     assert "host0 is back" in measured.heard.remarks
 
 
@@ -205,9 +209,8 @@ def test_a_row_that_does_not_fit_is_an_error_of_its_case_and_one_that_comes_twic
 
     def odd(timeout_s: float):
         for number, message in messages(timeout_s):
-            if isinstance(message, Row) and message.case == name:
-                message = message._replace(values={"no_such_field": 1})
-            yield number, message
+            is_odd = isinstance(message, Row) and message.case == name
+            yield number, message._replace(values={"no_such_field": 1}) if is_odd else message
             if isinstance(message, Row):
                 yield number, message
 
@@ -260,6 +263,24 @@ def test_1000_devices_of_which_one_in_ten_dies_lose_nothing(measured) -> None:
     statuses = Counter(row["status"] for row in rows.values())
     assert statuses["ok"] > 1900
     assert set(statuses) <= {"ok", "crashed"}
+
+
+def test_copies_of_a_group_are_measured_on_different_devices(tmp_path: Path) -> None:
+    one = plan(tmp_path, Heard(), copies=2)
+    fleet = FakeFleet(3)
+    run_on(one, fleet, Signals())
+    hosts: dict[int, set[str]] = {}
+    for row in read_rows(one.store.path):
+        hosts.setdefault(row["seq_len"], set()).add((row["replica"], row["host"]))
+    for found in hosts.values():
+        assert {replica for replica, _ in found} == {1, 2}
+        assert len({host for _, host in found}) == 2
+
+
+def test_copies_of_a_group_are_measured_on_one_device_if_there_is_no_other(tmp_path: Path) -> None:
+    one = plan(tmp_path, Heard(), copies=2)
+    rows = run_on(one, FakeFleet(1), Signals())
+    assert rows.result.statuses == {"ok": 40}
 
 
 def test_devices_with_different_software_are_refused_before_anything_is_measured() -> None:
