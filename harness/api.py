@@ -19,7 +19,7 @@ from .record import FAILURES, Status
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .run.session import RunResult
+    from .run.run_rows import RunResult
     from .run.start import RunOptions
     from .scenario import Scenario
 

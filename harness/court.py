@@ -30,7 +30,8 @@ from .process.signals import Signals
 from .process.worker_process import ANSWER_S
 from .record import FAILURES, Status
 from .run.environments import first_of, first_workers, lock_device
-from .run.session import RunPlan, open_session
+from .run.run_rows import RunPlan
+from .run.session import open_session
 from .run.start import SAFE_SHARE, RunOptions
 from .run.worker_pool import RunConfig
 from .run_files import read_rows

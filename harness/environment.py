@@ -15,21 +15,7 @@ from .. import __version__
 from .control_group import quota
 from .cpu import cpu_cache_bytes, cpu_name
 from .nvml import nvml_device, system_fact
-
-SETTINGS = (  # environment variables that change numbers; no other variable is recorded
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_LAUNCH_BLOCKING",
-    "CUDA_SCALE_LAUNCH_QUEUES",
-    "PYTORCH_ALLOC_CONF",
-    "PYTORCH_CUDA_ALLOC_CONF",
-    "MALLOC_MMAP_THRESHOLD_",
-    "MALLOC_TRIM_THRESHOLD_",
-    "MALLOC_ARENA_MAX",
-    "LD_PRELOAD",
-    "NVIDIA_TF32_OVERRIDE",
-)
+from .settings import SETTINGS
 
 
 def pick_device(requested: str) -> tuple[torch.device, str]:

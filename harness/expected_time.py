@@ -1,6 +1,6 @@
 """How long a run is expected to take, as a value and in words; run/forecast.py predicts it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,7 +25,8 @@ class Expected(NamedTuple):
 class Forecast:
     """What to expect of a run. `start_s`: of starting workers, which belong to no case.
 
-    `unknown`: cases whose time nothing is known of; they are in no number.
+    `unknown`: cases whose time nothing is known of; they are in no number. `devices` share the
+    `units`, ids of what is measured on one of them.
     """
 
     expected: Mapping[str, Expected]
@@ -34,21 +35,27 @@ class Forecast:
     longest_call_s: float
     timeout_s: float
     unknown: int = 0
+    devices: int = 1
+    units: Sequence[Sequence[str]] = ()
 
     @property
     def about_s(self) -> float:
-        return self.start_s + sum(one.about_s for one in self.expected.values())
+        about_s = {name: one.about_s for name, one in self.expected.items()}
+        return self.start_s + shared_s(about_s, self.units, self.devices)
 
     @property
     def most_s(self) -> float:
-        most_s = SLOWER * self.start_s + sum(one.most_s for one in self.expected.values())
-        return max(most_s, SLOWER * self.about_s)
+        most_s = {name: one.most_s for name, one in self.expected.items()}
+        found = SLOWER * self.start_s + shared_s(most_s, self.units, self.devices)
+        return max(found, SLOWER * self.about_s)
 
     @property
     def sentence(self) -> str:
-        """'about 50 s, at most 2 min'."""
+        """'about 50 s, at most 2 min', 'on 4 devices: about 15 s, at most 30 s'."""
+        where = f"on {self.devices} devices: " if self.devices > 1 else ""
         but = f"; not known for {self.unknown} cases" if self.unknown else ""
-        return f"about {duration_text(self.about_s)}, at most {duration_text(self.most_s)}{but}"
+        times = f"about {duration_text(self.about_s)}, at most {duration_text(self.most_s)}"
+        return f"{where}{times}{but}"
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -61,6 +68,15 @@ class Forecast:
                 f" than the limit of {self.timeout_s:g} s, in {some}{more}: expect the status"
                 " timeout; raise the limit with --timeout, or leave them out with --skip"
             )
+
+
+def shared_s(seconds: Mapping[str, float], units: Iterable[Iterable[str]], devices: int) -> float:
+    """How long so many devices take, each for whole units; no less than the longest one takes."""
+    whole_s = sum(seconds.values())
+    if devices == 1:
+        return whole_s
+    longest_s = max((sum(seconds.get(one, 0.0) for one in unit) for unit in units), default=0.0)
+    return max(whole_s / devices, longest_s)
 
 
 def duration_text(seconds: float) -> str:

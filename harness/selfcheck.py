@@ -23,7 +23,7 @@ from .process.signals import Signals
 from .process.worker_process import ANSWER_S
 from .record import Blocks, Record, Status
 from .run.environments import COMPARED_FACTS, first_of, first_workers, lock_device
-from .run.session import Schedule
+from .run.schedule import Schedule
 from .run.start import SAFE_SHARE, RunOptions
 from .run.worker_pool import RunConfig, RunContext, WorkerPool
 from .run_files import SCHEMA

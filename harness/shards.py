@@ -71,11 +71,7 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
     Shards beyond the number of units are empty.
     """
     walls = _wall_units(whole.walls)
-    weights = [
-        *(sum(case_weight(case, plan, device) for case in group.cases) for group in whole.groups),
-        *(WALL_S * len(unit) for unit in walls),
-        *(STUDY_S for _ in whole.studies),
-    ]
+    weights = [weight_of(unit, plan, device) for unit in units_of(whole)]
     originals = [group.original for group in whole.groups]
     places = iter(assign(weights, count, originals))
     of_groups = [next(places) for _ in whole.groups]
@@ -89,6 +85,25 @@ def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
         )
         for place in range(min(count, len(weights)))
     ] + [Units((), (), ())] * max(0, count - len(weights))
+
+
+def units_of(whole: Units) -> list[Units]:
+    """Each unit apart, in the order of the plan."""
+    return [
+        *(Units((group,), (), ()) for group in whole.groups),
+        *(Units((), tuple(unit), ()) for unit in _wall_units(whole.walls)),
+        *(Units((), (), (study,)) for study in whole.studies),
+    ]
+
+
+def weight_of(units: Units, plan: Plan, device: str) -> float:
+    """Seconds that units may take on a device of FLOPS_PER_S."""
+    cases = (case for group in units.groups for case in group.cases)
+    return (
+        sum(case_weight(case, plan, device) for case in cases)
+        + WALL_S * len(units.walls)
+        + STUDY_S * len(units.studies)
+    )
 
 
 def of_shard(whole: Units, shard: Shard, plan: Plan, device: str) -> Units:

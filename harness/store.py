@@ -23,7 +23,7 @@ from .files import (
     write_whole,
 )
 from .record import Record
-from .run_files import META, ROWS, SCHEMA, SUITE, shown_path
+from .run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
 from .stored_row import stored
 
 LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
@@ -106,6 +106,15 @@ class Store:
             )
             raise StoreError(message, [record.row() for record, _ in kept]) from None
         return [record for record, _ in kept]
+
+    def add_devices(self, devices: Iterable[Mapping[str, Any]]) -> None:
+        """Add what is not there yet to `devices` of run.json. Raises BadInput."""
+        meta = read_meta(self.path)
+        known = list(meta.get("devices") or ())
+        known += [one for one in devices if one not in known]
+        with _refused(self.path / META):
+            document = {**meta, "devices": known}
+            write_whole(self.path / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
 
     def close(self) -> None:
         os.close(self._fd)

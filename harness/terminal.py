@@ -24,7 +24,7 @@ from .fitted_table import FittedTable
 from .live_bar import SafeConsole, clock_text, console, live_bar
 from .printable import file_of
 from .record import Record, Status
-from .run.time_left import TimeLeft
+from .run.time_left import TimeLeft, TimeLeftOnDevices
 
 STYLE = {
     Status.OK: "green",
@@ -71,7 +71,8 @@ class LiveProgress:
         self.task: TaskID | None = None
         self.total = self.done = self.found_done = 0
         self.since = monotonic()
-        self.time_left: TimeLeft | None = None
+        self.time_left: TimeLeft | TimeLeftOnDevices | None = None
+        self.devices = 1
         self.names = ShortNames(())
 
     def start(self, what: str = "starting") -> None:
@@ -91,7 +92,9 @@ class LiveProgress:
         self._show(self.total, done, self.verb)
 
     def expects(self, forecast: Forecast) -> None:
-        self.time_left = TimeLeft(forecast)
+        self.devices = forecast.devices
+        several = self.devices > 1
+        self.time_left = TimeLeftOnDevices(forecast) if several else TimeLeft(forecast)
         self.names = ShortNames(forecast.expected)
         same = f"; all with {' '.join(self.names.common)}" if self.short else ""
         self.out.print(f"{forecast.sentence}{escape(same)}")
@@ -155,6 +158,11 @@ class LiveProgress:
         return clock_text(each_s * (self.total - self.done)) if done else ""
 
     def _doing(self, what: str, phase: str) -> str:
+        if self.devices > 1:
+            return f"{self.devices} devices, one is {self._one_doing(what, phase)}"
+        return self._one_doing(what, phase)
+
+    def _one_doing(self, what: str, phase: str) -> str:
         if what == "exact result":
             return "computing the exact result"
         name = self.name_of(what)

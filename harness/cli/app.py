@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -22,11 +23,11 @@ from .advise import advise
 from .checkpoints import Checkpoints, Tokens, alone
 from .claims import claims
 from .compare import baseline_app, compare
+from .elsewhere import cluster_of, refuse_alone
 from .exit_code import exit_code
 from .flags import (
     DEFAULT_ROOT,
     EARLIER,
-    WHAT,
     Root,
     examples,
     unfolded,
@@ -98,6 +99,7 @@ def top(
     "attnbench run --model llama-3-8b --seq-len 512,2k --backends fused,sdpa",
     "attnbench run --checkpoint my_model/",
     "attnbench run --resume latest",
+    "attnbench run quickstart --on ray --devices 8",
 )
 @flags.axis_options()
 def run(
@@ -117,31 +119,9 @@ def run(
     model: flags.OfModel = None,
     phase: flags.OfPhase = None,
     tp: flags.Tp = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="BACKEND",
-            help="Backend that ratios are taken against; the first if not given.",
-            autocompletion=completion.one_backend,
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="Measure only cases whose id matches; repeatable.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
-    skip: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="Leave out cases whose id matches; repeatable.",
-            rich_help_panel=WHAT,
-        ),
-    ] = None,
+    baseline: flags.Baseline = None,
+    only: flags.Only = None,
+    skip: flags.Skip = None,
     sets: flags.Sets = None,
     checkpoint: Checkpoints = None,
     tokens: Tokens = None,
@@ -151,8 +131,11 @@ def run(
     shard: flags.InShard = None,
     replicate: flags.Replicate = None,
     out: Root = DEFAULT_ROOT,
-    dry_run: flags.DryRun = False,
+    on: flags.On = None,
+    address: flags.Address = None,
     devices: flags.Devices = None,
+    device_kind: flags.DeviceKind = None,
+    dry_run: flags.DryRun = False,
     resume: Annotated[
         str | None,
         typer.Option(
@@ -210,8 +193,7 @@ def run(
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")
-    if devices is not None and not dry_run:
-        raise BadInput("--devices belongs to --dry-run; to measure a part, give --shard 1/8")
+    refuse_alone(on, address, devices, device_kind, dry_run=dry_run)
 
     from ..baselines import find
     from ..process.interpreter import read_interpreters
@@ -226,6 +208,8 @@ def run(
     progress, options = listening(
         allow_import=allow_import, wait=wait, quiet=quiet, as_json=as_json
     )
+    if on is not None and not dry_run:
+        options = replace(options, cluster=cluster_of(address, devices, device_kind))
     measure = partial(measure_all, progress=progress, options=options, quiet=quiet, as_json=as_json)
     complete = partial(
         measure_suite,

@@ -36,6 +36,10 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
+class Engine(StrEnum):
+    RAY = "ray"
+
+
 class Verb(TyperCommand):
     """A command in whose help a flag has no type: it takes no value."""
 
@@ -132,6 +136,31 @@ Backends = Annotated[
         metavar="A,B",
         help="Backends, as naive,fused,sdpa.",
         autocompletion=completion.backends,
+        rich_help_panel=WHAT,
+    ),
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        metavar="BACKEND",
+        help="Backend that ratios are taken against; the first if not given.",
+        autocompletion=completion.one_backend,
+        rich_help_panel=WHAT,
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Measure only cases whose id matches; repeatable.",
+        rich_help_panel=WHAT,
+    ),
+]
+Skip = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Leave out cases whose id matches; repeatable.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -263,6 +292,31 @@ InShard = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+On = Annotated[
+    Engine | None,
+    typer.Option(
+        metavar="ray",
+        help="Measure on the devices of a Ray cluster, several at a time; this machine is one of"
+        " its nodes.",
+        rich_help_panel=HOW,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="With --on ray: the cluster; that of this machine if not given.",
+        rich_help_panel=HOW,
+    ),
+]
+DeviceKind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --on ray: devices whose name has this, such as H100; a run measures one kind.",
+        rich_help_panel=HOW,
+    ),
+]
 Replicate = Annotated[
     int | None,
     typer.Option(
@@ -271,7 +325,7 @@ Replicate = Annotated[
         min=2,
         max=MOST_COPIES,
         help="Measure every group of cases so many times, to see how much devices of one kind"
-        " differ: with --shard on different ones, else on this one.",
+        " differ: with --shard or --on ray on different ones, else on this one.",
         rich_help_panel=WHAT,
     ),
 ]
@@ -281,8 +335,9 @@ Devices = Annotated[
         metavar="COUNT",
         min=1,
         max=100_000,
-        help="With --dry-run: how long a run on so many devices takes.",
-        rich_help_panel=OUTPUT,
+        help="With --on ray: how many to measure on, all if not given. With --dry-run: how long a"
+        " run on so many takes.",
+        rich_help_panel=HOW,
     ),
 ]
 Seed = Annotated[

@@ -26,7 +26,7 @@ from ..nvml import (
     text,
 )
 from ..probes import Watch, busy, gpm
-from .processes import Users, users
+from ..process.gpu_users import Users, users
 
 OBSERVE_S = 1.0
 """Counters need 0.1 s (nvml.h); the ring of a driver that was just loaded needs a few samples."""

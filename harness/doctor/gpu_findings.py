@@ -11,9 +11,9 @@ from humanize import naturalsize
 from ..measure.conditions import NVML_THROTTLED
 from ..measure.utilization_tier import MEANING
 from ..nvml import ERROR_TEXTS, without_function
+from ..process.gpu_users import Process
 from .finding import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts
-from .processes import Process
 
 BUSY_SHARE = 0.05
 """Of the observed time, in which nothing of ours runs: beyond it somebody else uses this GPU."""

@@ -11,10 +11,10 @@ from ..errors import BadInput, shown
 from ..printable import visible
 from ..run.environments import COMPARED_FACTS, COMPARED_IF_NAMED, different
 from ..run_files import META, Document, read_meta, shown_path
+from ..settings import CHOICE
 
 PLANS = ("cases", "walls", "studies")
 DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
-CHOICE = "CUDA_VISIBLE_DEVICES"  # which of equal GPUs
 ALIKE = ("device", "seed", "own_backends")
 OF_PART = (
     *("started_utc", "command", "memory_bytes"),

@@ -89,7 +89,7 @@ def check_interpreters(interpreters: Sequence[Interpreter]) -> None:
     ours = fingerprint()
     for one in interpreters:
         _refuse_missing_file(one)
-        found = _difference(_fingerprint_of(one), ours)
+        found = difference(_fingerprint_of(one), ours)
         if found:
             raise EnvironmentUnmet(
                 f"{one.flag}: {found}; wanted attnbench {ours['attnbench']} as this one is, so that"
@@ -141,7 +141,7 @@ def _fingerprint_of(one: Interpreter) -> dict[str, Any] | str:
         return f"cannot import attnbench ({last_line(lines)})"
 
 
-def _difference(answer: dict[str, Any] | str, ours: Mapping[str, Any]) -> str:
+def difference(answer: dict[str, Any] | str, ours: Mapping[str, Any]) -> str:
     """How its attnbench differs from ours; "" if it is the same."""
     if isinstance(answer, str):
         return answer

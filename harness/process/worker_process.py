@@ -274,9 +274,9 @@ class WorkerProcess:
 
 
 def waited_s(*pids: int) -> float:
-    """Seconds that these processes' main threads have waited for a core so far; 0 if unknown.
+    """Seconds that these threads have waited for a core so far; 0 if unknown.
 
-    The second number of /proc/PID/schedstat, in ns.
+    A process's number is that of its main thread. The second number of /proc/PID/schedstat, in ns.
     """
     total_ns = 0
     for pid in pids:

@@ -17,6 +17,7 @@ from ..process.device_lock import device_lock
 from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
+from ..settings import CHOICE
 
 PROGRAM = "attnbench.harness.worker.serve"
 COMPARED_FACTS = (
@@ -29,6 +30,8 @@ COMPARED_IF_NAMED = ("python", "triton")
 
 Workers = Mapping[str | None, WorkerProcess]
 """By the environment's name."""
+Environments = Mapping[str | None, Mapping[str, Any]]
+"""The facts that a worker collected in each."""
 
 
 class Change(NamedTuple):
@@ -150,18 +153,43 @@ def lock_device(
     return device_lock(device, wait=wait, check=signals.check)
 
 
-def changes(meta: Mapping[str, Any], workers: Workers) -> list[Change]:
-    """The facts that are not as they were when the run began."""
-    then_by_name: dict[str | None, Any] = {
-        one["name"]: one["environment"] for one in meta.get("environments", ())
-    } or {None: meta["environment"]}
+def environments_of(workers: Workers) -> Environments:
+    return {name: worker.ready["environment"] for name, worker in workers.items()}
+
+
+def recorded_environments(meta: Mapping[str, Any]) -> Environments:
+    """Those of run.json."""
+    named = {one["name"]: one["environment"] for one in meta.get("environments", ())}
+    return named or {None: meta["environment"]}
+
+
+def changes(meta: Mapping[str, Any], now: Environments) -> list[Change]:
+    """The facts that are not as they were when the run began.
+
+    A run that was measured on several devices may go on on another one of their kind.
+    """
+    then = recorded_environments(meta)
+    if meta.get("devices") and not meta.get("merged"):
+        return unlike(then, now)
+    merged_from = {one.get("device_uuid") for one in meta.get("devices") or ()}
+    found = _changes(then, now, COMPARED_FACTS)
+    return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
+
+
+def unlike(then: Environments, now: Environments) -> list[Change]:
+    """The facts that differ between two devices, but for which of equal devices they are."""
+    facts = [fact for fact in COMPARED_FACTS if fact != "device_uuid"]
+    return _changes(then, now, facts, CHOICE)
+
+
+def _changes(
+    then_by_name: Environments, now: Environments, compared: Sequence[str], ignored: str = ""
+) -> list[Change]:
     found = []
     for name, then in then_by_name.items():
-        now = workers[name].ready["environment"]
-        facts = COMPARED_FACTS if name is None else (*COMPARED_FACTS, *COMPARED_IF_NAMED)
-        found += [Change(name, *one) for one in different(facts, then, now)]
-    merged_from = {one.get("device_uuid") for one in meta.get("devices") or ()}
-    return [one for one in found if one.fact != "device_uuid" or one.now not in merged_from]
+        facts = compared if name is None else (*compared, *COMPARED_IF_NAMED)
+        found += [Change(name, *one) for one in different(facts, then, now[name], ignored)]
+    return found
 
 
 def different(

@@ -271,6 +271,12 @@ def _within(wall: Expected, share_s: float, config: RunConfig) -> Expected:
 # ---- a worker's request and answer ---------------------------------------------------------------
 
 
+def forecast_of(left: Sequence[Planned], config: RunConfig, found: Mapping[str, Any]) -> Forecast:
+    """How long the rest of a run takes, by what a worker foresees of it."""
+    pace, foreseen = pace_of(found["pace"]), foreseen_of(found["cases"])
+    return forecast(left, config, pace, foreseen, found["walls"])
+
+
 def pace_of(rates: Mapping[str, Any]) -> Pace:
     """From what measure/pace.py found."""
     return Pace(**rates)

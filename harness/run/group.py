@@ -3,9 +3,9 @@
 session.py decides in which order groups and processes are measured.
 """
 
-import os
 import random
 import secrets
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -220,7 +220,7 @@ class GroupRun:
         try:
             worker = self.context.pool.worker(process, python)
             cases = [self.states[name].case.fields() for name in names]
-            ours = (os.getpid(), worker.pid)
+            ours = (threading.get_native_id(), worker.pid)
             waited = waited_s(*ours)
             worker.send({"op": op, "cases": cases, **more})
             while True:

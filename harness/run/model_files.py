@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
+from ..printable import visible
 from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..scenario import Scenario
 from ..studies.checkpoints.given import Checkpoint
 from .environments import start_worker
-from .worker_pool import RunConfig
+from .run_rows import RunPlan
 
 MODELS = "models"
 """The folder within a run's that saved models go to."""
@@ -65,12 +65,25 @@ def refuse_unsaved(scenario: Scenario) -> None:
         )
 
 
-def with_model_files(
-    config: RunConfig, meta: Mapping[str, Any], run: Path, checkpoints: Sequence[Checkpoint]
-) -> RunConfig:
-    saves = meta["scenario"].get("save_models") is True
-    return replace(
-        config,
+def with_model_files(plan: RunPlan, checkpoints: Sequence[Checkpoint], *, save: bool) -> RunPlan:
+    """`save`: whether studies keep the models that they train."""
+    config = replace(
+        plan.config,
         checkpoints={one.name: one.request() for one in checkpoints},
-        save_to=run.resolve() / MODELS if saves else None,
+        save_to=plan.store.path.resolve() / MODELS if save else None,
     )
+    return replace(plan, config=config)
+
+
+def refuse_elsewhere(scenario: Mapping[str, Any], checkpoints: Sequence[str]) -> None:
+    """Raises BadInput for files of this machine in a run that other machines measure."""
+    if checkpoints:
+        raise BadInput(
+            f"--checkpoint {visible(checkpoints[0])}: a file of this machine, and --on measures on"
+            " others; leave --on out"
+        )
+    if scenario.get("save_models") is True:
+        raise BadInput(
+            "save_models: models stay on the machine that trains them, and --on trains on others;"
+            " leave --on out, or add --set save_models=false"
+        )

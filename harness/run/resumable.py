@@ -9,7 +9,7 @@ from ..errors import BadInput, first_line
 from ..printable import visible
 from ..row_schema import FIELDS
 from ..run_files import META, read_rows, shown_path
-from .session import PreviousRow
+from .run_rows import PreviousRow
 from .worker_pool import RunConfig
 
 WANTED = {"seed": int, "memory_bytes": int, "environment": dict}

@@ -18,7 +18,7 @@ from ..selection import Selection
 from ..shards import read_shard
 from ..store import LOCK, create_suite, point_latest, write_suite, writer_lock
 from ..suites import read_suite, run_state, runs_by_entry, suite_state
-from .session import RunResult
+from .run_rows import RunResult
 from .start import RunOptions, resume_run, start_run
 
 NOT_IN_NAMES = re.compile(r"[^a-z0-9_-]+")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from statistics import median
 from time import monotonic
 
-from ..expected_time import Expected, Forecast
+from ..expected_time import Expected, Forecast, shared_s
 from ..record import Record
 
 DOUBT_S = 5.0  # of predicted time that must have passed before the run's own speed counts half
@@ -97,3 +97,32 @@ class TimeLeft:
         else:
             self._uncharged_s += now - self._since
         self._since = now
+
+
+class TimeLeftOnDevices:
+    """The same of a run on several devices, which do several things at a time.
+
+    How long finished cases took, by their rows, scales what is left.
+    """
+
+    def __init__(self, forecast: Forecast) -> None:
+        self._forecast = forecast
+        self._left_s = {name: one.about_s for name, one in forecast.expected.items()}
+        self._start_s = forecast.start_s
+        self._predicted_s = self._spent_s = 0.0
+
+    def running(self, what: str) -> None:
+        """Says nothing about how much of it is done."""
+
+    def finished(self, record: Record) -> None:
+        predicted_s, spent_s = self._left_s.pop(record.id, None), record["spent_s"]
+        self._start_s = 0.0
+        if predicted_s is not None and spent_s is not None:
+            self._predicted_s += predicted_s
+            self._spent_s += spent_s
+
+    def seconds(self) -> float:
+        """Until the end, by what is known now."""
+        pace = (self._spent_s + DOUBT_S) / (self._predicted_s + DOUBT_S)
+        forecast = self._forecast
+        return self._start_s + pace * shared_s(self._left_s, forecast.units, forecast.devices)

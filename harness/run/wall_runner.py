@@ -11,7 +11,7 @@ from ..costs import work_flops
 from ..process.worker_process import WorkerFailure
 from ..record import Record, Status, Trial
 from .wall_search import GROWTH, Search
-from .worker_pool import RunContext
+from .worker_pool import RunConfig, RunContext
 
 LEAST_S = 4.0  # of a limited time, kept for each wall that is still to be searched: a first answer
 
@@ -28,8 +28,12 @@ class WallRunner:
         self.start_s = 0.0  # how long starting a worker takes, the longest so far
         self._predictions: dict[str, dict[str, Any]] = {}
 
-    def predict(self, walls: Sequence[Wall]) -> list[tuple[Wall, dict[str, Any]]]:
+    def predict(
+        self, walls: Sequence[Wall], share: float = 1.0
+    ) -> list[tuple[Wall, dict[str, Any]]]:
         """All walls before the first trial; the time for all of them begins. Raises Interrupted.
+
+        `share`: of the run's time for walls, where other devices search the others.
 
         A wall whose worker is lost has no prediction here; its own row will say why.
         """
@@ -40,7 +44,7 @@ class WallRunner:
                 self.context.pool.dismiss(0, wall.python)
         self.left = len(walls)
         budget_s = self.context.config.wall_budget_s
-        self.deadline = inf if budget_s is None else time.monotonic() + budget_s
+        self.deadline = inf if budget_s is None else time.monotonic() + share * budget_s
         known = self._predictions
         return [(wall, known[wall.id]) for wall in walls if wall.id in known]
 
@@ -82,11 +86,6 @@ class WallRunner:
         """The record of the wall that was being searched when the run was stopped."""
         if self.wall is not None:
             yield self._record(self.wall, status, reason)
-
-    def known(self) -> dict[str, Any]:
-        """The values of a wall that was not searched."""
-        reason = "the search ended before the prediction"
-        return {"memory_bytes": self.context.config.budget_bytes, "predicted_reason": reason}
 
     def _search(self, wall: Wall) -> None:
         pool, running = self.context.pool, self.context.running
@@ -161,7 +160,7 @@ class WallRunner:
         self.wall = None
         low, high = self.search.interval
         values = {
-            **self.known(),
+            **known_of_wall(self.context.config),
             **self.prediction,
             "log_tail": log_tail,
             "seq_len_low": low,
@@ -172,3 +171,9 @@ class WallRunner:
             "spent_s": time.monotonic() - self.started,
         }
         return self.context.record(wall, status, reason, **values)
+
+
+def known_of_wall(config: RunConfig) -> dict[str, Any]:
+    """The values of a wall that was not searched."""
+    reason = "the search ended before the prediction"
+    return {"memory_bytes": config.budget_bytes, "predicted_reason": reason}

@@ -51,6 +51,12 @@ def read_checkpoints(texts: Sequence[str], tokens: str | None = None) -> tuple[C
     return tuple(found.values())
 
 
+def names_in(planned: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Of the checkpoints that studies in run.json look at."""
+    parts = [one.get("part") for one in planned if one.get("study") == STUDY]
+    return [str(part.get("checkpoint")) for part in parts if isinstance(part, dict)]
+
+
 def given_again(
     run: Path, pending: Iterable[Mapping[str, Any]], given: Collection[Checkpoint]
 ) -> tuple[Checkpoint, ...]:
@@ -58,8 +64,7 @@ def given_again(
 
     `pending`: the studies that are left, as in run.json. Raises BadInput.
     """
-    parts = [one.get("part") for one in pending if one.get("study") == STUDY]
-    names = [str(part.get("checkpoint")) for part in parts if isinstance(part, dict)]
+    names = names_in(pending)
     by_name = {one.name: one for one in given}
     if missing := [name for name in names if name not in by_name]:
         flags = " ".join(f"--checkpoint {name}=PATH" for name in missing)

@@ -7,7 +7,7 @@ import pytest
 from attnbench.harness.doctor import Finding
 from attnbench.harness.doctor.gpu_facts import GpuFacts
 from attnbench.harness.doctor.gpu_findings import gpu_findings
-from attnbench.harness.doctor.processes import Process, Users
+from attnbench.harness.process.gpu_users import Process, Users
 from tests.fakes.nvml.driver import UUID
 
 HEALTHY = {

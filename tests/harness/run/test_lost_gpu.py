@@ -14,7 +14,7 @@ from attnbench.harness.nvml import Device
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.record import Status
 from attnbench.harness.run import worker_pool
-from attnbench.harness.run.session import Schedule
+from attnbench.harness.run.schedule import Schedule
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan
 from attnbench.harness.worker.phases import PhaseRunner, WorkerConfig

@@ -9,7 +9,7 @@ import pytest
 from attnbench.harness.cases import Case, Group
 from attnbench.harness.process.worker_process import WorkerFailure
 from attnbench.harness.record import Status
-from attnbench.harness.run.session import MAX_CASES, Schedule, schedule_parts
+from attnbench.harness.run.schedule import MAX_CASES, Schedule, schedule_parts
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem
 

@@ -10,7 +10,7 @@ import pytest
 
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, NothingSelected, Stopped
 from attnbench.harness.run import suite as measured
-from attnbench.harness.run.session import RunResult
+from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.run.start import RunOptions
 from attnbench.harness.run.suite import Suite, SuiteEntry
 from attnbench.harness.scenario import from_mapping

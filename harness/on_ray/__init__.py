@@ -1,0 +1,1 @@
+"""A run on the devices of a Ray cluster. Nothing here is imported unless it was asked for."""

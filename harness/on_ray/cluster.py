@@ -1,0 +1,95 @@
+"""A Ray cluster that runs already: connect to it, choose devices, open them."""
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TextIO, cast
+
+import ray
+
+from ..errors import BadInput, EnvironmentUnmet, first_line
+from ..printable import visible
+from ..run.remote import Wanted
+from .fleet import RayFleet
+from .seats import chosen, refuse_other_code, seats_of
+
+START = "start one with: ray start --head"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayCluster:
+    """`devices`: how many to measure on; None for all of one kind. `shared_cores`: only for tests,
+    see NodeDevice.open.
+    """
+
+    address: str = "auto"
+    devices: int | None = None
+    device_kind: str | None = None
+    shared_cores: bool = False
+
+    @contextmanager
+    def open(self, wanted: Wanted, check: Callable[[], None]) -> Iterator[RayFleet]:
+        """As run/remote.py says. Raises Refusal."""
+        connect(self.address)
+        seats = seats_of(ray.nodes(), wanted.device)
+        wanted = replace(
+            wanted,
+            device="cuda" if seats[0].gpus else "cpu",  # nothing is left to Ray's hiding of GPUs
+            shared_cores=self.shared_cores,
+        )
+        fleet = RayFleet(wanted, check)
+        try:
+            looked = fleet.look(seats)
+            refuse_other_code(looked)
+            fleet.open(chosen(looked, self.devices, self.device_kind), self.devices)
+            yield fleet
+        finally:
+            fleet.close()
+
+
+class OneThread:
+    """A stream to which only the thread that made this can write: one of Ray's prints what it
+    hears of its cluster among our results.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text) if threading.get_ident() == self._thread else len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def connect(address: str) -> None:
+    """Become a driver of the cluster; once per process. Raises Refusal."""
+    if ray.is_initialized():
+        return
+    if address.startswith("ray://"):
+        raise BadInput(
+            f"--address {visible(address)}: a Ray client, which cannot stream results; run"
+            " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
+        )
+    sys.stdout = cast(TextIO, OneThread(sys.stdout))
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,  # what workers print is in the run's logs
+            logging_level=logging.ERROR,
+            include_dashboard=False,
+        )
+    except ConnectionError as error:
+        raise EnvironmentUnmet(
+            f"--address {visible(address)}: no Ray cluster there ({visible(first_line(error))});"
+            f" {START}"
+        ) from None
+    except (RuntimeError, ValueError, TimeoutError) as error:
+        raise EnvironmentUnmet(
+            f"--address {visible(address)}: cannot be used ({visible(first_line(error))}); wanted a"
+            f" cluster that this machine is a node of, with the same Ray and Python; {START}"
+        ) from None

@@ -1,0 +1,108 @@
+"""Everything that is measured on one device of this host: its workers, and what they are asked.
+
+session.py has one, in the process of the run. A run on several devices has one per device, each in
+a process there (node_device.py).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..cases import Case, Group, PlannedStudy, Wall
+from ..process.worker_process import ANSWER_S, WorkerFailure
+from ..record import Planned, Record, Status
+from ..store import LOGS
+from ..telemetry.timeline import Timeline
+from .environments import Workers, first_of
+from .forecast import dtypes_of
+from .schedule import Schedule
+from .studies import StudyRunner
+from .wall_runner import WallRunner
+from .worker_pool import RunConfig, RunContext, WorkerPool
+
+MOST_FORESEEN = 1000  # cases that a worker is asked about before a run
+
+
+class DeviceRun:
+    """From what is planned to records, one after the other. `pool` has the workers.
+
+    Each step raises Interrupted if a signal has come.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        workers: Workers,
+        folder: Path,
+        wake_fd: int | None,
+        attempts: Mapping[str, int],
+        running: Callable[[str, str], None],
+    ) -> None:
+        """`workers`: the first one of each environment. `folder`: for logs and telemetry."""
+        self.pool = WorkerPool(config, folder / LOGS, wake_fd)
+        self._workers = workers
+        gpu_uuid = config.gpu_uuid or first_of(workers).ready["environment"]["device_uuid"]
+        self._timeline = Timeline(folder, gpu_uuid)
+        context = RunContext(
+            config=config,
+            pool=self.pool,
+            attempts=attempts,
+            running=running,
+            timeline=self._timeline,
+        )
+        self._schedule = Schedule(context)
+        self._walls = WallRunner(context)
+        self._studies = StudyRunner(context)
+
+    def begin(self) -> None:
+        """Configure the first workers."""
+        for python, worker in self._workers.items():
+            self.pool.adopt(worker, python)
+
+    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
+        """What a worker says of cases before they run; None if it cannot."""
+        python = next(iter(self._workers))
+        cases = [one for one in left if isinstance(one, Case)]
+        walls = [one for one in left if isinstance(one, Wall)]
+        request = {
+            "op": "foresee",
+            "dtypes": dtypes_of(left),
+            "cases": [case.fields() for case in cases[:MOST_FORESEEN]],
+            "walls": [wall.fields() for wall in walls[:MOST_FORESEEN]],
+        }
+        try:
+            return self.pool.worker(0, python).ask(request, "foreseen", ANSWER_S)
+        except WorkerFailure:
+            self.pool.dismiss(0, python)
+            return None
+
+    def groups(self, part: Sequence[Group]) -> Iterator[Record]:
+        """The groups of one part of the schedule, measured together."""
+        return self._schedule.records([group.cases for group in part])
+
+    def predict(
+        self, walls: Sequence[Wall], share: float = 1.0
+    ) -> list[tuple[str, dict[str, Any]]]:
+        """What is known of walls, by id, before the first trial; `share`: of the time for walls."""
+        return [(wall.id, fields) for wall, fields in self._walls.predict(walls, share)]
+
+    def walls(self, walls: Sequence[Wall]) -> Iterator[Record]:
+        for wall in self._walls.in_order(walls):
+            yield self._walls.record(wall)
+
+    def study(self, study: PlannedStudy) -> Record:
+        return self._studies.record(study)
+
+    def unfinished(self, status: Status, reason: str) -> list[Record]:
+        """Records of what was being measured when the run was stopped."""
+        runners = (self._schedule, self._walls, self._studies)
+        return [record for runner in runners for record in runner.unfinished(status, reason)]
+
+    def close(self) -> None:
+        self.pool.close(at_once=True)
+        self._timeline.close()
+
+    @property
+    def telemetry_failure(self) -> str | None:
+        """Why telemetry has ended early."""
+        return self._timeline.failure

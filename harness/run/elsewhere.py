@@ -1,0 +1,128 @@
+"""Start a run or resume one on devices elsewhere: from a cluster to a run that is measured."""
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import EnvironmentUnmet, Stopped
+from ..process.interpreter import Interpreter
+from ..process.signals import Signals
+from ..process.worker_process import Interrupted
+from ..scenario import Scenario
+from ..selection import Selection, refuse_imports
+from ..studies.checkpoints.given import names_in
+from .dispatch import run_on
+from .environments import recorded_environments, refuse_changes, unlike
+from .model_files import refuse_elsewhere
+from .node_device import settings_here
+from .planning import RunOptions, new_run, pending_studies, point_finished, resumed_run
+from .remote import Cluster, Fleet, Opened, Wanted
+from .run_rows import RunPlan, RunResult
+
+
+def start_elsewhere(
+    scenario: Scenario,
+    root: Path,
+    seed: int,
+    selection: Selection,
+    options: RunOptions,
+    cluster: Cluster,
+) -> RunResult:
+    """Measure a scenario into a new run folder. Raises Refusal."""
+    refuse_imports(scenario.backends, allowed=options.allow_import)
+    names = [one.name for one in selection.checkpoints]
+    refuse_elsewhere({"save_models": scenario.save_models}, names)
+    with _fleet(cluster, scenario.device, selection.interpreters, options) as (fleet, signals):
+        opened = list(fleet.opened.values())
+        plan = new_run(
+            scenario,
+            root,
+            seed,
+            selection,
+            options,
+            device=opened[0].device,
+            environments=opened[0].environments,
+            free_bytes=min(one.free_bytes for one in opened),
+            more={"devices": [facts_of(one) for one in opened]},
+        )
+        return _measure(plan, fleet, signals)
+
+
+def resume_elsewhere(
+    path: Path,
+    meta: Mapping[str, Any],
+    interpreters: Sequence[Interpreter],
+    options: RunOptions,
+    cluster: Cluster,
+    *,
+    retry_failed: bool,
+    force: bool,
+) -> RunResult:
+    """Measure what a run still lacks, wherever its rows were measured.
+
+    Raises Refusal; EnvironmentUnmet if a device or its software is another.
+    """
+    pending = pending_studies(path, meta, retry_failed=retry_failed)
+    refuse_elsewhere(meta["scenario"], names_in(pending))
+    with _fleet(cluster, meta["device"], interpreters, options) as (fleet, signals):
+        opened = list(fleet.opened.values())
+        environments = opened[0].environments
+        changed = unlike(recorded_environments(meta), environments)
+        if not force:
+            refuse_changes(changed)
+        plan = resumed_run(
+            path, meta, environments, interpreters, options, changed, retry_failed=retry_failed
+        )
+        plan.store.add_devices([facts_of(one) for one in opened])
+        return _measure(plan, fleet, signals)
+
+
+def facts_of(opened: Opened) -> dict[str, Any]:
+    """As an entry of `devices` in run.json."""
+    return {**opened.where, "environment": dict(opened.environment)}
+
+
+def refuse_unlike(devices: Sequence[Opened]) -> None:
+    """Raises EnvironmentUnmet unless all are of one kind, with the same software and settings."""
+    first, *others = devices
+    for one in others:
+        for found in unlike(first.environments, one.environments)[:1]:
+            raise EnvironmentUnmet(
+                f"{one.host} has {found.name} {found.now!r}, {first.host} {found.then!r}; a run"
+                " measures with one, because rows of both would not be comparable: make them equal,"
+                " or choose devices with --device-kind"
+            )
+
+
+@contextmanager
+def _fleet(
+    cluster: Cluster, device: str, interpreters: Sequence[Interpreter], options: RunOptions
+) -> Iterator[tuple[Fleet, Signals]]:
+    """Open and equal devices, with signals under control. Raises Refusal."""
+    wanted = Wanted(
+        device=device,
+        interpreters=interpreters,
+        allow_import=options.allow_import,
+        wait=options.wait,
+        settings=settings_here(),
+    )
+    with Signals(embedded=options.embedded) as signals:
+        try:
+            opening = cluster.open(wanted, signals.check)
+            with opening as fleet:
+                refuse_unlike(list(fleet.opened.values()))
+                yield fleet, signals
+        except Interrupted:  # while devices were opened: a run that has begun takes it itself
+            raise Stopped(signals.received or signal.SIGINT) from None
+
+
+def _measure(plan: RunPlan, fleet: Fleet, signals: Signals) -> RunResult:
+    """Rows of what no device measured name none."""
+    config = replace(plan.config, measured_on={})
+    plan = replace(plan, config=config, remarks=[*plan.remarks, *fleet.remarks])
+    rows = run_on(plan, fleet, signals)
+    point_finished(rows)
+    return rows.result

@@ -1,0 +1,132 @@
+"""What of a plan has no final row yet, and the rows on their way to disk."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..cases import Case, Group, PlannedStudy, Wall
+from ..costs import known_costs
+from ..expected_time import Forecast
+from ..listener import Listener
+from ..record import FAILURES, Planned, Record, Status
+from ..store import Store
+from .wall_runner import known_of_wall
+from .worker_pool import RunConfig
+
+
+class PreviousRow(NamedTuple):
+    """The row that counts, of a run that is resumed."""
+
+    status: str
+    attempt: int
+
+
+@dataclass(slots=True, kw_only=True)
+class RunResult:
+    """How a run ended. `signal`: the number of the signal that ended it early."""
+
+    path: Path
+    statuses: Counter[str] = field(default_factory=Counter)
+    signal: int | None = None
+
+    @property
+    def exit_code(self) -> int:
+        if self.signal is not None:
+            return 128 + self.signal
+        return 1 if any(self.statuses[status] for status in FAILURES) else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlan:
+    """What is left to measure, and where the rows go. `previous`: the rows of a resumed run."""
+
+    store: Store
+    config: RunConfig
+    listener: Listener
+    remarks: Sequence[str]
+    previous: Mapping[str, PreviousRow]
+    groups: tuple[Group, ...]
+    walls: tuple[Wall, ...]
+    studies: tuple[PlannedStudy, ...]
+
+    @property
+    def attempts(self) -> dict[str, int]:
+        """Of the last row, by id."""
+        return {case: row.attempt for case, row in self.previous.items()}
+
+
+class RunRows:
+    """The only one who appends rows to a run; `left`: what is planned and has none yet."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self.plan = plan
+        self.result = RunResult(path=plan.store.path)
+        self._attempts = plan.attempts
+        cases = (case for group in plan.groups for case in group.cases)
+        planned: list[Planned] = [*cases, *plan.walls, *plan.studies]
+        self.left = {one.id: one for one in planned}
+        done = (row.status for case, row in plan.previous.items() if case not in self.left)
+        self.result.statuses.update(done)
+
+    @property
+    def is_finished(self) -> bool:
+        """Everything planned was tried to the end, and something was planned."""
+        statuses = self.result.statuses
+        return not self.left and bool(statuses) and not statuses[Status.INTERRUPTED]
+
+    def begin(self, expected: Forecast | None) -> None:
+        """Tell the listener what will be measured, and how long that may take."""
+        plan, done = self.plan, self.result.statuses.total()
+        walls, studies = len(plan.walls), len(plan.studies)
+        cases = len(self.left) - walls - studies + done
+        planned = {"cases": cases, "walls": walls, "studies": studies}
+        remarks = [*plan.remarks, *(expected.remarks if expected else ())]
+        plan.listener.begin(plan.store.path, planned, done, remarks)
+        if expected:
+            plan.listener.expects(expected)
+
+    def record(
+        self, planned: Planned, status: Status, reason: str, values: Mapping[str, Any]
+    ) -> Record:
+        """The next row of something planned."""
+        return Record(
+            planned=planned,
+            device=self.plan.config.device,
+            attempt=self._attempts.get(planned.id, 0) + 1,
+            status=status,
+            reason=reason,
+            values=values,
+        )
+
+    def without_measuring(
+        self, planned: Planned, status: Status, reason: str, where: Mapping[str, str | None]
+    ) -> Record:
+        """The row of something that nothing was measured of; `where`: RunConfig.measured_on."""
+        values: dict[str, Any] = {}
+        if isinstance(planned, Case):
+            values = known_costs(planned.problem)
+        elif isinstance(planned, Wall):
+            values = known_of_wall(self.plan.config)
+        return self.record(planned, status, reason, {**where, **values})
+
+    def keep(self, *records: Record) -> None:
+        """Put rows on disk, then tell the listener. Raises StoreError."""
+        for record in self.plan.store.append(records):
+            self.left.pop(record.id, None)
+            self.result.statuses[record.status] += 1
+            self.plan.listener.finished(record)
+
+    def not_reached(self, reason: str) -> None:
+        """What is left gets rows that say so; the listener hears none. Raises StoreError."""
+        left, where = tuple(self.left.values()), self.plan.config.measured_on
+        self.plan.store.append(self._interrupted(left, f"not reached: {reason}", where))
+        self.left.clear()
+        self.result.statuses[Status.INTERRUPTED] += len(left)
+
+    def _interrupted(
+        self, left: Sequence[Planned], reason: str, where: Mapping[str, str | None]
+    ) -> Iterator[Record]:
+        for one in left:
+            yield self.without_measuring(one, Status.INTERRUPTED, reason, where)

@@ -1,0 +1,79 @@
+"""Devices elsewhere that measure nothing: they answer what a test says, and die when it wants."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from attnbench.harness.cases import Case
+from attnbench.harness.record import Planned
+from attnbench.harness.run.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
+from attnbench.harness.run.worker_pool import RunConfig
+from attnbench.harness.shards import Units
+
+ENVIRONMENT = {
+    "device_uuid": None,
+    "device_name": None,
+    "cpu": "fake",
+    "torch": "2.13.0",
+    "attnbench": "0",
+    "device": "cpu",
+    "allocator": {},
+}
+
+
+def opened(number: int, **facts: Any) -> Opened:
+    where = {"host": f"host{number}", "device_uuid": None, "device_name": "fake"}
+    return Opened(
+        device="cpu", where=where, environments={None: {**ENVIRONMENT, **facts}}, free_bytes=1 << 30
+    )
+
+
+def row(one: Planned, number: int) -> Row:
+    values: dict[str, Any] = {"host": f"host{number}", "device_name": "fake"}
+    if isinstance(one, Case):
+        values |= {"block_ms": [[[1.0]]], "exactness": "exact", "spent_s": 1.0}
+    return Row(one.id, "ok", "", values)
+
+
+class FakeFleet:
+    """`dies`: asked with the number of the device and what it would measure next; a message in
+    place of the row, after which it comes back unless `back` is false.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        dies: Callable[[int, Planned], Lost | None] = lambda number, one: None,
+        *,
+        back: bool = True,
+    ) -> None:
+        self.opened: Mapping[int, Opened] = {number: opened(number) for number in range(count)}
+        self.remarks: Sequence[str] = ()
+        self.started: list[tuple[int, Units]] = []
+        self.said_every: list[bool] = []
+        self._dies, self._back = dies, back
+        self._queue: deque[tuple[int, Message]] = deque()
+
+    def configure(self, config: RunConfig) -> None:
+        self.config = config
+
+    def foresee(self, left: Sequence[Planned]) -> None:
+        return None
+
+    def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
+        self.started.append((number, work))
+        self.said_every.append(every)
+        planned = [case for group in work.groups for case in group.cases]
+        for one in (*planned, *work.walls, *work.studies):
+            self._queue.append((number, Running(one.id, "latency")))
+            if (lost := self._dies(number, one)) is not None:
+                self._queue.append((number, lost))
+                again = Back(self.opened[number]) if self._back else Gone("its Ray node died")
+                self._queue.append((number, again))
+                return
+            self._queue.append((number, row(one, number)))
+        self._queue.append((number, Done()))
+
+    def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
+        for _ in range(len(self._queue)):
+            yield self._queue.popleft()
