@@ -23,7 +23,7 @@ COMPILE_S = 600.0  # our slowest kernel takes 10 s on an idle core
 PLAN_S = 120.0
 POLL_S = 0.2
 # Kernels whose machine code a child reads at once: nvdisasm takes 0.35 s to start, 0.04 s for each.
-TOGETHER = 8
+TOGETHER = 16
 MAX_CHILDREN = 16  # each holds a torch and a compiler, 0.5 to 1 GB
 
 

@@ -5,10 +5,9 @@ without a GPU, from some 300 configurations compiled by Triton 3.9, some by 3.6,
 8.0, 9.0 and 10.0. An entry is listed if, on full-width problems without a key mask, `attnbench
 kernels audit` finds neither registers spilled in a loop nor matrix products that run one at a time,
 and if it fits into shared memory: 227 KiB for WARPGROUP; elsewhere at least one entry of each list
-fits into 99 KiB, which the smallest GPUs have. The order is by promise: the audit's bound of how
-busy the tensor cores can be, then blocks per SM. Where one block keeps the products and the softmax
-in turns, smaller tiles of which two or three share an SM come first. Measurements on GPUs may
-change the lists.
+fits into 99 KiB, which the smallest GPUs have. The order is a guess, which tuning replaces: the
+audit's bound of how busy the tensor cores can be and blocks per SM, against larger tiles, which
+load less for each product. Measurements on GPUs may change the lists.
 
 Entries with descriptors come first where they exist: copies of whole tiles leave registers to the
 products, and some tiles spill by pointers. The last entry of each list uses none and is small.

@@ -19,11 +19,8 @@ PRODUCTS = {
     "grad_q": (("QKᵀ", "d_k"), ("dO Vᵀ", "d_v"), ("dS K", "d_k")),
     "grad_kv": (("KQᵀ", "d_k"), ("Pᵀ dO", "d_v"), ("V dOᵀ", "d_v"), ("dSᵀ Q", "d_k")),
 }
-# Which product the weights P and the gradient of the scores dS wait for.
-WAITED_FOR = {
-    "grad_q": (("P", "QKᵀ"), ("dS", "dO Vᵀ")),
-    "grad_kv": (("P", "KQᵀ"), ("dS", "V dOᵀ")),
-}
+# The products that the weights P, and the gradient dS of the scores, wait for.
+WAITED_FOR = {"grad_q": ("QKᵀ", "dO Vᵀ"), "grad_kv": ("KQᵀ", "V dOᵀ")}
 TOLERANCE = 0.01  # of all products, for a part to hold whole ones
 SHORT = 0.1  # of the code between products: too little to be named
 SETTLED, DRAWN = 16, 6  # steps until the order repeats, and those that are averaged and drawn
@@ -103,6 +100,7 @@ def parts(row: Row, one: Step) -> tuple[Part, ...]:
         return ()
     scale = one.team_warps * one.softmax / sum(code)
     labels = _product_labels(row, products)
+    code_labels = _code_labels(row, labels, [part[1] for part in cycles])
     found: list[Part] = []
     for place, (tensor, exponentials, _) in enumerate(cycles):
         is_short = code[place] < SHORT * sum(code)
@@ -110,7 +108,7 @@ def parts(row: Row, one: Step) -> tuple[Part, ...]:
             Part(
                 products=labels[place],
                 product_cycles=one.team_warps * tensor,
-                code="" if is_short else _code_label(row, labels, place),
+                code="" if is_short else code_labels[place],
                 code_cycles=scale * code[place],
                 exponential_cycles=min(scale * code[place], one.team_warps * exponentials),
             )
@@ -141,13 +139,21 @@ def _product_labels(row: Row, cycles: Sequence[float]) -> list[str]:
     return labels
 
 
-def _code_label(row: Row, labels: Sequence[str], place: int) -> str:
-    """What can be computed after the products of this part, and not before."""
-    return ", ".join(
-        value
-        for value, product in WAITED_FOR[row["kernel"]]
-        if product in labels[place].split(", ")
-    )
+def _code_labels(row: Row, labels: Sequence[str], exponentials: Sequence[float]) -> list[str]:
+    """What the code behind each part's products computes: P where most exponentials are, dS where
+    it can first; compilers may move P behind the products that dS waits for.
+    """
+    scores, gradient = WAITED_FOR[row["kernel"]]
+    holds = [label.split(", ") for label in labels]
+    first = next((at for at, names in enumerate(holds) if scores in names), None)
+    later = next((at for at, names in enumerate(holds) if gradient in names), None)
+    found: list[list[str]] = [[] for _ in labels]
+    if first is not None and later is not None:
+        most = max(range(len(labels)), key=lambda at: exponentials[at])
+        if most >= first:
+            found[most].append("P")
+        found[max(later, most)].append("dS")
+    return [", ".join(names) for names in found]
 
 
 def scheduled(found: tuple[Part, ...], teams: int) -> Order:

@@ -20,7 +20,7 @@ LEGEND: tuple[tuple[Look, str], ...] = (
     ("load", "time for copies"),
     ("rest", "tiles in use"),
 )
-COLUMNS = ("head", "gradients", "blocks", "a step lasts", "busy as drawn", "busy at most", "order")
+COLUMNS = ("head", "gradients", "a step lasts", "busy", "products", "cycles", "then", "cycles")
 
 
 def picture(rows: Sequence[Row], about: str) -> LaneChart | None:
@@ -54,7 +54,7 @@ def picture(rows: Sequence[Row], about: str) -> LaneChart | None:
         table=Table(
             title="The order of a step",
             columns=COLUMNS,
-            rows=tuple(_cells(*one) for one in known),
+            rows=tuple(cells for row, _, found in known for cells in _cells(row, found)),
         ),
     )
 
@@ -161,16 +161,19 @@ def _order_text(found: Order) -> str:
     return ", then ".join(pieces)
 
 
-def _cells(row: Row, one: Step, found: Order) -> tuple[str, ...]:
-    return (
-        str(row["d_k"]),
-        GRADIENTS[row["kernel"]],
-        str(one.blocks),
-        cycles_text(found.period),
-        percent(found.busy_ratio),
-        percent(one.busy_ratio),
-        _order_text(found),
-    )
+def _cells(row: Row, found: Order) -> Iterator[tuple[str, ...]]:
+    """A line for each part of a step; `busy` as drawn."""
+    whole = cycles_text(found.period), percent(found.busy_ratio)
+    for part in found.parts:
+        yield (
+            str(row["d_k"]),
+            GRADIENTS[row["kernel"]],
+            *whole,
+            part.products,
+            cycles_text(part.product_cycles),
+            part.code or "other code",
+            cycles_text(part.code_cycles),
+        )
 
 
 def _described(row: Row, one: Step, found: Order) -> str:

@@ -78,11 +78,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
     gpus = list(by_gpu(rows).values())
     shown = [found for of_gpu in gpus if (found := pictured(of_gpu))]
     if not shown:
-        yield note(
-            "No forward kernel with known tiles was audited, and the others are not drawn."
-            if rows
-            else "No kernel was audited. attnbench kernels audit compiles and reads them."
-        )
+        yield from _without_forward(gpus)
         return
     drawn = max(shown, key=lambda found: sum(step(row) is not None for row in found))
     of_gpu = _of_gpu(gpus, drawn)
@@ -98,6 +94,17 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield note(BOUND)
     yield from _lacking(shown)
     yield _table(gpus)
+
+
+def _without_forward(gpus: Sequence[list[Row]]) -> Iterator[Block]:
+    if known := next((of_gpu for of_gpu in gpus if backward(of_gpu)), None):
+        yield from _backward(known)
+        yield note(BOUND)
+        yield _table(gpus)
+    elif gpus:
+        yield note("No forward kernel with known tiles was audited, and the others are not drawn.")
+    else:
+        yield note("No kernel was audited. attnbench kernels audit compiles and reads them.")
 
 
 def _of_gpu(gpus: Iterable[list[Row]], drawn: list[Row]) -> list[Row]:

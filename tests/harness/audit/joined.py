@@ -25,6 +25,7 @@ CHOSEN = (
     ("forward", Config(128, 64, 8, 3, descriptors=True)),
     ("grad_q", Config(64, 64, 4, 2)),
 )
+SMALL = (("grad_q", Config(16, 64, 4, 2)), ("forward", Config(64, 64, 4, 3)))
 
 
 def cubins(capability: tuple[int, int], chosen: Sequence[Any]) -> list[bytes]:
@@ -62,11 +63,12 @@ def read(some: Sequence[bytes]) -> dict[str, Any]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    hopper, ampere = cubins((9, 0), CHOSEN), cubins((8, 0), CHOSEN[2:])
+    hopper, ampere = cubins((9, 0), CHOSEN), cubins((8, 0), SMALL)
+    blackwell = cubins((10, 0), SMALL)
     results = {
-        "alone": [read([one])["found"][0] for one in (*hopper, *ampere)],
-        "together": read(hopper),
-        "architectures": read([*hopper, *ampere]),
+        "alone": [read([one])["found"][0] for one in (*hopper, *ampere, *blackwell)],
+        "together": [read(hopper), read(ampere), read(blackwell)],
+        "architectures": read([*hopper, *ampere, *blackwell]),
         "broken": read([hopper[0], hopper[1][:100], b"no cubin"]),
     }
     print(json.dumps(results))

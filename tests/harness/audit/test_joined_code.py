@@ -30,15 +30,14 @@ def results() -> dict[str, Any]:
 
 def test_code_that_is_read_together_says_the_same_as_alone(results: dict[str, Any]) -> None:
     alone, together = results["alone"], results["together"]
-    assert together["ran"] == 1
-    assert together["found"] == alone[:3]
+    assert [one["ran"] for one in together] == [1, 1, 1]
+    assert [found for one in together for found in one["found"]] == alone
     assert all(len(one["opcodes"]) > 500 for one in alone)
-    assert [one["serialized"] for one in alone] == [False] * 4
-    assert together["found"][0] != together["found"][1]
+    assert len({len(one["opcodes"]) for one in alone}) == len(alone) == 7
 
 
 def test_code_for_several_architectures_is_read_one_by_one(results: dict[str, Any]) -> None:
-    assert results["architectures"] == {"found": results["alone"], "ran": 4}
+    assert results["architectures"] == {"found": results["alone"], "ran": 7}
 
 
 def test_what_is_no_cubin_does_not_hide_the_code_of_others(results: dict[str, Any]) -> None:

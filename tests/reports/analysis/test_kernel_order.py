@@ -26,6 +26,18 @@ def test_products_have_the_names_of_the_formulas_and_code_what_it_can_compute() 
     ]
 
 
+def test_weights_are_where_the_exponentials_are() -> None:
+    """ptxas may compute them behind the products that dS waits for."""
+    late = [part(256.0, 64.0, 60.0), part(256.0, 448.0, 340.0), part(256.0, 0.0, 35.0)]
+    found = order(grad("grad_q", 64, loop_parts=late))
+    assert found is not None
+    assert [(one.products, one.code) for one in found.parts] == [
+        ("QKᵀ", ""),
+        ("dO Vᵀ", "P, dS"),
+        ("dS K", ""),
+    ]
+
+
 def test_one_block_takes_as_long_as_the_bound_says() -> None:
     for kernel in ("grad_q", "grad_kv"):
         row = grad(kernel, 64)

@@ -40,6 +40,8 @@ def test_compare_refuses_a_run_without_cases(attnbench: Any, tmp_path: Path) -> 
         ({"instructions": {"HMMA": "many"}}, "instructions: wanted numbers from 0 on"),
         ({"block_limits": {"warps": -1}}, "block_limits: wanted numbers from 0 on"),
         ({"limited_by": [3]}, "limited_by: wanted names"),
+        ({"loop_parts": [3]}, "loop_parts: wanted objects of numbers from 0 on"),
+        ({"loop_parts": [{"tensor_cycles": -1}]}, "loop_parts: wanted objects of numbers"),
         ({"sm_block_count": -1}, "a count below 0"),
         ({"status": "fine"}, "status: found 'fine'"),
     ],

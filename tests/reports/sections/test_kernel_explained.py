@@ -15,7 +15,7 @@ from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.sections import kernel_explained
 from tests.reports.fake_kernels import plan, row, three_gpus, write_audit
-from tests.reports.fake_steps import forward, in_gluon, planned
+from tests.reports.fake_steps import forward, grad, in_gluon, planned
 from tests.reports.pages.test_hostile import HOSTILE
 from tests.reports.rendering import (
     NO_VALUE,
@@ -168,6 +168,58 @@ def test_products_beside_the_softmax_have_a_lane_of_their_own(tmp_path: Path) ->
     assert {span.look for span in block.spans} == {"product"}
     assert {span.look for span in softmax.spans} == {"softmax"}
     assert tensor.note == "100 %"
+
+
+def backward_of(blocks: list[Block]) -> LaneChart:
+    """The second chart, or the only one of a run without forward kernels."""
+    return [block for block in blocks if isinstance(block, LaneChart)][-1]
+
+
+def test_backward_kernels_are_drawn_in_the_order_of_their_code(tmp_path: Path) -> None:
+    grads = [grad(kernel, width) for width in (64, 128) for kernel in ("grad_q", "grad_kv")]
+    blocks = explained(tmp_path, forward(64), forward(128), *grads)
+    chart = backward_of(blocks)
+    assert [panel.heading for panel in chart.panels] == [
+        "dq, heads 64 wide: one block",
+        "dk and dv, heads 64 wide: one block",
+        "dq, heads 128 wide: one block",
+        "dk and dv, heads 128 wide: one block",
+    ]
+    block, tensor, exponentials, *buffers = chart.panels[1].lanes
+    first = [span for span in block.spans if 0 <= span.start < 2 * (512 + 427) - 1]
+    assert [span.label for span in first] == ["KQᵀ", "P", "Pᵀ dO, V dOᵀ", "dS", "dSᵀ Q", ""]
+    assert [span.end - span.start for span in first[::2]] == [256, 512, 256]
+    assert (tensor.note, exponentials.note) == ("55 %", "27 %")
+    assert [lane.label for lane in buffers] == ["Q, dO buffer 1", "Q, dO buffer 2"]
+    assert chart.panels[0].lanes[3].label == "K, V buffer 1"
+    assert chart.title == (
+        "Backward keeps tensor cores busy at most 60 % (dq) and 55 % (dk and dv) for heads 64 wide,"
+        " 75 % (dq) and 71 % (dk and dv) for heads 128 wide"
+    )
+    assert "KQᵀ 256, then P 600, then Pᵀ dO, V dOᵀ 512, then dS 180" in chart.description
+    said = " ".join(sentences(blocks))
+    assert "Backward is two kernels" in said
+    assert "9.0 Hopper, grad_kv, heads 64 wide: the tensor cores are busy for at most 55 %" in said
+
+
+def test_a_buffer_of_a_backward_kernel_is_loaded_between_the_steps_that_use_it(
+    tmp_path: Path,
+) -> None:
+    chart = backward_of(explained(tmp_path, forward(64), grad("grad_kv", 64)))
+    for lane in chart.panels[0].lanes[3:]:
+        assert [span.look for span in lane.spans] == ["rest", "load"] * (len(lane.spans) // 2)
+        for before, after in pairwise(lane.spans):
+            assert before.end == pytest.approx(after.start)
+
+
+def test_backward_is_drawn_without_forward_and_not_without_its_order(tmp_path: Path) -> None:
+    alone = explained(tmp_path / "alone", grad("grad_q", 64))
+    assert backward_of(alone).panels[0].heading == "dq, heads 64 wide: one block"
+    older = grad("grad_q", 64)
+    del older["loop_parts"]
+    blocks = explained(tmp_path / "older", forward(64), older)
+    assert backward_of(blocks).title.startswith("Tensor cores")
+    assert not any("Backward is two kernels" in text for text in sentences(blocks))
 
 
 def test_the_table_has_every_kernel_and_what_another_block_would_change(tmp_path: Path) -> None:
