@@ -153,4 +153,4 @@ def _is_readings(block: object) -> bool:
     values = block.values()
     if not block or not NUMBERS.issuperset(map(type, values)):
         return not block
-    return (-INT64 <= min(values) and max(values) < INT64) or all(map(_fits, values))
+    return (min(values) >= -INT64 and max(values) < INT64) or all(map(_fits, values))

@@ -156,10 +156,15 @@ def parsed_row(line: bytes) -> Document:
     if len(line) > LINE_CAP_BYTES:
         raise ValueError(f"longer than {LINE_CAP_BYTES >> 20} MiB")
     row = _current(_parsed(line))
+    check_document(row)
+    return row
+
+
+def check_document(row: Document) -> None:
+    """A row in the current format, as `check_row`, of any kind. Raises ValueError."""
     check_fields(row, {"kind": (str,), "case": (str,)})
     if row["kind"] in FIELDS:
         check_row(row)
-    return row
 
 
 def open_file(path: Path) -> BinaryIO | None:
