@@ -102,7 +102,7 @@ class Record:
     def row(self) -> dict[str, Any]:
         """The row as it is stored, JSON-ready."""
         known: dict[str, Any] = {"schema": SCHEMA, "kind": self.kind, "attempt": self.attempt}
-        known |= {"device": self.device, "status": self.status, "reason": self.reason}
+        known |= {"device": self.device, "status": self.status.value, "reason": self.reason}
         known |= {**self.planned.fields(), **self.values}
         return {name: known.get(name, value) for name, value in _USUAL[self.kind].items()}
 

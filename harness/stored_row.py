@@ -8,7 +8,7 @@ from typing import Any
 from .record import Record, Status
 from .row_checks import INT64
 from .row_schema import FIELDS
-from .run_files import LINE_CAP_BYTES, parsed_row
+from .run_files import LINE_CAP_BYTES, check_document, parsed_row
 
 OF_THE_PLAN = (
     *("input_bytes", "work_flops", "work_exps", "minimal_bytes"),
@@ -16,6 +16,9 @@ OF_THE_PLAN = (
 )
 """What is computed of a case before it runs, and of an absurd one is beyond 64 bits."""
 MOST_CHARACTERS = 4096  # of a reason, a log tail or a traceback
+TEXT = frozenset((str,))
+SCALARS = frozenset((str, int, float, bool, type(None)))
+MOST_DEPTH = 20  # of lists in lists; the reader's limit is beyond
 OF_AN_ERROR = ("started_utc", "spent_s", "phase", "exactness", "log_tail")
 """What the row of an error keeps, besides fields that may not be null."""
 
@@ -50,8 +53,9 @@ def _field_in(error: ValueError) -> str:
 
 def _line(record: Record) -> bytes:
     """Raises ValueError: `field: what was found, what was wanted`."""
+    row = record.row()
     try:
-        line = (json.dumps(record.row(), allow_nan=False) + "\n").encode()
+        line = (json.dumps(row, allow_nan=False) + "\n").encode()
     except (TypeError, ValueError, RecursionError):
         raise ValueError(_not_json(record)) from None
     if len(line) > LINE_CAP_BYTES:
@@ -59,8 +63,26 @@ def _line(record: Record) -> bytes:
         raise ValueError(
             f"{name}: found {size} bytes, wanted a row of at most {LINE_CAP_BYTES >> 20} MiB"
         )
-    parsed_row(line)
+    if is_plain(row):  # what reading the line would give: half the time of a row
+        check_document(row)
+    else:
+        parsed_row(line)
     return line
+
+
+def is_plain(value: Any, depth: int = MOST_DEPTH) -> bool:
+    """Whether what JSON can hold comes back as it was: no tuples, no keys that are not text, no
+    types of ours or of numpy that only look like a number or text.
+    """
+    if type(value) is dict:
+        if not TEXT.issuperset(map(type, value)):
+            return False
+        value = value.values()
+    elif type(value) is not list:
+        return type(value) in SCALARS
+    if SCALARS.issuperset(map(type, value)):
+        return True
+    return depth > 0 and all(is_plain(one, depth - 1) for one in value)
 
 
 def _bounded(record: Record) -> Record:

@@ -44,8 +44,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 def _of_run(found: Copies, of: str) -> Iterator[Block]:
     pair = found.spread
     if pair:
-        yield Text(text=f"Device-to-device spread{of}: {spread_text(pair)}.", about="devices")
-    yield Text(text=f"{finding(found)}{of}.", about="devices" if pair else "")
+        yield Text(text=f"Device-to-device spread{of}: {spread_text(pair)}.")
+    yield Text(text=f"{finding(found)}{of}.")
     if found.between:
         yield Text(
             text=f"95 % of times on two of the {len(found.devices)} devices are within"
