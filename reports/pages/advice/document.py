@@ -112,6 +112,7 @@ def _need(need: Need) -> dict[str, Any]:
         "weight_bytes": need.weights,
         "cache_bytes": need.cache,
         "paged_cache_bytes": need.paged_cache,
+        "kept_bytes": need.kept,
         "attention_bytes": need.attention,
         "total_bytes": need.total,
         "at_most": need.at_most,
@@ -126,6 +127,8 @@ def _longest(one: Longest) -> dict[str, Any]:
         "context": one.context,
         "at_least": one.at_least,
         "limit": one.limit if one.context is not None else None,
+        "found_by": one.found_by if one.context is not None else None,
+        "checked": one.checked or None,
         "source": one.words or None,
     }
 
