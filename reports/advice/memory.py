@@ -7,6 +7,7 @@ from typing import Literal
 from ..formatting import list_text, size_text
 from .asked import Asked, Implementation, Inquiry, Phase
 from .call_bytes import Bytes, CallBytes
+from .in_time import Time, TimeOver
 from .stored import StoredRows
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
@@ -50,7 +51,9 @@ class Need:
 class Longest:
     """The longest context in one phase; `context` is None if it cannot be known (`words`: why).
 
-    `found_by`: what decides. `checked`: how searches of the wall agree with the bytes.
+    `found_by`: what decides. `checked`: how searches of the wall agree with the bytes. `time`: of
+    attention at this context, if a time was given to stay within. `bound`: a longer one that takes
+    too long is known, and not what is between.
     """
 
     phase: Phase
@@ -61,12 +64,14 @@ class Longest:
     need: Need | None = None
     found_by: FoundBy = "bytes"
     checked: str = ""
+    time: Time | None = None
+    bound: bool = False
 
     @property
     def at_least(self) -> bool:
         """Whether a longer one may do too: what ends it is a bound, or simply not known."""
         bound = self.limit == "memory" and self.need is not None and self.need.at_most
-        return bound or self.limit == "unknown"
+        return bound or self.limit == "unknown" or self.bound
 
 
 @dataclass(slots=True)
@@ -76,9 +81,11 @@ class MemoryOver:
     inquiry: Inquiry
     rows: StoredRows
     calls: CallBytes = field(init=False)
+    times: TimeOver = field(init=False)
 
     def __post_init__(self) -> None:
         self.calls = CallBytes(self.inquiry.shapes, self.rows)
+        self.times = TimeOver(self.inquiry, self.rows)
 
     def need(self, implementation: Implementation, phase: Phase, context: int) -> Need:
         """Raises BadInput beyond the model's own longest context."""
@@ -104,6 +111,30 @@ class MemoryOver:
         )
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
+        """In memory, and in the time that was given for this phase."""
+        found = self._in_memory(implementation, phase)
+        seconds = self.inquiry.max_seconds.get(phase)
+        if seconds is None or found.context is None:
+            return found
+        in_time = self.times.longest(implementation, phase, seconds, max(1, found.context))
+        if in_time.context is None:
+            why = f"its time is not known: {in_time.time.words}"
+            return replace(found, context=None, limit="none", words=why, need=None, checked="")
+        if in_time.context >= found.context:
+            return replace(found, time=in_time.time)
+        need = self.need(implementation, phase, max(in_time.context, 1))
+        return replace(
+            found,
+            context=in_time.context,
+            limit="time" if in_time.ended else "unknown",
+            words=f"time {in_time.time.words}; bytes {need.words}",
+            need=need,
+            found_by="time",
+            time=in_time.time,
+            bound=not in_time.next_ended,
+        )
+
+    def _in_memory(self, implementation: Implementation, phase: Phase) -> Longest:
         """By bisection: bytes only grow with the context."""
         budget, most = self.inquiry.memory_bytes, self.inquiry.most_context
         found = Longest(

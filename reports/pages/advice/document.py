@@ -31,6 +31,7 @@ def as_json(advice: Advice) -> str:
         "most_context": asked.most_context,
         "memory_bytes": asked.memory_bytes,
         "weight_bytes": asked.weight_bytes,
+        "max_seconds": dict(asked.max_seconds),
         "decisions": [_decision(advice, one) for one in advice.decisions],
         "memory": [
             {"phase": phase, "implementation": implementation.name, **_need(need)}
@@ -129,6 +130,7 @@ def _longest(one: Longest) -> dict[str, Any]:
         "limit": one.limit if one.context is not None else None,
         "found_by": one.found_by if one.context is not None else None,
         "checked": one.checked or None,
+        "total_ms": _interval(one.time.total_ms) if one.time else None,
         "source": one.words or None,
     }
 

@@ -5,6 +5,7 @@ from shlex import quote
 
 from ....harness.stats import Interval
 from ...advice.answer import Advice
+from ...advice.asked import Phase
 from ...advice.choices import Choice, Decision
 from ...advice.memory import Longest
 from ...comparison.verdict import REASONS
@@ -204,6 +205,8 @@ def _longest(advice: Advice) -> Iterator[str]:
     for phase in dict.fromkeys(one.phase for one in advice.longest):
         found = [one for one in advice.longest if one.phase == phase]
         room = f" in {size_text(budget)}{beside_weights(advice)}" if budget is not None else ""
+        if phase in advice.inquiry.max_seconds:
+            room += f"{' and' if room else ' in'} {seconds_text(advice, phase)} of attention"
         yield f"Longest context{room}, {HOW[phase]}: {longest_sentence(found)}"
         for checked in dict.fromkeys(one.checked for one in found if one.checked):
             names = [one.implementation.name for one in found if one.checked == checked]
@@ -218,7 +221,7 @@ def beside_weights(advice: Advice) -> str:
 def longest_sentence(found: Sequence[Longest]) -> str:
     """`12,345 tokens with sdpa (memory is the limit); 1,234 with eager; not known for ...`"""
     together: dict[tuple[int, str, str], list[str]] = {}
-    unknown = []
+    unknown: list[str] = []
     for one in found:
         if one.context is None:
             unknown.append(one.implementation.name)
@@ -235,10 +238,19 @@ def longest_sentence(found: Sequence[Longest]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def seconds_text(advice: Advice, phase: Phase) -> str:
+    """The time that attention of all layers may take; "" if any."""
+    seconds = advice.inquiry.max_seconds.get(phase)
+    return "" if seconds is None else time_text(1e3 * seconds)
+
+
 def limit_text(one: Longest) -> str:
     """`memory is the limit, by a wall that was found`."""
     by_wall = one.found_by == "wall" and one.limit in ("memory", "unknown")
-    return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "")
+    taken = ""
+    if one.limit == "time" and one.time is not None and one.time.total_ms is not None:
+        taken = f": it takes {interval_text(one.time.total_ms)}"
+    return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
 
 
 def _unknown(advice: Advice) -> Iterator[str]:

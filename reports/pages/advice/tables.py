@@ -7,7 +7,7 @@ from ...advice.choices import Decision
 from ...advice.memory import Longest
 from ...elements import Table
 from ...formatting import bytes_text, plural, range_text, size_text
-from .sentences import VERBS, beside_weights, interval_text, limit_text
+from .sentences import VERBS, beside_weights, interval_text, limit_text, seconds_text
 
 STATE = {"slower": "slower", "same": "same", "undecided": "undecided", "faster": "undecided"}
 
@@ -82,6 +82,11 @@ def memory_table(advice: Advice) -> Table | None:
     )
 
 
+def _within(advice: Advice, one: Longest) -> str:
+    seconds = seconds_text(advice, one.phase)
+    return f" in {seconds}" if seconds else ""
+
+
 def _kept(phase: str, kept_bytes: int | None) -> str:
     return "none" if phase != "training" else size_text(kept_bytes) or "not known"
 
@@ -91,7 +96,7 @@ def longest_table(advice: Advice) -> Table | None:
     rows = [
         (
             one.implementation.name,
-            one.phase,
+            f"{one.phase}{_within(advice, one)}",
             _tokens(one),
             "" if one.context is None else limit_text(one),
             "; ".join(filter(None, [one.words, one.checked])),
