@@ -109,6 +109,16 @@ def _others(advice: Advice) -> Iterator[str]:
     yield NOT_INCLUDED
 
 
+def times_of_best(advice: Advice) -> str:
+    """Of what is advised: `Prefill of 8,192 tokens: sdpa takes 5.1 s (4.9 to 5.3) in 32 layers.`"""
+    parts = []
+    for decision in advice.decisions:
+        if decision.best is not None:
+            text = question(decision)
+            parts.append(f"{text[0].upper()}{text[1:]}: {_choice(decision.best)}.")
+    return " ".join(parts)
+
+
 def decision_sentence(decision: Decision) -> str:
     """`Prefill of 8,192 tokens: sdpa (kernel flash) takes 5.1 s (4.9 to 5.3) in 32 layers; ...`"""
     text = question(decision)
@@ -201,12 +211,9 @@ def _memory(advice: Advice) -> Iterator[str]:
 
 
 def _longest(advice: Advice) -> Iterator[str]:
-    budget = advice.inquiry.memory_bytes
     for phase in dict.fromkeys(one.phase for one in advice.longest):
         found = [one for one in advice.longest if one.phase == phase]
-        room = f" in {size_text(budget)}{beside_weights(advice)}" if budget is not None else ""
-        if phase in advice.inquiry.max_seconds:
-            room += f"{' and' if room else ' in'} {seconds_text(advice, phase)} of attention"
+        room = f" {room_text(advice, phase)}" if room_text(advice, phase) else ""
         yield f"Longest context{room}, {HOW[phase]}: {longest_sentence(found)}"
         for checked in dict.fromkeys(one.checked for one in found if one.checked):
             names = [one.implementation.name for one in found if one.checked == checked]
@@ -238,10 +245,18 @@ def longest_sentence(found: Sequence[Longest]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
+def room_text(advice: Advice, phase: Phase) -> str:
+    """`in 4.0 GiB beside the weights and 5 s of attention`; "" where neither is known."""
+    budget, seconds = advice.inquiry.memory_bytes, seconds_text(advice, phase)
+    parts = [] if budget is None else [f"{size_text(budget)}{beside_weights(advice)}"]
+    parts += [f"{seconds} of attention"] if seconds else []
+    return f"in {' and '.join(parts)}" if parts else ""
+
+
 def seconds_text(advice: Advice, phase: Phase) -> str:
     """The time that attention of all layers may take; "" if any."""
     seconds = advice.inquiry.max_seconds.get(phase)
-    return "" if seconds is None else time_text(1e3 * seconds)
+    return "" if seconds is None else f"{seconds:g} s"
 
 
 def limit_text(one: Longest) -> str:
