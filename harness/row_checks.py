@@ -11,7 +11,8 @@ Types = Mapping[str, tuple[type, ...]]
 INT64 = 1 << 63
 FROM_ZERO = (
     *("input_bytes", "peak_bytes", "output_bytes", "predicted_peak_bytes", "meta_peak_bytes"),
-    *("workspace_bytes", "outside_bytes", "work_flops", "work_exps", "minimal_bytes"),
+    *("workspace_bytes", "outside_bytes", "saved_bytes"),
+    *("work_flops", "work_exps", "minimal_bytes"),
 )
 NUMBERS = frozenset((int, float))  # by their types: bool is none
 SAMPLE_MS = (1e-9, 1e12)  # a picosecond, and 30 years: beyond lies no reading of a clock

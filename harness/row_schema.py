@@ -158,6 +158,9 @@ peak_bytes: int?
 output_bytes: int?
     the part of `peak_bytes` that the call leaves alive while its result is held: the output, or
     the gradients. The rest are temporaries (`temporary_bytes` when loaded)
+saved_bytes: int?+
+    with gradients: what the forward pass leaves alive for the backward pass, its output included,
+    beyond inputs and weights. Null without gradients
 peak_source: str?
     how `peak_bytes` and `output_bytes` were counted: `allocator events`, `cuda requested bytes`
 workspace_bytes: int?+

@@ -109,7 +109,7 @@ class Figure:
     """Panels with a title that states the finding, and a table of their numbers.
 
     `caption` names device, scenario and problem, `description` is for screen readers. `same_y`: all
-    panels share the limits of y.
+    panels share the limits of y. `low`: two thirds as high on a page, beside a low card.
     """
 
     title: str
@@ -118,6 +118,7 @@ class Figure:
     panels: tuple[Panel, ...]
     table: Table
     same_y: bool = True
+    low: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

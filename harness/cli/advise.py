@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 USUAL_CONTEXT = 8192  # tokens, if the model takes so many
 MOST_TOKENS = 1 << 27
+MOST_SECONDS = 1e8
 GIB = 2**30
 LEAVE_OUT = ("attention's bytes", "kernel", "phase")  # columns, where there is little room
 MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait")
@@ -93,6 +95,15 @@ def advise(
             rich_help_panel=LIMITS,
         ),
     ] = None,
+    max_seconds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long attention of all layers may take at the longest context: 10, or for each"
+            " phase: prefill=10,decode=0.05.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None,
     timeout: flags.Timeout = None,
     out: Root = DEFAULT_ROOT,
     page: Annotated[
@@ -121,6 +132,7 @@ def advise(
         raise BadInput(f"--memory-gib {memory_gib:g}: wanted a number of GiB above 0")
     model = model_of(config).divided(tp)
     here = this_device(device)
+    phases = _phases(phase, model)
     inquiry = _inquiry(
         config,
         model,
@@ -128,9 +140,10 @@ def advise(
         contexts=_contexts(context, model),
         batch=batch,
         dtype=_dtype(dtype, model),
-        phases=_phases(phase, model),
+        phases=phases,
         tp=tp,
         memory_gib=memory_gib,
+        max_seconds=_max_seconds(max_seconds, phases),
     )
     rows = _rows(inquiry, here, out)
     if measure:
@@ -189,6 +202,7 @@ def _inquiry(
     phases: "list[Phase]",
     tp: int,
     memory_gib: float | None,
+    max_seconds: "dict[Phase, float]",
 ) -> "Inquiry":
     from ...reports.advice.asked import Inquiry
     from .advise_shapes import ModelShapes, implementations
@@ -211,6 +225,7 @@ def _inquiry(
         memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
         memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
         implementations=implementations(),
+        max_seconds=max_seconds,
         others=model.others(),
         shapes=ModelShapes(model=model, batch=batch, dtype=dtype, device=here.kind),
     )
@@ -275,6 +290,35 @@ def _phases(text: str | None, model: "Model") -> "list[Phase]":
     return found
 
 
+def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]":
+    """One number for all phases, or one for each that is named."""
+    if text is None:
+        return {}
+    if "=" not in text:
+        return dict.fromkeys(phases, _seconds(text, text))
+    found: dict[Phase, float] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        asked = next((phase for phase in phases if phase == name.strip()), None)
+        if asked is None:
+            raise BadInput(
+                f"--max-seconds {shown(text)}: {shown(name.strip())} is not asked for; wanted"
+                f" {' or '.join(phases)}, as {phases[0]}=10"
+            )
+        found[asked] = _seconds(number, text)
+    return found
+
+
+def _seconds(number: str, text: str) -> float:
+    """Above 0, and below three years. Raises BadInput."""
+    with suppress(ValueError):
+        if 0 < (seconds := float(number)) < MOST_SECONDS:
+            return seconds
+    raise BadInput(
+        f"--max-seconds {shown(text)}: wanted a number of seconds above 0, as 10 or 0.05"
+    )
+
+
 # ---- rows ----------------------------------------------------------------------------------------
 
 
@@ -307,6 +351,7 @@ def _measured(
 ) -> "StoredRows":
     """The rows after measuring what they lack, and again where the choice is close."""
     from ...reports.advice.answer import advise as answer
+    from ..process.device_lock import device_lock
     from ..run.start import RunOptions
     from ..terminal import progress, say
     from . import advise_measure
@@ -323,7 +368,8 @@ def _measured(
             raise typer.Exit(result.exit_code)
         return True
 
-    pace = advise_measure.predicted_call_s(inquiry.device, inquiry.dtype)
+    with device_lock(here.facts.get("device_uuid") or here.kind, wait=wait, check=lambda: None):
+        pace = advise_measure.predicted_call_s(inquiry.device, inquiry.dtype)
     if problems := advise_measure.wanted(inquiry, rows, pace):
         run(problems, "quick")
         rows = _rows(inquiry, here, out)

@@ -8,7 +8,7 @@ from typing import Any
 from ...impls.problem import Problem
 from ...reports.advice.answer import Advice, close_choices
 from ...reports.advice.asked import Inquiry, Phase
-from ...reports.advice.stored import StoredRows
+from ...reports.advice.stored import Stored, StoredRows
 from ..cases import Case, problem_of
 from ..scenario import Scenario, from_mapping
 from ..scenario.model_cases import axes_of
@@ -37,9 +37,18 @@ def wanted(inquiry: Inquiry, rows: StoredRows, call_s: Callable[[Problem], float
                 backends = plain if step else every
                 for problem in problems_at(inquiry, phase, length):
                     known = rows.of(asdict(problem))
-                    if any(name not in known for name in backends) and problem not in found:
+                    lacking = any(_lacks(known, name, phase) for name in backends)
+                    if lacking and problem not in found:
                         found[problem] = backends
     return found
+
+
+def _lacks(known: Mapping[str, Stored], backend: str, phase: Phase) -> bool:
+    """Whether there is no row, or in training one of an earlier version, without `saved_bytes`."""
+    if backend not in known or phase != "training":
+        return backend not in known
+    row = known[backend].row
+    return row["status"] == "ok" and row.get("saved_bytes") is None
 
 
 def _contexts(

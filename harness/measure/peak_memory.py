@@ -113,6 +113,13 @@ def _cpu(setup: Callable[[], T], call: Callable[[T], object], *, resident: bool)
     )
 
 
+def saved_bytes(call: Callable[[], object], device: torch.device) -> int | None:
+    """What a forward pass with gradients leaves alive while its output is held: the output, and
+    what its graph keeps for the backward pass. Calls it once; None if bytes are not counted.
+    """
+    return peak(lambda: None, lambda _: call(), device).output_bytes
+
+
 @contextmanager
 def allocations_followed() -> Iterator[CpuProfile]:
     """Record what torch's CPU allocator does meanwhile; `events_of` has it afterwards."""

@@ -220,6 +220,7 @@ class Foresight(Part):
 class Predicted(Part):
     event: Literal["predicted"]
     exactness: str | None = None
+    input_order: str | None = None
     predicted_seq_len: int | None
     predicted_source: str | None
     predicted_reason: str

@@ -17,7 +17,7 @@ from ..measure.correctness import WIDE_SCORE
 from ..measure.input_values import InputValues
 from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_small
 from ..measure.output_check import FROM_MEMORY, Fingerprint, improper
-from ..measure.peak_memory import Peak, freeze_gc, peak, release
+from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
 from ..preflight import Preflight, preflight
 from ..record import Status
@@ -154,15 +154,18 @@ class Checker:
         wide = checked.widen()
         found: Peak | None = None
         with prepared.in_force():
+            saved: int | None = None
             if measured:
                 found = peak(prepared.setup, run, device, resident=self.resident)
+                if case.problem.backward:
+                    saved = saved_bytes(prepared.call, device)
             else:
                 run(prepared.setup())
                 self.clock.finish()
         complaint = checked.compare_wide(results.pop()) if wide else ""
         self.budget.enforce()
         if found:
-            fields = memory_fields(found, between, device)
+            fields = memory_fields(found, between, device) | {"saved_bytes": saved}
             self.say({"event": "facts", "case": case.id, "fields": fields})
         if complaint:
             self.phases.end(case, Status.INCORRECT, complaint, phase)

@@ -27,13 +27,11 @@ class Advice:
 
     @cached_property
     def longest(self) -> Sequence[Longest]:
-        """Per phase without gradients, each implementation. With them, a model keeps more than its
-        attention, of which nothing is known here.
-        """
+        """Per phase, each implementation."""
         return [
             self.memory.longest(implementation, phase)
             for phase in self.inquiry.phases
-            if phase != "training" and self.inquiry.shapes.asked(phase, 1)
+            if self.inquiry.shapes.asked(phase, 1)
             for implementation in self.inquiry.implementations
         ]
 

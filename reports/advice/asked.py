@@ -1,7 +1,7 @@
 """What is asked: a model's attention as plain problems, and the implementations to choose from."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 Phase = Literal["prefill", "decode", "training"]
@@ -107,7 +107,8 @@ class Inquiry:
     `config`: what names the model on the command line; `arguments`: all that was asked there.
     `contexts`: in tokens, shortest first. `most_context`: what the model itself takes.
     `weight_bytes`, `memory_bytes`: None if not known. `others`: layers that are not attention, with
-    their number.
+    their number. `max_seconds`: that attention of all layers may take at the longest context, in
+    phases with such a limit.
     """
 
     config: str
@@ -128,3 +129,4 @@ class Inquiry:
     implementations: Sequence[Implementation]
     others: Mapping[str, int]
     shapes: Shapes
+    max_seconds: Mapping[Phase, float] = field(default_factory=dict)

@@ -1,10 +1,11 @@
 """A time at a length that was not measured, from those that were; always marked as such."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...harness.stats import Interval
-from ..analysis.growth import FEWEST_LENGTHS, growth, predict
+from ..analysis.growth import FEWEST_LENGTHS, Growth, growth, predict
 from ..data.load import frame
 from ..data.row_groups import records
 from .asked import LENGTHS, Fields
@@ -18,12 +19,30 @@ class Fitted(NamedTuple):
     words: str
 
 
-def fitted_time(stored: Sequence[Stored], problem: Fields) -> Fitted:
-    """By a + b N + c N^2 through the rows of the newest run that has enough lengths.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """How the time of a backend grows over the lengths of one problem; None if nothing says it."""
 
-    Not beyond four times the longest measured length.
-    """
-    over = LENGTHS[0] if problem["seq_len"] == problem["kv_seq_len"] else LENGTHS[1]
+    growth: Growth | None
+
+    def at(self, n: int) -> Fitted:
+        """Not beyond four times the longest measured length."""
+        if self.growth is None:
+            return Fitted(None, "not measured")
+        time_ms = predict(self.growth, n)
+        if time_ms.reason:
+            return Fitted(None, f"not measured, and {time_ms.reason}")
+        if not self.growth.describes:
+            return Fitted(None, "not measured, and no formula describes the other lengths")
+        words = f"fitted through N = {', '.join(f'{one:,}' for one in self.growth.lengths)}"
+        if n > self.growth.lengths[-1]:
+            words += ", beyond them"
+        return Fitted(time_ms, words)
+
+
+def fit(stored: Sequence[Stored], problem: Fields) -> Fit:
+    """By a + b N + c N^2 through the rows of the newest run that has enough lengths."""
+    over = growing(problem)
     timed = [one for one in stored if one.row["status"] == "ok" and one.row.get("block_ms")]
     for run in dict.fromkeys(id(one.run) for one in timed):
         mine = [one for one in timed if id(one.run) == run]
@@ -31,14 +50,15 @@ def fitted_time(stored: Sequence[Stored], problem: Fields) -> Fitted:
             continue
         cases = {one.row["case"] for one in mine}
         rows = [row for row in records(frame([mine[0].run])) if row["case"] in cases]
-        found = growth(rows, mine[0].row["backend"], over)
-        time_ms = predict(found, problem[over])
-        if time_ms.reason:
-            return Fitted(None, f"not measured, and {time_ms.reason}")
-        if not found.describes:
-            return Fitted(None, "not measured, and no formula describes the other lengths")
-        words = f"fitted through N = {', '.join(f'{n:,}' for n in found.lengths)}"
-        if problem[over] > found.lengths[-1]:
-            words += ", beyond them"
-        return Fitted(time_ms, words)
-    return Fitted(None, "not measured")
+        return Fit(growth=growth(rows, mine[0].row["backend"], over))
+    return Fit(growth=None)
+
+
+def growing(problem: Fields) -> str:
+    """The axis that is the length: of queries and keys alike, or of keys."""
+    return LENGTHS[0] if problem["seq_len"] == problem["kv_seq_len"] else LENGTHS[1]
+
+
+def fitted_time(stored: Sequence[Stored], problem: Fields) -> Fitted:
+    """The time at the problem's length by the fit through others."""
+    return fit(stored, problem).at(problem[growing(problem)])

@@ -1,25 +1,31 @@
-"""Bytes over the context: weights, keys and values, one layer's attention; and what still fits."""
+"""Bytes over the context: weights, keys and values, attention; and the longest that still fits."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from ..analysis.polynomial import FEWEST, Polynomial, through
-from .asked import Fields, Implementation, Inquiry, Phase, Predicted, key_over
+from ..formatting import list_text, size_text
+from .asked import Asked, Implementation, Inquiry, Phase
+from .call_bytes import Bytes, CallBytes
+from .in_time import Time, TimeOver
 from .stored import StoredRows
 
-FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
-REFUSED = ("unavailable", "unsupported")
-Limit = Literal["memory", "model", "none"]
+Limit = Literal["memory", "model", "time", "backend", "unknown", "none"]
+"""What ends the longest context. "backend": the implementation fails beyond it. "unknown": what is
+beyond it needs bytes, or takes a time, that nothing says.
+"""
+FoundBy = Literal["bytes", "wall", "time"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """Bytes at one context. None: not known, and `words` say why, else where they are from.
 
-    `attention`: of the layer that needs most at a time: its q, k and v, and what the call adds.
-    `at_most`: it may need less, as a relative's formula stands for its own.
+    `attention`: of the layer that needs most at a time: its q, k and v, and what the call adds; in
+    training, what its backward pass adds to `kept`. `kept`: what attention of all layers keeps for
+    the backward pass; None without one. `at_most`: it may need less. `wall`: a wall decides, and no
+    count of bytes. `refused`: the implementation fails.
     """
 
     context: int
@@ -28,19 +34,27 @@ class Need:
     paged_cache: int
     attention: int | None
     words: str
+    kept: int | None = None
     at_most: bool = False
+    wall: bool = False
+    refused: bool = False
 
     @property
     def total(self) -> int | None:
         """Without weights that are not known."""
         if self.attention is None:
             return None
-        return (self.weights or 0) + self.cache + self.attention
+        return (self.weights or 0) + self.cache + (self.kept or 0) + self.attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Longest:
-    """The longest context in one phase; `context` is None if it cannot be known (`words`: why)."""
+    """The longest context in one phase; `context` is None if it cannot be known (`words`: why).
+
+    `found_by`: what decides. `checked`: how searches of the wall agree with the bytes. `time`: of
+    attention at this context, if a time was given to stay within. `bound`: a longer one that takes
+    too long is known, and not what is between.
+    """
 
     phase: Phase
     implementation: Implementation
@@ -48,11 +62,16 @@ class Longest:
     limit: Limit
     words: str
     need: Need | None = None
+    found_by: FoundBy = "bytes"
+    checked: str = ""
+    time: Time | None = None
+    bound: bool = False
 
     @property
     def at_least(self) -> bool:
-        """Whether a longer one may fit too: memory ends it by bytes that are a bound."""
-        return self.limit == "memory" and self.need is not None and self.need.at_most
+        """Whether a longer one may do too: what ends it is a bound, or simply not known."""
+        bound = self.limit == "memory" and self.need is not None and self.need.at_most
+        return bound or self.limit == "unknown" or self.bound
 
 
 @dataclass(slots=True)
@@ -61,118 +80,137 @@ class MemoryOver:
 
     inquiry: Inquiry
     rows: StoredRows
-    _polynomials: dict[Any, Polynomial | None] = field(default_factory=dict)
+    calls: CallBytes = field(init=False)
+    times: TimeOver = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.calls = CallBytes(self.inquiry.shapes, self.rows)
+        self.times = TimeOver(self.inquiry, self.rows)
 
     def need(self, implementation: Implementation, phase: Phase, context: int) -> Need:
         """Raises BadInput beyond the model's own longest context."""
-        shapes = self.inquiry.shapes
-        attention: int | None = 0
-        words: list[str] = []
-        at_most = False
-        for asked in shapes.asked(phase, context):
-            if asked.problem is None:
-                words.append(f"not known for {asked.layer}: {asked.why}")
-                attention = None
-                continue
-            found = self._peak(implementation, asked.problem)
-            words.append(f"at most, {found.words}" if found.at_most else found.words)
-            at_most |= found.at_most
-            if found.peak_bytes is None:
-                attention = None
-            elif attention is not None:
-                needed = found.peak_bytes + shapes.input_bytes(asked.problem)
-                attention = max(attention, needed)
+        shapes, training = self.inquiry.shapes, phase == "training"
+        parts = [self._of_layer(implementation, one) for one in shapes.asked(phase, context)]
+        found, kept = [call for call, _ in parts], [one for _, one in parts if one is not None]
+        everything = [*found, *(one for one, _ in kept)]
+        words = [f"at most, {one.words}" if one.at_most else one.words for one in everything]
+        known = all(one.value is not None for one in everything)
+        deciding = max(found, key=lambda one: one.value or 0, default=None) if known else None
+        unknown = [one for one in everything if one.value is None]
         return Need(
             context=context,
             weights=self.inquiry.weight_bytes,
-            cache=shapes.cache_bytes(context),
-            paged_cache=shapes.paged_cache_bytes(context),
-            attention=attention,
+            cache=0 if training else shapes.cache_bytes(context),
+            paged_cache=0 if training else shapes.paged_cache_bytes(context),
+            attention=(deciding.value if deciding else 0) if known else None,
             words="; ".join(dict.fromkeys(words)),
-            at_most=at_most,
+            kept=sum(count * (one.value or 0) for one, count in kept) if kept and known else None,
+            at_most=any(one.at_most for one in everything),
+            wall=any(one.wall for one in ([deciding] if deciding else unknown)),
+            refused=any(one.refused for one in unknown),
         )
 
     def longest(self, implementation: Implementation, phase: Phase) -> Longest:
+        """In memory, and in the time that was given for this phase."""
+        found = self._in_memory(implementation, phase)
+        seconds = self.inquiry.max_seconds.get(phase)
+        if seconds is None or found.context is None:
+            return found
+        in_time = self.times.longest(implementation, phase, seconds, max(1, found.context))
+        if in_time.context is None:
+            why = f"its time is not known: {in_time.time.words}"
+            return replace(found, context=None, limit="none", words=why, need=None, checked="")
+        if in_time.context >= found.context:
+            return replace(found, time=in_time.time)
+        need = self.need(implementation, phase, max(in_time.context, 1))
+        return replace(
+            found,
+            context=in_time.context,
+            limit="time" if in_time.ended else "unknown",
+            words=f"time {in_time.time.words}; bytes {need.words}",
+            need=need,
+            found_by="time",
+            time=in_time.time,
+            bound=not in_time.next_ended,
+        )
+
+    def _in_memory(self, implementation: Implementation, phase: Phase) -> Longest:
         """By bisection: bytes only grow with the context."""
         budget, most = self.inquiry.memory_bytes, self.inquiry.most_context
         found = Longest(
             phase=phase, implementation=implementation, context=None, limit="none", words=""
         )
         if budget is None:
-            return _why(found, "how much memory there is is not known: give --memory-gib")
+            why = "how much memory there is is not known: give --memory-gib"
+            return replace(found, words=why)
         top = most or MOST_CONTEXT
         low, high, middle = 0, top + 1, top
+        beyond: Need | None = None
         while high - low > 1:
             need = self.need(implementation, phase, middle)
-            if need.total is None:
-                return _why(found, need.words)
-            low, high = (middle, high) if need.total <= budget else (low, middle)
+            if need.total is not None and need.total <= budget:
+                low = middle
+            else:
+                high, beyond = middle, need
             middle = (low + high) // 2
         need = self.need(implementation, phase, max(low, 1))
-        limit: Limit = "memory" if low < top else "model" if most else "none"
-        return Longest(
-            phase=phase,
-            implementation=implementation,
+        if not low and need.total is None:
+            return replace(found, words=need.words)
+        limit: Limit = "model" if most else "none"
+        if beyond is not None:
+            limit = "backend" if beyond.refused else "unknown" if beyond.total is None else "memory"
+        by_wall = need.wall or (beyond is not None and beyond.wall)
+        return replace(
+            found,
             context=low,
             limit=limit,
             words=need.words,
             need=need,
+            found_by="wall" if by_wall else "bytes",
+            checked=self._checked(implementation, phase, low),
         )
 
-    def _peak(self, implementation: Implementation, problem: Fields) -> Predicted:
-        """Of one call, and how it is known: measured, by measured lengths, or by a formula."""
-        stored = self.rows.of(problem).get(implementation.backend)
-        if stored is not None and stored.row["status"] == "ok" and (peak := _kept(stored.row)):
-            return Predicted(peak_bytes=peak, words="measured at this length")
-        n = problem["kv_seq_len"]
-        if (curve := self._curve(implementation, problem)) and n >= curve.holds_from:
-            lengths = sorted((*curve.solved, *curve.agrees))
-            measured = ", ".join(f"{one:,}" for one in lengths)
-            words = f"by the exact bytes measured at N = {measured}"
-            return Predicted(peak_bytes=int(curve.at(n)), words=words)
-        if why := self._why_none(implementation, problem):
-            return Predicted(peak_bytes=None, words=why)
-        return self.inquiry.shapes.predicted_peak(implementation, problem)
+    def _of_layer(
+        self, implementation: Implementation, asked: Asked
+    ) -> tuple[Bytes, tuple[Bytes, int] | None]:
+        """Of one call; and in training what a layer keeps, with how many layers there are.
 
-    def _why_none(self, implementation: Implementation, problem: Fields) -> str:
-        """What rows say, before a formula is asked for, which takes long; "" if nothing."""
-        rows = [one.row for one in self.rows.over_lengths(problem, implementation.backend)]
-        if rows and all(row["status"] in REFUSED for row in rows):
-            return f"{rows[0]['status']}: {rows[0]['reason']}"
-        lengths = sorted({row["kv_seq_len"] for row in rows if _kept(row)})
-        if implementation.compiles and lengths:
-            return f"its bytes were measured at N = {', '.join(f'{n:,}' for n in lengths)} only"
-        return ""
+        The call's are then those beyond what its own layer keeps.
+        """
+        if asked.problem is None:
+            why = f"not known for {asked.layer}: {asked.why}"
+            return Bytes(value=None, words=why), None
+        call = self.calls.needed(implementation, asked.problem)
+        if asked.phase != "training":
+            return call, None
+        kept = self.calls.kept(implementation, asked.problem)
+        if call.value is not None and kept.value is not None:
+            call = replace(call, value=max(0, call.value - kept.value))
+        return call, (kept, asked.count)
 
-    def _curve(self, implementation: Implementation, problem: Fields) -> Polynomial | None:
-        """Through the peaks that were measured at other lengths; None unless it is exact."""
-        place = implementation.backend, key_over(problem)
-        if place not in self._polynomials:
-            counts = {
-                one.row["kv_seq_len"]: _kept(one.row)
-                for one in self.rows.over_lengths(problem, implementation.backend)
-                if one.row["status"] == "ok" and _kept(one.row)
-            }
-            enough = len(counts) >= FEWEST_MEASURED
-            curve = through(counts) if enough else None
-            self._polynomials[place] = curve if curve is not None and curve.exact else None
-        return self._polynomials[place]
-
-
-def _kept(row: Fields) -> int:
-    """Peak and workspace; 0 if the peak was not measured."""
-    peak = row.get("peak_bytes")
-    return 0 if peak is None else int(peak) + int(row.get("workspace_bytes") or 0)
-
-
-def _why(found: Longest, words: str) -> Longest:
-    return Longest(
-        phase=found.phase,
-        implementation=found.implementation,
-        context=None,
-        limit="none",
-        words=words,
-    )
+    def _checked(self, implementation: Implementation, phase: Phase, context: int) -> str:
+        """What searches found of the layers' walls, beside what the bytes say of them."""
+        said: dict[str, None] = {}
+        for asked in self.inquiry.shapes.asked(phase, max(1, context)):
+            if asked.problem is None:
+                continue
+            for one in self.calls.edges(implementation, asked.problem).searched:
+                wall = one.row
+                if wall["limited_by"] != "memory" or not wall["seq_len_high"]:
+                    continue
+                most = 2 * wall["seq_len_high"]
+                counted = self.calls.longest_by_bytes(
+                    implementation, asked.problem, wall["memory_bytes"], most
+                )
+                ours = "" if counted is None else f"; by these bytes {counted:,} is the last"
+                room, low, high = (
+                    size_text(wall["memory_bytes"]),
+                    f"{wall['seq_len_low']:,}",
+                    f"{wall['seq_len_high']:,}",
+                )
+                words = f"a search found that one layer's call fits into {room} at N = {low}"
+                said[f"{words} and not at {high}{ours}"] = None
+        return list_text(list(said)) if said else ""
 
 
 def contexts_to_draw(longest: Sequence[int], asked: Sequence[int], most: int | None) -> list[int]:

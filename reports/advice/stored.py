@@ -110,9 +110,11 @@ def stored_rows(
             meta = read_meta(folder)
             if meta.get("court") or not device.measured(meta):
                 continue
-            planned = [(case, key_over) for case in meta["cases"]]
-            planned += [(wall, key_of_wall) for wall in meta.get("walls") or ()]
-            if any(one["backend"] in wanted and key_of(one) in lengths for one, key_of in planned):
+            cases = (one for one in meta["cases"] if one["backend"] in wanted)
+            walls = (one for one in meta.get("walls") or () if one["backend"] in wanted)
+            if any(key_over(case) in lengths for case in cases) or any(
+                key_of_wall(wall) in lengths for wall in walls
+            ):
                 rows.add(read_run(folder))
         except BadRun as error:
             rows.notes.append(f"left out: {error}")

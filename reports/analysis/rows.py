@@ -31,6 +31,7 @@ _NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "input_bytes": ("inputs", bytes_text),
     "output_bytes": ("output", bytes_text),
     "temporary_bytes": ("temporaries", bytes_text),
+    "saved_bytes": ("kept for backward", bytes_text),
     "minimal_bytes": ("minimal traffic", bytes_text),
     "work_flops": ("work", flops_text),
     "achieved_flops_per_s": ("achieved", rate_text),
@@ -43,7 +44,7 @@ _NUMBERS: dict[str, tuple[str, Callable[[Any], str]]] = {
 _RESULT = ("status", "latency_ms", "latency_low_ms", "latency_high_ms")
 _PEAKS = ("peak_bytes", "workspace_bytes", "outside_bytes", "predicted_peak_bytes", "input_bytes")
 _ON_CUDA = ("wall_latency_ms", "hot_latency_ms", "graph_latency_ms")
-_SPLIT = ("output_bytes", "temporary_bytes", "minimal_bytes")
+_SPLIT = ("output_bytes", "temporary_bytes", "saved_bytes", "minimal_bytes")
 _BANDWIDTH = tuple(f"decode_bandwidth_{name}ratio" for name in ("", "low_", "high_"))
 _COST = (
     *("work_flops", "achieved_flops_per_s", "decode_bytes_per_s", *_BANDWIDTH),

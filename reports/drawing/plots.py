@@ -44,7 +44,7 @@ DASHES: tuple[Any, ...] = (
 )
 FORMULA: dict[str, Any] = {"linewidth": 0.9, "alpha": 0.8, "linestyle": (0, (1, 1))}
 CROSS: dict[str, Any] = {"marker": "x", "markersize": 8, "markeredgewidth": 2, "linestyle": "none"}
-WIDTH_IN, HEIGHT_IN, WIDE_PANEL_IN = 4.8, 3.5, 3.1
+WIDTH_IN, HEIGHT_IN, LOW_IN, WIDE_PANEL_IN = 4.8, 3.5, 2.3, 3.1
 SMALL_IN, MOST_ACROSS = 2.4, 4  # width and height of small multiples
 SMALL_LETTERS = 30  # of a line of their titles
 LEGEND_SIZE, HANDLE_IN = 8.5, 0.55
@@ -65,7 +65,7 @@ def svg(
     number of each case on the page; with it the page has the legend, and tooltips lie on top.
     """
     with styled(name):
-        canvas, axes = _drawing(figure, backends, HEIGHT_IN)
+        canvas, axes = _drawing(figure, backends, LOW_IN if figure.low else HEIGHT_IN)
         if cases is None:
             _legend(canvas, figure, backends)
         text = svg_text(canvas)

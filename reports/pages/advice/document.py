@@ -31,6 +31,7 @@ def as_json(advice: Advice) -> str:
         "most_context": asked.most_context,
         "memory_bytes": asked.memory_bytes,
         "weight_bytes": asked.weight_bytes,
+        "max_seconds": dict(asked.max_seconds),
         "decisions": [_decision(advice, one) for one in advice.decisions],
         "memory": [
             {"phase": phase, "implementation": implementation.name, **_need(need)}
@@ -112,6 +113,7 @@ def _need(need: Need) -> dict[str, Any]:
         "weight_bytes": need.weights,
         "cache_bytes": need.cache,
         "paged_cache_bytes": need.paged_cache,
+        "kept_bytes": need.kept,
         "attention_bytes": need.attention,
         "total_bytes": need.total,
         "at_most": need.at_most,
@@ -126,6 +128,9 @@ def _longest(one: Longest) -> dict[str, Any]:
         "context": one.context,
         "at_least": one.at_least,
         "limit": one.limit if one.context is not None else None,
+        "found_by": one.found_by if one.context is not None else None,
+        "checked": one.checked or None,
+        "total_ms": _interval(one.time.total_ms) if one.time else None,
         "source": one.words or None,
     }
 

@@ -34,14 +34,14 @@ from ..exactness_marks import marked_names
 from ..html import render as page_of
 from ..report import Part, Report
 from .sentences import (
-    NOT_INCLUDED,
     beside_tables,
-    beside_weights,
     decision_sentence,
     first_words,
     headline,
     longest_sentence,
+    room_text,
     run_commands,
+    times_of_best,
 )
 from .tables import about, choice_tables, layer_table, longest_table, memory_table
 
@@ -119,21 +119,20 @@ def _which(advice: Advice) -> Card:
         sentence=headline(advice),
         picture=_ratios(advice),
         subtitle="time in all layers",
-        note=NOTE if advice.recommended else "",
+        note=f"{times_of_best(advice)} {NOTE}" if advice.recommended else "",
     )
 
 
 def _fits(advice: Advice) -> Card:
     known = [one for one in advice.longest if one.phase == SHOWN_PHASE]
     sentence = longest_sentence(known)
-    room = advice.inquiry.memory_bytes
     return Card(
         name="memory",
         title="How long a context fits",
         sentence=sentence,
         picture=memory_figure(advice),
-        subtitle="" if room is None else f"in {size_text(room)}{beside_weights(advice)}",
-        note=f"Grey: {named_below(advice)}; above it one layer's attention. {NOT_INCLUDED}",
+        subtitle=room_text(advice, SHOWN_PHASE),
+        note=f"Grey: {named_below(advice)}; above it one layer's attention.",
     )
 
 
@@ -213,8 +212,7 @@ def _own_parts(advice: Advice) -> Iterator[Part]:
 
 def _said(advice: Advice) -> Iterator[Block]:
     for sentence in beside_tables(advice):
-        if sentence != NOT_INCLUDED:
-            yield Text(text=sentence)
+        yield Text(text=sentence)
 
 
 def _commands(advice: Advice) -> Iterator[Block]:
@@ -267,6 +265,7 @@ def memory_figure(advice: Advice) -> Figure | None:
         ),
         panels=(panel,),
         table=_numbers(contexts, any_needs, known),
+        low=True,
     )
 
 

@@ -5,6 +5,7 @@ from shlex import quote
 
 from ....harness.stats import Interval
 from ...advice.answer import Advice
+from ...advice.asked import Phase
 from ...advice.choices import Choice, Decision
 from ...advice.memory import Longest
 from ...comparison.verdict import REASONS
@@ -13,13 +14,17 @@ from ...formatting import list_text, plural, range_text, size_text, time_text, t
 LIMITS = {
     "memory": "memory is the limit",
     "model": "the model takes no more",
+    "time": "time is the limit",
+    "backend": "the implementation fails beyond",
+    "unknown": "nothing is known beyond",
     "none": "memory is no limit",
 }
+HOW = {"prefill": "prefilled at once", "decode": "while decoding", "training": "in training"}
 VERBS = {"prefill": "prefill of", "decode": "decode after", "training": "a training step on"}
 NOT_INCLUDED = (
     "Not included: activations of the feed-forward layers, logits, the allocator's fragmentation,"
-    " the CUDA context, and what the rest of a forward pass takes; in training, what all layers"
-    " keep for the backward pass."
+    " the CUDA context, and what the rest of a forward pass takes; in training, also what it keeps"
+    " for the backward pass, gradients of weights, and the optimizer's state."
 )
 MOST_REASON = 160
 AS_GOOD_RATIO = 1.1  # to the fastest, of one that cannot be told apart from it
@@ -104,6 +109,16 @@ def _others(advice: Advice) -> Iterator[str]:
     yield NOT_INCLUDED
 
 
+def times_of_best(advice: Advice) -> str:
+    """Of what is advised: `Prefill of 8,192 tokens: sdpa takes 5.1 s (4.9 to 5.3) in 32 layers.`"""
+    parts = []
+    for decision in advice.decisions:
+        if decision.best is not None:
+            text = question(decision)
+            parts.append(f"{text[0].upper()}{text[1:]}: {_choice(decision.best)}.")
+    return " ".join(parts)
+
+
 def decision_sentence(decision: Decision) -> str:
     """`Prefill of 8,192 tokens: sdpa (kernel flash) takes 5.1 s (4.9 to 5.3) in 32 layers; ...`"""
     text = question(decision)
@@ -180,6 +195,8 @@ def _memory(advice: Advice) -> Iterator[str]:
         parts = [f"weights {weights}", f"keys and values {size_text(need.cache)}"]
         if need.paged_cache != need.cache:
             parts[-1] += f" ({size_text(need.paged_cache)} in an engine with one pool of pages)"
+        if phase == "training":
+            parts[-1] = f"kept for the backward pass {size_text(need.kept) or 'not known'}"
         attention = size_text(need.attention) if need.attention is not None else "not known"
         parts.append(f"attention of one layer {attention} ({implementation.name}, {need.words})")
         total, budget = need.total, advice.inquiry.memory_bytes
@@ -194,12 +211,13 @@ def _memory(advice: Advice) -> Iterator[str]:
 
 
 def _longest(advice: Advice) -> Iterator[str]:
-    budget = advice.inquiry.memory_bytes
     for phase in dict.fromkeys(one.phase for one in advice.longest):
         found = [one for one in advice.longest if one.phase == phase]
-        room = f" in {size_text(budget)}{beside_weights(advice)}" if budget is not None else ""
-        how = "prefilled at once" if phase == "prefill" else "while decoding"
-        yield f"Longest context{room}, {how}: {longest_sentence(found)}"
+        room = f" {room_text(advice, phase)}" if room_text(advice, phase) else ""
+        yield f"Longest context{room}, {HOW[phase]}: {longest_sentence(found)}"
+        for checked in dict.fromkeys(one.checked for one in found if one.checked):
+            names = [one.implementation.name for one in found if one.checked == checked]
+            yield f"The wall of {list_text(names)}: {checked}."
 
 
 def beside_weights(advice: Advice) -> str:
@@ -209,22 +227,45 @@ def beside_weights(advice: Advice) -> str:
 
 def longest_sentence(found: Sequence[Longest]) -> str:
     """`12,345 tokens with sdpa (memory is the limit); 1,234 with eager; not known for ...`"""
-    together: dict[tuple[int, str, bool], list[str]] = {}
-    unknown = []
+    together: dict[tuple[int, str, str], list[str]] = {}
+    unknown: list[str] = []
     for one in found:
         if one.context is None:
             unknown.append(one.implementation.name)
         else:
-            same = together.setdefault((one.context, one.limit, one.at_least), [])
+            least = "at least " if one.at_least else ""
+            same = together.setdefault((one.context, limit_text(one), least), [])
             same.append(one.implementation.name)
     parts = [
-        f"{'at least ' if at_least else ''}{tokens:,} tokens with {list_text(names)}"
-        f" ({LIMITS[limit]})"
-        for (tokens, limit, at_least), names in sorted(together.items(), reverse=True)
+        f"{least}{tokens:,} tokens with {list_text(names)} ({limit})"
+        for (tokens, limit, least), names in sorted(together.items(), reverse=True)
     ]
     parts += [f"not known for {list_text(unknown)}"] if unknown else []
     text = "; ".join(parts) or "not asked"
     return f"{text[0].upper()}{text[1:]}."
+
+
+def room_text(advice: Advice, phase: Phase) -> str:
+    """`in 4.0 GiB beside the weights and 5 s of attention`; "" where neither is known."""
+    budget, seconds = advice.inquiry.memory_bytes, seconds_text(advice, phase)
+    parts = [] if budget is None else [f"{size_text(budget)}{beside_weights(advice)}"]
+    parts += [f"{seconds} of attention"] if seconds else []
+    return f"in {' and '.join(parts)}" if parts else ""
+
+
+def seconds_text(advice: Advice, phase: Phase) -> str:
+    """The time that attention of all layers may take; "" if any."""
+    seconds = advice.inquiry.max_seconds.get(phase)
+    return "" if seconds is None else f"{seconds:g} s"
+
+
+def limit_text(one: Longest) -> str:
+    """`memory is the limit, by a wall that was found`."""
+    by_wall = one.found_by == "wall" and one.limit in ("memory", "unknown")
+    taken = ""
+    if one.limit == "time" and one.time is not None and one.time.total_ms is not None:
+        taken = f": it takes {interval_text(one.time.total_ms)}"
+    return LIMITS[one.limit] + (", by a wall that was found" if by_wall else "") + taken
 
 
 def _unknown(advice: Advice) -> Iterator[str]:

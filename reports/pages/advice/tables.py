@@ -7,7 +7,7 @@ from ...advice.choices import Decision
 from ...advice.memory import Longest
 from ...elements import Table
 from ...formatting import bytes_text, plural, range_text, size_text
-from .sentences import LIMITS, VERBS, beside_weights, interval_text
+from .sentences import VERBS, beside_weights, interval_text, limit_text, seconds_text
 
 STATE = {"slower": "slower", "same": "same", "undecided": "undecided", "faster": "undecided"}
 
@@ -62,8 +62,9 @@ def memory_table(advice: Advice) -> Table | None:
                 phase,
                 implementation.name,
                 size_text(need.weights) if known else "not known",
-                size_text(need.cache),
-                size_text(need.paged_cache),
+                size_text(need.cache) if phase != "training" else "none",
+                size_text(need.paged_cache) if phase != "training" else "none",
+                _kept(phase, need.kept),
                 size_text(need.attention) or "not known",
                 size_text(need.total) or "not known",
             )
@@ -74,10 +75,20 @@ def memory_table(advice: Advice) -> Table | None:
         title="Memory at the contexts in question",
         columns=(
             *("context", "phase", "attention by", "weights", "keys and values"),
-            *("in one pool of pages", "attention of one layer", "in all"),
+            *("in one pool of pages", "kept for the backward pass"),
+            *("attention of one layer", "in all"),
         ),
         rows=tuple(rows),
     )
+
+
+def _within(advice: Advice, one: Longest) -> str:
+    seconds = seconds_text(advice, one.phase)
+    return f" in {seconds}" if seconds else ""
+
+
+def _kept(phase: str, kept_bytes: int | None) -> str:
+    return "none" if phase != "training" else size_text(kept_bytes) or "not known"
 
 
 def longest_table(advice: Advice) -> Table | None:
@@ -85,10 +96,10 @@ def longest_table(advice: Advice) -> Table | None:
     rows = [
         (
             one.implementation.name,
-            one.phase,
+            f"{one.phase}{_within(advice, one)}",
             _tokens(one),
-            "" if one.context is None else LIMITS[one.limit],
-            one.words,
+            "" if one.context is None else limit_text(one),
+            "; ".join(filter(None, [one.words, one.checked])),
         )
         for one in advice.longest
     ]

@@ -3,11 +3,18 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from attnbench.harness.cli import advise, advise_measure
+from attnbench.harness.errors import EnvironmentUnmet
+from attnbench.harness.process.device_lock import device_lock
+from attnbench.harness.this_device import ThisDevice
+from attnbench.reports.advice.stored import StoredRows
 from tests.conftest import environment
+from tests.reports.fake_advice import inquiry
 
 CONFIGS = Path(__file__).parent.parent.parent / "data" / "configs"
 TINY = {
@@ -57,6 +64,24 @@ def test_a_config_file_gives_the_shapes_of_its_model(attnbench, tmp_path):
     ]
 
 
+def test_the_pace_is_not_looked_at_while_another_run_measures(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    looked = []
+    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: looked.append(1))
+    here = ThisDevice("cpu", "a cpu", {}, 1 << 30, "as given")
+    measure = partial(
+        advise._measured, inquiry(), StoredRows(), here, tmp_path, {}, wait=False, quiet=True
+    )
+    with device_lock("cpu", wait=False, check=lambda: None):
+        with pytest.raises(EnvironmentUnmet, match="is measuring on this cpu"):
+            measure()
+        assert not looked
+    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {})
+    monkeypatch.setattr(advise_measure, "close", lambda *_: {})
+    measure()
+    assert looked == [1]
+
+
 @pytest.mark.long
 def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench, tiny, tmp_path):
     out, page = tmp_path / "results", tmp_path / "advice.html"
@@ -97,6 +122,11 @@ def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench
         (("gpt2", "--dtype", "int8"), "wanted one of"),
         (("gpt2", "--tp", "7"), "cannot be divided by 7"),
         (("gpt2", "--memory-gib", "-1"), "above 0"),
+        (("gpt2", "--max-seconds", "soon"), "wanted a number of seconds above 0"),
+        (("gpt2", "--max-seconds", "0"), "wanted a number of seconds above 0"),
+        (("gpt2", "--max-seconds", "nan"), "wanted a number of seconds above 0"),
+        (("gpt2", "--max-seconds", "training=1"), "'training' is not asked for"),
+        (("gpt2", "--max-seconds", "decode=1,prefill"), "wanted a number of seconds above 0"),
         (("gpt2", "--device", "cuda"), "--device cpu"),
     ],
 )

@@ -5,7 +5,7 @@ from attnbench.harness.cli.advise_shapes import ModelShapes, implementations
 from attnbench.harness.models.resolve import model_of
 from attnbench.harness.selection import select
 from attnbench.impls.problem import Problem
-from attnbench.reports.advice.stored import StoredRows
+from attnbench.reports.advice.stored import Stored, StoredRows
 from tests.reports.fake_advice import inquiry
 
 SHAPES = ModelShapes(model=model_of("llama-3-8b"), batch=1, dtype="bf16", device="cpu")
@@ -56,6 +56,19 @@ def test_what_has_rows_is_not_measured_again():
     assert [(problem.seq_len, list(names)) for problem, names in found.items()] == [
         (8192, ["fused", "sdpa", "flex"])
     ]
+
+
+def test_training_without_bytes_that_a_layer_keeps_is_measured_again(tmp_path):
+    sdpa = OWN[1:2]
+    for saved_bytes, again in ((None, True), (7, False)):
+
+        class Known(StoredRows):
+            def of(self, problem, saved_bytes=saved_bytes):
+                row = {"status": "ok", "saved_bytes": saved_bytes}
+                return {"sdpa": Stored(run=None, row=row)}
+
+        found = wanted(asked(phases=("training",), implementations=sdpa), Known(), at_once)
+        assert bool(found) == again
 
 
 def test_the_scenario_holds_the_problems_and_its_selection_the_pairs():

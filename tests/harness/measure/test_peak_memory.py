@@ -10,7 +10,7 @@ import torch
 
 from attnbench.harness.measure import peak_memory as memory
 from attnbench.harness.measure.correctness import output_shape
-from attnbench.harness.measure.peak_memory import Peak, peak
+from attnbench.harness.measure.peak_memory import Peak, peak, saved_bytes
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.resident_memory import resident_peak_bytes
 from attnbench.harness.measure.warm_heap import WarmHeap
@@ -67,6 +67,15 @@ def test_what_an_earlier_call_left_in_a_cycle_is_not_freed_in_this_one():
     leave_a_cycle()
     found = peak(leave_a_cycle, call, CPU)
     assert (found.peak_bytes, found.output_bytes) == (18_192, 10_000)
+
+
+def test_what_the_forward_pass_leaves_for_the_backward_pass_counts_with_its_output():
+    x = torch.ones(100, 10, requires_grad=True)
+    sums, exp, total = 4000, 4000, 40
+    with torch.enable_grad():  # exp keeps its result, adding up keeps nothing
+        assert saved_bytes(lambda: (x + x).exp().sum(0), CPU) == exp + total
+        assert saved_bytes(lambda: (x + x).detach().exp().sum(0), CPU) == total
+        assert peak(nothing, lambda _: (x + x).exp(), CPU).peak_bytes == sums + exp
 
 
 def test_what_setup_leaves_counts_and_its_own_peak_does_not():

@@ -81,6 +81,9 @@ def test_each_backend_gets_its_inputs_in_its_order_and_rows_say_which(attnbench,
         "by_model": ("ok", "model"),
         "fused": ("ok", "heads"),
     }
+    output, weights = 2 * 64 * 32 * 4, 2 * 2 * 64 * 64 * 4
+    assert all(row["saved_bytes"] >= output + weights for row in rows.values())
+    assert all(row["saved_bytes"] < row["peak_bytes"] for row in rows.values())
 
 
 def test_sparse_backends_are_exact_with_their_mask_and_name_it(run):

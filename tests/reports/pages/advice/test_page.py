@@ -25,6 +25,8 @@ def test_the_page_begins_with_which_attention_and_what_fits(tmp_path: Path):
     ]
     places = [text.index(part) for part in order]
     assert places[0] < places[1] < places[3]
+    assert "sdpa (kernel hf:sdpa kernel) takes " in text
+    assert text.count("Not included: ") == 1
     assert "http://" not in text.replace("http://www.w3.org", "")
 
 

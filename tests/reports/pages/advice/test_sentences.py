@@ -13,7 +13,16 @@ from attnbench.reports.pages.advice.sentences import (
     run_commands,
     sentences,
 )
-from tests.reports.fake_advice import EAGER, FLEX, SDPA, FakeShapes, inquiry, measured, rows_of
+from tests.reports.fake_advice import (
+    EAGER,
+    FLEX,
+    SDPA,
+    FakeShapes,
+    inquiry,
+    measured,
+    rows_of,
+    searched,
+)
 
 SLOW = {"hf:eager": {"speed": 8.0}}
 
@@ -141,6 +150,37 @@ def test_what_fits_is_beside_the_weights_where_those_are_not_known():
     assert "Longest context in 3.8 MiB beside the weights, prefilled at once" in unknown
     known = " ".join(sentences(advise(inquiry(shapes=shapes), StoredRows())))
     assert "beside the weights" not in known
+
+
+def test_a_limit_of_time_is_said_with_the_time_that_is_taken(tmp_path: Path):
+    lengths = (128, 256, 512, 1024, 2048)
+    asked = inquiry(
+        implementations=(SDPA,),
+        shapes=FakeShapes(formulas={"hf:sdpa": 7}),
+        max_seconds={"prefill": 0.001},
+        memory_bytes=1 << 30,
+    )
+    said = " ".join(sentences(advise(asked, rows_of(asked, measured(tmp_path, asked, lengths)))))
+    assert "Longest context in 1 GiB and 0.001 s of attention, prefilled at once: " in said
+    assert "tokens with sdpa (time is the limit: it takes " in said
+
+
+def test_a_wall_that_decides_is_said_beside_what_the_bytes_say(tmp_path: Path):
+    asked = inquiry(shapes=FakeShapes(formulas={"hf:sdpa": 7}), memory_bytes=1_600_000)
+    wall = searched(tmp_path, asked, SDPA, 1190, 1200, memory_bytes=1_500_000)
+    said = " ".join(sentences(advise(asked, rows_of(asked, wall))))
+    assert "1,199 tokens with sdpa (memory is the limit, by a wall that was found)" in said
+    assert "The wall of sdpa: a search found that one layer's call fits into 1.4 MiB at N" in said
+
+
+def test_training_says_what_layers_keep_in_place_of_a_cache(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,), phases=("training",), memory_bytes=1 << 30)
+    kept = {"hf:sdpa": {"saved_bytes": 40 * 1024}}
+    advice = advise(asked, rows_of(asked, measured(tmp_path, asked, changes=kept)))
+    said = " ".join(sentences(advice))
+    assert "Memory for a training step on 1,024 tokens: weights 9.8 KiB, kept for the" in said
+    assert "keys and values" not in said
+    assert "in training: At least 1,024 tokens with sdpa (nothing is known beyond)" in said
 
 
 def test_a_context_that_follows_from_a_bound_is_at_least_that_long():
