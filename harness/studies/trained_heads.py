@@ -107,9 +107,7 @@ def _named(found: dict[str, _head_metrics.Numbers], when: str) -> dict[str, Any]
     return {f"{name}_{when}": values for name, values in found.items()}
 
 
-def _pruned(
-    model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool
-) -> dict[str, Any]:
+def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool) -> dict[str, Any]:
     """Losses on the sequences that are looked at, with all heads and without some.
 
     `costly`: also what the really smaller layers cost.

@@ -3,7 +3,6 @@
 From the findings of the study trained_heads that measured them: of one seed per task.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any

@@ -129,7 +129,12 @@ def smaller(found: Sequence[TaskResult], caption: str) -> Figure | None:
         table=Table(
             title="Loss without some heads, and what the smaller layers take",
             columns=(
-                *("task, heads left", "loss, nats", "time of the layers", "times that of all heads"),
+                *(
+                    "task, heads left",
+                    "loss, nats",
+                    "time of the layers",
+                    "times that of all heads",
+                ),
                 *("peak memory", "weights"),
             ),
             rows=tuple(rows),

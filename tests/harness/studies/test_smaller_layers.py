@@ -5,7 +5,6 @@ import math
 import pytest
 import torch
 
-from attnbench.harness.studies import _smaller_layers
 from attnbench.harness.studies._pruning import Head, every_head, losses_in_order, removed
 from attnbench.harness.studies._smaller_layers import FIELDS, cost, smaller_layer, smaller_layers
 from attnbench.harness.studies._synthetic_tasks import Batch, task
@@ -14,7 +13,14 @@ from attnbench.impls.block import Decoder
 
 CPU = torch.device("cpu")
 HEADS = 4
-ORDER = [Head(0, 2), Head(1, 0), Head(0, 1), Head(0, 3), Head(0, 0), *(Head(1, h) for h in (3, 1, 2))]
+ORDER = [
+    Head(0, 2),
+    Head(1, 0),
+    Head(0, 1),
+    Head(0, 3),
+    Head(0, 0),
+    *(Head(1, h) for h in (3, 1, 2)),
+]
 
 
 @pytest.fixture(scope="module")
