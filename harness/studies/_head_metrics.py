@@ -122,10 +122,12 @@ def effective_rank(outputs: Tensor) -> Tensor:
 
 def pattern_differences(p: Tensor) -> Tensor:
     """Mean Jensen-Shannon divergence of the rows of two heads, in bits: [heads, heads]."""
-    own = entropy(p).mean((0, 2))  # [heads]
-    rows = [entropy((p + p[:, head : head + 1]) / 2).mean((0, 2)) for head in range(p.shape[1])]
-    both = torch.stack(rows)
-    return (both - (own[:, None] + own[None]) / 2) / torch.log(torch.tensor(2.0).to(p))
+    own, heads = entropy(p).mean((0, 2)), p.shape[1]  # [heads]
+    found = torch.zeros(heads, heads).to(p)
+    for head in range(heads - 1):  # each pair once, since they are many
+        both = entropy((p[:, head + 1 :] + p[:, head : head + 1]) / 2).mean((0, 2))
+        found[head, head + 1 :] = both - (own[head + 1 :] + own[head]) / 2
+    return (found + found.T) / torch.log(torch.tensor(2.0).to(p))
 
 
 def output_similarities(o: Tensor) -> Tensor:

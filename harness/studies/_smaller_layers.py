@@ -39,7 +39,7 @@ def smaller_layers(model: Decoder, gone: Sequence[Head]) -> list[Layer]:
 def smaller_layer(whole: MultiHeadAttention, kept: Sequence[int]) -> Layer:
     w, p = whole.weights(), whole.problem
     if not kept:
-        return lambda x: w.b_o.expand_as(x)
+        return w.b_o.expand_as
     problem = replace(p, heads=len(kept), kv_heads=len(kept), d_k=p.d_k, d_v=p.d_v)
     layer = MultiHeadAttention(problem, whole.backend, w.w_o.device)
     of_k, of_v = (_places(kept, width).to(w.w_o.device) for width in (p.d_k, p.d_v))
@@ -105,11 +105,15 @@ def _peak_bytes(
     layers: Sequence[Layer], inputs: Sequence[Tensor], device: torch.device
 ) -> int | None:
     found = [
-        peak(lambda: None, lambda _, layer=layer, x=x: layer(x), device).peak_bytes
+        peak(lambda: None, partial(_called, layer, x), device).peak_bytes
         for layer, x in zip(layers, inputs, strict=True)
     ]
     known = [one for one in found if one is not None]
     return max(known) if len(known) == len(found) else None
+
+
+def _called(layer: Layer, x: Tensor, _: object) -> Tensor:
+    return layer(x)
 
 
 def _weight_bytes(model: Decoder, gone: Sequence[Head]) -> int:

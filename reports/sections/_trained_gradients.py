@@ -15,9 +15,9 @@ def after_training(found: Sequence[TrainedModel], caption: str) -> Figure:
     sizes = found[0].trainings[0]
     return Figure(
         title=(
-            f"After training the gradient of the asked token fades with the distance through {names}"
+            f"After training the gradient by the asked token fades with the distance in {names}"
             if fading
-            else "After training no model's gradient of the asked token fades with the distance"
+            else "After training no model's gradient by the asked token fades with the distance"
         ),
         caption=(
             f"{caption} · {sizes.get('seq_len')} tokens, of which one is marked and asked for;"

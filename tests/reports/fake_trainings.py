@@ -87,6 +87,26 @@ def trainings(accuracies: Mapping[str, Mapping[int, Iterable[float]]]) -> list[d
     ]
 
 
+def gradients(model: str, fade: float = -0.1, **other: Any) -> list[dict[str, Any]]:
+    """Of the study trained_gradients: five seeds of one model."""
+    return [
+        {
+            "study": "trained_gradients",
+            "model": model,
+            "train_seed": seed,
+            "seq_len": 4,
+            "steps": 300,
+            "accuracy_ratio": 1.0,
+            "gradient_norms_before": [1.0, 0.5, 0.25],
+            "gradient_norms_after": [1.0 + 0.01 * (seed - 2), 0.9, 0.8],
+            "fade_per_token_before": -0.7,
+            "fade_per_token_after": fade + 0.001 * (seed - 2),
+            **other,
+        }
+        for seed in range(5)
+    ]
+
+
 CLEAR = trainings(
     {
         "recall": {h: [0.97, 0.98, 0.99, 0.98, 0.97] for h in (1, 2, 8)},

@@ -7,6 +7,7 @@ import pytest
 
 from attnbench.reports.elements import Figure
 from attnbench.reports.sections import gradients
+from tests.reports.fake_trainings import gradients as gradients_of
 from tests.reports.fake_trainings import with_trainings
 from tests.reports.rendering import blocks_of, page_of, sentences
 
@@ -63,3 +64,27 @@ def test_gradients_that_are_zero_are_gaps(tmp_path: Path) -> None:
 def test_what_is_no_such_finding_is_not_drawn(tmp_path: Path, broken: dict[str, Any]) -> None:
     (only,) = sentences(blocks_of(gradients, run_of(tmp_path, finding("gru", -0.5) | broken)))
     assert "No gradients." in only
+
+
+def test_trained_models_have_a_figure_of_their_own(tmp_path: Path) -> None:
+    found = [*gradients_of("attention", 0.0), *gradients_of("gru")]
+    run = with_trainings(tmp_path, found, study="trained_gradients", part={"model": "gru"})
+    (figure,) = [one for one in blocks_of(gradients, run) if isinstance(one, Figure)]
+    assert figure.title == (
+        "After training the gradient by the asked token fades with the distance in gru"
+    )
+    assert [panel.title for panel in figure.panels] == ["attention", "gru: × 0.90 per token"]
+    assert figure.panels[1].series[0].x == (1.0, 2.0, 3.0)
+    gru = {row[0]: row for row in figure.table.rows}["gru"]
+    assert gru[1].startswith("100.0 %")
+    assert gru[2].startswith("-0.70")
+    assert gru[3].startswith("-0.10 (")
+    assert "After training" in page_of(run)
+
+
+def test_a_model_that_keeps_its_gradient_is_said_to_do_so(tmp_path: Path) -> None:
+    run = with_trainings(
+        tmp_path, gradients_of("attention", 0.0), study="trained_gradients", part=None
+    )
+    (figure,) = [one for one in blocks_of(gradients, run) if isinstance(one, Figure)]
+    assert figure.title.startswith("After training no model's gradient")

@@ -112,7 +112,7 @@ def test_the_loss_stands_beside_what_smaller_layers_take(tmp_path: Path) -> None
     assert figure.panels[0].series[0].x == tuple(map(float, range(1, 9)))
     cells = {row[0]: row for row in figure.table.rows}
     assert cells["recall, 4"][1].startswith("0.50")
-    assert cells["recall, 4"][2:] == ("350 µs", "0.70 (0.65 to 0.75)", "4 MiB", "32.3 KiB")
+    assert cells["recall, 4"][2:] == ("350 μs", "0.70 (0.65 to 0.75)", "4 MiB", "32.2 KiB")
     assert cells["recall, 0"][4] == "0 B"
 
 

@@ -8,6 +8,7 @@ import pytest
 from attnbench.reports.analysis.claims.ledger import ledger
 from tests.reports.fake_claims import layer, ledger_of, timed
 from tests.reports.fake_runs import problem
+from tests.reports.fake_trainings import gradients
 
 
 def verdict(name: str, findings: list[Any]) -> str:
@@ -56,6 +57,16 @@ def fade(model: str, per_token: float, seq_len: int = 64) -> dict[str, Any]:
     bounds = {"fade_per_token_low": low, "fade_per_token_high": high}
     of = {"study": "gradient_distance", "model": model, "seq_len": seq_len}
     return {**of, "fade_per_token": per_token, **bounds}
+
+
+def test_trained_models_decide_too_if_they_learnt_the_task() -> None:
+    untrained = [fade("attention", 0.0), fade("gru", -0.4)]
+    trained = [*gradients("attention", 0.0), *gradients("gru")]
+    assert verdict("Q9", [*untrained, *trained]) == "supported"
+    assert verdict("Q9", gradients("gru", 0.0)) == "refuted"
+    unlearnt = gradients("gru", 0.0, accuracy_ratio=0.5)
+    assert verdict("Q9", [*untrained, *unlearnt]) == "inconclusive"
+    assert verdict("Q9", gradients("dilated convolutions")) == "not run"
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_backend_that_computes_something_else_with_a_cache_saves_nothing() -> 
 
 def test_without_the_study_or_with_broken_findings_it_is_not_run() -> None:
     assert cache_saves([]) == []
-    assert parts("nonsense", over(512, 3.0, tokens="many")) == {}
+    assert parts("nonsense", over(512, 3.0) | {"tokens": "many"}) == {}
     (claim,) = [one for one in ledger([], {"studies": []}) if one.id == "Q16"]
     assert claim.verdict == "not run"
     assert "generation" in claim.to_run
