@@ -233,6 +233,7 @@ def test_sequences_are_as_long_as_the_model_takes(tmp_path: Path) -> None:
         ({"model_type": "bert"}, "wanted"),
         ({"hidden_size": 64}, "does not load it"),
         ({"num_hidden_layers": 3}, "weights are missing"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers: 1000000000, with"),
         ({"num_attention_heads": "x"}, "does not load it"),
     ],
 )
