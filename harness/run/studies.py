@@ -11,6 +11,8 @@ from ..record import Record, Status
 from ..studies import OF_CHECKPOINTS, declared
 from .worker_pool import RunContext
 
+TIME_SHARE = 0.5  # of the time limit, for removing the heads of a checkpoint
+
 
 class StudyRunner:
     """From planned studies to their records."""
@@ -37,7 +39,8 @@ class StudyRunner:
         config = self.context.config
         request: dict[str, Any] = {"op": "study", "study": study.fields()}
         if study.study == OF_CHECKPOINTS:
-            request["checkpoint"] = config.checkpoints.get(str(dict(study.part).get("checkpoint")))
+            files = config.checkpoints.get(str(dict(study.part).get("checkpoint")), {})
+            request["checkpoint"] = {**files, "most_s": TIME_SHARE * config.timeout_s}
         elif config.save_to is not None and declared(study.study).saves_models:
             request["save_to"] = str(config.save_to)
         return request

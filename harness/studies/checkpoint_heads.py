@@ -12,7 +12,7 @@ from . import _head_metrics
 from ._head_metrics import Heads
 from .checkpoints import decoder_file, hugging_face
 from .checkpoints.gated import Gated, GatedDecoder
-from .checkpoints.removal import Removed, removed, whole
+from .checkpoints.removal import MOST_S, Removed, removed, whole
 from .checkpoints.sequences import Sequences, sequences_for
 
 QUESTION = "What do the heads of a model look at, and which of them can be removed?"
@@ -29,8 +29,10 @@ def run(
     path: str = "",
     tokens: str | None = None,
     most_bytes: int | None = None,
+    most_s: float = MOST_S,
 ) -> Iterator[dict[str, Any]]:
     """`problem` is not used. `path`, `tokens`: files of the user's, which no run's file names.
+    `most_s`: for all removals of heads.
 
     Raises BadInput.
     """
@@ -38,7 +40,8 @@ def run(
         raise BadInput(f"checkpoint {checkpoint}: no file was given; wanted --checkpoint PATH")
     model = opened(Path(path), device, most_bytes)
     file = None if tokens is None else Path(tokens)
-    yield finding(model, checkpoint, sequences_for(model.about, Path(path), file, seed, device))
+    sequences = sequences_for(model.about, Path(path), file, seed, device)
+    yield finding(model, checkpoint, sequences, most_s)
 
 
 def problems(
@@ -61,10 +64,12 @@ def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> G
     return GatedDecoder(*decoder_file.read(path, device, most_bytes))
 
 
-def finding(model: Gated, name: str, sequences: Sequences) -> dict[str, Any]:
+def finding(
+    model: Gated, name: str, sequences: Sequences, most_s: float = MOST_S
+) -> dict[str, Any]:
     about, batch = model.about, sequences.looked_at
     heads, found = model.looked_at(batch.tokens), whole(model, batch)
-    without = removed(model, batch, sequences.judged_on)
+    without = removed(model, batch, sequences.judged_on, most_s)
     metrics = _head_metrics.metrics(heads, batch.tokens)
     drawn = _drawn(heads, without, metrics["induction_share"])
     return {

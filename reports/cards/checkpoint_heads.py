@@ -24,7 +24,9 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
                 picture=_table(found),
                 note=(
                     "Missed: the loss is surely higher without the head, by an interval over"
-                    " sequences. It holds for the tokens that a model was looked at with."
+                    " sequences; on the tokens that the model was looked at with. Previous-token"
+                    " heads have half of their weight on the token before, induction heads on what"
+                    " followed the same token before."
                 ),
                 wide=True,
             )
@@ -51,18 +53,13 @@ def _sentence(one: LookedAt) -> str:
 def _table(found: Sequence[LookedAt]) -> Table:
     return Table(
         title="Heads of given models",
-        columns=(
-            *("model", "heads", "surely missed", "look at the token before"),
-            *("look at what followed before", "loss, nats"),
-        ),
+        columns=("model", "surely missed", "previous-token heads", "induction heads"),
         rows=tuple(
             (
                 one.name,
-                f"{len(one.heads)}",
-                f"{len(one.missed)}" if one.most_missed else "",
+                f"{len(one.missed)} of {len(one.heads)}" if one.most_missed else "",
                 f"{len(one.that('previous'))}",
                 f"{len(one.that('induction'))}",
-                number_text(one.loss.value) + range_text(max(0.0, one.loss.low), one.loss.high),
             )
             for one in found
         ),

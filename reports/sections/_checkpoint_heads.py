@@ -12,7 +12,8 @@ from ._interval_texts import known, percent, with_range
 MOST_NAMED = 4  # heads in a sentence
 
 
-def of_checkpoints(found: Sequence[LookedAt], caption: str) -> Iterator[Block]:
+def of_checkpoints(found: Sequence[LookedAt], caption: str, reading: str = "") -> Iterator[Block]:
+    """`reading`: how to read maps, if nothing before says it."""
     for one in found:
         yield Text(text=answer(one))
     yield note(
@@ -21,6 +22,8 @@ def of_checkpoints(found: Sequence[LookedAt], caption: str) -> Iterator[Block]:
         " the loss is surely higher without it, sequence by sequence; of 100 heads that nothing"
         " depends on, 2 or 3 would seem missed by chance. Nothing is trained again after a removal."
     )
+    if reading and any(one.maps for one in found):
+        yield note(reading)
     for one in found:
         if one.maps:
             yield _maps(one, caption)

@@ -53,7 +53,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
             yield from _of_run(found, run, name if len(meta) > 1 else "")
         if models := looked_at(run):
             shown = True
-            yield from of_checkpoints(models, run_caption(run, name if len(meta) > 1 else ""))
+            caption = run_caption(run, name if len(meta) > 1 else "")
+            yield from of_checkpoints(models, caption, "" if found else READING)
         reasons = [one for one in run.get("unanswered", []) if one.get("study") in STUDIES]
         for one in reasons[:1]:
             shown = True

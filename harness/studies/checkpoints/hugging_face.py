@@ -134,6 +134,12 @@ class HuggingFaceModel:
                     f"{self.place}: model_type: {kind} predicts no next token in transformers"
                     f" {version}; wanted a decoder such as gpt2 or llama"
                 )
+            layers = getattr(config.get_text_config(decoder=True), "num_hidden_layers", 0)
+            if layers > len(tensors):  # each would take time and memory to make
+                raise BadInput(
+                    f"{self.place}: num_hidden_layers: {shown(layers)}, with {len(tensors)} tensors"
+                    " in its files; wanted all weights of a decoder"
+                )
             with self._attending():
                 model, report = _class_of(family).from_pretrained(
                     None,

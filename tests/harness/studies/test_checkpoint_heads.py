@@ -160,11 +160,10 @@ def test_a_task_that_the_file_only_claims_is_not_used(tmp_path: Path) -> None:
     assert "said twice" in sequences_for(model.about, tmp_path, None, 0, CPU).source
 
 
-def test_too_many_heads_have_a_reason_in_place_of_losses(
-    folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(removal, "MOST_S", 1e-9)
-    found = finding_of(folders["llama"])
+def test_too_many_heads_have_a_reason_in_place_of_losses(folders: dict[str, Path]) -> None:
+    (found,) = checkpoint_heads.run(
+        UNUSED, CPU, 0, checkpoint="mine", path=str(folders["llama"]), most_s=1e-9
+    )
     assert found["single_sequence_loss_nats"] is None
     assert found["pruned_sequence_loss_nats"] is None
     assert found["removal_reason"].startswith("8 heads: removing each would take")
@@ -233,6 +232,7 @@ def test_sequences_are_as_long_as_the_model_takes(tmp_path: Path) -> None:
         ({"model_type": "bert"}, "wanted"),
         ({"hidden_size": 64}, "does not load it"),
         ({"num_hidden_layers": 3}, "weights are missing"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers: 1000000000, with"),
         ({"num_attention_heads": "x"}, "does not load it"),
     ],
 )
