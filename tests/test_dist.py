@@ -179,8 +179,8 @@ def test_tests_of_the_lowest_versions_have_the_tools_of_the_others() -> None:
     assert found is not None
     types_and_hooks = {"pandas-stubs", "scipy-stubs", "types-psutil", "pre-commit"}
     by_torch = {"triton"}  # torch 2.11 brings 3.6
-    extras = names["parquet"] | names["hf"] | names["checkpoint"]
-    rest = names["dev"] - extras - types_and_hooks - by_torch
+    by_extra = set().union(*(names[extra] for extra in ("parquet", "hf", "checkpoint", "ray")))
+    rest = names["dev"] - by_extra - types_and_hooks - by_torch  # tests of Ray skip without it
     assert {*found[1].split()} == rest
 
 

@@ -1,22 +1,26 @@
 """The scripts of docs/scaling.md do what it says, as far as a machine without Slurm can tell."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 from pathlib import Path
 
+import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
+from attnbench.harness.on_ray.seats import RESOURCE
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "scaling.md").read_text()
+MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
 STUB = '#!/bin/bash\necho "$@" >> "$CALLS"\n'
 
 
-def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+def block(language: str, begin: str = "") -> str:
+    found = re.search(rf"^```{language}\n({begin}.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert found, f"docs/scaling.md has no block of {language}"
     return found[1]
 
@@ -75,3 +79,16 @@ def test_the_table_of_devices_is_what_a_dry_run_prints(attnbench) -> None:
     assert done.returncode == 0, done.stderr
     assert "11 groups" in done.stdout
     assert "6 cases, among them naive-b1-n8192-d512-h1" in " ".join(done.stdout.split())
+
+
+def test_ray_accepts_the_cluster_file() -> None:
+    autoscaler = pytest.importorskip("ray.autoscaler", reason="needs Ray")
+    schema = json.loads((Path(autoscaler.__file__).parent / "ray-schema.json").read_text())
+    cluster = YAML(typ="safe").load(block("yaml", "cluster_name"))
+    jsonschema.validate(cluster, schema)
+    for commands in ("head_start_ray_commands", "worker_start_ray_commands"):
+        (start,) = (line for line in cluster[commands] if "ray start" in line)
+        words = shlex.split(start)
+        assert words[0] == f"{MEMORY_MONITOR}=0"
+        (resources,) = (word for word in words if word.startswith("--resources="))
+        assert json.loads(resources.partition("=")[2]) == {RESOURCE: 1}

@@ -4,8 +4,9 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from io import StringIO
 from typing import Any, TextIO, cast
 
 import ray
@@ -33,27 +34,27 @@ class RayCluster:
     @contextmanager
     def open(self, wanted: Wanted, check: Callable[[], None]) -> Iterator[RayFleet]:
         """As run/remote.py says. Raises Refusal."""
-        connect(self.address)
-        seats = seats_of(ray.nodes(), wanted.device)
-        wanted = replace(
-            wanted,
-            device="cuda" if seats[0].gpus else "cpu",  # nothing is left to Ray's hiding of GPUs
-            shared_cores=self.shared_cores,
-        )
-        fleet = RayFleet(wanted, check)
-        try:
-            looked = fleet.look(seats)
-            refuse_other_code(looked)
-            fleet.open(chosen(looked, self.devices, self.device_kind), self.devices)
-            yield fleet
-        finally:
-            fleet.close()
+        with connected(self.address):
+            seats = seats_of(ray.nodes(), wanted.device)
+            wanted = replace(
+                wanted,
+                device="cuda"
+                if seats[0].gpus
+                else "cpu",  # nothing is left to Ray's hiding of GPUs
+                shared_cores=self.shared_cores,
+            )
+            fleet = RayFleet(wanted, check)
+            try:
+                looked = fleet.look(seats)
+                refuse_other_code(looked)
+                fleet.open(chosen(looked, self.devices, self.device_kind), self.devices)
+                yield fleet
+            finally:
+                fleet.close()
 
 
 class OneThread:
-    """A stream to which only the thread that made this can write: one of Ray's prints what it
-    hears of its cluster among our results.
-    """
+    """A stream to which only the thread that made this can write."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -66,16 +67,28 @@ class OneThread:
         return getattr(self._stream, name)
 
 
-def connect(address: str) -> None:
-    """Become a driver of the cluster; once per process. Raises Refusal."""
-    if ray.is_initialized():
-        return
+@contextmanager
+def connected(address: str) -> Iterator[None]:
+    """Be a driver of the cluster. Raises Refusal.
+
+    A thread of Ray's prints what it hears of the cluster to stdout, where our results are, and
+    Ray's shutdown prints the rest.
+    """
     if address.startswith("ray://"):
         raise BadInput(
             f"--address {visible(address)}: a Ray client, which cannot stream results; run"
             " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
         )
-    sys.stdout = cast(TextIO, OneThread(sys.stdout))
+    with redirect_stdout(cast(TextIO, OneThread(sys.stdout))):
+        _connect(address)
+        try:
+            yield
+        finally:
+            with redirect_stdout(StringIO()):
+                ray.shutdown()
+
+
+def _connect(address: str) -> None:
     try:
         ray.init(
             address=address,

@@ -32,15 +32,15 @@ COLUMNS = {
 MOST = {_COUNT: (1 << 63) - 1, _MASK: (1 << 64) - 1}
 
 
-def telemetry_files(run: Path) -> dict[str, str]:
+def telemetry_files(run: Path, part: str = "shard") -> dict[str, str]:
     """The files of a run's samples by name, each with whose they are: "", or a shard's of a run
-    that was merged: their clocks differ.
+    that was merged, or a device's of a run on several: their clocks differ.
     """
     found = {TELEMETRY: ""} if os.path.lexists(run / TELEMETRY) else {}
     numbers = sorted(
         int(number[1]) for file in run.glob("telemetry-*.jsonl") if (number := OF_SHARD(file.name))
     )
-    return found | {f"telemetry-{number}.jsonl": f"shard {number}" for number in numbers}
+    return found | {f"telemetry-{number}.jsonl": f"{part} {number}" for number in numbers}
 
 
 def telemetry(run: Path, name: str = TELEMETRY) -> pd.DataFrame:

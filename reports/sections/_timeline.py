@@ -22,7 +22,8 @@ def figures(rows: list[Row], meta: Meta) -> Iterator[Block]:
             continue
         caption = run_caption(run, name if len(meta) > 1 else "")
         backends = {row["case"]: row["backend"] for row in rows if row["run"] == name}
-        for file, whose in telemetry_files(Path(run["path"])).items():
+        part = "shard" if run.get("merged") else "device"
+        for file, whose in telemetry_files(Path(run["path"]), part).items():
             of = " · ".join(filter(None, (caption, whose)))
             yield from _of_file(Path(run["path"]), file, backends, of)
 

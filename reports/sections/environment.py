@@ -64,7 +64,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
 
 def _devices(frame: pd.DataFrame, name: str, run: Mapping[str, Any], of: str) -> Iterator[Block]:
     """Which device measured how many cases, of a run that was measured on several."""
-    if not run.get("merged") or not {"host", "device_uuid", "device_name"} <= set(frame.columns):
+    several = run.get("merged") or run.get("devices")
+    if not several or not {"host", "device_uuid", "device_name"} <= set(frame.columns):
         return
     cases = frame[frame["run"] == name] if "run" in frame.columns else frame
     counts = Counter(zip(*(cases[column].fillna("") for column in WHERE), strict=True))

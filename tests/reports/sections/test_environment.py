@@ -37,6 +37,11 @@ def test_a_merged_run_says_which_device_measured_how_many_cases(tmp_path: Path) 
     assert machine(found)["part of the plan"] == "merged from 2 of 2 shards"
 
 
+def test_a_run_on_several_devices_says_which_measured_what(tmp_path: Path) -> None:
+    found = tables(tmp_path, ["b", "a", "a"], devices=[{"host": "a"}, {"host": "b"}])
+    assert [row[:2] for row in found["Which device measured what"].rows] == [("a", "2"), ("b", "1")]
+
+
 def test_one_device_needs_no_table_of_devices(tmp_path: Path) -> None:
     assert "Which device measured what" not in tables(tmp_path, ["a", "a"], merged=MERGED)
 
