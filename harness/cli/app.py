@@ -23,7 +23,7 @@ from .advise import advise
 from .checkpoints import Checkpoints, Tokens, alone
 from .claims import claims
 from .compare import baseline_app, compare
-from .elsewhere import cluster_of, refuse_alone
+from .elsewhere import Address, DeviceKind, On, cluster_of, refuse_alone
 from .exit_code import exit_code
 from .flags import (
     DEFAULT_ROOT,
@@ -131,10 +131,10 @@ def run(
     shard: flags.InShard = None,
     replicate: flags.Replicate = None,
     out: Root = DEFAULT_ROOT,
-    on: flags.On = None,
-    address: flags.Address = None,
+    on: On = None,
+    address: Address = None,
     devices: flags.Devices = None,
-    device_kind: flags.DeviceKind = None,
+    device_kind: DeviceKind = None,
     dry_run: flags.DryRun = False,
     resume: Annotated[
         str | None,

@@ -1,10 +1,14 @@
-"""`attnbench run --on ray`: the cluster that the options name."""
+"""`attnbench run --on ray`: its options, and the cluster that they name."""
 
 import os
+from enum import StrEnum
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ..errors import BadInput, EnvironmentUnmet
+from .flags import HOW
 
 if TYPE_CHECKING:
     from ..run.remote import Cluster
@@ -12,6 +16,37 @@ if TYPE_CHECKING:
 
 SHARED_CORES = "ATTNBENCH_TEST_SHARED_CORES"
 """Only for tests of what is around measuring: a host may be several devices."""
+
+
+class Engine(StrEnum):
+    RAY = "ray"
+
+
+On = Annotated[
+    Engine | None,
+    typer.Option(
+        metavar="ray",
+        help="Measure on the devices of a Ray cluster, several at a time; this machine is one of"
+        " its nodes.",
+        rich_help_panel=HOW,
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|HOST:PORT",
+        help="With --on ray: the cluster; that of this machine if not given.",
+        rich_help_panel=HOW,
+    ),
+]
+DeviceKind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="With --on ray: devices whose name has this, such as H100; a run measures one kind.",
+        rich_help_panel=HOW,
+    ),
+]
 
 
 def refuse_alone(

@@ -36,10 +36,6 @@ class Device(StrEnum):
     CUDA = "cuda"
 
 
-class Engine(StrEnum):
-    RAY = "ray"
-
-
 class Verb(TyperCommand):
     """A command in whose help a flag has no type: it takes no value."""
 
@@ -290,31 +286,6 @@ InShard = Annotated[
         help="Measure only the I-th of N parts of the plan, for N devices or jobs; attnbench merge"
         " makes one run of them.",
         rich_help_panel=WHAT,
-    ),
-]
-On = Annotated[
-    Engine | None,
-    typer.Option(
-        metavar="ray",
-        help="Measure on the devices of a Ray cluster, several at a time; this machine is one of"
-        " its nodes.",
-        rich_help_panel=HOW,
-    ),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(
-        metavar="auto|HOST:PORT",
-        help="With --on ray: the cluster; that of this machine if not given.",
-        rich_help_panel=HOW,
-    ),
-]
-DeviceKind = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="With --on ray: devices whose name has this, such as H100; a run measures one kind.",
-        rich_help_panel=HOW,
     ),
 ]
 Replicate = Annotated[
