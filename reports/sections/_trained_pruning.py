@@ -93,7 +93,7 @@ def smaller(found: Sequence[TaskResult], caption: str) -> Figure | None:
             panels.append(
                 Panel(
                     x_label="heads left",
-                    y_label="time of the layers, of that with all",
+                    y_label="time, of the whole",
                     unit="share",
                     x_scale="linear",
                     y_scale="linear",

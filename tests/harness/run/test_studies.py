@@ -18,8 +18,8 @@ PARTS = (
     *("--backends", "sdpa", "--batch", "1", "--seq-len", "16", "--d-model", "16", "--heads", "2"),
     *("--device", "cpu", "--set", "studies=[trained_heads:majority]"),
 )
-ONLY = ("--only", "*-heads[1248]")
-HEADS = (1, 2, 4, 8)
+ONLY = ("--only", "*-heads[1248]")  # a part of an id, so 16 too
+HEADS = (1, 2, 4, 8, 16)
 WAITS_AT = 4  # heads
 SHORT = f"""
 import os, time
