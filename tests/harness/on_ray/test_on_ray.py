@@ -21,7 +21,8 @@ TIMES = {
     *("block_ms", "wall_block_ms", "conditions", "half_width_ratio", "pair_half_width_ratio"),
     *("warmup_stationary", "contended_blocks", "throttled_blocks", "started_utc", "spent_s"),
     *("session", "launch_ms", "shortest_call_ms", "device_name", "prepare_ms", "first_call_ms"),
-    *("stop", "log_tail", "resident_peak_bytes"),  # pages: what ran before in the process counts
+    *("stop", "log_tail"),
+    *("resident_peak_bytes", "outside_bytes"),  # pages: what ran before in the process counts
 }
 """What differs from run to run: times, and what follows from them."""
 SLOW = (

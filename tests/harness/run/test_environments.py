@@ -15,6 +15,7 @@ from attnbench.harness.run import environments
 from attnbench.harness.run.environments import (
     Change,
     changes,
+    environments_of,
     first_of,
     first_workers,
     refuse_changes,
@@ -143,7 +144,7 @@ def test_a_change_names_the_environment_that_changed(workers: Any) -> None:
             for name in ("old", "new")
         ]
     }
-    changed = changes(meta, found)
+    changed = changes(meta, environments_of(found))
     assert changed == [Change("new", "torch", "old", "new")]
     with pytest.raises(
         EnvironmentUnmet, match="the run was measured with torch of new 'old', new now has 'new'"
@@ -156,8 +157,9 @@ def test_in_a_run_of_one_environment_its_python_may_change(workers: Any) -> None
     (worker,) = workers((), ours=None).values()
     worker.ready["environment"]["python"] = "3.13"
     meta = {"environment": {"torch": "ours", "python": "3.11"}}
-    assert changes(meta, {None: worker}) == []
-    assert changes({"environment": {"torch": "2.11"}}, {None: worker})[0].name == "torch"
+    assert changes(meta, environments_of({None: worker})) == []
+    older = {"environment": {"torch": "2.11"}}
+    assert changes(older, environments_of({None: worker}))[0].name == "torch"
 
 
 def test_a_merged_run_goes_on_on_any_of_its_devices() -> None:
@@ -165,14 +167,17 @@ def test_a_merged_run_goes_on_on_any_of_its_devices() -> None:
     meta = {
         "environment": {**facts, "device_uuid": "GPU-1"},
         "devices": [{"device_uuid": "GPU-1"}, {"device_uuid": "GPU-2"}],
+        "merged": [{"number": 1}, {"number": 2}],
     }
 
     def changed(uuid: str) -> list[str]:
         worker = SimpleNamespace(ready={"environment": {**facts, "device_uuid": uuid}})
-        return [one.fact for one in environments.changes(meta, {None: worker})]
+        return [one.fact for one in environments.changes(meta, environments_of({None: worker}))]
 
     assert changed("GPU-2") == []
     assert changed("GPU-3") == ["device_uuid"]
+    del meta["merged"]  # measured on several devices at once: any of their kind
+    assert changed("GPU-3") == []
 
 
 def test_which_gpu_was_visible_is_ignored_only_where_that_is_asked_for() -> None:
