@@ -1,6 +1,7 @@
 """A Ray cluster that runs already: connect to it, choose devices, open them."""
 
 import logging
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from ..run.remote import Wanted
 from .fleet import RayFleet
 from .seats import chosen, refuse_other_code, seats_of
 
+REACHED_S = 10.0
 START = "start one with: ray start --head"
 
 
@@ -79,6 +81,8 @@ def connected(address: str) -> Iterator[None]:
             f"--address {visible(address)}: a Ray client, which cannot stream results; run"
             " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
         )
+    if address != "auto":
+        _refuse_unreachable(address)
     with redirect_stdout(cast(TextIO, OneThread(sys.stdout))):
         _connect(address)
         try:
@@ -86,6 +90,20 @@ def connected(address: str) -> Iterator[None]:
         finally:
             with redirect_stdout(StringIO()):
                 ray.shutdown()
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Raises BadInput, EnvironmentUnmet; Ray would wait for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise BadInput(f"--address {visible(address)}: wanted auto or HOST:PORT, such as head:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACHED_S).close()
+    except OSError as error:
+        why = visible(error.strerror or str(error))
+        raise EnvironmentUnmet(
+            f"--address {visible(address)}: nothing answers there ({why}); {START}"
+        ) from None
 
 
 def _connect(address: str) -> None:

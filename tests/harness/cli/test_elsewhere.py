@@ -49,16 +49,38 @@ def test_a_run_without_it_imports_nothing_of_ray() -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
-def test_without_a_cluster_the_command_says_how_to_start_one(attnbench, tmp_path) -> None:
-    done = attnbench(
-        *("run", "quickstart", "--on", "ray"),
-        env={"RAY_ADDRESS": "", "RAY_TMPDIR": str(tmp_path)},
-    )
+def test_without_a_cluster_the_command_says_how_to_start_one(attnbench) -> None:
+    done = attnbench("run", "quickstart", "--on", "ray", "--address", "127.0.0.1:1")
     assert done.returncode == 4
     assert done.stdout == ""
-    assert "--address auto: no Ray cluster there" in done.stderr
+    assert "--address 127.0.0.1:1: nothing answers there" in done.stderr
     assert "start one with: ray start --head" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
+def test_a_machine_without_a_cluster_is_no_traceback(monkeypatch) -> None:
+    """As Ray says it: one may run on this machine meanwhile."""
+    from attnbench.harness.on_ray import cluster
+
+    def no_cluster(**_: object) -> None:
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(cluster.ray, "init", no_cluster)
+    with (
+        pytest.raises(EnvironmentUnmet, match="--address auto: no Ray cluster there"),
+        cluster.connected("auto"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
+@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:ray", "head:65536", "local"])
+def test_an_address_is_a_host_and_a_port(address) -> None:
+    from attnbench.harness.on_ray import cluster
+
+    with pytest.raises(BadInput, match="wanted auto or HOST:PORT"), cluster.connected(address):
+        pass
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
