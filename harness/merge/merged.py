@@ -19,7 +19,7 @@ from ..suites import read_suite, run_state, runs_by_entry, suite_state
 from .rows import Rows, in_order, read_all, read_lines_at, rows_of, unfinished
 from .sources import PLANS, Source, read_source, read_sources, refuse_unlike
 
-TELEMETRY = re.compile(r"telemetry(-\d+)?\.jsonl", re.ASCII)
+TELEMETRY = re.compile(r"telemetry((-\d+){0,2})\.jsonl", re.ASCII)
 COPY_BYTES = 1 << 20
 RUN_NAME = re.compile(r"\d{8}T\d{6}Z-(?P<name>[a-z0-9_-]+)-[0-9a-f]{8}", re.ASCII)
 STAMP = "%Y%m%dT%H%M%SZ"
@@ -214,8 +214,8 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
             name = f"shard-{number}-{log.name}" if is_shard else log.name
             _copy(log, folder / LOGS / name)
         for file in sorted(source.path.glob("telemetry*.jsonl")):
-            if TELEMETRY.fullmatch(file.name):
-                name = f"telemetry-{number}.jsonl" if is_shard else file.name
+            if found := TELEMETRY.fullmatch(file.name):
+                name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
                 _copy(file, folder / name)
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in read_lines_at(in_order(rows, sources[0].plan)):

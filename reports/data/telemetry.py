@@ -16,7 +16,7 @@ import pandas as pd
 from .read import open_file
 
 TELEMETRY = "telemetry.jsonl"
-OF_SHARD = re.compile(r"telemetry-([1-9]\d{0,5})\.jsonl", re.ASCII).fullmatch
+NUMBERED = re.compile(r"telemetry-([1-9]\d{0,5})(?:-([1-9]\d{0,5}))?\.jsonl", re.ASCII)
 LINE_CAP_BYTES = 1 << 16  # a sample has about 300
 _TEXT, _COUNT, _MASK, _NUMBER = "string[python]", "Int64", "UInt64", "float64"
 COLUMNS = {
@@ -34,13 +34,14 @@ MOST = {_COUNT: (1 << 63) - 1, _MASK: (1 << 64) - 1}
 
 def telemetry_files(run: Path, part: str = "shard") -> dict[str, str]:
     """The files of a run's samples by name, each with whose they are: "", or a shard's of a run
-    that was merged, or a device's of a run on several: their clocks differ.
+    that was merged, or a device's of a run on several, or of a shard's: their clocks differ.
     """
     found = {TELEMETRY: ""} if os.path.lexists(run / TELEMETRY) else {}
-    numbers = sorted(
-        int(number[1]) for file in run.glob("telemetry-*.jsonl") if (number := OF_SHARD(file.name))
-    )
-    return found | {f"telemetry-{number}.jsonl": f"{part} {number}" for number in numbers}
+    numbered = filter(None, (NUMBERED.fullmatch(one.name) for one in run.glob("telemetry-*.jsonl")))
+    return found | {
+        one[0]: f"{part} {one[1]}" + (f", device {one[2]}" if one[2] else "")
+        for one in sorted(numbered, key=lambda one: (int(one[1]), int(one[2] or 0)))
+    }
 
 
 def telemetry(run: Path, name: str = TELEMETRY) -> pd.DataFrame:

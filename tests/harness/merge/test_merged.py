@@ -152,12 +152,16 @@ def test_the_devices_and_the_shards_are_kept(shards: list[Path], tmp_path: Path)
 
 def test_logs_and_telemetry_are_kept_apart(shards: list[Path], tmp_path: Path) -> None:
     (shards[1] / "telemetry.jsonl").write_text('{"t_ns": 1}\n')
+    for device in (1, 2):  # of a shard that was itself measured on several
+        (shards[2] / f"telemetry-{device}.jsonl").write_text(f'{{"t_ns": {device}}}\n')
     part = merged(shards[:2], tmp_path, "part").path
     run = merged([part, shards[2]], tmp_path).path
     logs = sorted(path.name for path in (run / "logs").iterdir())
     assert logs == [f"shard-{n}-worker-1.log" for n in (1, 2, 3)]
     assert (run / "logs" / "shard-2-worker-1.log").read_text() == "printed by 2/3\n"
     assert (run / "telemetry-2.jsonl").read_text() == '{"t_ns": 1}\n'
+    assert (run / "telemetry-3-1.jsonl").read_text() == '{"t_ns": 1}\n'
+    assert (run / "telemetry-3-2.jsonl").read_text() == '{"t_ns": 2}\n'
     assert not (run / "telemetry.jsonl").exists()
 
 

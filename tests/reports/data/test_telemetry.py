@@ -123,11 +123,14 @@ def test_a_pipe_is_not_waited_on_and_a_link_not_followed(tmp_path: Path) -> None
 
 
 def test_the_samples_of_each_shard_are_a_file_of_their_own(tmp_path: Path) -> None:
-    for name in ("telemetry-10.jsonl", "telemetry-2.jsonl", "telemetry-x.jsonl"):
+    numbers = ("10", "2", "2-10", "2-9", "x", "2-9-1")
+    for name in (f"telemetry-{number}.jsonl" for number in numbers):
         (tmp_path / name).write_text(json.dumps(HOST) + "\n" + json.dumps(sample(5)) + "\n")
     found = telemetry_files(tmp_path)
     assert list(found.items()) == [
         ("telemetry-2.jsonl", "shard 2"),
+        ("telemetry-2-9.jsonl", "shard 2, device 9"),
+        ("telemetry-2-10.jsonl", "shard 2, device 10"),
         ("telemetry-10.jsonl", "shard 10"),
     ]
     assert len(telemetry(tmp_path, "telemetry-2.jsonl")) == 1
