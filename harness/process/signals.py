@@ -14,9 +14,10 @@ from .worker_process import Interrupted
 class Signals:
     """The first signal is noticed while waiting for a worker, never in the middle of a write.
 
-    A second signal ends the process at once. `listen` and `ignore` are for a program that does
-    other things between the steps of a run and handles signals itself there. `embedded`: in a
-    process that goes on after the run a second signal is ignored while the first one ends the run.
+    A second signal ends the process at once, also when the run has ended and the program has not.
+    `listen` and `ignore` are for a program that does other things between the steps of a run and
+    handles signals itself there. `embedded`: in a process that goes on after the run a second
+    signal is ignored while the first one ends the run.
     Python delivers signals to the main thread only; in another thread none is noticed. A signal
     that is ignored stays ignored: nohup does that to SIGHUP, a shell to SIGINT of a background job.
     """
@@ -46,7 +47,8 @@ class Signals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.ignore()
+        if self.received is None or self.embedded:
+            self.ignore()  # else the program is about to end, and `_handle` knows its exit code
         os.close(self.wake_fd)
         os.close(self._write_fd)
 

@@ -42,6 +42,10 @@ NOTHING_DECIDED = {
     "one_process": ("one process each", "use --plan standard or --turns"),
     "throttled": ("throttled", "measure again on a cool, idle machine"),
     "contended": ("other work on the machine", "measure again on an idle machine"),
+    "inputs_differ": (
+        "inputs in another order in memory",
+        "measure both sides again, with one version of attnbench",
+    ),
     "clocks_differ": ("clocks differ", "lock the clocks, or use --turns"),
     "many_claims": ("not clear among so many cases", "use more turns, or fewer cases with --only"),
     "interval_wide": (

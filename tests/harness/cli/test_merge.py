@@ -184,7 +184,7 @@ def test_shards_that_do_not_fit_are_refused_with_exit_code_2(here: Run, tmp_path
 
 def test_a_shard_and_a_count_of_devices_belong_where_they_have_a_meaning(here: Run) -> None:
     for words, said in (
-        (("quickstart", "--devices", "8"), "--devices belongs to --dry-run"),
+        (("quickstart", "--devices", "8"), "--devices belongs to --on ray and to --dry-run"),
         (("quickstart", "--shard", "9/8"), "--shard: found '9/8'"),
         (("--resume", "latest", "--shard", "1/8"), "leave out scenarios"),
     ):

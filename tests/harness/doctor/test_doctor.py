@@ -168,8 +168,8 @@ def test_another_busy_process_is_bad_and_named(fake_nvml):
 def test_process_numbers_of_a_host_are_not_taken_for_ours(fake_nvml):
     fake_nvml.write(H100 + "process 1 4000\n")
     in_container = """
-from attnbench.harness.doctor import processes
-processes.FIRST_PID_NAMESPACE = "another"
+from attnbench.harness.process import gpu_users
+gpu_users.FIRST_PID_NAMESPACE = "another"
 """
     _, found = examined(fake_nvml, in_container)
     assert "unknown inside this container" in about(found, "other processes")["found"]
