@@ -5,9 +5,10 @@ from statistics import fmean
 
 from ..analysis.checkpoint_heads import LookedAt, OneHead
 from ..analysis.trained_heads import favourite, tokens_attended
-from ..elements import Block, Figure, Map, Maps, Panel, Series, Table, Text, note
+from ..elements import Block, Figure, Map, Maps, Table, Text, note
 from ..formatting import list_text, number_text, plural
-from ._interval_texts import known, percent, with_range
+from ._interval_texts import percent, with_range
+from ._trained_pruning import loss_over_left
 
 MOST_NAMED = 4  # heads in a sentence
 
@@ -116,29 +117,7 @@ def _favourite(rows: Sequence[Sequence[float]]) -> str:
 
 
 def _fewer(found: Sequence[LookedAt], caption: str) -> Figure:
-    panels = []
-    for one in found:
-        points = sorted(one.left.items())
-        panels.append(
-            Panel(
-                x_label="heads left",
-                y_label="loss, nats",
-                unit="plain",
-                x_scale="linear",
-                y_scale="linear",
-                title=one.name,
-                series=(
-                    Series(
-                        backend="loss",
-                        kind="measured",
-                        x=tuple(float(x) for x, _ in points),
-                        y=tuple(each.value for _, each in points),
-                        low=tuple(known(each.low) for _, each in points),
-                        high=tuple(known(each.high) for _, each in points),
-                    ),
-                ),
-            )
-        )
+    panels = [loss_over_left(one.name, sorted(one.left.items())) for one in found]
     return Figure(
         title="Given models: loss over the heads that are left; the least important go first",
         caption=f"{caption} · importance by gradient; bars are 95 % intervals over sequences",

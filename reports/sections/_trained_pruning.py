@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ...harness.stats import Interval
 from ..analysis.smaller_layers import LeftCost, costs_over_left
 from ..analysis.trained_heads import (
     HeadCount,
@@ -19,32 +20,34 @@ from ._interval_texts import known, percents, with_range
 DRAWN = 8  # heads of a block
 
 
+def loss_over_left(title: str, points: Sequence[tuple[int, Interval]]) -> Panel:
+    """The loss with so many heads, for each number of heads that are left."""
+    return Panel(
+        x_label="heads left",
+        y_label="loss, nats",
+        unit="plain",
+        x_scale="linear",
+        y_scale="linear",
+        title=title,
+        series=(
+            Series(
+                backend="loss",
+                kind="measured",
+                x=tuple(float(x) for x, _ in points),
+                y=tuple(each.value for _, each in points),
+                low=tuple(known(each.low) for _, each in points),
+                high=tuple(known(each.high) for _, each in points),
+            ),
+        ),
+    )
+
+
 def pruned(found: Sequence[TaskResult], caption: str) -> Figure | None:
     panels, rows = [], []
     for one in found:
         for count in one.counts:
             if count.heads == DRAWN and (left := losses_over_left(count, "pruned_loss_nats")):
-                points = sorted(left.items())[1:]
-                panels.append(
-                    Panel(
-                        x_label="heads left",
-                        y_label="loss, nats",
-                        unit="plain",
-                        x_scale="linear",
-                        y_scale="linear",
-                        title=one.task,
-                        series=(
-                            Series(
-                                backend="loss",
-                                kind="measured",
-                                x=tuple(float(x) for x, _ in points),
-                                y=tuple(each.value for _, each in points),
-                                low=tuple(known(each.low) for _, each in points),
-                                high=tuple(known(each.high) for _, each in points),
-                            ),
-                        ),
-                    )
-                )
+                panels.append(loss_over_left(one.task, sorted(left.items())[1:]))
             single = single_removals(count)
             if single.units:
                 rows.append(
