@@ -7,8 +7,10 @@ from contextlib import suppress
 
 import psutil
 
+from attnbench.harness.process.worker_process import READY_S
+
 from ..rows import check_rows
-from ..trial import SMALL, Trial, name_of
+from ..trial import LIMIT_S, SMALL, Trial, name_of
 
 TITLE = "workers killed or stopped by any signal"
 COUNT = 30
@@ -31,7 +33,8 @@ def attempt(trial: Trial) -> None:
                 random.choice(children).send_signal(number)
                 sent += 1
                 trial.outcome.what += f"{name_of(number)}; "
-    code = trial.end(process, (0, 1, 2, 4))
+    # one that is stopped before it is ready is waited for as one on a slow disk
+    code = trial.end(process, (0, 1, 2, 4), READY_S + LIMIT_S)
     if trial.runs():
         check_rows(trial.runs()[0], trial.outcome)
     else:  # the first worker was lost before there was a plan
