@@ -48,7 +48,7 @@ check: $(STAMP)  ## format, lint, types, import directions
 	cd .package && ../$(BIN)/lint-imports --config ../pyproject.toml
 
 bench: $(STAMP)  ## benchmarks of the harness itself
-	$(BIN)/python -m pytest tests/bench --benchmark-enable --benchmark-only
+	$(BIN)/python -m pytest tests/bench --benchmark-enable
 
 gate: $(STAMP)  ## is this tree slower than the commit BASE? Both are measured interleaved on this machine
 	rm -rf .gate && git worktree prune
