@@ -95,8 +95,8 @@ def document(page: Path, tallies: Sequence[Tally], planned: int) -> None:
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     said = f"{date}, Python {platform.python_version()}, {os.cpu_count()} cores, Linux"
     tried = sum(tally.tried for tally in tallies)
-    how_much = "whole" if tried == planned else f"first {tried} of {planned} tries of a"
-    parts = (before + begin, f"The last {how_much} sweep: {said}.", table(tallies), end + after)
+    how_much = "last whole" if tried == planned else f"first {tried} of {planned} tries of the last"
+    parts = (before + begin, f"The {how_much} sweep: {said}.", table(tallies), end + after)
     page.write_text("\n\n".join(parts), encoding="utf-8")
 
 
