@@ -94,7 +94,9 @@ class FileRun:
             scenario = scenario.model_copy(update={"measure": ("memory",)})
         self._waiting = set(selected) - self._done | {case_id}
         selection = Selection(ids=frozenset(self._waiting))
-        options = RunOptions(command=self._command, listener=self.log, wait=self._settings.wait)
+        options = RunOptions(
+            command=self._command, listener=self.log, wait=self._settings.wait, embedded=True
+        )
         try:
             with warnings.catch_warnings():
                 # torch and other packages warn when they are imported; no case fails for that
