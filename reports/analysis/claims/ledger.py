@@ -33,7 +33,6 @@ class Claim:
     unanswered: str
 
 
-OF_INEXACT = ("C11", "C12")  # the others are about exact attention
 _LAYERS = "scope: [layer], five lengths or more"
 _HEADS = "heads: [1, 2, 8, ...] with contrast: [heads]"
 _BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
@@ -152,6 +151,7 @@ STATEMENTS: dict[str, Statement] = {
             " lengths or more"
         ),
         test=lambda rows, _: times.linear_growth(rows),
+        of_inexact=True,
     ),
     "C12": Statement(
         statement="A recurrent layer costs O(N d²) and cannot use the parallelism.",
@@ -163,6 +163,7 @@ STATEMENTS: dict[str, Statement] = {
             " performance counters"
         ),
         test=lambda rows, _: times.recurrent(rows),
+        of_inexact=True,
     ),
     "C13": Statement(
         statement="The fused layer uses the GPU better than the loop over heads.",
@@ -210,7 +211,7 @@ def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
     exact = [row for row in rows if is_exact(row)]
     claims = []
     for name, of in STATEMENTS.items():
-        parts = tuple(of.test(list(rows) if name in OF_INEXACT else exact, findings))
+        parts = tuple(of.test(list(rows) if of.of_inexact else exact, findings))
         claims.append(
             Claim(
                 id=name,

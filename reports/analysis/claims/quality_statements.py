@@ -119,6 +119,7 @@ QUALITY: dict[str, Statement] = {
         ),
         to_run="backend rnn and an exact one, scope: [layer], seq_len below d_model",
         test=lambda rows, _: facts.recurrent_for_short(rows),
+        of_inexact=True,
     ),
     "Q12a": Statement(
         statement="Outputs lie in the convex hull of the values.",

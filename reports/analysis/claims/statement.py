@@ -12,7 +12,8 @@ from .claim_verdict import Part
 class Statement:
     """`tested`: how. `to_run`: what a run needs for it. `test`: from rows and findings to verdicts.
 
-    `study`: the study whose findings it reads, if it reads some.
+    `study`: the study whose findings it reads, if it reads some. `of_inexact`: it also reads rows
+    of approximations and recurrent layers; the others are about exact attention.
     """
 
     statement: str
@@ -20,3 +21,4 @@ class Statement:
     to_run: str
     test: Callable[[list[Row], Sequence[Any]], list[Part]]
     study: str = ""
+    of_inexact: bool = False
