@@ -3,7 +3,7 @@
 A card that has nothing to say about these runs is left out. Sections below have the details.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
@@ -20,6 +20,8 @@ class CardMaker(Protocol):
     """A module of this package. `ORDER`: its place on the page.
 
     Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
+    Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
+    which answers this question and stands above the others.
     """
 
     __name__: str
@@ -42,11 +44,17 @@ def cards(frame: pd.DataFrame, meta: Meta) -> list[Card]:
     """
     questions = by_question(meta)
     if len(questions) < 2:
-        return list(_cards(frame, meta))
-    found: dict[str, Card] = {}
+        return list(_cards(makers(), frame, meta))
+    over = [maker for maker in makers() if _asked_over_all(maker)]
+    found = {
+        card.name: replace(card, question=_asked_over_all(maker))
+        for maker in over
+        for card in _cards([maker], frame, meta)
+    }
+    others = [maker for maker in makers() if not _asked_over_all(maker)]
     for question, runs in questions.items():
         scenario = scenario_name(next(iter(runs.values())))
-        for card in _cards(frame[frame["run"].isin(list(runs))], runs):
+        for card in _cards(others, frame[frame["run"].isin(list(runs))], runs):
             name, number = card.name, 1
             while name in found:
                 number += 1
@@ -56,10 +64,13 @@ def cards(frame: pd.DataFrame, meta: Meta) -> list[Card]:
     return list(found.values())
 
 
-def _cards(frame: pd.DataFrame, meta: Meta) -> Iterator[Card]:
+def _asked_over_all(maker: CardMaker) -> str:
+    return str(getattr(maker, "OVER_QUESTIONS", ""))
+
+
+def _cards(of: Sequence[CardMaker], frame: pd.DataFrame, meta: Meta) -> Iterator[Card]:
     first = first_copies(frame)
     found = (
-        maker.card(frame if getattr(maker, "ALL_COPIES", False) else first, meta)
-        for maker in makers()
+        maker.card(frame if getattr(maker, "ALL_COPIES", False) else first, meta) for maker in of
     )
     return (card for card in found if card is not None)

@@ -8,7 +8,7 @@ from ..data.row_groups import Group, Row, axis_title, backends, case_key, groups
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
 from ..formatting import bandwidth_text, count_text
-from ._over import MOST_PANELS
+from ._over import MOST_PANELS, tests_claims
 
 ORDER = 16
 AXIS = "kv_seq_len"
@@ -20,7 +20,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     rows = records(frame)
     timed = [row for row in rows if row.get("latency_ms") is not None]
     known = known_rates(rows)
-    if not known or 2 * len(timed_steps(rows)) <= len(timed):
+    if tests_claims(meta) or not known or 2 * len(timed_steps(rows)) <= len(timed):
         return None
     found = sorted(groups(known, AXIS), key=lambda group: -max(map(_bytes, group.rows)))
     shown = found[:MOST_PANELS]

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..analysis.claims.ledger import Claim, ledger, merged
-from ..data.row_groups import by_environment, records
+from ..analysis.claims.ledger import Claim, ledgers, merged
+from ..data.row_groups import records
 from ..data.run_meta import Meta
 from ..elements import Card, Table, Verdict
 from ..formatting import list_text, plural
 from ._over import tests_claims
 
 ORDER = 22
+OVER_QUESTIONS = "Which textbook claims about attention hold here?"
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
 LOOKS: dict[str, Verdict] = {
     "supported": "good",
@@ -22,14 +23,10 @@ LOOKS: dict[str, Verdict] = {
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
-    if not tests_claims(meta):
-        return None
-    rows = records(frame)
-    ledgers = []
-    for name, run in meta.items():
-        mine = [row for row in rows if row["run"] == name]
-        ledgers += [ledger(some, run) for some in by_environment(mine).values()]
-    tested = [claim for claim in merged(ledgers) if claim.verdict != "not run"]
+    """Of the runs that were made to test claims; one card for all of them."""
+    testing = {name: run for name, run in meta.items() if tests_claims({name: run})}
+    found = merged(list(ledgers(records(frame), testing).values()))
+    tested = [claim for claim in found if claim.verdict != "not run"]
     if not tested:
         return None
     return Card(

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from ..analysis.claims.ledger import Claim, ledger, merged, tally
-from ..data.row_groups import by_environment, records
+from ..analysis.claims.ledger import Claim, ledgers, merged, tally
+from ..data.row_groups import records
 from ..sections.claims import tables
 from .report import Report
 from .terminal import render_block
@@ -16,12 +16,7 @@ SCHEMA = 1
 
 def claims_of(report: Report) -> list[Claim]:
     """Every claim once, over all runs and environments."""
-    rows = records(report.frame)
-    ledgers = []
-    for name, run in report.meta.items():
-        mine = [row for row in rows if row["run"] == name]
-        ledgers += [ledger(some, run) for some in by_environment(mine).values()]
-    return merged(ledgers)
+    return merged(list(ledgers(records(report.frame), report.meta).values()))
 
 
 def render(claims: Sequence[Claim]) -> Iterator[RenderableType]:

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
-from ..analysis.claims.ledger import Claim, ledger, tally
-from ..comparison.environments import environments
-from ..data.row_groups import Row, by_environment, records
+from ..analysis.claims.ledger import Claim, ledgers, tally
+from ..data.row_groups import records
 from ..data.run_meta import Meta
 from ..elements import Block, Table, Text, Verdict, note
 
@@ -23,31 +22,21 @@ LOOKS: dict[str, Verdict] = {
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
-    by_run: dict[str, list[Row]] = {name: [] for name in meta}
-    for row in records(frame):
-        by_run.setdefault(row["run"], []).append(row)
+    here = "this run" if len(meta) == 1 else "these runs"
     yield note(
-        "Every verdict comes from an interval or from exact bytes or FLOPs, and holds for this run."
+        f"Every verdict comes from an interval or from exact bytes or FLOPs, and holds for {here}."
         ' "depends" means that backends, problems or rules contradict each other, "inconclusive"'
         " that the intervals do not decide. docs/theory.md describes each test."
     )
-    for name, run in meta.items():
-        of_run = f" of {name}" if len(meta) > 1 else ""
-        first = next(iter(environments(run)), None)
-        for python, rows in by_environment(by_run[name]).items():
-            of = of_run if python is None else f" in {python}{of_run}"
-            # Studies run in the first environment only.
-            claims = ledger(
-                rows, run if python == first else {**run, "studies": [], "unanswered": []}
-            )
-            yield Text(text=f"{tally(claims)}{of}.")
-            yield from tables(claims, of)
+    for of, claims in ledgers(records(frame), meta).items():
+        yield Text(text=f"{tally(claims)}{of}.")
+        yield from tables(claims, of)
     if not meta:
         yield note("No run, no claims.")
 
 
 def tables(claims: Sequence[Claim], of: str = "") -> Iterator[Table]:
-    """The tested claims, then the others; `of` names the run in the titles."""
+    """The tested claims, then the others; `of` says in the titles where they hold."""
     if tried := [claim for claim in claims if claim.verdict != "not run"]:
         yield _tested(tried, f"Statements that were tested{of}")
     if left := [claim for claim in claims if claim.verdict == "not run"]:

@@ -6,8 +6,9 @@ from attnbench.reports.cards import cards
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import by_question, run_meta
-from attnbench.reports.elements import Card
-from tests.reports.fake_contrasts import decode, training
+from attnbench.reports.elements import Card, Table
+from tests.reports.fake_claims import pruned
+from tests.reports.fake_contrasts import decode, pruning, run_of, training
 
 
 def cards_of(*runs: Path) -> list[Card]:
@@ -37,6 +38,19 @@ def test_runs_that_ask_the_same_are_one_group(tmp_path: Path) -> None:
     meta = run_meta([read_run(run) for run in runs])
     assert [len(together) for together in by_question(meta).values()] == [2]
     assert not any(card.title.endswith(": training") for card in cards_of(*runs))
+
+
+def test_claims_of_several_questions_are_one_answer_above_the_others(tmp_path: Path) -> None:
+    layers = run_of(tmp_path, pruned(8, 8.0, 800), pruned(1, 5.0, 600), name="claims_layer")
+    found = cards_of(pruning(tmp_path), decode(tmp_path), layers)
+    assert [card.name for card in found].count("claims") == 1
+    assert not any(card.name.startswith("claims-") for card in found)
+    first = found[0]
+    assert (first.name, first.title) == ("claims", "Verdicts on the claims")
+    assert first.question == "Which textbook claims about attention hold here?"
+    assert "What does decode cost?" in {card.question for card in found[1:]}
+    assert isinstance(first.picture, Table)
+    assert [row[:2] for row in first.picture.rows] == [("C14", "depends")]
 
 
 def test_an_empty_page_has_no_cards() -> None:

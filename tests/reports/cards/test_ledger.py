@@ -33,7 +33,13 @@ def test_only_runs_that_test_claims_have_the_card(tmp_path: Path) -> None:
     assert card_of(quickstart(tmp_path / "a", lengths=(128, 256))) is None
     assert card_of(training(tmp_path / "b")) is None
     assert card_of(run_of(tmp_path / "c", name="claims_layer")) is None
-    assert card_of(pruning(tmp_path / "d"), training(tmp_path / "e")) is None
+
+
+def test_beside_other_runs_the_card_is_about_those_that_test_claims(tmp_path: Path) -> None:
+    run = pruning(tmp_path / "a")
+    alone, beside = card_of(run), card_of(run, training(tmp_path / "b"))
+    assert alone is not None
+    assert alone == beside
 
 
 def test_parts_that_agree_do_not_repeat_the_verdict(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """reports/analysis/claims/ledger.py: every claim once in every ledger."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from attnbench.reports.analysis.claims.ledger import (
     tally,
 )
 from attnbench.reports.data.load import frame
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
+from attnbench.reports.data.read import Run, read_run
+from attnbench.reports.data.run_meta import Meta, run_meta
 from attnbench.reports.elements import Table, Text
 from attnbench.reports.sections import claims as section
 from tests.reports.fake_claims import COPIES, LENGTHS, MERGED, ledger_of, pruned
@@ -96,15 +97,23 @@ def test_every_claim_is_once_in_every_ledger_and_no_number_is_nan(
     assert any(block.text.startswith(begin) for block in found if isinstance(block, Text))
 
 
-def test_several_runs_have_a_ledger_each(tmp_path: Path) -> None:
+def test_runs_of_one_device_share_a_ledger_and_another_device_has_its_own(tmp_path: Path) -> None:
     runs = [read_run(quickstart(tmp_path / name, lengths=(128, 256, 512, 1024))) for name in "ab"]
-    lines = [
-        line
-        for block in section.render(frame(runs), run_meta(runs))
-        if isinstance(block, Table)
-        for line in block.rows
+    meta = run_meta(runs)
+    assert sorted(line[0] for line in lines_of(runs, meta)) == sorted(IDS)
+    first, second = meta.values()
+    elsewhere = {**second, "environment": {**second["environment"], "cpu": "Another CPU"}}
+    meta = {name: first if of is first else elsewhere for name, of in meta.items()}
+    assert sorted(line[0] for line in lines_of(runs, meta)) == sorted(2 * IDS)
+    titles = [
+        block.title for block in section.render(frame(runs), meta) if isinstance(block, Table)
     ]
-    assert sorted(line[0] for line in lines) == sorted(2 * IDS)
+    assert sum(" on Another CPU (cpu)" in title for title in titles) == len(titles) / 2
+
+
+def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
+    blocks = section.render(frame(runs), meta)
+    return [line for block in blocks if isinstance(block, Table) for line in block.rows]
 
 
 def test_ledgers_of_several_runs_become_one(tmp_path: Path) -> None:
