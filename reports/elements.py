@@ -37,6 +37,7 @@ def caution(text: str) -> Text:
 
 
 Verdict = Literal["good", "bad", "mixed", "open"]
+ASIDE = " · "  # in a cell of a card: pages write what follows smaller, below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,12 +23,11 @@ from ..data.row_groups import (
     varying_axes,
 )
 from ..data.run_meta import Meta
-from ..elements import Card, Table
+from ..elements import ASIDE, Card, Table
 from ..formatting import STATUS_WORDS, length_text, list_text, number_text, plural, time_text
 
 ORDER = 30
 MOST_ROWS, MOST_COLUMNS, MOST_NAMES = 8, 8, 4
-ASIDE = " · "  # pages write what follows smaller
 Raced = tuple[Group, Race]
 
 

@@ -17,6 +17,7 @@ from ..data.row_groups import case_key, records
 from ..drawing import bars, lane_chart, maps, plots, tile_map
 from ..drawing.picture import drawn
 from ..elements import (
+    ASIDE,
     Bars,
     Card,
     DotPlot,
@@ -42,7 +43,6 @@ SHORT = 32  # characters of a cell that stays on one line
 MOST_COLUMNS = 48  # with a rule of their own in the style sheet
 LINKS = 6  # in the navigation: so many short words fit on one line of a phone
 WIDEST_NAME_EM = 14  # of the first column of a table on a card
-ASIDE = " · "  # in a cell of a card: what follows is written smaller, below
 
 
 def render(report: Report) -> str:

@@ -4,21 +4,16 @@ from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
+from ..analysis.claims.claim_verdict import LOOKS
 from ..analysis.claims.ledger import Claim, ledgers, tally
 from ..data.row_groups import records
 from ..data.run_meta import Meta
-from ..elements import Block, Table, Text, Verdict, note
+from ..elements import Block, Table, Text, note
 
 TITLE = "Claims"
 ORDER = 48
 NEEDS = ("work_flops", "peak_bytes", "latency_ms")
 MOST_PARTS = 8  # backends named in one cell
-LOOKS: dict[str, Verdict] = {
-    "supported": "good",
-    "refuted": "bad",
-    "depends": "mixed",
-    "inconclusive": "open",
-}
 
 
 def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:

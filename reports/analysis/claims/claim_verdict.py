@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
+LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
+    "supported": "good",
+    "refuted": "bad",
+    "depends": "mixed",
+    "inconclusive": "open",
+}  # of those that were tested, in the order of sentences
 DISTURBED = ", while other work disturbed most blocks"  # after numbers that decide nothing
 Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
 
@@ -62,11 +68,25 @@ def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimV
 
 
 def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> list[Part]:
-    """The evidence of several problems as one part, by default with the first one's numbers.
+    """The evidence of several problems as one part, by default with the numbers that decide.
 
     Empty without evidence.
     """
     if not evidence:
         return []
     verdict = agreed(verdict for verdict, _ in evidence)
-    return [Part(of=of, verdict=verdict, numbers=evidence[0][1] if numbers is None else numbers)]
+    return [
+        Part(of=of, verdict=verdict, numbers=deciding(evidence) if numbers is None else numbers)
+    ]
+
+
+def deciding(evidence: Sequence[Evidence]) -> str:
+    """The numbers of the last problem with the verdict that all have together.
+
+    Of "depends" those of the last that supports and of the last that refutes, with these words.
+    """
+    last = dict(evidence)
+    verdict = agreed(last)
+    if verdict in last:
+        return last[verdict]
+    return "; ".join(f"{one}: {last[one]}" for one in ("supported", "refuted") if one in last)

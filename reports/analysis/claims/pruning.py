@@ -33,11 +33,7 @@ def head_pruning(rows: Sequence[Row]) -> list[Part]:
                 verdict = by_interval(size / share, size / share, EQUAL)
                 sizes.append((verdict, f"{left}: {number_text(size)} times the bytes"))
         for quantity, evidence in (("time", times), ("bytes", sizes)):
-            if evidence:
-                # the last that refutes, else the last
-                refuting = [text for verdict, text in evidence if verdict == "refuted"]
-                numbers = (refuting or [evidence[-1][1]])[-1]
-                parts += part(f"{backend}, {quantity}", evidence, numbers)
+            parts += part(f"{backend}, {quantity}", evidence)
     return parts
 
 

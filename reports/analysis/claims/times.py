@@ -24,6 +24,7 @@ from .claim_verdict import (
     Part,
     agreed,
     by_interval,
+    deciding,
     jointly,
     part,
 )
@@ -140,7 +141,7 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
         )
         faster = by_interval(ratio.low, ratio.high, (1.0, inf))
         evidence.append((jointly([equal, faster]), text))
-    return part(f"{FUSED} against {LOOP}", evidence, evidence[-1][1] if evidence else "")
+    return part(f"{FUSED} against {LOOP}", evidence)
 
 
 def core_share(rows: Sequence[Row]) -> list[Part]:
@@ -255,7 +256,7 @@ def better_used(rows: Sequence[Row]) -> list[Part]:
         (_less(loop, fused), _active_text(loop, fused))
         for loop, fused in _both_active(rows, LOOP, FUSED)
     ]
-    numbers = f"{evidence[-1][1]}, {len(evidence)} compared" if evidence else ""
+    numbers = f"{deciding(evidence)}, {len(evidence)} compared" if evidence else ""
     return part(f"{FUSED} against {LOOP}", evidence, numbers)
 
 

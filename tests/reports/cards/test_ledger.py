@@ -7,7 +7,7 @@ from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card, Table
-from tests.reports.fake_claims import pruned
+from tests.reports.fake_claims import COPIES, MERGED, pruned
 from tests.reports.fake_contrasts import pruning, run_of, training
 from tests.reports.fake_runs import quickstart
 
@@ -50,3 +50,19 @@ def test_parts_that_agree_do_not_repeat_the_verdict(tmp_path: Path) -> None:
     assert '"Removing heads saves cost in proportion", is refuted for fused time and fused' in (
         card.sentence
     )
+
+
+def test_of_many_claims_each_stands_with_the_numbers_that_decide_it(tmp_path: Path) -> None:
+    made = [pruned(8, 8.0, 800), pruned(4, 4.0, 800), pruned(1, 1.0, 100)]
+    read = [read_run(run_of(tmp_path, *made, name="claims_pruning"))]
+    equal = {"study": "layer_properties", "property": "rows_sum_to_one", "holds": True}
+    studies = [*COPIES, *MERGED, equal | {"worst_error_ratio": 1e-15}]
+    meta = {name: {**run, "studies": studies} for name, run in run_meta(read).items()}
+    card = ledger.card(frame(read), meta)
+    assert card is not None
+    assert isinstance(card.picture, Table)
+    shown = {row[0]: row[2].replace("\u00a0", " ").split(" · ") for row in card.picture.rows}
+    assert list(shown) == ["C6", "C7", "C14"]
+    assert shown["C6"][1].startswith("merged supported: 0 B copied at h = 8; batched refuted: ")
+    assert shown["C7"][1] == "random cases: rows sum to one: off by at most 1.00e-15"
+    assert "; fused, bytes refuted: 4 of 8 heads at N = 512: 1 times the bytes" in shown["C14"][1]

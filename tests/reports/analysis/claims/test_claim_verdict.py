@@ -6,6 +6,7 @@ from attnbench.reports.analysis.claims.claim_verdict import (
     ClaimVerdict,
     agreed,
     by_interval,
+    deciding,
     jointly,
 )
 
@@ -31,3 +32,19 @@ def test_tests_of_a_general_statement_and_halves_of_one_claim(
 
 def test_an_interval_that_does_not_exist_decides_nothing() -> None:
     assert by_interval(float("nan"), float("nan"), (0.9, 1.1)) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "wanted"),
+    [
+        ([("supported", "a"), ("supported", "b")], "b"),
+        ([("refuted", "a"), ("inconclusive", "b")], "a"),
+        ([("inconclusive", "a"), ("supported", "b")], "a"),
+        ([("supported", "a"), ("refuted", "b"), ("inconclusive", "c")], "supported: a; refuted: b"),
+        ([("depends", "a"), ("supported", "b")], "a"),
+    ],
+)
+def test_the_numbers_shown_are_of_a_problem_that_has_the_verdict(
+    evidence: list[tuple[ClaimVerdict, str]], wanted: str
+) -> None:
+    assert deciding(evidence) == wanted
