@@ -49,13 +49,16 @@ def _shown(claim: Claim, tested: Sequence[Claim]) -> str:
     """
     if len(tested) <= MOST_SPELLED_OUT:
         return claim.statement
-    deciding = ("supported", "refuted") if claim.verdict == "depends" else (claim.verdict,)
+    first = {part.verdict: part for part in reversed(claim.parts)}
+    deciding = [claim.verdict]
+    if claim.verdict == "depends" and not {"supported", "refuted"} <= first.keys():
+        deciding = ["supported", "refuted", "depends"]
+    elif claim.verdict == "depends":
+        deciding = ["supported", "refuted"]
     texts = []
-    for verdict in deciding:
-        part = next((part for part in claim.parts if part.verdict == verdict), None)
-        if part is not None:
-            said = f" {verdict}" if len(deciding) > 1 else ""
-            texts.append(f"{part.of}{said}: {part.numbers}" if part.numbers else f"{part.of}{said}")
+    for part in (first[verdict] for verdict in deciding if verdict in first):
+        said = "" if part.verdict == claim.verdict else f" {part.verdict}"
+        texts.append(f"{part.of}{said}" + (f": {part.numbers}" if part.numbers else ""))
     return ASIDE.join([claim.statement, "; ".join(texts)]) if texts else claim.statement
 
 
