@@ -200,13 +200,21 @@ class CallBytes:
         for wall in (one.row for one in searched):
             low, high, needed = wall["seq_len_low"], wall["seq_len_high"], wall["memory_bytes"]
             if low:
-                words = f"a search found that N = {low:,} fits into {size_text(needed)}"
+                words = fitting(wall)
                 fits.append(Edge(length=low, needed=needed, words=words, wall=True))
             if high and wall["limited_by"] == "memory":
                 words = f"a search found that N = {high:,} does not fit into {size_text(needed)}"
                 fails.append(Edge(length=high, needed=needed, words=words, wall=True))
         stops = min(_stops(searched), key=lambda edge: edge.length, default=None)
         return Edges(fits=tuple(fits), fails=tuple(fails), stops=stops, searched=searched)
+
+
+def fitting(wall: Fields) -> str:
+    """What a search found to fit: `a search found that N = 9 fits into 1 GiB and 10 does not`."""
+    words = f"a search found that N = {wall['seq_len_low']:,} fits into"
+    ends = wall["seq_len_high"] and wall["limited_by"] == "memory"
+    beyond = f" and {wall['seq_len_high']:,} does not" if ends else ""
+    return f"{words} {size_text(wall['memory_bytes'])}{beyond}"
 
 
 def _stops(searched: tuple[Stored, ...]) -> Iterator[Edge]:

@@ -44,7 +44,8 @@ def test_a_wall_bounds_what_no_bytes_are_known_of(tmp_path: Path):
     wall = searched(tmp_path, asked, EAGER, 2000, 2010, memory_bytes=2_100_000)
     end = longest(asked, rows_of(asked, wall), EAGER)
     assert (end.context, end.limit, end.found_by, end.at_least) == (2000, "unknown", "wall", True)
-    assert end.words == "at most, a search found that N = 2,000 fits into 2 MiB"
+    words = "a search found that N = 2,000 fits into 2 MiB and 2,010 does not"
+    assert (end.words, end.checked) == (f"at most, {words}", "")
     assert end.need is not None
     assert end.need.total == 10_000 + 100 * 2000 + 2_100_000
 
