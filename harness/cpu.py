@@ -1,4 +1,4 @@
-"""The processor's name and caches, as the system knows them. Imports nothing of ours."""
+"""The processor: its name, its caches, and who waits for it. Imports nothing of ours."""
 
 import platform
 from collections.abc import Iterable
@@ -30,6 +30,19 @@ def cpu_cache_bytes(cores: Iterable[int], root: Path = CPUS) -> int | None:
         level, shared_by, size_bytes = max(caches)
         found[level, shared_by] = size_bytes
     return sum(found.values()) or None
+
+
+def waited_s(threads: Iterable[Path]) -> float | None:
+    """Seconds for which threads, folders in /proc, were ready so far and did not run.
+
+    One that has ended does not count. None if the kernel says it of none: the second number of
+    schedstat, in ns.
+    """
+    known_ns = []
+    for thread in threads:
+        with suppress(OSError, ValueError, IndexError):
+            known_ns.append(int((thread / "schedstat").read_bytes().split()[1]))
+    return sum(known_ns) / 1e9 if known_ns else None
 
 
 def _data_cache(folder: Path) -> tuple[int, str, int] | None:

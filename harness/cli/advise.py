@@ -145,11 +145,12 @@ def advise(
         memory_gib=memory_gib,
         max_seconds=_max_seconds(max_seconds, phases),
     )
-    rows = _rows(inquiry, here, out)
     if measure:
         limits = {"memory_gib": memory_gib, "timeout_s": timeout}
         given = {name: value for name, value in limits.items() if value is not None}
-        rows = _measured(inquiry, rows, here, out, given, wait=wait, quiet=quiet)
+        rows = _measured(inquiry, here, out, given, wait=wait, quiet=quiet)
+    else:
+        rows = _rows(inquiry, here, out)
     advice = answer(inquiry, rows)
     for note in rows.notes:
         typer.echo(f"note: {note}", err=True)
@@ -341,7 +342,6 @@ def _rows(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
 
 def _measured(
     inquiry: "Inquiry",
-    rows: "StoredRows",
     here: "ThisDevice",
     out: Path,
     limits: dict[str, float],
@@ -349,16 +349,23 @@ def _measured(
     wait: bool,
     quiet: bool,
 ) -> "StoredRows":
-    """The rows after measuring what they lack, and again where the choice is close."""
+    """The rows after measuring what is missing, and again where the choice is close.
+
+    The device is locked from the first look at it to the last row: no other run gets in between.
+    """
     from ...reports.advice.answer import advise as answer
     from ..process.device_lock import device_lock
     from ..run.start import RunOptions
     from ..terminal import progress, say
     from . import advise_measure
 
-    def run(problems: advise_measure.Wanted, plan: str) -> bool:
+    device = here.facts.get("device_uuid") or here.kind
+
+    def run(problems: advise_measure.Wanted, plan: str) -> None:
         listener = progress(quiet=quiet)
-        options = RunOptions(command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait)
+        options = RunOptions(
+            command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait, held_device=device
+        )
         listener.start("starting a worker")
         try:
             result = advise_measure.run_wanted(inquiry, problems, plan, limits, out, options)
@@ -366,22 +373,22 @@ def _measured(
             listener.end()
         if result.signal is not None:
             raise typer.Exit(result.exit_code)
-        return True
 
-    with device_lock(here.facts.get("device_uuid") or here.kind, wait=wait, check=lambda: None):
+    with device_lock(device, wait=wait, check=lambda: None):
+        rows = _rows(inquiry, here, out)  # only now: the run that was waited for may have some
         pace = advise_measure.predicted_call_s(inquiry.device, inquiry.dtype)
-    if problems := advise_measure.wanted(inquiry, rows, pace):
-        run(problems, "quick")
-        rows = _rows(inquiry, here, out)
-    if problems := advise_measure.close(answer(inquiry, rows)):
-        takes_s = advise_measure.standard_takes_s(inquiry, problems, limits)
-        if takes_s <= advise_measure.LONGEST_STANDARD_S:
-            run(problems, "standard")
+        if problems := advise_measure.wanted(inquiry, rows, pace):
+            run(problems, "quick")
             rows = _rows(inquiry, here, out)
-        elif not quiet:
-            say(
-                f"The choice is close; a standard run would take about {takes_s / 60:.0f} min, see"
-                " the commands: --plan standard.",
-                stderr=True,
-            )
+        if problems := advise_measure.close(answer(inquiry, rows)):
+            takes_s = advise_measure.standard_takes_s(inquiry, problems, limits)
+            if takes_s <= advise_measure.LONGEST_STANDARD_S:
+                run(problems, "standard")
+                rows = _rows(inquiry, here, out)
+            elif not quiet:
+                say(
+                    f"The choice is close; a standard run would take about {takes_s / 60:.0f} min,"
+                    " see the commands: --plan standard.",
+                    stderr=True,
+                )
     return rows

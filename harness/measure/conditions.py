@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..cpu import waited_s
 from ..nvml import (
     Device,
     Gpu,
@@ -25,6 +26,7 @@ from ..nvml import (
 if TYPE_CHECKING:
     import torch
 
+OWN_THREADS = Path("/proc/self/task")
 CONTENDED_SHARE = 0.05
 """Of a block's time: if threads waited, or the hypervisor took, more than this, it is contended."""
 
@@ -76,7 +78,11 @@ class HostConditions:
             "major_faults": usage.ru_majflt,
             "involuntary_switches": usage.ru_nivcsw,
         }
-        further = {"waited_s": waited_s(), "steal_s": steal_s(), "throttled_s": throttled_s()}
+        further = {
+            "waited_s": waited_s(OWN_THREADS.glob("*")),
+            "steal_s": steal_s(),
+            "throttled_s": throttled_s(),
+        }
         return counters | {name: value for name, value in further.items() if value is not None}
 
 
@@ -132,21 +138,6 @@ def count_flagged(flags: Iterable[bool | None]) -> int | None:
     """How many blocks are flagged; None if all are unknown."""
     known = [flag for flag in flags if flag is not None]
     return sum(known) if known else None
-
-
-def waited_s() -> float | None:
-    """Seconds for which threads of this process were ready and did not run.
-
-    The second number of schedstat, in ns.
-    """
-    total = 0
-    try:
-        for thread in Path("/proc/self/task").iterdir():
-            with suppress(FileNotFoundError):  # it has just ended
-                total += int((thread / "schedstat").read_bytes().split()[1])
-    except (OSError, ValueError, IndexError):
-        return None
-    return total / 1e9
 
 
 def steal_s() -> float | None:

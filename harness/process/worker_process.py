@@ -273,18 +273,6 @@ class WorkerProcess:
         return WorkerFailure(Status.CRASHED, how_it_ended(self._name, code, self._oom_kills))
 
 
-def waited_s(*pids: int) -> float:
-    """Seconds that these threads have waited for a core so far; 0 if unknown.
-
-    A process's number is that of its main thread. The second number of /proc/PID/schedstat, in ns.
-    """
-    total_ns = 0
-    for pid in pids:
-        with suppress(OSError, ValueError, IndexError):
-            total_ns += int(Path(f"/proc/{pid}/schedstat").read_bytes().split()[1])
-    return total_ns / 1e9
-
-
 def pid_fd(pid: int) -> int:
     """A descriptor that becomes readable when the process ends.
 

@@ -6,7 +6,7 @@ A run without `--python` has one environment, named None.
 import platform
 import signal
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,10 +146,12 @@ def measured_on(environment: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def lock_device(
-    worker: WorkerProcess, signals: Signals, *, wait: bool
+    worker: WorkerProcess, signals: Signals, *, wait: bool, held_device: str | None = None
 ) -> AbstractContextManager[None]:
-    """The lock of the device that the worker uses."""
+    """The lock of the device that the worker uses, unless the caller holds it already."""
     device = worker.ready["environment"]["device_uuid"] or worker.ready["device"]
+    if device == held_device:
+        return nullcontext()
     return device_lock(device, wait=wait, check=signals.check)
 
 

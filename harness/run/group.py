@@ -11,16 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..cases import Case, reported_pairs
 from ..costs import known_costs
+from ..cpu import waited_s
 from ..errors import shown
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
 from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
-from ..process.worker_process import WorkerFailure, waited_s
+from ..process.worker_process import WorkerFailure
 from ..record import Record, Status
 from .case_state import CaseState
 from .sampling import Sampler
@@ -29,6 +31,7 @@ from .worker_pool import RunContext
 if TYPE_CHECKING:
     from ..measure.steady_loop import LaunchMode  # its module imports torch
 
+PROC = Path("/proc")
 REFERENCE_TIMES = 4  # how many of a case's time limits our own work, the exact result, may take
 COMPILE_TIMES = 5  # and compiling: the first kernel on a machine takes half a minute of two cores
 
@@ -220,15 +223,15 @@ class GroupRun:
         try:
             worker = self.context.pool.worker(process, python)
             cases = [self.states[name].case.fields() for name in names]
-            ours = (threading.get_native_id(), worker.pid)
-            waited = waited_s(*ours)
+            ours = [PROC / str(one) for one in (threading.get_native_id(), worker.pid)]
+            waited = waited_s(ours) or 0.0
             worker.send({"op": op, "cases": cases, **more})
             while True:
                 event = worker.receive(self._limit_s(current, phase) + more.get("window_s", 0.0))
                 now = time.monotonic()
                 self._charge(current, now - since)
                 begun, since = since, now
-                waiting, waited = waited, waited_s(*ours)
+                waiting, waited = waited, waited_s(ours) or 0.0
                 match event["event"]:
                     case "done":
                         return

@@ -31,16 +31,18 @@ SAFE_SHARE = 0.7  # of the memory that is free at the start; our reference and o
 class RunOptions:
     """How to run, whatever is measured.
 
-    `wait`: for another run on the same device to end. `gpu_uuid`: the GPU whose counters are read,
-    if it is not the one that torch uses. `embedded`: in a process that goes on after the run, see
-    Signals. `allow_import`: of user modules that backends are named by. `suite_entry`: the number
-    of the run in its suite, into whose folder it is measured; None for a run of its own.
-    `cluster`: whose devices measure, in place of this machine's.
+    `wait`: for another run on the same device to end. `held_device`: "cpu" or a GPU's UUID, if the
+    caller holds its lock. `gpu_uuid`: the GPU whose counters are read, if it is not the one that
+    torch uses. `embedded`: in a process that goes on after the run, see Signals. `allow_import`: of
+    user modules that backends are named by. `suite_entry`: the number of the run in its suite, into
+    whose folder it is measured; None for a run of its own. `cluster`: whose devices measure, in
+    place of this machine's.
     """
 
     command: Sequence[str]
     listener: Listener
     wait: bool = False
+    held_device: str | None = None
     gpu_uuid: str | None = None
     embedded: bool = False
     allow_import: bool = False

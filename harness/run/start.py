@@ -130,6 +130,6 @@ def _workers(
     with (
         Signals(embedded=options.embedded) as signals,
         first_workers(device, signals, interpreters, allow_import=options.allow_import) as workers,
-        lock_device(first_of(workers), signals, wait=options.wait),
+        lock_device(first_of(workers), signals, wait=options.wait, held_device=options.held_device),
     ):
         yield workers, signals

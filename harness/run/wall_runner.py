@@ -96,6 +96,7 @@ class WallRunner:
             lambda n: work_flops(wall.at(n).problem),
             self.timeout_s,
             self.context.config.wall_tolerance_ratio,
+            bound=self.prediction["predicted_source"] == "nearest",
         )
         now, others = time.monotonic(), max(0, self.left - 1)
         equal_share = (self.deadline - now) / (others + 1)

@@ -18,6 +18,7 @@ GROWTH = 8
 UNAIMED_GROWTH = 4  # the same without a prediction to aim at
 CLOSEST_RATIO = 0.01  # of the prediction: how far from it to look first, then twice as far
 WIDENINGS = 7
+BEYOND_BOUND = 2.1  # times a bound that is too low: half the bytes, as bf16 by fp32's formula, is 2
 # of N: the search ends at this distance; boundaries differ by half as much between processes
 TOLERANCE_RATIO = 0.003
 SAFETY = 1.3  # times the extrapolated time
@@ -30,6 +31,7 @@ MEMORY = (Status.OOM, Status.PREDICTED_OOM)
 class Search:
     """`work(n)`: how much there is to compute at N = n, in any unit. `limit_s`: of the next trial,
     which the caller may lower as time passes. `tolerance_ratio`: how close is close enough.
+    `bound`: at least what is predicted fits, and perhaps much more.
     """
 
     def __init__(
@@ -38,11 +40,14 @@ class Search:
         work: Callable[[int], float],
         limit_s: float,
         tolerance_ratio: float = TOLERANCE_RATIO,
+        *,
+        bound: bool = False,
     ) -> None:
         self.predicted = predicted
         self.work = work
         self.limit_s = limit_s
         self.tolerance_ratio = tolerance_ratio
+        self.bound = bound
         closest = max(CLOSEST_RATIO, tolerance_ratio / 2)
         self.widths = tuple(closest * 2**power for power in range(WIDENINGS))
         self.trials: list[Trial] = []
@@ -119,10 +124,13 @@ class Search:
         return self._within_time(low, self._between(low, high))
 
     def _above(self, low: int) -> int:
-        """Just below the prediction, then just above it, then further and further away."""
+        """Just below the prediction, just above it, then further and further away; from a bound
+        that is not close, soon so far that it probably fails.
+        """
         p = self.predicted
+        widths = (*self.widths[:2], BEYOND_BOUND - 1) if self.bound else self.widths
         aims = [] if p is None else [p - round(p * self.widths[0])]
-        aims += [] if p is None else [p + round(p * width) for width in self.widths]
+        aims += [] if p is None else [p + round(p * width) for width in widths]
         aim = next((n for n in aims if n > low), low * UNAIMED_GROWTH)
         return min(aim, low * GROWTH, MAX_SEQ_LEN)
 

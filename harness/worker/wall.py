@@ -1,7 +1,7 @@
 """A backend's wall inside a worker: its prediction, and one trial at one length."""
 
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -127,7 +127,7 @@ def try_length(case: Case, config: WorkerConfig, budget: Budget) -> dict[str, An
     Compiling is not included, since it does not grow with N.
     """
     log_tail: str | None = None
-    compiling_s = 0.0
+    compiling = Stopwatch()
     start = perf_counter()
     try:
         with budget.for_code():
@@ -135,31 +135,43 @@ def try_length(case: Case, config: WorkerConfig, budget: Budget) -> dict[str, An
         status, reason = view.status or Status.OK, view.reason
         start = perf_counter()
         if view.backend is not None:
-            compiling_s = _call_once(case.problem, view.backend, config, budget)
+            _call_once(case.problem, view.backend, config, budget, compiling)
     except Exception as error:  # noqa: BLE001 - a backend may raise anything: that is the result
         if is_out_of_memory(error):
             status, reason = Status.OOM, out_of_memory_reason(error, config.budget_bytes)
         else:
             status, reason, log_tail = Status.ERROR, first_line(error), traceback_end()
-    spent_s = perf_counter() - start - compiling_s
+    spent_s = perf_counter() - start - compiling.total_s
     return {"status": status, "reason": reason, "log_tail": log_tail, "spent_s": spent_s}
 
 
-def _call_once(problem: Problem, backend: Backend, config: WorkerConfig, budget: Budget) -> float:
-    """As a user's program would: the inputs, the output's gradient, and one call.
+class Stopwatch:
+    """Measures the time inside it, also if that ends with an error."""
 
-    Returns how long compiling took, in s.
-    """
+    def __init__(self) -> None:
+        self.total_s = 0.0
+
+    def __enter__(self) -> None:
+        self._since = perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.total_s += perf_counter() - self._since
+
+
+def _call_once(
+    problem: Problem, backend: Backend, config: WorkerConfig, budget: Budget, compiling: Stopwatch
+) -> None:
+    """As a user's program would: the inputs, the output's gradient, and one call."""
     device = config.device
     order = input_order(backend.name, problem)
     tensors = make_tensors(problem, device, config.seed, order)
     gradient = make_gradient(problem, device, config.seed, order)
-    start = perf_counter()
-    with budget.for_code() if backend.compiles else nullcontext():
+    with ExitStack() as stack:
+        if backend.compiles:
+            stack.enter_context(compiling)
+            stack.enter_context(budget.for_code())
         prepared = prepare_call(problem, backend, tensors, gradient)
-    compiling_s = perf_counter() - start if backend.compiles else 0.0
     with prepared.in_force():
         prepared.run(prepared.setup())
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-    return compiling_s

@@ -22,18 +22,30 @@ def key(problem: Fields) -> tuple[Any, ...]:
     return tuple(problem.get(name) or EARLIEST.get(name, problem.get(name)) for name in KEY)
 
 
-def key_of_wall(wall: Fields) -> tuple[Any, ...] | None:
-    """As key_over of the problems that a wall is about; None unless keys are as long as queries."""
-    if wall.get("kv_seq_len") is not None:
-        return None
-    return key({**wall, **dict.fromkeys(LENGTHS, 0)})
+def growing(problem: Fields) -> tuple[str, ...]:
+    """The lengths that are the context: of queries and keys alike, of keys where one token is
+    decoded, of queries where the keys are of something else, as an encoder's.
+    """
+    if problem["seq_len"] == problem["kv_seq_len"]:
+        return LENGTHS
+    return LENGTHS[1:] if problem["seq_len"] == 1 else LENGTHS[:1]
+
+
+def length(problem: Fields) -> int:
+    """The context, in tokens."""
+    return int(problem[growing(problem)[0]])
 
 
 def key_over(problem: Fields) -> tuple[Any, ...]:
-    """Equal for problems that differ in their lengths only, and are square or one query each."""
-    square = problem["seq_len"] == problem["kv_seq_len"]
-    lengths = {"seq_len": 0 if square else problem["seq_len"], "kv_seq_len": 0}
-    return key({**problem, **lengths})
+    """Equal for problems that differ in their context only."""
+    return key({**problem, **dict.fromkeys(growing(problem), 0)})
+
+
+def key_of_wall(wall: Fields) -> tuple[Any, ...]:
+    """As key_over of the problems that a wall is about: more and more queries, and as many keys
+    unless their number is fixed. So no wall is about decoding.
+    """
+    return key({**wall, "seq_len": 0, "kv_seq_len": wall.get("kv_seq_len") or 0})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

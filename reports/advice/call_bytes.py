@@ -11,7 +11,7 @@ from typing import Any
 
 from ..analysis.polynomial import FEWEST, Polynomial, through
 from ..formatting import size_text
-from .asked import Fields, Implementation, Shapes, key_over
+from .asked import Fields, Implementation, Shapes, growing, key_over, length
 from .stored import Stored, StoredRows
 
 FEWEST_MEASURED = FEWEST + 1  # one length more than a polynomial needs, so that one can agree
@@ -66,7 +66,7 @@ class CallBytes:
     def needed(self, implementation: Implementation, problem: Fields) -> Bytes:
         """Of a call and its inputs; walls correct what bytes say, and say it where bytes do not."""
         found = self.counted(implementation, problem)
-        edges, n = self.edges(implementation, problem), problem["kv_seq_len"]
+        edges, n = self.edges(implementation, problem), length(problem)
         if edges.stops is not None and n >= edges.stops.length:
             return Bytes(value=None, words=edges.stops.words, wall=True, refused=True)
         if found.value is None or found.at_most:
@@ -101,9 +101,9 @@ class CallBytes:
         if measured is not None:
             return Bytes(value=measured.value + inputs, words=measured.words)  # type: ignore[operator]
         longer = [
-            (_saved(one.row), one.row["kv_seq_len"])
+            (_saved(one.row), length(one.row))
             for one in self.rows.over_lengths(problem, implementation.backend)
-            if one.row["status"] == "ok" and one.row["kv_seq_len"] > problem["kv_seq_len"]
+            if one.row["status"] == "ok" and length(one.row) > length(problem)
             if _saved(one.row)
         ]
         if longer:
@@ -121,10 +121,11 @@ class CallBytes:
     def longest_by_bytes(
         self, implementation: Implementation, problem: Fields, budget: int, most: int
     ) -> int | None:
-        """The longest square problem whose counted bytes are within a budget; None if not known."""
+        """The longest context whose counted bytes are within a budget; None if not known."""
 
         def needed(n: int) -> Bytes:
-            return self.counted(implementation, {**problem, "seq_len": n, "kv_seq_len": n})
+            longer = {**problem, **dict.fromkeys(growing(problem), n)}
+            return self.counted(implementation, longer)
 
         low, high = 0, most + 1
         while high - low > 1:
@@ -142,7 +143,7 @@ class CallBytes:
         stored = self.rows.of(problem).get(implementation.backend)
         if stored is not None and stored.row["status"] == "ok" and (value := of(stored.row)):
             return Bytes(value=value, words="measured at this length")
-        n = problem["kv_seq_len"]
+        n = length(problem)
         curve = self._curve(implementation, problem, of)
         if curve is None or n < curve.holds_from:
             return None
@@ -155,7 +156,7 @@ class CallBytes:
         if why := self._refused(implementation, problem):
             return why
         rows = [one.row for one in self.rows.over_lengths(problem, implementation.backend)]
-        lengths = sorted({row["kv_seq_len"] for row in rows if _peak(row)})
+        lengths = sorted({length(row) for row in rows if _peak(row)})
         if implementation.compiles and lengths:
             return f"its bytes were measured at N = {', '.join(f'{n:,}' for n in lengths)} only"
         return ""
@@ -174,7 +175,7 @@ class CallBytes:
         place = implementation.backend, key_over(problem), of
         if place not in self._polynomials:
             counts = {
-                one.row["kv_seq_len"]: of(one.row)
+                length(one.row): of(one.row)
                 for one in self.rows.over_lengths(problem, implementation.backend)
                 if one.row["status"] == "ok" and of(one.row)
             }
@@ -186,7 +187,7 @@ class CallBytes:
         backend = implementation.backend
         fits, fails = [], []
         for one in self.rows.over_lengths(problem, backend):
-            n = one.row["kv_seq_len"]
+            n = length(one.row)
             if one.row["status"] == "ok" and (peak := _peak(one.row)):
                 needed = peak + int(one.row.get("input_bytes") or 0)
                 words = f"no more than was measured at N = {n:,}"
@@ -199,13 +200,21 @@ class CallBytes:
         for wall in (one.row for one in searched):
             low, high, needed = wall["seq_len_low"], wall["seq_len_high"], wall["memory_bytes"]
             if low:
-                words = f"a search found that N = {low:,} fits into {size_text(needed)}"
+                words = fitting(wall)
                 fits.append(Edge(length=low, needed=needed, words=words, wall=True))
             if high and wall["limited_by"] == "memory":
                 words = f"a search found that N = {high:,} does not fit into {size_text(needed)}"
                 fails.append(Edge(length=high, needed=needed, words=words, wall=True))
         stops = min(_stops(searched), key=lambda edge: edge.length, default=None)
         return Edges(fits=tuple(fits), fails=tuple(fails), stops=stops, searched=searched)
+
+
+def fitting(wall: Fields) -> str:
+    """What a search found to fit: `a search found that N = 9 fits into 1 GiB and 10 does not`."""
+    words = f"a search found that N = {wall['seq_len_low']:,} fits into"
+    ends = wall["seq_len_high"] and wall["limited_by"] == "memory"
+    beyond = f" and {wall['seq_len_high']:,} does not" if ends else ""
+    return f"{words} {size_text(wall['memory_bytes'])}{beyond}"
 
 
 def _stops(searched: tuple[Stored, ...]) -> Iterator[Edge]:

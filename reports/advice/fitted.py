@@ -8,7 +8,7 @@ from ...harness.stats import Interval
 from ..analysis.growth import FEWEST_LENGTHS, Growth, growth, predict
 from ..data.load import frame
 from ..data.row_groups import records
-from .asked import LENGTHS, Fields
+from .asked import Fields, growing, length
 from .stored import Stored
 
 
@@ -42,7 +42,7 @@ class Fit:
 
 def fit(stored: Sequence[Stored], problem: Fields) -> Fit:
     """By a + b N + c N^2 through the rows of the newest run that has enough lengths."""
-    over = growing(problem)
+    over = growing(problem)[0]
     timed = [one for one in stored if one.row["status"] == "ok" and one.row.get("block_ms")]
     for run in dict.fromkeys(id(one.run) for one in timed):
         mine = [one for one in timed if id(one.run) == run]
@@ -54,11 +54,6 @@ def fit(stored: Sequence[Stored], problem: Fields) -> Fit:
     return Fit(growth=None)
 
 
-def growing(problem: Fields) -> str:
-    """The axis that is the length: of queries and keys alike, or of keys."""
-    return LENGTHS[0] if problem["seq_len"] == problem["kv_seq_len"] else LENGTHS[1]
-
-
 def fitted_time(stored: Sequence[Stored], problem: Fields) -> Fitted:
     """The time at the problem's length by the fit through others."""
-    return fit(stored, problem).at(problem[growing(problem)])
+    return fit(stored, problem).at(length(problem))

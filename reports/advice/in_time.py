@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...harness.stats import Interval, latency_interval
-from .asked import Asked, Implementation, Inquiry, Phase, key_over
+from .asked import Asked, Implementation, Inquiry, Phase, key_over, length
 from .stored import StoredRows
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TimeOver:
     def _measured(self, implementation: Implementation, phase: Phase, most: int) -> Sequence[int]:
         """Lengths with rows, the shortest first: where there is no fit, only they have a time."""
         found = {
-            one.row["kv_seq_len"]
+            length(one.row)
             for asked in self.inquiry.shapes.asked(phase, most)
             if asked.problem is not None
             for one in self.rows.over_lengths(asked.problem, implementation.backend)
@@ -102,11 +102,11 @@ class TimeOver:
             time_ms = latency_interval(row.get("block_ms") or [])
             if isfinite(time_ms.value):
                 return Time(time_ms, "measured at this length")
-        from .fitted import fit, growing
+        from .fitted import fit
 
         place = implementation.backend, key_over(problem)
         if place not in self._fits:
             rows = self.rows.over_lengths(problem, implementation.backend)
             self._fits[place] = fit(rows, problem)
-        found = self._fits[place].at(problem[growing(problem)])
+        found = self._fits[place].at(length(problem))
         return Time(found.time_ms, found.words)

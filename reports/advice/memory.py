@@ -6,7 +6,7 @@ from typing import Literal
 
 from ..formatting import list_text, size_text
 from .asked import Asked, Implementation, Inquiry, Phase
-from .call_bytes import Bytes, CallBytes
+from .call_bytes import Bytes, CallBytes, fitting
 from .in_time import Time, TimeOver
 from .stored import StoredRows
 
@@ -167,7 +167,7 @@ class MemoryOver:
             words=need.words,
             need=need,
             found_by="wall" if by_wall else "bytes",
-            checked=self._checked(implementation, phase, low),
+            checked=self._checked(implementation, phase, low, need.words),
         )
 
     def _of_layer(
@@ -188,8 +188,12 @@ class MemoryOver:
             call = replace(call, value=max(0, call.value - kept.value))
         return call, (kept, asked.count)
 
-    def _checked(self, implementation: Implementation, phase: Phase, context: int) -> str:
-        """What searches found of the layers' walls, beside what the bytes say of them."""
+    def _checked(
+        self, implementation: Implementation, phase: Phase, context: int, known: str
+    ) -> str:
+        """What searches found of the layers' walls, beside what the bytes say of them, but not
+        again what is `known` from one.
+        """
         said: dict[str, None] = {}
         for asked in self.inquiry.shapes.asked(phase, max(1, context)):
             if asked.problem is None:
@@ -203,6 +207,8 @@ class MemoryOver:
                     implementation, asked.problem, wall["memory_bytes"], most
                 )
                 ours = "" if counted is None else f"; by these bytes {counted:,} is the last"
+                if not ours and fitting(wall) in known:
+                    continue
                 room, low, high = (
                     size_text(wall["memory_bytes"]),
                     f"{wall['seq_len_low']:,}",

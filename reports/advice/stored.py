@@ -48,7 +48,7 @@ class StoredRows:
     orders: Mapping[str, str] = field(default_factory=dict)
     found: dict[tuple[Any, ...], dict[str, Stored]] = field(default_factory=dict)
     over: dict[tuple[Any, ...], list[Stored]] = field(default_factory=dict)
-    walls: dict[tuple[Any, ...] | None, list[Stored]] = field(default_factory=dict)
+    walls: dict[tuple[Any, ...], list[Stored]] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -63,8 +63,6 @@ class StoredRows:
 
     def walls_of(self, problem: Fields, backend: str) -> list[Stored]:
         """Searches of a backend's longest N in this problem, the newest first."""
-        if problem["seq_len"] != problem["kv_seq_len"]:
-            return []
         walls = self.walls.get(key_over(problem), [])
         return [one for one in walls if one.row["backend"] == backend]
 

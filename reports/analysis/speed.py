@@ -77,13 +77,24 @@ def finding(group: Group) -> str:
     first, where = fastest.ranking[0], f"at {axis_text('seq_len', n)}"
     time, inexact = time_text(first["latency_ms"]), _faster_inexact(fastest)
     if not fastest.margins:
-        return f"{first['backend']} takes {time} {where}, with nothing to compare it with{inexact}"
+        here = [row for row in group.rows if row["seq_len"] == n]
+        why = alone(here, fastest)
+        return f"{first['backend']} takes {time} {where}{f', the {why}' if why else ''}{inexact}"
     rival = fastest.tie or 0
     margin, other = fastest.margins[rival], fastest.ranking[rival + 1]["backend"]
     if not fastest.clear:
         return f"{tie_text(fastest)} {where} ({margin.doubt}){inexact}"
     times = f"{number_text(margin.value)} times as long ({margin.bounds})"
     return f"{first['backend']} is fastest {where}: {time}; {other} takes {times}{inexact}"
+
+
+def alone(rows: list[Row], found: Race) -> str:
+    """Why there is nothing to compare the only exact backend with; "" if nothing else was tried."""
+    exact = "exact " if found.inexact else ""
+    others = {row["status"] for row in rows if row["status"] != "ok"}
+    if not others:
+        return ""
+    return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
 
 
 def _faster_inexact(found: Race) -> str:
@@ -99,14 +110,16 @@ def _faster_inexact(found: Race) -> str:
 
 
 def tally(groups: list[Group]) -> str:
-    """How often each backend won: `sdpa is fastest in 14 of 16, a tie in 2 of 16`."""
+    """How often each won: `At the longest N of each problem: sdpa is fastest in 14 of 16`."""
     races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margins]
+    if not races:
+        return "No problem has a time of two exact backends"
     won = Counter(race.ranking[0]["backend"] for race in races if race.clear)
     texts = [
         f"{backend} is fastest in {count} of {len(races)}" for backend, count in won.most_common()
     ]
     if undecided := len(races) - won.total():
         texts.append(f"a tie in {undecided} of {len(races)}")
-    if alone := len(groups) - len(races):
-        texts.append(f"nothing to compare in {alone}")
-    return ", ".join(texts)
+    if others := len(groups) - len(races):
+        texts.append(f"nothing to compare in {others}")
+    return f"At the longest N of each problem: {', '.join(texts)}"

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from ..analysis import heads
-from ..analysis.speed import Race, race, tied
+from ..analysis.speed import Race, alone, race, tied
 from ..analysis.winner_map import second_axis
 from ..data.exactness import meanings
 from ..data.row_groups import (
@@ -172,7 +172,7 @@ def _cell(group: Group, found: Race) -> str:
     first = found.ranking[0]
     time = time_text(first["latency_ms"])
     if not found.margins:
-        return ASIDE.join(filter(None, [f"{first['backend']} {time}", _alone(group, found)]))
+        return ASIDE.join(filter(None, [f"{first['backend']} {time}", alone(group.rows, found)]))
     even = tied(found)
     slower = [
         f"then {row['backend']} ×{number_text(margin.value)}"
@@ -187,15 +187,6 @@ def _cell(group: Group, found: Race) -> str:
     elif len(even) > MOST_NAMES:
         names += f" and {len(even) - MOST_NAMES} more"
     return f"tie: {names}{ASIDE}{', '.join([time, *slower])}"
-
-
-def _alone(group: Group, found: Race) -> str:
-    """Why there is nothing to compare the only exact backend with; "" if nothing else was tried."""
-    exact = "exact " if found.inexact else ""
-    others = {row["status"] for row in group.rows if row["status"] != "ok"}
-    if not others:
-        return ""
-    return f"only {exact}one that {'fits' if others <= {'oom', 'predicted_oom'} else 'ran'}"
 
 
 # ---- the sentence --------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from .run_titles import MOST_NAMED, questions, subtitle
 
 HERE = Path(__file__).parent
 DATA = '<script type="application/json" id="data">'
+LATER = 'document.write("<noscript>")'  # page.html says why
 MOST_BYTES = 1_450_000  # above it the samples are thinned; a page of 500 cases may have 1.5 MB
 SHORT = 32  # characters of a cell that stays on one line
 MOST_COLUMNS = 48  # with a rule of their own in the style sheet
@@ -72,7 +73,8 @@ def render(report: Report) -> str:
         ],
         sections=[_section(part, report, numbers) for part in report.answered],
         lacking=report.lacking,
-        policy=policy(css, js),
+        policy=policy(css, LATER, js),
+        later=Markup(LATER),  # noqa: S704 - ours
         css=Markup(css),  # noqa: S704 - our own file
         js=Markup(js),  # noqa: S704 - our own file
         swatches=Markup(plots.swatches(report.backends)),  # noqa: S704 - contains no foreign text
@@ -82,17 +84,21 @@ def render(report: Report) -> str:
     return before + place + page_data(known, MOST_BYTES - len(text.encode())) + after
 
 
-def policy(css: str, js: str) -> str:
-    """Load nothing, and run only our own script and style sheet; SVG needs its style attributes.
+def policy(css: str, *scripts: str) -> str:
+    """Load nothing, and run only our own scripts and style sheet; SVG needs its style attributes.
 
     `style-src` is for browsers without the two finer directives.
     """
-    script, style = (b64encode(sha256(text.encode()).digest()).decode() for text in (js, css))
+    ours = " ".join(map(_hash, scripts))
     return (
-        f"default-src 'none'; script-src 'sha256-{script}'; style-src 'unsafe-inline';"
-        f" style-src-elem 'sha256-{style}'; style-src-attr 'unsafe-inline'; img-src data:; base-uri"
+        f"default-src 'none'; script-src {ours}; style-src 'unsafe-inline';"
+        f" style-src-elem {_hash(css)}; style-src-attr 'unsafe-inline'; img-src data:; base-uri"
         " 'none'; form-action 'none'"
     )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _text_of(*files: Path) -> str:

@@ -1,4 +1,4 @@
-// The page is complete where scripts are off. It adds sorting, a filter, tooltips, series on and off, copies and downloads, and the
+// The page is complete where scripts are off or blocked. It adds sorting, a filter, tooltips, series on and off, copies and downloads, and the
 // samples of a case. The reader's choices are kept in the fragment of the address.
 (() => {
   const one = (selector, inside = document) => inside.querySelector(selector);

@@ -36,8 +36,7 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield note(f"There is nothing to draw over N: {why}.")
         return
     figures = [(group, _figure(group, meta)) for group in drawn[:MOST_FIGURES]]
-    together = f"At the longest N of each problem: {speed.tally(drawn)}"
-    yield from multiples(figures, together)
+    yield from multiples(figures, speed.tally(drawn))
     yield from not_drawn(drawn[MOST_FIGURES:])
 
 

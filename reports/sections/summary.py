@@ -102,8 +102,7 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
     if any(row["latency_ms"] is not None for row in rows):
         raced = [group for group in over_n if speed.longest_race(group)]
         if len(raced) > MOST_PROBLEMS:
-            text = f"At the longest N of each problem: {speed.tally(raced)}."
-            yield Text(text=text, about="fastest")
+            yield Text(text=f"{speed.tally(raced)}.", about="fastest")
         yield from _sentences("Latency", _findings(speed, raced), about="fastest")
     else:
         yield Text(text="No case has a latency.")

@@ -1,6 +1,14 @@
-"""The processor's name and caches."""
+"""The processor's name and caches, and how long threads waited for it."""
 
-from attnbench.harness.cpu import cpu_cache_bytes, cpu_name
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.cpu import cpu_cache_bytes, cpu_name, waited_s
 
 
 def test_this_machine_has_a_name_for_its_processor():
@@ -30,3 +38,26 @@ def test_the_last_caches_of_these_cores_are_counted_once(tmp_path):
 def test_a_cache_that_the_kernel_describes_oddly_is_unknown(tmp_path):
     cache(tmp_path, 0, 0, "three", "Unified", "32M", "0")
     assert cpu_cache_bytes([0], tmp_path) is None
+
+
+def test_a_process_that_shares_its_core_is_known_to_have_waited_for_it():
+    core = min(os.sched_getaffinity(0))
+    busy = (
+        "import os, time; os.sched_setaffinity(0, {%d}); t = time.process_time\nwhile t() < 0.3: 0"
+    )
+    two = [subprocess.Popen([sys.executable, "-c", busy % core]) for _ in range(2)]
+    most_s = 0.0
+    while any(one.poll() is None for one in two):
+        most_s = max(most_s, *(waited_s([Path(f"/proc/{one.pid}")]) or 0.0 for one in two))
+        time.sleep(0.01)
+    assert most_s > 0.1
+
+
+def test_threads_that_have_ended_do_not_count_and_without_any_nothing_is_known(tmp_path):
+    for name, text in (("1", "7 1500000000 3"), ("2", "7 250000000 3"), ("odd", "")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "schedstat").write_text(text)
+    threads = [tmp_path / name for name in ("1", "2", "odd", "ended")]
+    assert waited_s(threads) == pytest.approx(1.75)
+    assert waited_s(threads[2:]) is None
+    assert waited_s([]) is None

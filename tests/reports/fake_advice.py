@@ -140,14 +140,18 @@ def searched(
     high: int,
     **changes: Any,
 ) -> Path:
-    """A run folder of searches that found this wall in each kind of layer, all phases alike."""
+    """A run folder of searches that found this wall in each kind of layer, all phases alike.
+
+    `kv_seq_len` among the changes: so many keys at every length.
+    """
+    fixed = changes.pop("kv_seq_len", None)
     plans, rows = [], []
     for one in asked.shapes.asked(asked.phases[0], 1):
         if one.problem is None:
             continue
         name = f"wall-{implementation.backend}-{one.layer}"
         planned = {**one.problem, "backend": implementation.backend, "case": name}
-        planned = {**planned, "kv_seq_len": None}
+        planned = {**planned, "kv_seq_len": fixed}
         del planned["seq_len"], planned["device"]
         ends = {low: "ok", high: "oom"}
         probes = [

@@ -1,10 +1,10 @@
 """Findings of the study checkpoint_heads, made up."""
 
-import json
 from pathlib import Path
 from typing import Any
 
-from tests.reports.fake_trainings import shifted, with_trainings
+from tests.reports.fake_studies import with_study
+from tests.reports.fake_trainings import shifted
 
 
 def looked_at(name: str = "mine", **other: Any) -> dict[str, Any]:
@@ -61,11 +61,5 @@ def looked_at(name: str = "mine", **other: Any) -> dict[str, Any]:
 
 def with_checkpoints(parent: Path, findings: list[Any], **row: Any) -> Path:
     """The run quickstart with one row of the study."""
-    folder = with_trainings(parent, findings, **row)
-    own = {"case": "study-checkpoint_heads-mine", "study": "checkpoint_heads"}
-    meta = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(meta | {"studies": [own]}))
-    rows = [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
-    rows[-1] |= {**own, "part": {"checkpoint": "mine"}}
-    (folder / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
-    return folder
+    case, part = "study-checkpoint_heads-mine", {"checkpoint": "mine"}
+    return with_study(parent, "checkpoint_heads", findings, case, part=part, **row)

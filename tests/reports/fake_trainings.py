@@ -1,11 +1,10 @@
 """Findings of the study trained_heads, made up: what each test needs, and nothing was trained."""
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.reports.fake_runs import quickstart
+from tests.reports.fake_studies import with_study
 
 N = 6
 
@@ -122,27 +121,6 @@ CLEAR = trainings(
 
 def with_trainings(parent: Path, findings: list[Any], **row: Any) -> Path:
     """The run quickstart with one row of the study."""
-    folder = quickstart(parent)
-    meta = json.loads((folder / "run.json").read_text())
+    usual = {"study": "trained_heads", "part": {"task": "recall", "heads": 1}}
     case = "study-trained_heads-recall-heads1"
-    meta["studies"] = [{"case": case, "study": "trained_heads"}]
-    (folder / "run.json").write_text(json.dumps(meta))
-    stored = {
-        "schema": 1,
-        "kind": "study",
-        "case": case,
-        "study": "trained_heads",
-        "part": {"task": "recall", "heads": 1},
-        "attempt": 1,
-        "device": "cpu",
-        "status": "ok",
-        "reason": "",
-        "log_tail": None,
-        "findings": findings,
-        "started_utc": None,
-        "spent_s": 1.0,
-        **row,
-    }
-    with (folder / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(stored) + "\n")
-    return folder
+    return with_study(parent, findings=findings, case=case, **(usual | row))

@@ -11,6 +11,7 @@ import pytest
 from attnbench.harness.cli import advise, advise_measure
 from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.process.device_lock import device_lock
+from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.this_device import ThisDevice
 from attnbench.reports.advice.stored import StoredRows
 from tests.conftest import environment
@@ -27,6 +28,9 @@ TINY = {
     "torch_dtype": "float32",
     "vocab_size": 100,
 }
+
+
+HERE = ThisDevice("cpu", "a cpu", {}, 1 << 30, "as given")
 
 
 @pytest.fixture
@@ -68,10 +72,7 @@ def test_the_pace_is_not_looked_at_while_another_run_measures(tmp_path, monkeypa
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     looked = []
     monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: looked.append(1))
-    here = ThisDevice("cpu", "a cpu", {}, 1 << 30, "as given")
-    measure = partial(
-        advise._measured, inquiry(), StoredRows(), here, tmp_path, {}, wait=False, quiet=True
-    )
+    measure = partial(advise._measured, inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
     with device_lock("cpu", wait=False, check=lambda: None):
         with pytest.raises(EnvironmentUnmet, match="is measuring on this cpu"):
             measure()
@@ -80,6 +81,37 @@ def test_the_pace_is_not_looked_at_while_another_run_measures(tmp_path, monkeypa
     monkeypatch.setattr(advise_measure, "close", lambda *_: {})
     measure()
     assert looked == [1]
+
+
+def test_no_other_run_gets_the_device_between_the_first_look_and_the_last_row(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    refused, handed_over = [], []
+
+    def another_run(*_):
+        try:
+            with device_lock("cpu", wait=False, check=lambda: None):
+                pass
+        except EnvironmentUnmet as error:
+            refused.append(str(error))
+
+    def run_wanted(*arguments):
+        another_run()
+        handed_over.append(arguments[-1].held_device)
+        return RunResult(path=tmp_path)
+
+    monkeypatch.setattr(advise, "_rows", lambda *_: another_run() or StoredRows())
+    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: another_run())
+    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {"a problem": ["sdpa"]})
+    monkeypatch.setattr(advise_measure, "close", lambda *_: {"a problem": ["sdpa"]})
+    monkeypatch.setattr(advise_measure, "standard_takes_s", lambda *_: another_run() or 1.0)
+    monkeypatch.setattr(advise_measure, "run_wanted", run_wanted)
+    advise._measured(inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
+    assert handed_over == ["cpu", "cpu"]
+    assert len(refused) == 7  # three readings of rows, the pace, two runs, a forecast
+    with device_lock("cpu", wait=False, check=lambda: None):
+        pass
 
 
 @pytest.mark.long

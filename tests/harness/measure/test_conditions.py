@@ -54,14 +54,14 @@ def test_a_block_that_computes_has_processor_time():
 
 def test_a_source_that_cannot_be_read_is_absent(monkeypatch):
     for source in ("waited_s", "steal_s", "throttled_s"):
-        monkeypatch.setattr(conditions, source, lambda: None)
+        monkeypatch.setattr(conditions, source, lambda *_: None)
     names = {"wall_s", "user_s", "system_s", "minor_faults", "major_faults", "involuntary_switches"}
     assert set(watched(lambda: None)) == names
 
 
 def test_a_source_that_fails_in_the_middle_is_absent_too(monkeypatch):
     answers = iter([1.0, None])
-    monkeypatch.setattr(conditions, "waited_s", lambda: next(answers))
+    monkeypatch.setattr(conditions, "waited_s", lambda _: next(answers))
     assert "waited_s" not in watched(lambda: None)
 
 

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from attnbench.harness.process.worker_process import (
     WorkerFailure,
     WorkerProcess,
     child_environment,
-    waited_s,
 )
 from attnbench.harness.record import Status
 from tests.conftest import ROOT, environment
@@ -256,20 +254,6 @@ def test_a_wake_up_interrupts_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
         process.kill(term_s=0)
         os.close(wake_read)
         os.close(wake_write)
-
-
-def test_a_process_that_shares_its_core_is_known_to_have_waited_for_it() -> None:
-    core = min(os.sched_getaffinity(0))
-    busy = (
-        "import os, time; os.sched_setaffinity(0, {%d}); t = time.process_time\nwhile t() < 0.3: 0"
-    )
-    two = [subprocess.Popen([sys.executable, "-c", busy % core]) for _ in range(2)]
-    most_s = 0.0
-    while any(one.poll() is None for one in two):
-        most_s = max(most_s, *(waited_s(one.pid) for one in two))
-        time.sleep(0.01)
-    assert most_s > 0.1
-    assert waited_s(2**22 + 1) == 0.0
 
 
 def open_descriptors() -> set[int]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.errors import EnvironmentUnmet, Stopped
+from attnbench.harness.process.device_lock import device_lock
 from attnbench.harness.process.interpreter import Interpreter
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
@@ -18,6 +19,7 @@ from attnbench.harness.run.environments import (
     environments_of,
     first_of,
     first_workers,
+    lock_device,
     refuse_changes,
 )
 
@@ -193,3 +195,25 @@ def test_a_row_names_the_processor_where_there_is_no_gpu() -> None:
     assert found["device_name"] == "EPYC"
     assert found["device_uuid"] is None
     assert found["host"]
+
+
+def test_a_device_that_the_caller_holds_is_not_locked_again_and_any_other_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    on_cpu: Any = SimpleNamespace(ready={"device": "cpu", "environment": {"device_uuid": None}})
+    on_gpu: Any = SimpleNamespace(ready={"device": "cuda", "environment": {"device_uuid": "GPU-1"}})
+    with (
+        Signals() as signals,
+        device_lock("cpu", wait=False, check=lambda: None),
+        device_lock("GPU-1", wait=False, check=lambda: None),
+    ):
+        for worker, held in ((on_cpu, "cpu"), (on_gpu, "GPU-1")):
+            with lock_device(worker, signals, wait=False, held_device=held):
+                pass
+        for worker, held in ((on_cpu, None), (on_cpu, "GPU-1"), (on_gpu, "cuda")):
+            with (
+                pytest.raises(EnvironmentUnmet, match="is measuring on this"),
+                lock_device(worker, signals, wait=False, held_device=held),
+            ):
+                pass

@@ -18,8 +18,10 @@ def searched(
     outcome: Outcome,
     limit_s: float = 1e9,
     tolerance_ratio: float = TOLERANCE_RATIO,
+    *,
+    bound: bool = False,
 ) -> Search:
-    search = Search(predicted, lambda n: float(n) ** 2, limit_s, tolerance_ratio)
+    search = Search(predicted, lambda n: float(n) ** 2, limit_s, tolerance_ratio, bound=bound)
     while (n := search.next()) is not None:
         status, spent_s = outcome(n, sum(trial.seq_len == n for trial in search.trials))
         search.add(Trial(seq_len=n, status=status, reason="", spent_s=spent_s))
@@ -65,6 +67,21 @@ def test_the_interval_is_as_narrow_as_was_wanted_and_takes_no_more_trials_than_t
     assert high - low <= tolerance_ratio * high
     narrower = searched(10_000, wall_at(9_990), tolerance_ratio=tolerance_ratio / 8)
     assert len(search.trials) < len(narrower.trials)
+
+
+@pytest.mark.parametrize(("longest", "saved"), [(7_221, 0), (7_300, 0), (12_900, 5), (40_000, 2)])
+def test_beyond_a_bound_the_search_soon_has_a_length_that_fails(longest: int, saved: int) -> None:
+    """12,900 is that of sdpa in bf16, with grouped heads, by the formula of fp32."""
+    by_steps, by_bound = (
+        searched(7_221, wall_at(longest), tolerance_ratio=0.02, bound=bound)
+        for bound in (False, True)
+    )
+    low, high = by_bound.interval
+    assert low is not None
+    assert high is not None
+    assert low <= longest < high
+    assert high - low <= 0.02 * high
+    assert len(by_bound.trials) <= len(by_steps.trials) - saved
 
 
 def test_both_ends_are_tried_twice() -> None:

@@ -2,6 +2,8 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from pathlib import Path
+from time import perf_counter
 
 import pytest
 import torch
@@ -23,6 +25,26 @@ CONFIG = WorkerConfig(
     max_warm_up_s=1,
     watched=Device(),
 )
+
+
+SLOWLY_MADE = '''
+"""Takes its time to be made, and then all memory."""
+
+import time
+
+import torch
+
+COMPILES = True
+
+
+def prepare(problem, inputs, weights):
+    time.sleep(0.5)
+
+    def call():
+        raise torch.OutOfMemoryError("DefaultCPUAllocator: you tried to allocate 68719476736 bytes")
+
+    return call
+'''
 
 
 class Unlimited:
@@ -65,6 +87,17 @@ def test_what_does_not_go_says_why(
     assert answer["status"] == status
     assert reason in answer["reason"]
     assert ("KeyError" in (answer["log_tail"] or "")) == (status == "error")
+
+
+def test_compiling_is_no_part_of_a_trial_also_if_the_call_then_runs_out_of_memory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "slowly_made.py").write_text(SLOWLY_MADE)
+    monkeypatch.setenv("ATTNBENCH_BACKENDS", str(tmp_path))
+    since = perf_counter()
+    answer = tried("slowly_made")
+    assert answer["status"] == "oom"
+    assert answer["spent_s"] <= perf_counter() - since - 0.5
 
 
 def test_a_trial_on_a_gpu_waits_for_its_kernels_and_runs_out_of_the_gpus_memory(fake_gpu) -> None:

@@ -44,7 +44,8 @@ def test_a_wall_bounds_what_no_bytes_are_known_of(tmp_path: Path):
     wall = searched(tmp_path, asked, EAGER, 2000, 2010, memory_bytes=2_100_000)
     end = longest(asked, rows_of(asked, wall), EAGER)
     assert (end.context, end.limit, end.found_by, end.at_least) == (2000, "unknown", "wall", True)
-    assert end.words == "at most, a search found that N = 2,000 fits into 2 MiB"
+    words = "a search found that N = 2,000 fits into 2 MiB and 2,010 does not"
+    assert (end.words, end.checked) == (f"at most, {words}", "")
     assert end.need is not None
     assert end.need.total == 10_000 + 100 * 2000 + 2_100_000
 
@@ -100,6 +101,77 @@ def test_walls_of_another_problem_do_not_count(tmp_path: Path):
     asked = inquiry()
     other = searched(tmp_path, inquiry(phases=("training",)), EAGER, 2000, 2010)
     assert longest(asked, rows_of(asked, other), EAGER).context is None
+
+
+class Cross(FakeShapes):
+    """Layers whose queries are the context, over the 1,500 keys of an encoder."""
+
+    def asked(self, phase, context):
+        over = {"kv_seq_len": 1500, "causal": False, "causal_align": ""}
+        return [
+            replace(one, problem={**one.problem, **over}) for one in super().asked(phase, context)
+        ]
+
+    def input_bytes(self, problem):
+        return 1000 * problem["seq_len"]
+
+
+def test_a_wall_over_as_many_keys_as_an_encoder_has_counts_for_cross_attention(tmp_path: Path):
+    asked = inquiry(shapes=Cross())
+    wall = searched(tmp_path, asked, EAGER, 2000, 2010, memory_bytes=2_100_000, kv_seq_len=1500)
+    end = longest(asked, rows_of(asked, wall), EAGER)
+    assert (end.context, end.found_by) == (2000, "wall")
+    other = searched(tmp_path / "other", asked, EAGER, 2000, 2010, kv_seq_len=1499)
+    assert longest(asked, rows_of(asked, other), EAGER).context is None
+
+
+def test_bytes_of_cross_attention_follow_from_shorter_contexts(tmp_path: Path):
+    asked = inquiry(shapes=Cross(), implementations=(SDPA,))
+    folders = [
+        measured(tmp_path / str(n), asked, (n,), {SDPA.backend: {"peak_bytes": 50 * n}})
+        for n in (128, 256, 512, 1024)
+    ]
+    found = CallBytes(asked.shapes, rows_of(asked, *folders)).needed(
+        SDPA, asked.shapes.asked("prefill", 2048)[0].problem
+    )
+    assert found.value == (1000 + 50) * 2048
+    assert found.words == "by the exact bytes measured at N = 128, 256, 512, 1,024"
+
+
+class Local(FakeShapes):
+    """Layers that see the last 128 tokens."""
+
+    def asked(self, phase, context):
+        local = {"mask": "local", "window": 127}
+        return [
+            replace(one, problem={**one.problem, **local}) for one in super().asked(phase, context)
+        ]
+
+
+class Windowed(Local):
+    """The same as a model asks for them: a context that is no longer needs no mask."""
+
+    def asked(self, phase, context):
+        return (super() if context > 128 else FakeShapes()).asked(phase, context)
+
+
+def test_a_wall_with_the_window_of_the_layers_counts_beyond_the_window(tmp_path: Path):
+    asked, local = inquiry(shapes=Windowed()), inquiry(shapes=Local())
+    wall = searched(tmp_path, local, EAGER, 2000, 2010, memory_bytes=2_100_000)
+    calls = CallBytes(asked.shapes, rows_of(asked, wall))
+    (beyond, *_), (within, *_) = (asked.shapes.asked("prefill", n) for n in (1999, 100))
+    assert calls.needed(EAGER, beyond.problem).value == 2_100_000
+    assert calls.needed(EAGER, within.problem).value is None
+
+
+def test_a_decode_step_that_ran_out_of_memory_ends_the_context(tmp_path: Path):
+    asked = inquiry(phases=("decode",), shapes=FORMULA, memory_bytes=3 << 30)
+    oom = measured(tmp_path, asked, changes={SDPA.backend: {"status": "oom"}})
+    end = longest(asked, rows_of(asked, oom), phase="decode")
+    assert (end.context, end.limit) == (4096, "model")
+    little = replace(asked, memory_bytes=2 << 30)
+    end = longest(little, rows_of(little, oom), phase="decode")
+    assert (end.context, end.limit, end.found_by) == (1023, "memory", "wall")
 
 
 # ---- what layers keep ----------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from attnbench.reports.advice.asked import key, key_over
+from attnbench.reports.advice.asked import key, key_of_wall, key_over, length
 from attnbench.reports.advice.stored import Device, stored_rows
 from tests.reports.fake_advice import HERE, SDPA, inquiry, measured, problem_of, rows_of
 
@@ -30,6 +30,26 @@ def test_square_problems_and_single_queries_have_lengths_of_their_own():
     assert key_over(prefill) == key_over(problem_of("prefill", 64, 8))
     assert key_over(decode) == key_over(problem_of("decode", 64, 8))
     assert key_over({**decode, "causal_align": "top_left"}) != key_over(prefill)
+
+
+def test_the_context_is_of_queries_where_the_keys_are_those_of_an_encoder():
+    few, more = ({**problem_of("prefill", n, 8), "kv_seq_len": 1500} for n in (64, 448))
+    assert (length(few), length(more)) == (64, 448)
+    assert key_over(few) == key_over(more)
+    assert key_over(few) != key_over({**few, "kv_seq_len": 1501})
+
+
+def test_a_wall_is_about_its_own_mask_window_and_fixed_keys_and_none_is_about_decoding():
+    square, decode = problem_of("prefill", 1024, 8), problem_of("decode", 1024, 8)
+    windowed = {**square, "mask": "local", "window": 127}
+    cross = {**square, "kv_seq_len": 1500}
+    problems = (square, windowed, cross, decode)
+    for about in (square, windowed, cross):
+        wall = {**about, "kv_seq_len": 1500 if about is cross else None}
+        del wall["seq_len"]
+        assert [key_of_wall(wall) == key_over(one) for one in problems] == [
+            one is about for one in problems
+        ]
 
 
 def test_the_newest_row_counts(tmp_path: Path):

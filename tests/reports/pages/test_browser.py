@@ -99,6 +99,32 @@ def test_without_scripts_everything_is_there(opened: Open) -> None:
     assert plain.url.endswith("#row-0")
 
 
+def test_a_page_whose_scripts_its_server_blocks_has_everything_too(
+    chromium: Any, page_file: Path, tmp_path: Path
+) -> None:
+    blocking = '<meta http-equiv="Content-Security-Policy" content="script-src \'none\'">'
+    blocked_file = tmp_path / "blocked.html"
+    text = page_file.read_text().replace(
+        '<meta charset="utf-8">', f'<meta charset="utf-8">{blocking}'
+    )
+    blocked_file.write_text(text)
+    off = chromium.new_page(java_script_enabled=False)
+    off.goto(page_file.as_uri())
+    blocked = chromium.new_page(bypass_csp=False)
+    blocked.goto(blocked_file.as_uri())
+    try:
+        assert blocked.locator("noscript").count() == 0
+        assert blocked.locator("main").text_content() == off.locator("main").text_content()
+        last = blocked.locator("main > section").last
+        assert last.locator("table").first.is_visible()
+        details = blocked.locator("#rows details")
+        details.locator("summary").click()
+        assert details.locator("td").first.is_visible()
+    finally:
+        off.close()
+        blocked.close()
+
+
 def test_sections_are_elements_once_the_browser_is_idle_and_folded_tables_once_they_open(
     opened: Open,
 ) -> None:

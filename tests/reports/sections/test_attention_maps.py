@@ -1,13 +1,12 @@
 """reports/sections/attention_maps.py: maps of attention weights, whatever the findings contain."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnbench.reports.sections import attention_maps
-from tests.reports.fake_runs import quickstart
+from tests.reports.fake_studies import with_study
 from tests.reports.rendering import blocks_of, markdown_of, page_of, sentences
 
 pytestmark = pytest.mark.long
@@ -26,34 +25,8 @@ def finding(head: int, entropy: float) -> dict[str, Any]:
     }
 
 
-def with_study(parent: Path, findings: list[Any], status: str = "ok", reason: str = "") -> Path:
-    folder = quickstart(parent)
-    meta = json.loads((folder / "run.json").read_text())
-    meta["studies"] = [{"case": "study-attention_maps", "study": "attention_maps"}]
-    (folder / "run.json").write_text(json.dumps(meta))
-    row = {
-        "schema": 1,
-        "kind": "study",
-        "case": "study-attention_maps",
-        "study": "attention_maps",
-        "attempt": 1,
-        "device": "cpu",
-    }
-    row |= {
-        "status": status,
-        "reason": reason,
-        "log_tail": None,
-        "findings": findings,
-        "started_utc": None,
-        "spent_s": 0.1,
-    }
-    with (folder / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(row) + "\n")
-    return folder
-
-
 def test_heads_are_drawn_with_one_scale_and_described_in_numbers(tmp_path: Path) -> None:
-    run = with_study(tmp_path, [finding(1, 1.0), finding(2, 0.5)])
+    run = with_study(tmp_path, "attention_maps", [finding(1, 1.0), finding(2, 0.5)])
     page = page_of(run)
     assert (
         "Of 2 heads with random weights, head 2 attends to the fewest tokens and head 1 to the most"
@@ -77,12 +50,12 @@ def test_heads_are_drawn_with_one_scale_and_described_in_numbers(tmp_path: Path)
     ],
 )
 def test_a_finding_that_is_no_map_is_not_drawn(tmp_path: Path, broken: dict[str, Any]) -> None:
-    run = with_study(tmp_path, [finding(1, 1.0) | broken])
+    run = with_study(tmp_path, "attention_maps", [finding(1, 1.0) | broken])
     (only,) = sentences(blocks_of(attention_maps, run))
     assert "No maps." in only
 
 
 def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    run = with_study(tmp_path, [], "error", "RuntimeError: a bug")
+    run = with_study(tmp_path, "attention_maps", [], status="error", reason="RuntimeError: a bug")
     (only,) = sentences(blocks_of(attention_maps, run))
     assert "RuntimeError: a bug" in only

@@ -1,6 +1,5 @@
 """reports/sections/generation.py: steps with and without a cache, whatever the findings contain."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import pytest
 
 from attnbench.reports.analysis.generation import TIMED
 from attnbench.reports.sections import generation
-from tests.reports.fake_runs import quickstart
+from tests.reports.fake_studies import with_study
 from tests.reports.rendering import blocks_of, figures_of, page_of, sentences
 
 
@@ -41,32 +40,8 @@ def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
     return found | more
 
 
-def with_study(parent: Path, findings: list[Any], status: str = "ok", reason: str = "") -> Path:
-    folder = quickstart(parent)
-    meta = json.loads((folder / "run.json").read_text())
-    meta["studies"] = [{"case": "study-generation", "study": "generation"}]
-    (folder / "run.json").write_text(json.dumps(meta))
-    row = {
-        "schema": 1,
-        "kind": "study",
-        "case": "study-generation",
-        "study": "generation",
-        "attempt": 1,
-        "device": "cpu",
-        "status": status,
-        "reason": reason,
-        "log_tail": None,
-        "findings": findings,
-        "started_utc": None,
-        "spent_s": 0.1,
-    }
-    with (folder / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(row) + "\n")
-    return folder
-
-
 def test_steps_are_drawn_both_ways_and_the_saving_is_said(tmp_path: Path) -> None:
-    run = with_study(tmp_path, [finding("fused", n) for n in (64, 128, 256)])
+    run = with_study(tmp_path, "generation", [finding("fused", n) for n in (64, 128, 256)])
     blocks = blocks_of(generation, run)
     (figure,) = figures_of(blocks)
     assert [panel.title for panel in figure.panels] == ["with a cache", "without a cache"]
@@ -85,7 +60,7 @@ def test_steps_are_drawn_both_ways_and_the_saving_is_said(tmp_path: Path) -> Non
 def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Path) -> None:
     untimed = dict.fromkeys(TIMED)
     wrong = finding("sdpa", 64, complaint="cached steps are not the full causal pass", **untimed)
-    run = with_study(tmp_path, [finding("fused", 64), wrong])
+    run = with_study(tmp_path, "generation", [finding("fused", 64), wrong])
     blocks = blocks_of(generation, run)
     assert [one.backend for one in figures_of(blocks)[0].panels[0].series] == ["fused"]
     assert "sdpa was not timed: cached steps are not the full causal pass." in sentences(blocks)
@@ -103,12 +78,12 @@ def test_a_backend_that_failed_the_gate_has_its_reason_and_no_line(tmp_path: Pat
     ],
 )
 def test_a_finding_of_another_form_is_not_shown(tmp_path: Path, broken: dict[str, Any]) -> None:
-    run = with_study(tmp_path, [finding("fused", 64) | broken])
+    run = with_study(tmp_path, "generation", [finding("fused", 64) | broken])
     (only,) = sentences(blocks_of(generation, run))
     assert "Nothing was generated." in only
 
 
 def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    run = with_study(tmp_path, [], "error", "RuntimeError: a bug")
+    run = with_study(tmp_path, "generation", [], status="error", reason="RuntimeError: a bug")
     (only,) = sentences(blocks_of(generation, run))
     assert "RuntimeError: a bug" in only

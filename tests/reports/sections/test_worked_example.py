@@ -1,13 +1,12 @@
 """reports/sections/worked_example.py: every number of it, whatever findings contain."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from attnbench.reports.sections import worked_example
-from tests.reports.fake_runs import quickstart
+from tests.reports.fake_studies import with_study
 from tests.reports.rendering import blocks_of, page_of, section_of, sentences, tables_of, text_of
 
 NUMBERS = [[1.0, 0.0], [0.5, 0.33333]]
@@ -25,33 +24,11 @@ def finding(mask: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def with_study(parent: Path, findings: list[Any], status: str = "ok", reason: str = "") -> Path:
-    folder = quickstart(parent)
-    meta = json.loads((folder / "run.json").read_text())
-    meta["studies"] = [{"case": "study-worked_example", "study": "worked_example"}]
-    (folder / "run.json").write_text(json.dumps(meta))
-    row = {
-        "schema": 1,
-        "kind": "study",
-        "case": "study-worked_example",
-        "study": "worked_example",
-        "attempt": 1,
-        "device": "cpu",
-        "status": status,
-        "reason": reason,
-        "log_tail": None,
-        "findings": findings,
-        "started_utc": None,
-        "spent_s": 0.1,
-    }
-    with (folder / "rows.jsonl").open("a") as file:
-        file.write(json.dumps(row) + "\n")
-    return folder
-
-
 def test_every_number_of_the_example_is_in_a_table(tmp_path: Path) -> None:
     filled = [[0.5, -1e9], [None, 0.33333]]
-    run = with_study(tmp_path, [finding("none"), finding("causal", score_rows=filled)])
+    run = with_study(
+        tmp_path, "worked_example", [finding("none"), finding("causal", score_rows=filled)]
+    )
     steps, masks = tables_of(blocks_of(worked_example, run))
     assert steps.rows[1] == ("2", *["0.5, 0.333"] * 6)
     assert masks.rows[0] == ("causal", "1", "0.5, -1e9", "1, 0", "1, 0")
@@ -77,12 +54,12 @@ def test_every_number_of_the_example_is_in_a_table(tmp_path: Path) -> None:
     ],
 )
 def test_a_finding_that_is_no_example_is_not_shown(tmp_path: Path, broken: dict[str, Any]) -> None:
-    run = with_study(tmp_path, [finding("none") | broken])
+    run = with_study(tmp_path, "worked_example", [finding("none") | broken])
     (only,) = sentences(blocks_of(worked_example, run))
     assert "No example." in only
 
 
 def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    run = with_study(tmp_path, [], "error", "RuntimeError: a bug")
+    run = with_study(tmp_path, "worked_example", [], status="error", reason="RuntimeError: a bug")
     (only,) = sentences(blocks_of(worked_example, run))
     assert "RuntimeError: a bug" in only
