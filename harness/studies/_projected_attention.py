@@ -1,0 +1,73 @@
+"""A layer of attention with Linformer's projections in it, to be trained with the model.
+
+Wang et al. 2020, arXiv:2006.04768: keys and values are projected along N to a few rows by E and F,
+which all heads of the layer share. `trained`: E and F are parameters, drawn as the paper draws them
+(normal, variance 1 / rank). `random`: the same, never changed. `pooled`: means of neighbours.
+"""
+
+from dataclasses import replace
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import linear
+
+from ...impls.backend import Inputs
+from ...impls.block import Decoder
+from ...impls.layer import merge_heads, split_heads
+from ...impls.linformer import core, pooled
+from ...impls.multi_head_attention import MultiHeadAttention
+
+KINDS = ("trained", "pooled", "random")
+DRAWS = 104_729  # between the seeds of models and of projections, a prime
+
+
+class ProjectedAttention(MultiHeadAttention):
+    """Of one length, that of `whole.problem`, whose weights it takes over."""
+
+    def __init__(self, whole: MultiHeadAttention, kind: str, rank: int, seed: int) -> None:
+        device, p = whole.weights().w_o.device, whole.problem
+        super().__init__(p, whole.backend, device)
+        self.load_state_dict(whole.state_dict())
+        self.stride = -(-p.seq_len // rank) if kind == "pooled" else 0
+        if not self.stride:
+            generator = Generator().manual_seed(DRAWS + seed)
+            for name in ("e", "f"):
+                drawn = torch.randn(rank, p.seq_len, generator=generator).mul_(rank**-0.5)
+                self.register_parameter(
+                    name,
+                    torch.nn.Parameter(drawn.to(device), requires_grad=kind == "trained"),
+                )
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        need_weights: bool = False,
+        mask: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Output [batch, n, d_model]. There are no weights of single keys, and no mask."""
+        if need_weights or mask is not None:
+            raise ValueError("projected keys are mixtures of tokens: no weights of them, no mask")
+        problem = replace(self.problem, batch=query.shape[0])
+        w = self.weights()
+        q, k, v = split_heads(problem, Inputs(query, key, value), w)
+        o = core(q, self._projected(k, "e"), self._projected(v, "f"), problem)
+        return linear(merge_heads(o), w.w_o, w.b_o), None
+
+    def _projected(self, x: Tensor, name: str) -> Tensor:
+        """[batch, heads, n, width] to [batch, heads, rank, width]."""
+        if self.stride:
+            return pooled(x, self.stride)
+        found: Tensor = getattr(self, name) @ x
+        return found
+
+
+def project(model: Decoder, kind: str, rank: int, seed: int) -> None:
+    """Put projections into every block of a decoder that is not causal. Raises ValueError if it is:
+    a projected key is a mixture of all keys, later ones too.
+    """
+    if model.problem.causal:
+        raise ValueError("projected keys are mixtures of all tokens; wanted a model that sees all")
+    for place, block in enumerate(model.own_blocks):
+        block.attention = ProjectedAttention(block.attention, kind, rank, seed + place)
