@@ -1,8 +1,16 @@
 """A layer of attention with Linformer's projections in it, to be trained with the model.
 
 Wang et al. 2020, arXiv:2006.04768: keys and values are projected along N to a few rows by E and F,
-which all heads of the layer share. `trained`: E and F are parameters, drawn as the paper draws them
-(normal, variance 1 / rank). `random`: the same, never changed. `pooled`: means of neighbours.
+which all heads of the layer share. By kind:
+
+    pooled               means of neighbours, never changed
+    trained              parameters, which begin as these means
+    trained_from_random  parameters, drawn as the paper draws them (normal, variance 1 / rank)
+    random               the same, never changed
+
+E and F take steps of RATE times those of the other parameters. With steps as large they move away
+from the means faster than the model learns to use them: `recall` with rank 12 for 48 tokens ended
+at 41 % right answers, with 0.3 and 0.1 at 93 % (one seed, 300 steps; means alone: 94 %).
 """
 
 from dataclasses import replace
@@ -17,7 +25,8 @@ from ...impls.layer import merge_heads, split_heads
 from ...impls.linformer import core, pooled
 from ...impls.multi_head_attention import MultiHeadAttention
 
-KINDS = ("trained", "pooled", "random")
+KINDS = ("pooled", "trained", "trained_from_random", "random")
+RATE = 0.3
 DRAWS = 104_729  # between the seeds of models and of projections, a prime
 
 
@@ -28,15 +37,20 @@ class ProjectedAttention(MultiHeadAttention):
         device, p = whole.weights().w_o.device, whole.problem
         super().__init__(p, whole.backend, device)
         self.load_state_dict(whole.state_dict())
-        self.stride = -(-p.seq_len // rank) if kind == "pooled" else 0
-        if not self.stride:
-            generator = Generator().manual_seed(DRAWS + seed)
-            for name in ("e", "f"):
-                drawn = torch.randn(rank, p.seq_len, generator=generator).mul_(rank**-0.5)
-                self.register_parameter(
-                    name,
-                    torch.nn.Parameter(drawn.to(device), requires_grad=kind == "trained"),
-                )
+        stride = -(-p.seq_len // rank)
+        self.stride = stride if kind == "pooled" else 0
+        if self.stride:
+            return
+        generator = Generator().manual_seed(DRAWS + seed)
+        for name in ("e", "f"):
+            if kind == "trained":
+                start = pooled(torch.eye(p.seq_len), stride)  # [rank, n]
+            else:
+                start = torch.randn(rank, p.seq_len, generator=generator) * rank**-0.5
+            # Adam's steps do not depend on the size of a gradient, so a factor sets their size.
+            drawn = (start / RATE).to(device)
+            learns = kind != "random"
+            self.register_parameter(name, torch.nn.Parameter(drawn, requires_grad=learns))
 
     def forward(
         self,
@@ -59,8 +73,8 @@ class ProjectedAttention(MultiHeadAttention):
         """[batch, heads, n, width] to [batch, heads, rank, width]."""
         if self.stride:
             return pooled(x, self.stride)
-        found: Tensor = getattr(self, name) @ x
-        return found
+        projection: Tensor = getattr(self, name) * RATE  # [rank, n]
+        return projection @ x
 
 
 def project(model: Decoder, kind: str, rank: int, seed: int) -> None:

@@ -38,8 +38,9 @@ NARROW_RATIO = 0.02  # half the width of the accuracy's interval at which seeds 
 NOISE_LEVELS = (0.25, 0.5, 1.0, 2.0)  # of the standard deviation of the embedded tokens
 NOISE_RATIO = 0.5  # the one of them that has fields of its own, as rows have always had
 MOST_SINGLE = 16  # heads of a block that are removed alone
-PRUNED_STEPS, GREEDY_STEPS = 32, 8  # from all heads to none; more heads go in groups
-GREEDY_SEQUENCES = 16  # that groups of heads are chosen on: trials of many heads take long
+MOST_ONE_BY_ONE = 32  # heads of the decoder that are removed singly in order of importance
+GREEDY_STEPS = 8  # by trial, from all heads to none; more heads than that go in groups
+GREEDY_SEQUENCES = 8  # that groups are chosen on: trials of many heads take long
 MOST_DRAWN = 8  # heads of a block whose maps are kept
 COSTED = 8  # heads of a block whose smaller layers are measured, for one seed
 LOOKED_AT = 64  # sequences that metrics and pruning are about
@@ -142,8 +143,9 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
     """
     few = model.problem.heads <= MOST_SINGLE
     order = _pruning.by_importance(model, judged_on)
-    pruned = _pruning.counts(len(order), PRUNED_STEPS)
     greedy = _pruning.counts(len(order), GREEDY_STEPS)
+    singly = len(order) <= MOST_ONE_BY_ONE
+    pruned = _pruning.counts(len(order), len(order)) if singly else greedy
     in_groups = len(order) > GREEDY_STEPS
     chosen_on = _first(judged_on, GREEDY_SEQUENCES) if in_groups else judged_on
     return {

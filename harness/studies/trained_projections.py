@@ -22,8 +22,8 @@ QUESTION = "What does a model learn with Linformer's projections in place of exa
 PARTS = {"task": ("recall", "two_relations")}
 PART_S = 30.0
 ATTENTIONS = ("exact", *KINDS)
-TOKENS, RANK, HEADS = 96, 12, 4
-STEPS = {"recall": 150, "two_relations": 150}
+TOKENS, RANK, HEADS = 48, 12, 4
+STEPS = {"recall": 300, "two_relations": 300}
 SEEDS = 5
 
 

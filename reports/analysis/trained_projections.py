@@ -15,9 +15,10 @@ STUDY = "trained_projections"
 EXACT = "exact"
 NAMES = {
     EXACT: "exact",
-    "trained": "projections, trained",
-    "pooled": "mean pooling",
-    "random": "projections, random",
+    "pooled": "means of neighbours",
+    "trained": "trained, from means",
+    "trained_from_random": "trained, from random",
+    "random": "random",
 }
 """In the order in which attentions are shown; others follow."""
 Finding = Mapping[str, Any]

@@ -4,7 +4,12 @@ import pytest
 import torch
 
 from attnbench.harness.studies import _training
-from attnbench.harness.studies._projected_attention import KINDS, ProjectedAttention, project
+from attnbench.harness.studies._projected_attention import (
+    KINDS,
+    RATE,
+    ProjectedAttention,
+    project,
+)
 from attnbench.harness.studies._synthetic_tasks import task
 from attnbench.impls.block import Decoder
 
@@ -24,13 +29,23 @@ def test_a_rank_of_all_tokens_can_be_exact(kind: str) -> None:
     if kind == "trained":
         attention = projected.own_blocks[0].attention
         with torch.no_grad():
-            attention.e.copy_(torch.eye(TOKENS))
-            attention.f.copy_(torch.eye(TOKENS))
+            attention.e.copy_(torch.eye(TOKENS) / RATE)
+            attention.f.copy_(torch.eye(TOKENS) / RATE)
     tokens = task("recall").draw(torch.Generator().manual_seed(0), 3).tokens
     torch.testing.assert_close(projected(tokens)[0], exact(tokens)[0], atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize(("kind", "learns"), [("trained", True), ("random", False)])
+def test_trained_projections_begin_as_means_of_neighbours() -> None:
+    tokens = task("recall").draw(torch.Generator().manual_seed(0), 3).tokens
+    trained, means = decoder(), decoder()
+    project(trained, "trained", 7, 0)  # the last mean is of fewer tokens
+    project(means, "pooled", 7, 0)
+    torch.testing.assert_close(trained(tokens)[0], means(tokens)[0], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "learns"), [("trained", True), ("trained_from_random", True), ("random", False)]
+)
 def test_only_trained_projections_change_in_training(kind: str, learns: bool) -> None:
     of, model = task("recall"), decoder()
     project(model, kind, 6, 0)

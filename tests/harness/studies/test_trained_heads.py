@@ -39,7 +39,7 @@ def test_seeds_are_counted_on_and_maps_kept_once(monkeypatch: pytest.MonkeyPatch
         (2, True, True, 1, 1),
         (8, True, True, 1, 1),
         (16, False, True, 1, 2),
-        (64, False, False, 2, 8),
+        (64, False, False, 8, 8),
     ],
 )
 def test_of_many_heads_there_are_no_maps_and_pruning_is_in_groups(

@@ -21,9 +21,11 @@ def test_attentions_of_a_seed_follow_each_other(monkeypatch: pytest.MonkeyPatch)
     assert [(one["train_seed"], one["attention"]) for one in found] == [
         (3 + seed, attention) for seed in range(SEEDS) for attention in ATTENTIONS
     ]
-    exact, trained, pooled, random = (one["parameter_count"] for one in found[:4])
+    learnt = {one["attention"]: one["parameter_count"] for one in found}
     added = 2 * trained_projections.RANK * trained_projections.TOKENS
-    assert (trained, pooled, random) == (exact + added, exact, exact)
+    exact = learnt["exact"]
+    assert learnt["trained"] == learnt["trained_from_random"] == exact + added
+    assert learnt["pooled"] == learnt["random"] == exact
     assert [one["rank"] for one in found[:2]] == [None, trained_projections.RANK]
 
 
@@ -33,11 +35,11 @@ def test_no_task_asks_what_its_tokens_tell_to_a_model_that_sees_all_of_them() ->
 
 
 @pytest.mark.long
-def test_projections_learn_places_that_are_the_same_in_every_sequence() -> None:
+def test_a_quarter_of_the_rows_serves_recall_if_they_are_means_and_not_if_they_are_random() -> None:
     accuracy = {}
     with one_thread():
-        for attention in ("exact", "trained", "random"):
+        for attention in ("exact", "pooled", "random"):
             found = trained_projections.trained("recall", attention, CPU, 0)
             accuracy[attention] = found["accuracy_ratio"]
     assert accuracy["exact"] > 0.9
-    assert accuracy["trained"] > accuracy["random"] + 0.02
+    assert accuracy["pooled"] > accuracy["random"] + 0.2

@@ -121,17 +121,17 @@ def test_trained_models_show_quality_beside_cost(tmp_path: Path) -> None:
     *_, answer, figure, causal = blocks_of(approximate_section, run)
     assert answer.text == (
         "Right answers in recall after training, rank 12 for 96 tokens: exact: 90.0 % (85.6 to"
-        " 94.4); projections, trained: 80.0 % (75.6 to 84.4)."
+        " 94.4); trained, from means: 80.0 % (75.6 to 84.4)."
     )
     assert figure.table.rows[1] == (
-        "recall, projections, trained",
+        "recall, trained, from means",
         "80.0 % (75.6 to 84.4)",
-        "10.0 (10.0 to 10.0)",
+        "10.00 (10.00 to 10.00)",
         figure.table.rows[1][3],
         "0.50 (0.50 to 0.50)",
         "1 MiB",
     )
-    assert figure.names == ("exact", "projections, trained")
+    assert figure.names == ("exact", "trained, from means")
     assert [series.backend for series in figure.panels[0].series] == list(figure.names)
     assert "A causal model cannot have such projections" in causal.text
     assert list(in_trained_models({"a": {"studies": []}})) == []
