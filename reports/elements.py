@@ -110,7 +110,8 @@ class Figure:
     """Panels with a title that states the finding, and a table of their numbers.
 
     `caption` names device, scenario and problem, `description` is for screen readers. `same_y`: all
-    panels share the limits of y. `low`: two thirds as high on a page, beside a low card.
+    panels share the limits of y. `low`: two thirds as high on a page, beside a low card. `names`:
+    of its series, where they are not backends; they get colours and a legend of this figure alone.
     """
 
     title: str
@@ -120,6 +121,7 @@ class Figure:
     table: Table
     same_y: bool = True
     low: bool = False
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,16 +54,16 @@ class Task(NamedTuple):
     held_out: Callable[[Generator, int], Batch] | None = None
 
 
-def task(name: str) -> Task:
-    """Raises KeyError for a name that the docstring above lacks."""
-    return _TASKS[name]()
+def task(name: str, tokens: int = TOKENS) -> Task:
+    """Of sequences of so many tokens. Raises KeyError for a name that the docstring above lacks."""
+    return _TASKS[name](tokens)
 
 
-def _recall() -> Task:
+def _recall(length: int) -> Task:
     def draw(generator: Generator, size: int) -> Batch:
         keys = torch.rand(size, KEYS, generator=generator).argsort(-1)[:, :PAIRS]
         values = torch.randint(VALUES, (size, PAIRS), generator=generator)
-        asked = torch.randint(PAIRS, (size, TOKENS - PAIRS), generator=generator)
+        asked = torch.randint(PAIRS, (size, length - PAIRS), generator=generator)
         tokens = torch.cat([keys * VALUES + values, KEYS * VALUES + keys.gather(1, asked)], 1)
         targets = pad(values.gather(1, asked), (PAIRS, 0), value=UNSCORED)
         return Batch(tokens, targets)
@@ -72,12 +72,12 @@ def _recall() -> Task:
     return Task(KEYS * VALUES + KEYS, 1, draw, (*pairs, *(f"{key}?" for key in _letters(KEYS))))
 
 
-def _copy() -> Task:
+def _copy(length: int) -> Task:
     def draw(generator: Generator, size: int) -> Batch:
         low, high = PERIODS
         period = torch.randint(low, high + 1, (size, 1), generator=generator)
         once = torch.rand(size, COPIED, generator=generator).argsort(-1)
-        place = torch.arange(TOKENS)[None]
+        place = torch.arange(length)[None]
         tokens = once.gather(1, place % period)
         after = pad(tokens[:, 1:], (0, 1), value=UNSCORED)
         return Batch(tokens, torch.where(place >= period, after, UNSCORED))
@@ -85,36 +85,36 @@ def _copy() -> Task:
     return Task(COPIED, 2, draw, _letters(COPIED))
 
 
-def _majority() -> Task:
+def _majority(length: int) -> Task:
     def draw(generator: Generator, size: int) -> Batch:
-        tokens = torch.randint(2, (size, TOKENS), generator=generator)
+        tokens = torch.randint(2, (size, length), generator=generator)
         ones = tokens.unfold(1, WINDOW, 1).sum(-1)
         return Batch(tokens, pad((ones > WINDOW // 2).long(), (WINDOW - 1, 0), value=UNSCORED))
 
     return Task(2, 1, draw, ("0", "1"))
 
 
-def _relations(symbols: int, back: tuple[int, ...]) -> Task:
+def _relations(length: int, symbols: int, back: tuple[int, ...]) -> Task:
     """The answer is one number whose digits are the tokens so many places before."""
 
     def draw(generator: Generator, size: int) -> Batch:
-        tokens = torch.randint(symbols, (size, TOKENS), generator=generator)
+        tokens = torch.randint(symbols, (size, length), generator=generator)
         first = max(back)
-        answer = torch.zeros(size, TOKENS - first, dtype=torch.int64)
+        answer = torch.zeros(size, length - first, dtype=torch.int64)
         for places in back:
-            answer = symbols * answer + tokens[:, first - places : TOKENS - places]
+            answer = symbols * answer + tokens[:, first - places : length - places]
         return Batch(tokens, pad(answer, (first, 0), value=UNSCORED))
 
     return Task(symbols ** len(back), 1, draw, tuple(map(str, range(symbols))))
 
 
-def _text() -> Task:
+def _text(length: int) -> Task:
     learnt, held_out = _grammar_text.corpora()
 
     def draws(corpus: Tensor) -> Callable[[Generator, int], Batch]:
         def draw(generator: Generator, size: int) -> Batch:
-            start = torch.randint(len(corpus) - TOKENS, (size, 1), generator=generator)
-            window = corpus[start + torch.arange(TOKENS + 1)]  # [size, TOKENS + 1]
+            start = torch.randint(len(corpus) - length, (size, 1), generator=generator)
+            window = corpus[start + torch.arange(length + 1)]  # [size, length + 1]
             return Batch(window[:, :-1], window[:, 1:].contiguous())
 
         return draw
@@ -127,11 +127,11 @@ def _letters(count: int) -> tuple[str, ...]:
     return tuple(chr(ord("a") + place) for place in range(count))
 
 
-_TASKS: dict[str, Callable[[], Task]] = {
+_TASKS: dict[str, Callable[[int], Task]] = {
     "recall": _recall,
     "copy": _copy,
     "majority": _majority,
-    "two_relations": lambda: _relations(SHORT, SHORT_BACK),
-    "six_relations": lambda: _relations(2, BACK),
+    "two_relations": lambda length: _relations(length, SHORT, SHORT_BACK),
+    "six_relations": lambda length: _relations(length, 2, BACK),
     "text": _text,
 }

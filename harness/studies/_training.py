@@ -51,14 +51,22 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def decoder(task: Task, heads: int, device: torch.device, seed: int) -> Decoder:
+def decoder(
+    task: Task,
+    heads: int,
+    device: torch.device,
+    seed: int,
+    *,
+    tokens: int = TOKENS,
+    causal: bool = True,
+) -> Decoder:
     """Its parameters are as many for every number of heads that divides D_MODEL."""
     problem = Problem(
         batch=BATCH,
-        seq_len=TOKENS,
+        seq_len=tokens,
         d_model=D_MODEL,
         heads=heads,
-        causal=True,
+        causal=causal,
         scope="layer",
         passes="forward+backward",
     )

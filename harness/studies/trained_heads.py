@@ -35,9 +35,12 @@ STEPS = {
 }
 FEWEST_SEEDS, MOST_SEEDS = 5, 6
 NARROW_RATIO = 0.02  # half the width of the accuracy's interval at which seeds are enough
-NOISE_RATIO = 0.5  # of the standard deviation of the embedded tokens
-MOST_PRUNED = 16  # heads of a block
-MOST_GREEDY = 8  # heads of the whole decoder: the number of trials is its square
+NOISE_LEVELS = (0.25, 0.5, 1.0, 2.0)  # of the standard deviation of the embedded tokens
+NOISE_RATIO = 0.5  # the one of them that has fields of its own, as rows have always had
+MOST_SINGLE = 16  # heads of a block that are removed alone
+MOST_ONE_BY_ONE = 32  # heads of the decoder that are removed singly in order of importance
+GREEDY_STEPS = 8  # by trial, from all heads to none; more heads than that go in groups
+GREEDY_SEQUENCES = 8  # that groups are chosen on: trials of many heads take long
 MOST_DRAWN = 8  # heads of a block whose maps are kept
 COSTED = 8  # heads of a block whose smaller layers are measured, for one seed
 LOOKED_AT = 64  # sequences that metrics and pruning are about
@@ -85,7 +88,7 @@ def trained(
     """
     of = task(name)
     tested, known = held_out(of, seed, device), seen(of, seed, device)
-    looked_at, judged_on = _first(tested), _first(known)
+    looked_at, judged_on = _first(tested, LOOKED_AT), _first(known, LOOKED_AT)
     model = _training.decoder(of, heads, device, seed)
     before = _head_metrics.heads_of(model, looked_at.tokens)
     done = _training.train(model, of, STEPS[name], seed)
@@ -95,7 +98,7 @@ def trained(
         decoder_file.save(model, file, about)
     after = _head_metrics.heads_of(model, looked_at.tokens)
     loss, accuracy = quality(model, tested)
-    noisy_loss, noisy_accuracy = quality(model, tested, NOISE_RATIO)
+    noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
     drawn = maps and heads <= MOST_DRAWN
     return {
         "task": name,
@@ -112,8 +115,11 @@ def trained(
         "accuracy_ratio": accuracy,
         "seen_loss_nats": quality(model, known)[0],
         "noise_ratio": NOISE_RATIO,
-        "noisy_loss_nats": noisy_loss,
-        "noisy_accuracy_ratio": noisy_accuracy,
+        "noisy_loss_nats": noisy[NOISE_RATIO][0],
+        "noisy_accuracy_ratio": noisy[NOISE_RATIO][1],
+        "noise_levels_ratio": list(NOISE_LEVELS),
+        "noise_levels_loss_nats": [of_level for of_level, _ in noisy.values()],
+        "noise_levels_accuracy_ratio": [right for _, right in noisy.values()],
         "step_loss_nats": done.losses,
         "step_ms": done.step_ms,
         "step_peak_bytes": done.peak_bytes,
@@ -135,29 +141,31 @@ def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool)
 
     `costly`: also what the really smaller layers cost.
     """
-    few = model.problem.heads <= MOST_PRUNED
-    least = len(_pruning.every_head(model)) <= MOST_GREEDY
-    order = _pruning.by_importance(model, judged_on) if few else None
+    few = model.problem.heads <= MOST_SINGLE
+    order = _pruning.by_importance(model, judged_on)
+    greedy = _pruning.counts(len(order), GREEDY_STEPS)
+    singly = len(order) <= MOST_ONE_BY_ONE
+    pruned = _pruning.counts(len(order), len(order)) if singly else greedy
+    in_groups = len(order) > GREEDY_STEPS
+    chosen_on = _first(judged_on, GREEDY_SEQUENCES) if in_groups else judged_on
     return {
         "whole_loss_nats": quality(model, looked_at)[0],
-        "single_loss_nats": None if order is None else _pruning.single_losses(model, looked_at),
-        "pruned_heads": None if order is None else [list(one) for one in order],
-        "pruned_loss_nats": (
-            None if order is None else _pruning.losses_in_order(model, order, looked_at)
-        ),
-        "greedy_loss_nats": (
-            _pruning.losses_greedily(model, looked_at, judged_on) if least else None
-        ),
+        "single_loss_nats": _pruning.single_losses(model, looked_at) if few else None,
+        "pruned_heads": [list(one) for one in order],
+        "pruned_removed_heads": pruned,
+        "pruned_loss_nats": _pruning.losses_in_order(model, order, pruned, looked_at),
+        "greedy_removed_heads": greedy,
+        "greedy_loss_nats": _pruning.losses_greedily(model, greedy, looked_at, chosen_on),
         **(
             _smaller_layers.cost(model, order, looked_at)
-            if costly and order is not None
+            if costly
             else dict.fromkeys(_smaller_layers.FIELDS)
         ),
     }
 
 
-def _first(batch: Batch) -> Batch:
-    return Batch(batch.tokens[:LOOKED_AT], batch.targets[:LOOKED_AT])
+def _first(batch: Batch, count: int) -> Batch:
+    return Batch(batch.tokens[:count], batch.targets[:count])
 
 
 def _words(of: Task, batch: Batch) -> list[str]:

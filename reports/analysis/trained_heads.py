@@ -239,27 +239,29 @@ def worst_removal(one: HeadCount) -> Interval:
 
 
 def losses_over_left(one: HeadCount, name: str) -> dict[int, Interval]:
-    """Loss by how many heads are left, of `pruned_loss_nats` or `greedy_loss_nats`."""
-    found = [values for finding in one.trainings if (values := _flat([finding.get(name)]))]
-    if not found or len({len(values) for values in found}) > 1:
+    """Loss by how many heads are left, of `pruned_loss_nats` or `greedy_loss_nats`.
+
+    Of the seeds that removed the same numbers of heads; {} if they differ, or removed none.
+    """
+    found = [losses for each in one.trainings if (losses := by_removed_heads(each, name))]
+    if not found or any(values.keys() != found[0].keys() for values in found):
         return {}
-    heads = len(found[0]) - 1
+    heads = max(found[0])
     return {
-        heads - gone: mean_interval([values[gone] for values in found], "seed")
-        for gone in range(heads + 1)
+        heads - gone: mean_interval([values[gone] for values in found], "seed") for gone in found[0]
     }
 
 
-def noisy_loss_of_accuracy(one: HeadCount) -> Interval:
-    """Percentage points of accuracy that noise on the embedded tokens takes."""
-    return mean_interval(
-        [
-            100 * (finding["accuracy_ratio"] - noisy)
-            for finding in one.trainings
-            if (noisy := finite_number(finding, "noisy_accuracy_ratio")) is not None
-        ],
-        "seed",
-    )
+def by_removed_heads(finding: Finding, name: str) -> dict[int, float]:
+    """Loss by how many heads were removed; rows that do not say how many removed one at a time."""
+    losses = _flat([finding.get(name)])
+    removed = finding.get(name.replace("loss_nats", "removed_heads"))
+    if removed is None:
+        return dict(enumerate(losses))
+    is_known = isinstance(removed, list) and all(type(count) is int for count in removed)
+    if not is_known or len(removed) != len(losses) or sorted(set(removed)) != removed:
+        return {}
+    return dict(zip(removed, losses, strict=True))
 
 
 def overfit(one: HeadCount) -> Interval:

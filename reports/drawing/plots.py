@@ -66,10 +66,11 @@ def svg(
     """
     with styled(name):
         canvas, axes = _drawing(figure, backends, LOW_IN if figure.low else HEIGHT_IN)
-        if cases is None:
+        if cases is None or figure.names:
             _legend(canvas, figure, backends)
         text = svg_text(canvas)
-        points = "" if cases is None else overlay(canvas, figure, axes, backends, cases)
+        known = () if figure.names else backends
+        points = "" if cases is None else overlay(canvas, figure, axes, known, cases)
     return inline(themed(minify(text, name, styled=cases is not None)), figure, name, points)
 
 
@@ -84,7 +85,10 @@ def draw(figure: Figure, backends: Sequence[str], path: Path, dpi: int) -> None:
 def _drawing(
     figure: Figure, backends: Sequence[str], height_in: float
 ) -> tuple[Canvas, Sequence[Axes]]:
-    """The panels without a legend; small multiples in lines of up to MOST_ACROSS."""
+    """The panels without a legend; small multiples in lines of up to MOST_ACROSS.
+
+    Lines of the page's backends get ids, by which its legend switches them off.
+    """
     count = len(figure.panels)
     small = any(panel.title for panel in figure.panels)
     across = min(count, MOST_ACROSS) if small else count
@@ -95,11 +99,13 @@ def _drawing(
     axes = list(canvas.subplots(lines, across, squeeze=False).flat)
     for number, (panel, place) in enumerate(zip(figure.panels, axes, strict=False)):
         limits = _limits(figure.panels if figure.same_y else (panel,))
-        _panel(place, panel, backends, limits, number)
+        _panel(place, panel, figure.names or backends, limits, None if figure.names else number)
         if small:
             _as_small_multiple(
                 place, panel, first=not number % across, last=number + across >= count
             )
+            if figure.same_y and number % across:
+                place.tick_params(axis="y", labelleft=False)
     for unused in axes[count:]:
         unused.set_axis_off()
     return canvas, axes[:count]
@@ -112,7 +118,6 @@ def _as_small_multiple(axes: Axes, panel: Panel, *, first: bool, last: bool) -> 
     axes.set_xlabel(panel.x_label.partition(" (")[0] if last else "")
     if not first:
         axes.set_ylabel("")
-        axes.tick_params(axis="y", labelleft=False)
 
 
 def swatches(backends: Sequence[str]) -> str:
@@ -182,8 +187,9 @@ def _panel(
     panel: Panel,
     backends: Sequence[str],
     limits: tuple[float, float],
-    number: int,
+    number: int | None,
 ) -> None:
+    """`number`: of the panel, for the ids of its lines; None for lines without."""
     if panel.x_scale == "log":
         axes.set_xscale("log", base=2)
     if panel.y_scale == "log":
@@ -192,7 +198,7 @@ def _panel(
     for series in panel.series:
         own = len(axes.lines)  # the lines of this series start here
         _series(axes, series, _look(series.backend, backends), stacked)
-        if series.backend in backends:
+        if number is not None and series.backend in backends:
             for place, line in enumerate(axes.lines[own:], start=own):
                 line.set_gid(f"b{backends.index(series.backend)}-{number}-{place}")
     if panel.line is not None:
@@ -307,6 +313,7 @@ def legend(figure: Figure, backends: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _legend(canvas: Canvas, figure: Figure, backends: Sequence[str]) -> None:
+    backends = figure.names or backends
     looks: dict[str, dict[str, Any]] = {
         "formula": {"color": INK, **FORMULA},
         "failed": {"color": INK, **CROSS},

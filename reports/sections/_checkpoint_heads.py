@@ -117,7 +117,7 @@ def _favourite(rows: Sequence[Sequence[float]]) -> str:
 
 
 def _fewer(found: Sequence[LookedAt], caption: str) -> Figure:
-    panels = [loss_over_left(one.name, sorted(one.left.items())) for one in found]
+    panels = [loss_over_left(one.name, {"loss": sorted(one.left.items())}) for one in found]
     return Figure(
         title="Given models: loss over the heads that are left; the least important go first",
         caption=f"{caption} · importance by gradient; bars are 95 % intervals over sequences",

@@ -1,6 +1,6 @@
-"""Trained models without some of their heads, with noise, and on sequences they were trained on."""
+"""Trained models without some of their heads, and what the smaller layers cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...harness.stats import Interval
 from ..analysis.smaller_layers import LeftCost, costs_over_left
@@ -8,20 +8,19 @@ from ..analysis.trained_heads import (
     HeadCount,
     TaskResult,
     losses_over_left,
-    noisy_loss_of_accuracy,
-    overfit,
     single_removals,
     worst_removal,
 )
 from ..elements import Figure, Panel, Series, Table
-from ..formatting import bytes_text, number_text, time_text
-from ._interval_texts import known, percents, with_range
+from ..formatting import bytes_text, time_text
+from ._interval_texts import known, with_range
 
 DRAWN = 8  # heads of a block
+ORDERS = {"by importance": "pruned_loss_nats", "greedily by loss": "greedy_loss_nats"}
 
 
-def loss_over_left(title: str, points: Sequence[tuple[int, Interval]]) -> Panel:
-    """The loss with so many heads, for each number of heads that are left."""
+def loss_over_left(title: str, lines: Mapping[str, Sequence[tuple[int, Interval]]]) -> Panel:
+    """The loss with so many heads, for each number of heads that are left; by the line's name."""
     return Panel(
         x_label="heads left",
         y_label="loss, nats",
@@ -29,15 +28,16 @@ def loss_over_left(title: str, points: Sequence[tuple[int, Interval]]) -> Panel:
         x_scale="linear",
         y_scale="linear",
         title=title,
-        series=(
+        series=tuple(
             Series(
-                backend="loss",
+                backend=name,
                 kind="measured",
                 x=tuple(float(x) for x, _ in points),
                 y=tuple(each.value for _, each in points),
                 low=tuple(known(each.low) for _, each in points),
                 high=tuple(known(each.high) for _, each in points),
-            ),
+            )
+            for name, points in lines.items()
         ),
     )
 
@@ -46,28 +46,33 @@ def pruned(found: Sequence[TaskResult], caption: str) -> Figure | None:
     panels, rows = [], []
     for one in found:
         for count in one.counts:
-            if count.heads == DRAWN and (left := losses_over_left(count, "pruned_loss_nats")):
-                panels.append(loss_over_left(one.task, sorted(left.items())[1:]))
-            single = single_removals(count)
-            if single.units:
+            lines = {
+                order: sorted(left.items())[1:]
+                for order, name in ORDERS.items()
+                if (left := losses_over_left(count, name))
+            }
+            if count.heads == DRAWN and lines:
+                panels.append(loss_over_left(one.task, lines))
+            if lines:
                 rows.append(
                     (
                         f"{one.task}, {count.heads}",
                         with_range(count.loss, least=0.0),
-                        with_range(single),
+                        with_range(single_removals(count)),
                         with_range(worst_removal(count)),
-                        _halved(count, "pruned_loss_nats"),
-                        _halved(count, "greedy_loss_nats"),
+                        *(_halved(count, name) for name in ORDERS.values()),
                     )
                 )
     if not panels:
         return None
     return Figure(
         title="Loss over the heads that are left, of 8 per block; the least important go first",
-        caption=f"{caption} · importance by gradient on other sequences; not retrained",
+        caption=f"{caption} · chosen on other sequences, by gradient or by trial; not retrained",
         description=(
             "The loss over how many heads are left when the least important ones are removed, one"
-            " panel per task. The table has the loss without single heads and without half of them."
+            " panel per task: by the gradient of the whole decoder, or greedily, by the loss"
+            " without each, tried again at every step; of more than 8 heads an eighth goes at a"
+            " time. The table has the loss without single heads and without half of them."
         ),
         panels=tuple(panels),
         table=Table(
@@ -80,6 +85,7 @@ def pruned(found: Sequence[TaskResult], caption: str) -> Figure | None:
             folded=True,
         ),
         same_y=False,
+        names=tuple(ORDERS),
     )
 
 
@@ -174,30 +180,4 @@ def _least_most(shares: Sequence[float]) -> str:
 def _halved(count: HeadCount, name: str) -> str:
     left = losses_over_left(count, name)
     half = max(left, default=0) // 2
-    return with_range(left[half], least=0.0) if half else ""
-
-
-def robust(found: Sequence[TaskResult]) -> Table:
-    rows = [
-        (
-            f"{one.task}, {count.heads}",
-            percents(count.accuracy),
-            with_range(noisy_loss_of_accuracy(count)),
-            with_range(overfit(count)),
-        )
-        for one in found
-        for count in one.counts
-    ]
-    noise = found[0].counts[0].trainings[0].get("noise_ratio")
-    return Table(
-        title=(
-            f"With noise of {number_text(noise)} standard deviations on the embedded tokens, and on"
-            " sequences that were trained on"
-        ),
-        columns=(
-            *("task, heads", "right answers", "points lost to noise"),
-            "loss on held-out less on known sequences, nats",
-        ),
-        rows=tuple(rows),
-        folded=True,
-    )
+    return with_range(left[half], least=0.0) if half and half in left else ""

@@ -14,7 +14,7 @@ ORDER = 51
 NEEDS = ()
 DRAWN_ELSEWHERE = (
     *("attention_maps", "generation", "gradient_distance", "linformer_projections"),
-    *("checkpoint_heads", "trained_heads", "worked_example"),
+    *("checkpoint_heads", "trained_heads", "trained_projections", "worked_example"),
 )
 SCALE, PRECISION = "score_scale", "precision"
 WIDEST_CELL = 60

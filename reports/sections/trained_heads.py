@@ -29,7 +29,8 @@ from ..formatting import bytes_text, list_text
 from ._checkpoint_heads import of_checkpoints
 from ._interval_texts import percent, percents, share_bound, times, with_range
 from ._trained_maps import maps_of
-from ._trained_pruning import pruned, robust, smaller
+from ._trained_noise import noisy
+from ._trained_pruning import pruned, smaller
 
 TITLE = "What heads learn"
 ORDER = 48
@@ -91,7 +92,7 @@ def _of_run(found: list[TaskResult], run: Mapping[str, Any], name: str) -> Itera
         yield figure
     if (figure := smaller(found, caption)) is not None:
         yield figure
-    yield robust(found)
+    yield noisy(found, caption)
 
 
 def answer(one: TaskResult) -> str:

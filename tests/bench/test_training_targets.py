@@ -10,8 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu
 
+from attnbench.harness.cli.dry_run import DryRun
+from attnbench.harness.scenario import load
+from attnbench.harness.selection import Selection
 from attnbench.harness.stats import ratio_interval
-from attnbench.harness.studies import _training
+from attnbench.harness.studies import _training, parts_of
 from attnbench.harness.studies._synthetic_tasks import TOKENS, UNSCORED, Batch, task
 from attnbench.impls.block import Block, Decoder
 from tests.bench.conftest import rows_of
@@ -145,6 +148,16 @@ def test_equal_seeds_give_equal_losses_in_another_process(tmp_path: Path) -> Non
         losses.append([loss for one in row["findings"] for loss in one["step_loss_nats"]])
     assert len(losses[0]) == len(losses[1])
     assert max(abs(a - b) for a, b in zip(*losses, strict=True)) <= NEAR
+
+
+def test_the_shipped_study_is_planned_within_ten_minutes() -> None:
+    """By what `--dry-run` says: cases by this machine's pace, parts as declared."""
+    dry = DryRun(load("what_heads_learn", ["device=cpu"]), Selection())
+    found = dry.forecast()
+    parts_s = sum(found.expected[one.id].about_s for one in dry.selected.studies)
+    print(f"planned: {found.about_s:.0f} s, of which {parts_s:.0f} s for trainings")
+    assert len(dry.selected.studies) == len(parts_of("trained_heads"))
+    assert parts_s < found.about_s <= MOST_S
 
 
 def test_the_shipped_study_takes_ten_minutes_at_most(tmp_path: Path) -> None:

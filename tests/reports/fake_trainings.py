@@ -33,6 +33,8 @@ def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) ->
         "seen_loss_nats": 2 * (1 - accuracy) - 0.01,
         "noise_ratio": 0.5,
         "noisy_accuracy_ratio": accuracy / 2,
+        "noise_levels_ratio": [0.25, 0.5, 1.0],
+        "noise_levels_accuracy_ratio": [0.75 * accuracy, accuracy / 2, accuracy / 4],
         "step_ms": [1.0 * heads, 1.1 * heads, 0.9 * heads],
         "step_peak_bytes": (1 + heads) << 20,
         **{
@@ -53,7 +55,9 @@ def training(task: str, heads: int, seed: int, accuracy: float, **other: Any) ->
         "whole_loss_nats": 0.1,
         "single_loss_nats": [[0.1 + 0.1 * head for head in range(heads)]],
         "pruned_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)],
-        "greedy_loss_nats": [0.1 * (1 + gone) for gone in range(heads + 1)] if heads <= 8 else None,
+        "pruned_removed_heads": list(range(heads + 1)),
+        "greedy_removed_heads": [0, heads] if heads == 1 else [0, heads // 2, heads],
+        "greedy_loss_nats": [0.1, 0.2] if heads == 1 else [0.1, 0.15, 0.1 * (1 + heads)],
         **_costs(heads, measured=heads == 8 and seed == 0),
         "sentence": list("abcdef") if drawn else None,
         "weight_rows_before": [[shifted(0, 0.3) for _ in range(heads)]] if drawn else None,
@@ -101,6 +105,28 @@ def gradients(model: str, fade: float = -0.1, **other: Any) -> list[dict[str, An
             "fade_per_token_before": -0.7,
             "fade_per_token_after": fade + 0.001 * (seed - 2),
             **other,
+        }
+        for seed in range(5)
+    ]
+
+
+def projected(
+    attention: str, accuracy: float, step_ms: float, task: str = "recall"
+) -> list[dict[str, Any]]:
+    """Of the study trained_projections: five seeds of one attention."""
+    return [
+        {
+            "study": "trained_projections",
+            "task": task,
+            "attention": attention,
+            "rank": None if attention == "exact" else 12,
+            "heads": 4,
+            "train_seed": seed,
+            "d_model": 64,
+            "tokens": 96,
+            "accuracy_ratio": accuracy + 0.02 * (seed - 2),
+            "step_ms": [step_ms * (1 + 0.1 * seed)] * 3,
+            "step_peak_bytes": 1 << 20,
         }
         for seed in range(5)
     ]

@@ -1,4 +1,4 @@
-"""The claims on what heads learn, from the study trained_heads: Q1 to Q7 and Q18.
+"""The claims on what heads learn, from the study trained_heads: Q1 to Q7, Q18 and Q19.
 
 A part is a task. Every verdict holds for that task, at the size of the study, and says so.
 """
@@ -11,13 +11,14 @@ from typing import Any
 from ....harness.stats import Interval, mean_interval
 from ...data.run_meta import finite_number
 from ...formatting import list_text, number_text, range_text
+from ..noise_robustness import mean_points_lost, points_lost
 from ..trained_heads import (
     MARGIN_RATIO,
     Finding,
     HeadCount,
     TaskResult,
+    by_removed_heads,
     difference,
-    noisy_loss_of_accuracy,
     of_heads,
     results,
 )
@@ -99,6 +100,28 @@ def single_heads(findings: Sequence[Any]) -> list[Part]:
     return _per_task(findings, of)
 
 
+def half_the_heads(findings: Sequence[Any]) -> list[Part]:
+    """Q19: without half of the heads, of 8 per block, the loss rises little.
+
+    They are chosen by trial; in rows without that, by the gradient.
+    """
+
+    def of(result: TaskResult) -> Part | None:
+        count = _at(result, HEADS)
+        shares = [] if count is None else _lost_by_half(count)
+        if count is None or not shares:
+            return None
+        found = mean_interval(shares, "seed")
+        text = (
+            f"without half of {count.heads} heads per block the loss rises by"
+            f" {_percent_of_worth(found)} of what all are worth"
+        )
+        verdict = by_interval(found.low, found.high, (-inf, LIMITED_SHARE))
+        return _part(result, verdict, text, count)
+
+    return _per_task(findings, of)
+
+
 def best_number(findings: Sequence[Any]) -> list[Part]:
     """Q4: 1 and 2 heads are worse, 8 or 16 as good as any, more not better."""
 
@@ -150,7 +173,8 @@ def one_head_averages(findings: Sequence[Any]) -> list[Part]:
 def noise(findings: Sequence[Any]) -> list[Part]:
     """Q6: noise on the embedded tokens takes fewer points with 8 heads than with one.
 
-    Only where both are equally accurate without it: who answers little has little to lose.
+    Points are means over the levels of noise. Only where both are equally accurate without it: who
+    answers little has little to lose.
     """
 
     def of(result: TaskResult) -> Part | None:
@@ -158,7 +182,7 @@ def noise(findings: Sequence[Any]) -> list[Part]:
         if one is None or many is None:
             return None
         gap = difference(one, many, "accuracy_ratio")
-        lost = [noisy_loss_of_accuracy(count) for count in (one, many)]
+        lost = [mean_points_lost(count) for count in (one, many)]
         if not lost[0].units or not lost[1].units:
             return None
         text = (
@@ -280,6 +304,23 @@ def _lost(one: Finding) -> list[float]:
     return [(value - whole) / worth for value in losses] if worth > 0 else []
 
 
+def _lost_by_half(count: HeadCount) -> list[float]:
+    """Of each seed, the rise of the loss without half of the heads over that without any."""
+    for name in ("greedy_loss_nats", "pruned_loss_nats"):
+        found = [by_removed_heads(one, name) for one in count.trainings]
+        if all(losses and max(losses) // 2 in losses for losses in found):
+            rises = [
+                (losses[max(losses) // 2] - losses[0], losses[max(losses)] - losses[0])
+                for losses in found
+            ]
+            return [half / worth for half, worth in rises if worth > 0]
+    return []
+
+
+def _percent_of_worth(one: Interval) -> str:
+    return f"{100 * one.value:.1f} %{range_text(100 * one.low, 100 * one.high)}"
+
+
 def _varies(one: Finding) -> float | None:
     """Variance of the distance between heads over the mean variance within them, over sequences."""
     between = of_heads(one, "distance_tokens", "after")
@@ -290,8 +331,10 @@ def _varies(one: Finding) -> float | None:
 
 
 def _points(count: HeadCount) -> list[float]:
-    """Points of accuracy that noise takes, by seed."""
-    return [100 * one for one in _less(count, "accuracy_ratio", "noisy_accuracy_ratio")]
+    """Points of accuracy that noise takes, by seed; [] if a training lacks them."""
+    lost = [points_lost(one) for one in _by_seed(count)]
+    known = [value for value in lost if value is not None]
+    return known if len(known) == len(lost) else []
 
 
 def _gaps(count: HeadCount) -> list[float]:
@@ -301,7 +344,11 @@ def _gaps(count: HeadCount) -> list[float]:
 
 def _less(count: HeadCount, name: str, other: str) -> list[float]:
     """One number less another, in the order of the seeds; [] if a training lacks one."""
-    found = sorted(count.trainings, key=lambda one: int(one["train_seed"]))
+    found = _by_seed(count)
     numbers = [(finite_number(one, name), finite_number(one, other)) for one in found]
     known = [a - b for a, b in numbers if a is not None and b is not None]
     return known if len(known) == len(found) else []
+
+
+def _by_seed(count: HeadCount) -> list[Finding]:
+    return sorted(count.trainings, key=lambda one: int(one["train_seed"]))

@@ -63,7 +63,7 @@ def test_the_time_of_a_part_is_the_one_that_its_study_declares() -> None:
 
 def test_only_studies_that_take_long_have_parts() -> None:
     long = [name for name in names() if len(declared(name).parts) > 1]
-    assert long == ["trained_gradients", "trained_heads"]
+    assert long == ["trained_gradients", "trained_heads", "trained_projections"]
 
 
 def test_models_are_saved_by_studies_that_train_some_only() -> None:

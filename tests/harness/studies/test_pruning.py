@@ -6,6 +6,7 @@ import torch
 from attnbench.harness.studies._pruning import (
     Head,
     by_importance,
+    counts,
     every_head,
     importance,
     losses_greedily,
@@ -18,6 +19,7 @@ from attnbench.harness.studies._training import decoder, held_out, one_thread, q
 from attnbench.impls.block import Decoder
 
 CPU = torch.device("cpu")
+ONE_BY_ONE = range(5)  # of four heads
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,8 @@ def test_the_model_is_whole_again_afterwards(trained) -> None:
     model, batch = trained
     before = quality(model, batch)
     single_losses(model, batch)
-    losses_in_order(model, by_importance(model, batch), batch)
+    losses_in_order(model, by_importance(model, batch), ONE_BY_ONE, batch)
+    losses_greedily(model, (0, 2, 4), batch, batch)
     assert quality(model, batch) == before
 
 
@@ -74,8 +77,8 @@ def test_both_orders_begin_with_all_heads_and_end_with_none(trained) -> None:
     with removed(model, every_head(model)):
         nothing = quality(model, batch)[0]
     for losses in (
-        losses_in_order(model, by_importance(model, batch), batch),
-        losses_greedily(model, batch, batch),
+        losses_in_order(model, by_importance(model, batch), ONE_BY_ONE, batch),
+        losses_greedily(model, ONE_BY_ONE, batch, batch),
     ):
         assert len(losses) == 5
         assert losses[0] == quality(model, batch)[0]
@@ -86,4 +89,31 @@ def test_both_orders_begin_with_all_heads_and_end_with_none(trained) -> None:
 def test_the_first_greedy_step_is_the_best_single_one(trained) -> None:
     model, batch = trained
     singles = [loss for block in single_losses(model, batch) for loss in block]
-    assert losses_greedily(model, batch, batch)[1] == min(singles)
+    assert losses_greedily(model, ONE_BY_ONE, batch, batch)[1] == min(singles)
+
+
+def test_a_group_is_of_the_heads_that_are_missed_least_alone(trained) -> None:
+    model, batch = trained
+    singles = [loss for block in single_losses(model, batch) for loss in block]
+    gone = sorted(range(4), key=lambda head: singles[head])[:2]
+    with removed(model, [Head(0, head) for head in gone]):
+        without = quality(model, batch)[0]
+    grouped, singly = (
+        losses_greedily(model, removed_heads, batch, batch)
+        for removed_heads in ((0, 2, 4), ONE_BY_ONE)
+    )
+    assert grouped == [singly[0], without, singly[-1]]
+
+
+@pytest.mark.parametrize(
+    ("heads", "most", "wanted"),
+    [
+        (4, 8, [0, 1, 2, 3, 4]),
+        (8, 8, [0, 1, 2, 3, 4, 5, 6, 7, 8]),
+        (16, 8, [0, 2, 4, 6, 8, 10, 12, 14, 16]),
+        (10, 4, [0, 3, 6, 9, 10]),
+        (1, 8, [0, 1]),
+    ],
+)
+def test_heads_go_in_steps_of_one_size(heads: int, most: int, wanted: list[int]) -> None:
+    assert counts(heads, most) == wanted

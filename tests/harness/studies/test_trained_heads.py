@@ -34,17 +34,23 @@ def test_seeds_are_counted_on_and_maps_kept_once(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("heads", "drawn", "pruned", "greedy"),
+    ("heads", "drawn", "single", "pruned", "greedy"),
     [
-        (2, True, True, True),
-        (8, True, True, True),
-        (16, False, True, False),
-        (32, False, False, False),
+        (2, True, True, 1, 1),
+        (8, True, True, 1, 1),
+        (16, False, True, 1, 2),
+        (64, False, False, 8, 8),
     ],
 )
-def test_what_is_too_much_for_many_heads_is_null(
-    monkeypatch: pytest.MonkeyPatch, heads: int, drawn: bool, pruned: bool, greedy: bool
+def test_of_many_heads_there_are_no_maps_and_pruning_is_in_groups(
+    monkeypatch: pytest.MonkeyPatch,
+    heads: int,
+    drawn: bool,
+    single: bool,
+    pruned: int,
+    greedy: int,
 ) -> None:
+    """`pruned`, `greedy`: heads of a group."""
     monkeypatch.setitem(trained_heads.STEPS, "majority", 2)
     with one_thread():
         found = trained_heads.trained("majority", heads, CPU, 0, maps=True)
@@ -53,16 +59,33 @@ def test_what_is_too_much_for_many_heads_is_null(
         ("weight_rows_before", drawn),
         ("weight_rows_after", drawn),
         ("sentence", drawn),
-        ("single_loss_nats", pruned),
-        ("pruned_loss_nats", pruned),
-        ("greedy_loss_nats", greedy),
+        ("single_loss_nats", single),
     ):
         assert (found[field] is not None) is there, field
     assert len(found["entropy_nats_after"][0]) == heads
     assert len(found["step_loss_nats"]) == len(found["step_ms"]) == 2
-    if pruned:
+    if single:
         assert len(found["single_loss_nats"][0]) == heads
-        assert len(found["pruned_loss_nats"]) == heads + 1
+    assert len(found["pruned_heads"]) == heads
+    for order, group in (("pruned", pruned), ("greedy", greedy)):
+        assert found[f"{order}_removed_heads"] == list(range(0, heads + 1, group))
+        assert len(found[f"{order}_loss_nats"]) == heads // group + 1
+    assert found["greedy_loss_nats"][-1] == found["pruned_loss_nats"][-1]
+
+
+def test_noise_is_tried_at_several_levels_and_one_of_them_has_fields_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(trained_heads.STEPS, "recall", 60)
+    with one_thread():
+        found = trained_heads.trained("recall", 4, CPU, 0, maps=False)
+    levels, losses = found["noise_levels_ratio"], found["noise_levels_loss_nats"]
+    assert levels == sorted(levels)
+    assert len(levels) == len(losses) == len(found["noise_levels_accuracy_ratio"]) > 1
+    place = levels.index(found["noise_ratio"])
+    assert losses[place] == found["noisy_loss_nats"]
+    assert found["noise_levels_accuracy_ratio"][place] == found["noisy_accuracy_ratio"]
+    assert found["loss_nats"] < losses[0] < losses[-1]
 
 
 def test_the_same_seed_gives_the_same_losses(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """reports/drawing/plots.py: crosses at the upper edge take no room if there are none."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,3 +33,40 @@ def test_panels_without_crosses_reserve_no_room_for_them(tmp_path: Path) -> None
         return float(axes.get_position().height)
 
     assert height(4.0) == pytest.approx(height(None), abs=0.02)
+
+
+def figure_of(*panels: Panel, **fields: Any) -> Figure:
+    empty = Table(title="", columns=(), rows=())
+    return Figure(title="", caption="", description="", panels=panels, table=empty, **fields)
+
+
+def small(title: str, *names: str, most: float = 2.0) -> Panel:
+    return Panel(
+        series=tuple(
+            Series(backend=name, kind="measured", x=(1.0, 2.0), y=(1.0, most)) for name in names
+        ),
+        x_label="noise",
+        y_label="right",
+        unit="plain",
+        y_scale="linear",
+        title=title,
+    )
+
+
+@pytest.mark.parametrize("same_y", [True, False])
+def test_small_multiples_have_numbers_beside_each_axis_that_is_not_shared(same_y: bool) -> None:
+    figure = figure_of(small("one", "fused"), small("two", "fused", most=9.0), same_y=same_y)
+    _, (first, second) = plots._drawing(figure, ("fused",), 3.5)
+    shown = [axes.yaxis.get_tick_params()["labelleft"] for axes in (first, second)]
+    assert shown == [True, not same_y]
+
+
+def test_series_that_are_no_backends_have_colours_and_a_legend_of_their_own() -> None:
+    names = ("1 head", "fused")
+    figure = figure_of(small("one", *names), names=names)
+    text = plots.svg(figure, ("sdpa", "fused"), "f1", {})
+    assert text.count("var(--b0)") > 0 < text.count("var(--b1)")
+    assert "data-b=" not in text.partition('class="points"')[0], "the page's legend is not about it"
+    of_page = plots.svg(figure_of(small("one", *names)), ("sdpa", "fused"), "f1", {})
+    assert "1 head" not in of_page.partition("<title>")[0]
+    assert len(text) > len(of_page)

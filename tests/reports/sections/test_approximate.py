@@ -9,8 +9,10 @@ from attnbench.reports.analysis import approximate
 from attnbench.reports.elements import Figure, Table, Text
 from attnbench.reports.sections import approximate as approximate_section
 from attnbench.reports.sections import recurrence as recurrence_section
+from attnbench.reports.sections._trained_projections import in_trained_models
 from tests.reports.fake_inexact import LENGTHS, inexact
 from tests.reports.fake_runs import write_run
+from tests.reports.fake_trainings import projected, with_trainings
 from tests.reports.rendering import blocks_of, figures_of, rows_of, sentences
 
 
@@ -111,6 +113,28 @@ def test_a_run_without_inexact_backends_has_one_line(tmp_path: Path, section: An
         (block,) = blocks_of(section, run)
         assert isinstance(block, Text), name
         assert block.kind == "note"
+
+
+def test_trained_models_show_quality_beside_cost(tmp_path: Path) -> None:
+    exact, trained = projected("exact", 0.9, 4.0), projected("trained", 0.8, 2.0)
+    run = with_trainings(tmp_path, exact + trained)
+    *_, answer, figure, causal = blocks_of(approximate_section, run)
+    assert answer.text == (
+        "Right answers in recall after training, rank 12 for 96 tokens: exact: 90.0 % (85.6 to"
+        " 94.4); trained, from means: 80.0 % (75.6 to 84.4)."
+    )
+    assert figure.table.rows[1] == (
+        "recall, trained, from means",
+        "80.0 % (75.6 to 84.4)",
+        "10.00 (10.00 to 10.00)",
+        figure.table.rows[1][3],
+        "0.50 (0.50 to 0.50)",
+        "1 MiB",
+    )
+    assert figure.names == ("exact", "trained, from means")
+    assert [series.backend for series in figure.panels[0].series] == list(figure.names)
+    assert "A causal model cannot have such projections" in causal.text
+    assert list(in_trained_models({"a": {"studies": []}})) == []
 
 
 def test_what_projections_keep_is_a_table_with_intervals(tmp_path: Path) -> None:

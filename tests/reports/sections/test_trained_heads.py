@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.elements import Figure, Maps, Table
+from attnbench.reports.elements import Figure, Maps
 from attnbench.reports.sections import trained_heads
 from tests.reports.fake_trainings import CLEAR, training, trainings, with_trainings
 from tests.reports.rendering import blocks_of, markdown_of, page_of, sentences
@@ -83,19 +83,64 @@ def test_maps_stand_before_and_after_and_say_where_heads_look(tmp_path: Path) ->
     assert "head 1 looks 1 place back" in markdown_of(run)
 
 
-def test_noise_and_pruning_have_tables(tmp_path: Path) -> None:
+def noise_of(blocks: list[Any]) -> Figure:
+    return next(
+        one
+        for one in blocks
+        if isinstance(one, Figure) and "points lost to noise, mean" in one.table.columns
+    )
+
+
+def test_answers_under_noise_are_drawn_over_its_level_by_number_of_heads(tmp_path: Path) -> None:
+    noise = noise_of(blocks_of(trained_heads, with_trainings(tmp_path, CLEAR)))
+    assert [panel.title for panel in noise.panels] == ["recall", "six_relations"]
+    one, *_, eight = noise.panels[0].series
+    assert (one.backend, eight.backend) == ("1 head", "8 heads")
+    assert one.x == (0.0, 0.25, 0.5, 1.0)
+    assert one.y == pytest.approx([0.978 * share for share in (1, 0.75, 0.5, 0.25)])
+    assert all(low < y < high for low, y, high in zip(one.low, one.y, one.high, strict=True))
+    assert noise.names == ("1 head", "2 heads", "8 heads")
+    row = next(row for row in noise.table.rows if row[0] == "recall, 1")
+    assert noise.table.columns[2:5] == ("noise 0.25", "noise 0.5", "noise 1")
+    assert row[3].startswith("48.9 % (")
+    assert row[5].startswith("48.9 (")  # half of the answers, mean of three levels
+    assert noise.title == (
+        "Right answers with noise of 1 standard deviation: 1 head, 1.2 % (six_relations) to"
+        " 24.4 % (recall); 8 heads, 24.4 % (recall) to 24.6 % (six_relations)"
+    )
+
+
+def test_rows_with_one_level_of_noise_are_drawn_too(tmp_path: Path) -> None:
+    old = [
+        {name: value for name, value in one.items() if not name.startswith("noise_levels")}
+        for one in CLEAR
+    ]
+    noise = noise_of(blocks_of(trained_heads, with_trainings(tmp_path, old)))
+    assert noise.panels[0].series[0].x == (0.0, 0.5)
+
+
+def test_many_numbers_of_heads_are_drawn_spread_out(tmp_path: Path) -> None:
+    counts = (1, 2, 4, 8, 16, 32, 64)
+    many = trainings({"copy": {heads: [0.9, 0.8, 0.9, 0.8, 0.9] for heads in counts}})
+    noise = noise_of(blocks_of(trained_heads, with_trainings(tmp_path, many)))
+    assert noise.names == ("1 head", "4 heads", "16 heads", "64 heads")
+    assert len(noise.table.rows) == len(counts)
+
+
+def test_pruning_has_a_line_per_order_and_a_table(tmp_path: Path) -> None:
     blocks = blocks_of(trained_heads, with_trainings(tmp_path, CLEAR))
-    tables = [one for one in blocks if isinstance(one, Table)]
-    noise = next(one for one in tables if one.title.startswith("With noise of 0.50"))
-    row = next(row for row in noise.rows if row[0] == "recall, 1")
-    assert row[2].startswith("48.9 (")  # half of the answers
     pruned = next(
         one for one in blocks if isinstance(one, Figure) and "heads that are left" in one.title
     )
     assert [panel.title for panel in pruned.panels] == ["recall", "six_relations"]
-    assert pruned.panels[0].series[0].x == tuple(map(float, range(1, 9)))
+    by_gradient, by_trial = pruned.panels[0].series
+    assert by_gradient.x == tuple(map(float, range(1, 9)))
+    assert by_trial.x == (4.0, 8.0)
+    assert pruned.names == (by_gradient.backend, by_trial.backend)
     cells = {row[0]: row for row in pruned.table.rows}
     assert cells["recall, 8"][2].startswith("0.35")
+    assert cells["recall, 8"][4].startswith("0.50")
+    assert cells["recall, 8"][5].startswith("0.15")
     assert cells["recall, 1"][4] == ""
 
 
@@ -159,7 +204,8 @@ def test_a_part_that_failed_has_its_reason(tmp_path: Path) -> None:
         {"step_ms": None, "step_peak_bytes": None},
         {"single_loss_nats": None, "pruned_loss_nats": None, "greedy_loss_nats": None},
         {"entropy_nats_after": "none", "distance_tokens_before": [["<b>"]]},
-        {"sentence": 3, "noise_ratio": None, "noisy_accuracy_ratio": "x"},
+        {"sentence": 3, "noise_levels_ratio": None, "noise_levels_accuracy_ratio": ["x"]},
+        {"greedy_removed_heads": [0, "x"], "pruned_removed_heads": [3, 2, 1]},
         {"task": "<script>alert(1)</script>"},
         {"depth": None, "tokens": None, "d_model": None},
     ],

@@ -1,5 +1,6 @@
 """reports/analysis/claims/quality.py: verdicts on what heads learn, task by task."""
 
+import re
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_noise_is_judged_where_both_are_equally_good(
     one_head: float, many: float, noisy: tuple[float, float], wanted: str
 ) -> None:
     findings = [
-        {**one, "noisy_accuracy_ratio": one["accuracy_ratio"] * share}
+        {**one, "noise_levels_accuracy_ratio": [one["accuracy_ratio"] * share] * 3}
         for heads, level, share in ((1, one_head, noisy[0]), (8, many, noisy[1]))
         for one in of("recall", {heads: level})
     ]
@@ -134,6 +135,44 @@ def test_a_removed_head_is_held_against_all_heads(single: list[float] | None, wa
         pruned_loss_nats=[0.1] * 8 + [1.1],
     )
     assert verdict("Q3", findings) == wanted
+
+
+@pytest.mark.parametrize(
+    ("half", "wanted"), [(0.15, "supported"), (0.6, "refuted"), (None, "not run")]
+)
+@pytest.mark.parametrize("order", ["greedy", "pruned"])
+def test_half_of_the_heads_is_held_against_all_heads(
+    half: float | None, wanted: str, order: str
+) -> None:
+    """The whole model has a loss of 0.1, and one of 1.1 without any head."""
+    absent = dict.fromkeys(
+        f"{name}_{what}" for name in ("greedy", "pruned") for what in ("loss_nats", "removed_heads")
+    )
+    known = {
+        f"{order}_loss_nats": [0.1, half, 1.1],
+        f"{order}_removed_heads": [0, 4, 8],
+    }
+    findings = with_fields(of("copy", {8: 0.9}), **(absent | (known if half else {})))
+    assert verdict("Q19", findings) == wanted
+
+
+def test_rows_that_removed_heads_one_at_a_time_without_saying_so_are_read() -> None:
+    findings = with_fields(
+        of("copy", {8: 0.9}),
+        greedy_loss_nats=None,
+        greedy_removed_heads=None,
+        pruned_loss_nats=[0.1] * 5 + [0.5] * 3 + [1.1],
+        pruned_removed_heads=None,
+    )
+    assert verdict("Q19", findings) == "supported"
+
+
+def test_what_is_said_of_quality_beside_cost_names_statements_of_the_ledger() -> None:
+    statement = claims([])["C14"].statement
+    named = re.findall(r"Q\d+", statement)
+    assert named
+    assert set(named) <= claims([]).keys()
+    assert "not tested" not in " ".join(one.statement for one in claims([]).values())
 
 
 def test_heads_vary_if_they_differ_more_than_each_of_them_does() -> None:
