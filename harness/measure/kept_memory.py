@@ -97,7 +97,9 @@ class HostKept:
         return max(known, default=None)
 
     def _in_use(self) -> tuple[int | None, int | None]:
-        return WarmHeap().used_bytes(), status_bytes("RssAnon")
+        own, shared = status_bytes("RssAnon"), status_bytes("RssShmem")
+        pages = None if own is None else own + (shared or 0)  # shared: mmap's default in Python
+        return WarmHeap().used_bytes(), pages
 
 
 class CudaKept:

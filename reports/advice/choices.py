@@ -2,17 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite, nan
+from math import expm1, inf, isfinite, log1p, nan, sqrt
 
 from ...harness.stats import Interval, latency_interval
+from ..analysis.ratio import of_one_process, widened
 from ..comparison.case_samples import CaseSamples, case_samples
 from ..comparison.verdict import (
     BETTER_WORSE,
+    DEFAULT_MARGIN,
     SAME,
     UNDECIDED,
     CaseVerdict,
     Rules,
     case_verdicts,
+    is_disturbed,
+    process_spread,
     verdict_of,
 )
 from ..data.decode import Rate, traffic
@@ -32,7 +36,8 @@ class Cell:
     """One implementation on one kind of layer: time of a call in ms, peak bytes, how it ended.
 
     `status`: ok, MISSING, or how its row ended, with the reason. `fitted`: the time comes from
-    other lengths, in words; "" if this very length was measured.
+    other lengths of `fit_run`, in words; "" if this very length was measured. `fit_disturbed`: as
+    fitted.Fitted.disturbed.
     """
 
     asked: Asked
@@ -42,6 +47,8 @@ class Cell:
     time_ms: Interval | None = None
     fitted: str = ""
     stored: Stored | None = None
+    fit_run: Run | None = None
+    fit_disturbed: bool = False
 
     @property
     def kernel(self) -> str:
@@ -64,7 +71,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Against:
-    """The time over all layers as a ratio to the fastest, with its verdict and reasons."""
+    """The time over all layers as a ratio to the fastest, with its verdict and reasons.
+
+    `margin_ratio`: a difference within it is none.
+    """
 
     ratio: float
     low: float
@@ -72,6 +82,7 @@ class Against:
     verdict: str
     reasons: tuple[str, ...]
     paired: bool
+    margin_ratio: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +199,14 @@ def _cell(implementation: Implementation, asked: Asked, rows: StoredRows) -> Cel
     found = fitted_time(rows.over_lengths(asked.problem, implementation.backend), asked.problem)
     if found.time_ms is None:
         return replace(cell, reason=found.words)
-    return replace(cell, status="ok", time_ms=found.time_ms, fitted=found.words)
+    return replace(
+        cell,
+        status="ok",
+        time_ms=found.time_ms,
+        fitted=found.words,
+        fit_run=found.run,
+        fit_disturbed=found.disturbed,
+    )
 
 
 def _total(cells: Sequence[Cell]) -> Interval:
@@ -268,18 +286,63 @@ def _part(one: Cell, two: Cell, verdicts: Iterator[CaseVerdict]) -> Against:
             verdict=found.verdict,
             reasons=found.reasons,
             paired=found.paired,
+            margin_ratio=found.margin_ratio,
         )
-    assert one.time_ms is not None
-    assert two.time_ms is not None
-    low, high = two.time_ms.low / one.time_ms.high, two.time_ms.high / one.time_ms.low
+    return _fitted_part(one, two)
+
+
+def _fitted_part(one: Cell, two: Cell) -> Against:
+    """At least one of the two times is fitted: the bounds are as if both errors went the same way.
+
+    As between measured rows, two runs decide nothing unless it is known how much runs differ.
+    """
+    runs = [cell.stored.run if cell.stored is not None else cell.fit_run for cell in (one, two)]
+    assert runs[0] is not None
+    assert runs[1] is not None
+    rules = _rules(runs[0], runs[1])
+    base, new = _time_of(one, rules), _time_of(two, rules)
+    ratio, low, high = new.value / base.value, new.low / base.high, new.high / base.low
+    unknown = not rules.same_run and rules.between_runs is None
+    if not rules.same_run and rules.between_runs is not None:
+        low, high = widened(ratio, low, high, rules.between_runs.ratio)
+    margin_ratio = rules.margin_ratio("latency", paired=False)
+    verdict, reasons = verdict_of(low, high, margin_ratio, "latency"), ["unpaired"]
+    slower = two if verdict == SLOWER else one
+    if unknown:
+        verdict, reasons = UNDECIDED, ["between_runs", *reasons]
+    elif verdict in (SLOWER, FASTER) and _disturbed(slower):
+        verdict, reasons = UNDECIDED, ["contended", *reasons]
+    elif verdict == UNDECIDED:
+        reasons = ["interval_wide", *reasons]
     return Against(
-        ratio=two.time_ms.value / one.time_ms.value,
+        ratio=ratio,
         low=low,
         high=high,
-        verdict=verdict_of(low, high, Rules().margin_ratio("latency", paired=False), "latency"),
-        reasons=("unpaired",),
+        verdict=verdict,
+        reasons=tuple(reasons),
         paired=False,
+        margin_ratio=margin_ratio,
     )
+
+
+def _time_of(cell: Cell, rules: Rules) -> Interval:
+    """The time of a call; of a single process with what processes differ by, as a fit's has it."""
+    time_ms = cell.time_ms
+    assert time_ms is not None
+    if cell.stored is None or not of_one_process(dict(cell.stored.row)):
+        return time_ms
+    samples = case_samples(cell.stored.row)
+    differ = process_spread(samples, samples, rules).ratio  # of two processes; here is one
+    own_ratio = expm1(log1p(differ) / sqrt(2))
+    low, high = widened(time_ms.value, time_ms.low, time_ms.high, own_ratio)
+    return replace(time_ms, low=low, high=high)
+
+
+def _disturbed(cell: Cell) -> bool:
+    """Whether other work competed for the cores in most blocks that the time is from."""
+    if cell.stored is None:
+        return cell.fit_disturbed
+    return is_disturbed(case_samples(cell.stored.row))
 
 
 def _combined(parts: Sequence[Against], weights: Sequence[float]) -> Against:
@@ -295,7 +358,9 @@ def _combined(parts: Sequence[Against], weights: Sequence[float]) -> Against:
         for name in ("ratio", "low", "high")
     )
     reasons = tuple(dict.fromkeys(reason for part in parts for reason in part.reasons))
-    verdict = verdict_of(low, high, Rules().margin_ratio("latency", paired=True), "latency")
+    margins = (part.margin_ratio for part in parts if isfinite(part.margin_ratio))
+    margin_ratio = max(margins, default=DEFAULT_MARGIN["latency"])
+    verdict = verdict_of(low, high, margin_ratio, "latency")
     if DOUBTS & set(reasons) and verdict != SAME:
         verdict = UNDECIDED
     return Against(
@@ -305,4 +370,5 @@ def _combined(parts: Sequence[Against], weights: Sequence[float]) -> Against:
         verdict=verdict,
         reasons=reasons,
         paired=all(part.paired for part in parts),
+        margin_ratio=margin_ratio,
     )

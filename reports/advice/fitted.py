@@ -7,23 +7,34 @@ from typing import NamedTuple
 from ...harness.stats import Interval
 from ..analysis.growth import FEWEST_LENGTHS, Growth, growth, predict
 from ..data.load import frame
+from ..data.read import Run
 from ..data.row_groups import records
 from .asked import Fields, growing, length
 from .stored import Stored
 
 
 class Fitted(NamedTuple):
-    """`time_ms` in ms of one call; None if there is none, and `words` say why."""
+    """`time_ms` in ms of one call; None if there is none, and `words` say why.
+
+    `run`: whose rows it is fitted through. `disturbed`: other work competed for the cores in most
+    blocks of one of them.
+    """
 
     time_ms: Interval | None
     words: str
+    run: Run | None = None
+    disturbed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How the time of a backend grows over the lengths of one problem; None if nothing says it."""
+    """How the time of a backend grows over the lengths of one problem; None if nothing says it.
+
+    `run`: whose rows say it.
+    """
 
     growth: Growth | None
+    run: Run | None = None
 
     def at(self, n: int) -> Fitted:
         """Not beyond four times the longest measured length."""
@@ -37,7 +48,7 @@ class Fit:
         words = f"fitted through N = {', '.join(f'{one:,}' for one in self.growth.lengths)}"
         if n > self.growth.lengths[-1]:
             words += ", beyond them"
-        return Fitted(time_ms, words)
+        return Fitted(time_ms, words, self.run, self.growth.disturbed)
 
 
 def fit(stored: Sequence[Stored], problem: Fields) -> Fit:
@@ -50,7 +61,7 @@ def fit(stored: Sequence[Stored], problem: Fields) -> Fit:
             continue
         cases = {one.row["case"] for one in mine}
         rows = [row for row in records(frame([mine[0].run])) if row["case"] in cases]
-        return Fit(growth=growth(rows, mine[0].row["backend"], over))
+        return Fit(growth=growth(rows, mine[0].row["backend"], over), run=mine[0].run)
     return Fit(growth=None)
 
 

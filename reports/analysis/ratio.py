@@ -78,7 +78,7 @@ def time_ratio(numerator: Row, denominator: Row) -> Ratio | None:
         else:
             single = any(map(of_one_process, rows))
             noise_ratio, noise = _noise(*rows) if single else (0.0, "")
-            low, high = _widened(paired.value, paired.low, paired.high, noise_ratio)
+            low, high = widened(paired.value, paired.low, paired.high, noise_ratio)
             return Ratio(
                 value=paired.value,
                 low=low,
@@ -127,7 +127,7 @@ def _unpaired(numerator: Row, denominator: Row) -> Ratio:
         differ = "may differ" if known is None else "differ on this machine"
         noise = f"the {percent_text(noise_ratio)} that separate measurements {differ}"
     down, up = hypot(above_down, below_up), hypot(above_up, below_down)
-    low, high = _widened(value, value / exp(down), value * exp(up), starts)
+    low, high = widened(value, value / exp(down), value * exp(up), starts)
     return Ratio(
         value=value,
         low=low,
@@ -140,7 +140,7 @@ def _unpaired(numerator: Row, denominator: Row) -> Ratio:
     )
 
 
-def _widened(value: float, low: float, high: float, ratio: float) -> tuple[float, float]:
+def widened(value: float, low: float, high: float, ratio: float) -> tuple[float, float]:
     """The bounds with an independent effect added in quadrature on the log scale."""
     if not ratio or not (isfinite(low) and isfinite(high) and low > 0):
         return low, high

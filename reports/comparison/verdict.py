@@ -288,7 +288,7 @@ def _estimated(
     copied = base.block_ms == new.block_ms and base.energy_j == new.energy_j
     one_process = bool(apart.reason) and not copied
     if one_process:
-        contrast = contrast.with_effect(_process_spread(base, new, rules))
+        contrast = contrast.with_effect(process_spread(base, new, rules))
     other_run = not paired and not (rules.same_run and _same_session(base, new))
     unknown = other_run and rules.between_runs is None
     if other_run and rules.between_runs is not None:
@@ -341,10 +341,16 @@ def _same_session(base: CaseSamples, new: CaseSamples) -> bool:
     return base.session is not None and base.session == new.session
 
 
-def _process_spread(base: CaseSamples, new: CaseSamples, rules: Rules) -> Spread:
+def process_spread(base: CaseSamples, new: CaseSamples, rules: Rules) -> Spread:
+    """How much processes differ: as was learnt, more if either side was disturbed."""
     learnt = rules.process.spread
-    contended = any(2 * case.contended_blocks > case.blocks for case in (base, new))
+    contended = is_disturbed(base) or is_disturbed(new)
     return DISTURBED if contended and learnt.ratio < DISTURBED.ratio else learnt
+
+
+def is_disturbed(case: CaseSamples) -> bool:
+    """Whether other work competed for the cores in most of its blocks."""
+    return 2 * case.contended_blocks > case.blocks
 
 
 def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool) -> list[str]:

@@ -1,5 +1,6 @@
 """What is kept between calls counts, whoever allocated it; what is not known is null."""
 
+import mmap
 from types import SimpleNamespace
 
 import pytest
@@ -57,6 +58,22 @@ def test_memory_that_torch_does_not_count_is_outside_also_if_it_is_never_touched
     found = kept_by(lambda: numpy.empty(32 * MIB, numpy.uint8))
     assert found.workspace_bytes == 0
     assert found.outside_bytes == pytest.approx(32 * MIB, abs=NOISE)
+
+
+def test_shared_memory_is_outside_too():
+    def prepare():
+        room = mmap.mmap(-1, 32 * MIB)  # anonymous and, as Python's default, shared
+        return torch.frombuffer(room, dtype=torch.uint8).fill_(1)
+
+    found = kept_by(prepare)
+    assert found.workspace_bytes == 0
+    assert found.outside_bytes == pytest.approx(32 * MIB, abs=NOISE)
+
+
+def test_a_tensor_that_moved_to_shared_memory_is_counted_once():
+    found = kept_by(lambda: torch.ones(16 * MIB, dtype=torch.uint8).share_memory_())
+    kept_bytes = found.workspace_bytes + found.outside_bytes
+    assert kept_bytes == pytest.approx(16 * MIB, abs=NOISE)
 
 
 @counts_malloc
