@@ -44,6 +44,7 @@ from .wall import wall
 MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
 
 app = typer.Typer(
+    cls=flags.Verbs,
     help=(
         "Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals"
         " and an offline report."
@@ -181,8 +182,7 @@ def run(
     }
     changes = [
         *(sets or []),
-        *as_changes(device, timeout, memory_gib),
-        *([f"plan={plan}"] if plan else []),
+        *as_changes(device, timeout, memory_gib, plan),
     ]
     if resume is not None and (
         scenarios or fields or backend or changes or only or skip or shard or replicate or dry_run
@@ -321,7 +321,7 @@ verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")
 verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
 verb(
     MEASURE,
-    "attnbench gate ../base . --scenario bench.yaml --backends attention",
+    "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
     "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
 )(gate)
 verb(

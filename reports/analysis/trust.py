@@ -38,6 +38,7 @@ def cautions(rows: list[Row], meta: Meta) -> list[str]:
         _late(timed),
         _not_captured(timed),
         _faster_than_limits(timed, meta),
+        _interpreted(timed, meta),
     )
     return [sentence for sentence in sentences if sentence]
 
@@ -201,6 +202,17 @@ def _faster_than_limits(timed: list[Row], meta: Meta) -> str:
         f"In {of_timed(len(found), timed)} more FLOP/s were achieved than calibration measured as"
         f" the peak, which is impossible: {_named(found, timed)}. Either the work was not done, or"
         " the peak was measured on a busy or slower device; calibrate again."
+    )
+
+
+def _interpreted(timed: list[Row], meta: Meta) -> str:
+    """Triton's interpreter does in Python what a kernel does; attnbench's own kernels refuse it."""
+    facts = [meta[name].get("environment") or {} for name in {row["run"] for row in timed}]
+    if not any((one.get("allocator") or {}).get("TRITON_INTERPRET") == "1" for one in facts):
+        return ""
+    return (
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter, whose results can"
+        " be checked, but whose times say nothing about the kernels."
     )
 
 

@@ -198,7 +198,7 @@ def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(at
 BAD = [
     (
         ("--backends", "fused", "--d-model", "64"),
-        "--heads: grid.heads: missing; wanted d_model and heads; add heads",
+        "--heads: missing; wanted d_model and heads; add heads",
     ),
     (("--backends", "fused", *SHAPE, "--memory-gib", "-1"), "limits.memory_gib: found -1.0"),
     (

@@ -173,3 +173,15 @@ def test_cases_of_one_process_say_what_their_verdicts_allow_for() -> None:
     assert "the 12 % that processes may differ, which is assumed" in note("assumed")
     several = timed(process_noise_ratio=0.1, block_ms=[[[1.0]], [[1.1]]])
     assert trust.process_notes([several]) == []
+
+
+def test_kernels_that_were_interpreted_have_no_speed() -> None:
+    def meta(**variables: str) -> dict[str, Any]:
+        return {"r": META["r"] | {"environment": {"allocator": variables}}}
+
+    assert trust.cautions([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
+    (found,) = trust.cautions([timed()], meta(TRITON_INTERPRET="1"))
+    assert found.startswith(
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter"
+    )
+    assert trust.cautions([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []
