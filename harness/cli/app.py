@@ -285,7 +285,8 @@ def validate(
             planned = [entry.scenario for entry in file.entries]
             cpu, gpu = (sum(one.count(device) for one in planned) for device in ("cpu", "cuda"))
             suite = f"a suite of {len(planned)}, " if file.is_list else ""
-            typer.echo(f"{name}: ok, {suite}{cpu} cases on a CPU, {gpu} on a GPU")
+            cases = "case" if cpu == 1 else "cases"
+            typer.echo(f"{name}: ok, {suite}{cpu} {cases} on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
 

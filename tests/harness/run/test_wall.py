@@ -149,7 +149,7 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
         "wall-fused",
     )
     assert done.returncode == 0, done.stderr
-    assert "1 cases and 2 walls" in done.stderr
+    assert "1 case and 2 walls" in done.stderr
     rows = walls_of(done.stdout.strip())
     assert {name: row["status"] for name, row in rows.items()} == {
         "sdpa:cudnn": "unsupported",
