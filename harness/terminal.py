@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import expm1, log
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -38,6 +39,7 @@ STYLE = {
     Status.INTERRUPTED: "yellow",
 }
 SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
+MOST_LOG_WIDTH = log(10)  # an interval with wider bounds says nothing
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
@@ -307,12 +309,15 @@ def line_of(record: Record, name: str = "") -> str:
 
 
 def _width(half_ratio: float | None, interval: "Interval") -> str:
-    """± is of the logarithm: beyond 100 % it would seem to reach below zero."""
+    """`half_ratio` is on the log scale. Beyond 100 % a ± would seem to reach below zero."""
     if half_ratio is None:
         return " (one block: no interval)"
-    if half_ratio > 1:
+    above = expm1(min(half_ratio, MOST_LOG_WIDTH))
+    if half_ratio >= MOST_LOG_WIDTH:
+        return f" (uncertain by more than {1 + above:.0f} times)"
+    if above > 1:
         return f" ({interval.low:.3g} to {interval.high:.3g})"
-    return f" ±{half_ratio:.1%}"
+    return f" ±{above:.1%}"
 
 
 # ---- tables and summaries ------------------------------------------------------------------------
