@@ -38,7 +38,7 @@ FOLDED = str.maketrans({held: space for space, held in NO_BREAKS.items()})
 class SafeConsole(Console):
     """A console on which text is text: it colours and moves the cursor only by its own styles."""
 
-    def render_str(self, text: str, **settings: Any) -> Text:  # type: ignore[override]
+    def render_str(self, text: str, **settings: Any) -> Text:
         return super().render_str(text.translate(FOLDING), **settings)
 
     def render(

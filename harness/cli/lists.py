@@ -64,7 +64,7 @@ def list_backends(
 
     with busy("asking backends"):
         found = listing(device.value, refresh=refresh)
-    columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
+    columns = ("backend", "or", "result", f"runs on {found.device}", "remark")
     print_table(columns, found.rows)
     for sentence in impls.ignored():
         typer.echo(sentence, err=True)

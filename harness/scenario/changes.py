@@ -32,7 +32,7 @@ class OptionText(str):
     `place`: the option as it was given.
     """
 
-    __slots__ = ("place",)
+    place: str
 
     def __new__(cls, text: str, place: str) -> "OptionText":
         made = super().__new__(cls, text)
