@@ -101,6 +101,7 @@ class Run:
         *,
         retry_failed: bool = False,
         force: bool = False,
+        allow_import: bool = False,
         wait: bool = False,
         quiet: bool = True,
     ) -> "Run":
@@ -115,6 +116,7 @@ class Run:
             command,
             wait=wait,
             quiet=quiet,
+            allow_import=allow_import,
         )
 
     def __repr__(self) -> str:
@@ -145,6 +147,7 @@ def run(
     only: str | Sequence[str] = (),
     skip: str | Sequence[str] = (),
     seed: int = 0,
+    allow_import: bool = False,
     wait: bool = False,
     quiet: bool = True,
 ) -> Run:
@@ -154,7 +157,8 @@ def run(
     `scenario`: a file's path, the name of a shipped one, YAML (text of more than one line), or the
     same as a mapping. `changes`: fields to set, {"limits.memory_gib": 2}, as --set does. `only`,
     `skip`: parts of case ids. `wait`: for another run on the device to end. `quiet`: print nothing;
-    otherwise progress goes to stderr.
+    otherwise progress goes to stderr. `allow_import`: workers may import the modules of backends
+    like "attend@my_attention", also from the current folder.
 
     A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput
     (a ValueError), EnvironmentUnmet (no such device, or another run has it), NothingSelected.
@@ -171,6 +175,7 @@ def run(
         command,
         wait=wait,
         quiet=quiet,
+        allow_import=allow_import,
     )
 
 
@@ -210,7 +215,12 @@ def _several(patterns: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _measure(
-    job: "Callable[[RunOptions], RunResult]", command: str, *, wait: bool, quiet: bool
+    job: "Callable[[RunOptions], RunResult]",
+    command: str,
+    *,
+    wait: bool,
+    quiet: bool,
+    allow_import: bool,
 ) -> Run:
     """Run `job` inside the caller's process. A signal that ended it is raised again afterwards, for
     the caller's own handler.
@@ -221,7 +231,20 @@ def _measure(
     listener = progress(quiet=quiet)
     listener.start("starting a worker")
     try:
-        result = job(RunOptions(command=[command], listener=listener, wait=wait, embedded=True))
+        options = RunOptions(
+            command=[command],
+            listener=listener,
+            wait=wait,
+            embedded=True,
+            allow_import=allow_import,
+        )
+        result = job(options)
+    except BadInput as error:
+        if type(error) is not BadInput:  # a run that cannot be read
+            raise
+        raise BadInput(
+            *(one.replace("add --allow-import", "add allow_import=True") for one in error.problems)
+        ) from None
     except Stopped as stopped:
         signal.raise_signal(stopped.exit_code - 128)
         raise

@@ -6,6 +6,7 @@ On stderr, so that stdout carries data only; nothing is drawn if that is no term
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import (
@@ -26,15 +27,30 @@ BAR_FROM = 60  # columns: a narrower terminal has no room for a bar
 FRAMES_PER_S = 4.0  # each is work beside what is measured
 
 
+NO_BREAKS = {"\N{NO-BREAK SPACE}": "\ue0a0", "\N{NARROW NO-BREAK SPACE}": "\ue02f"}
+"""What stands for them while rich folds lines: it breaks at every space, within 7 711 too. Both are
+one column wide, and no text has the others: they are in an area for private use.
+"""
+FOLDING = str.maketrans(NO_BREAKS)
+FOLDED = str.maketrans({held: space for space, held in NO_BREAKS.items()})
+
+
 class SafeConsole(Console):
     """A console on which text is text: it colours and moves the cursor only by its own styles."""
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        return super().render_str(text.translate(FOLDING), **settings)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             text, style, control = segment
-            yield segment if control else Segment(visible(text, lines=True), style)
+            yield segment if control else Segment(shown(text), style)
+
+
+def shown(text: str) -> str:
+    return visible(text.translate(FOLDED), lines=True)
 
 
 def console() -> Console:

@@ -8,9 +8,10 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import expm1, log
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
@@ -23,8 +24,11 @@ from .expected_time import Forecast
 from .fitted_table import FittedTable
 from .live_bar import SafeConsole, clock_text, console, live_bar
 from .printable import file_of
-from .record import Record, Status
+from .record import FAILURES, Record, Status
 from .run.time_left import TimeLeft, TimeLeftOnDevices
+
+if TYPE_CHECKING:
+    from .stats import Interval
 
 STYLE = {
     Status.OK: "green",
@@ -34,6 +38,8 @@ STYLE = {
     Status.UNAVAILABLE: "dim",
     Status.INTERRUPTED: "yellow",
 }
+SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
+MOST_LOG_WIDTH = log(10)  # an interval with wider bounds says nothing
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
@@ -82,7 +88,11 @@ class LiveProgress:
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None:
         already = f", {done} of them already measured" if done else ""
-        parts = [f"{count} {what}" for what, count in planned.items() if count] or ["0 cases"]
+        parts = [
+            f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
+            for what, count in planned.items()
+            if count
+        ] or ["0 cases"]
         self.out.print(f"{' and '.join(parts)}{already}; writing {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
@@ -281,8 +291,7 @@ def line_of(record: Record, name: str = "") -> str:
     parts = [name]
     if record["block_ms"]:
         half, interval = record["half_width_ratio"], latency_interval(record["block_ms"])
-        width = " (one block: no interval)" if half is None else f" ±{half:.1%}"
-        parts.append(f"[green]{interval.value:.4g} ms[/]{width}")
+        parts.append(f"[green]{interval.value:.4g} ms[/]{_width(half, interval)}")
     error = record["error_l2_ratio"]
     if record["exactness"] == "approximate" and error is not None:
         cosine = record["output_cosine"]
@@ -297,6 +306,18 @@ def line_of(record: Record, name: str = "") -> str:
     if record["stop"] == "budget":
         parts.append("[dim]budget spent[/]")
     return "  ".join(parts)
+
+
+def _width(half_ratio: float | None, interval: "Interval") -> str:
+    """`half_ratio` is on the log scale. Beyond 100 % a ± would seem to reach below zero."""
+    if half_ratio is None:
+        return " (one block: no interval)"
+    above = expm1(min(half_ratio, MOST_LOG_WIDTH))
+    if half_ratio >= MOST_LOG_WIDTH:
+        return f" (uncertain by more than {1 + above:.0f} times)"
+    if above > 1:
+        return f" ({interval.low:.3g} to {interval.high:.3g})"
+    return f" ±{above:.1%}"
 
 
 # ---- tables and summaries ------------------------------------------------------------------------
@@ -360,5 +381,8 @@ def print_summary(
         out.print(f"[bold]{escape(sentence)}[/]")
     if walls is not None:
         echo(walls, stderr=True)
+    where = escape(shlex.quote(str(path)))
+    if any(statuses[status] for status in FAILURES):
+        out.print(f"why it failed: attnbench show {where} --sections refusals")
     verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
-    out.print(f"next: attnbench {verb} {escape(shlex.quote(str(path)))}")
+    out.print(f"next: attnbench {verb} {where}")

@@ -138,6 +138,26 @@ def parse(command: str) -> None:
         context = parser.make_context(name, list(arguments), parent=context)
 
 
+def examples_of(command: typer.core.TyperGroup | typer.core.TyperCommand) -> Iterator[str]:
+    """What the end of a help shows, of the command and of all below it."""
+    text = (command.epilog or "").replace("\\[", "[")
+    yield from (line for line in text.split("\n\n") if line.startswith("attnbench "))
+    for one in getattr(command, "commands", {}).values():
+        yield from examples_of(one)
+
+
+HELP = list(dict.fromkeys(examples_of(typer.main.get_command(app))))
+
+
+def test_every_verb_has_an_example_in_its_help() -> None:
+    assert {line.split()[1] for line in HELP} >= {"run", "gate", "compare", "list"}
+
+
+@pytest.mark.parametrize("command", HELP)
+def test_an_example_of_the_help_is_taken(command: str) -> None:
+    parse(command.partition(" > ")[0])
+
+
 @pytest.mark.parametrize("command", EXECUTED)
 @pytest.mark.usefixtures("there")
 def test_a_cheap_documented_command_works(command: str) -> None:

@@ -44,6 +44,7 @@ from .wall import wall
 MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
 
 app = typer.Typer(
+    cls=flags.Verbs,
     help=(
         "Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals"
         " and an offline report."
@@ -181,8 +182,7 @@ def run(
     }
     changes = [
         *(sets or []),
-        *as_changes(device, timeout, memory_gib),
-        *([f"plan={plan}"] if plan else []),
+        *as_changes(device, timeout, memory_gib, plan),
     ]
     if resume is not None and (
         scenarios or fields or backend or changes or only or skip or shard or replicate or dry_run
@@ -285,7 +285,8 @@ def validate(
             planned = [entry.scenario for entry in file.entries]
             cpu, gpu = (sum(one.count(device) for one in planned) for device in ("cpu", "cuda"))
             suite = f"a suite of {len(planned)}, " if file.is_list else ""
-            typer.echo(f"{name}: ok, {suite}{cpu} cases on a CPU, {gpu} on a GPU")
+            cases = "case" if cpu == 1 else "cases"
+            typer.echo(f"{name}: ok, {suite}{cpu} {cases} on a CPU, {gpu} on a GPU")
     if problems:
         raise BadInput(*problems)
 
@@ -321,7 +322,7 @@ verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")
 verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
 verb(
     MEASURE,
-    "attnbench gate ../base . --scenario bench.yaml --backends attention",
+    "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
     "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
 )(gate)
 verb(

@@ -7,7 +7,8 @@ import typer
 
 from ..errors import BadInput
 from . import completion, flags
-from .flags import DEFAULT_ROOT, EARLIER, Device, Root
+from .flags import DEFAULT_ROOT, EARLIER, Root
+from .texts import as_changes
 
 PREFIX = "claims_"
 """Shipped scenarios whose names begin with this are measured."""
@@ -49,7 +50,9 @@ def claims(
     if runs:
         folders, worst = [find_run(run, out) for run in runs], 0
     else:
-        folders, worst = _measure(_changes(device, plan, timeout), out, wait=wait, quiet=quiet)
+        folders, worst = _measure(
+            as_changes(device, timeout, None, plan), out, wait=wait, quiet=quiet
+        )
     opened = open_report(folders)
     found = ledger.claims_of(opened)
     if as_json:
@@ -63,11 +66,6 @@ def claims(
             write_whole(page, html.render(opened))
         typer.echo(f"page: {page}", err=True)
     raise typer.Exit(worst)
-
-
-def _changes(device: Device | None, plan: str | None, timeout: float | None) -> list[str]:
-    given = {"device": device, "plan": plan, "limits.timeout_s": timeout}
-    return [f"{field}={value}" for field, value in given.items() if value is not None]
 
 
 def _measure(

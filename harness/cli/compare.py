@@ -9,7 +9,7 @@ import typer
 
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
-from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage, Verb
+from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage, Verb, Verbs
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 REGRESSION, NOTHING_DECIDED = 3, 6
 EXIT_CODES = {"passed": 0, "failed": REGRESSION, "nothing decided": NOTHING_DECIDED}
 baseline_app = typer.Typer(
-    help="Name runs, to compare others with.", no_args_is_help=True, rich_markup_mode="rich"
+    cls=Verbs,
+    help="Name runs, to compare others with.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 

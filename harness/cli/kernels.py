@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..errors import BadInput
-from .flags import DEFAULT_ROOT, AsJson, Quiet, Root, Verb
+from .flags import DEFAULT_ROOT, AsJson, Quiet, Root, Verb, Verbs
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind
@@ -16,7 +16,10 @@ LEGEND = (
     " per SM: blocks x warps of the warps that it could hold; of causal and not, the worse."
 )
 kernels_app = typer.Typer(
-    help="Look at our Triton kernels without a GPU.", no_args_is_help=True, rich_markup_mode="rich"
+    cls=Verbs,
+    help="Look at our Triton kernels without a GPU.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import BadInput
-from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, Verb, examples
+from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, Verb, Verbs, examples
 
 if TYPE_CHECKING:
     from ..suites import RunState
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MOST_RUNS = 5  # of the overview
 ENDS = ("finished", "interrupted", "broken", "refused", "not started")
 list_app = typer.Typer(
+    cls=Verbs,
     help="List backends, scenarios, models, studies, probes or runs; without a word: all of them in"
     " short.",
     invoke_without_command=True,
@@ -63,7 +64,7 @@ def list_backends(
 
     with busy("asking backends"):
         found = listing(device.value, refresh=refresh)
-    columns = ("backend", "or", "result", f"runs on {found.device}", "why not")
+    columns = ("backend", "or", "result", f"runs on {found.device}", "remark")
     print_table(columns, found.rows)
     for sentence in impls.ignored():
         typer.echo(sentence, err=True)

@@ -1,5 +1,6 @@
 """`--gate` as margins by metric: `latency: 5%, peak_bytes: 0%`, written out or in a YAML file."""
 
+import os
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -34,6 +35,10 @@ def read_margins(text: str) -> Margins:
 
 
 def _of_file(path: Path) -> Iterable[Entry]:
+    if not os.path.lexists(path):
+        raise BadInput(
+            f"--gate {shown(str(path))}: no such file; {WANTED}, or a YAML file of these"
+        )
     document = read_yaml(path)
     if document.data is None:
         raise BadInput(f"{document.origin}: empty; {WANTED}")

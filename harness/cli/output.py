@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 LOST = 7  # exit code
 SIGNS = "±×·°µμ²−–—…≥≤≈→"
 ASCII = ("+-", "x", "*", "deg", "u", "u", "^2", "-", "-", "-", "...", ">=", "<=", "~", "->")
-SPELLED = {**dict(zip(SIGNS, ASCII, strict=True)), "\N{NO-BREAK SPACE}": " "}
+SPACES = ("\N{NO-BREAK SPACE}", "\N{NARROW NO-BREAK SPACE}", "\N{THIN SPACE}")
+SPELLED = {**dict(zip(SIGNS, ASCII, strict=True)), **dict.fromkeys(SPACES, " ")}
 """Of what we print, where the encoding has no such character."""
 
 

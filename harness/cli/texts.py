@@ -18,13 +18,31 @@ def given(options: Mapping[str, str | None]) -> dict[str, str]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def as_changes(device: Device | None, timeout: float | None, memory_gib: float | None) -> list[str]:
+def as_changes(
+    device: Device | None,
+    timeout: float | None,
+    memory_gib: float | None,
+    plan: str | None = None,
+) -> list[str]:
     """Options that set a field of a scenario, as --set takes them."""
+    from ..scenario.changes import OptionText, one_line
+
+    given = {
+        "device": ("--device", device or None),
+        "limits.timeout_s": ("--timeout", timeout),
+        "limits.memory_gib": ("--memory-gib", memory_gib),
+        "plan": ("--plan", plan or None),
+    }
     return [
-        *([f"device={device}"] if device else []),
-        *([f"limits.timeout_s={timeout}"] if timeout is not None else []),
-        *([f"limits.memory_gib={memory_gib}"] if memory_gib is not None else []),
+        OptionText(f"{path}={_plain(value)}", f"{option} {one_line(_plain(value))}")
+        for path, (option, value) in given.items()
+        if value is not None
     ]
+
+
+def _plain(value: object) -> str:
+    """As it was typed: 2 and not 2.0."""
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
 
 
 def ratio_of(tolerance: str) -> float:
@@ -54,8 +72,9 @@ def separated(words: Sequence[str], arguments: Sequence[str]) -> str:
     if name != "backends" and not (name in AXES and AXES[name].option):
         return ""
     offered = backend_names() if name == "backends" else get_args(AXES[name].type)
-    if not all(word in offered or SIZE.fullmatch(word) for word in words):
+    parts = [part for word in words for part in word.split(",") if part]
+    if not all(part in offered or SIZE.fullmatch(part) for part in parts):
         return ""
     before = [*([first] if equals else []), *arguments[options[-1] + 1 : place]]
-    joined = ",".join([*before, *words])
+    joined = ",".join(word.strip(",") for word in [*before, *words])
     return f"{option}: values are separated by commas; wanted {option} {joined}"

@@ -8,10 +8,10 @@ from pydantic import ValidationError
 
 from ..errors import BadInput, shown
 from .changes import Change, add_backends, apply, expand_aliases, options_document
-from .check import problems_of
+from .check import problems_of, unknown_backends
 from .document import Document
 from .fields import Limits, Plan
-from .messages import lines
+from .messages import MOST_LINES, in_order, lines
 from .model import Scenario
 from .model_cases import expand_models
 from .names import find, summaries
@@ -132,7 +132,11 @@ def validated(
     try:
         scenario = Scenario.model_validate(document.data)
     except ValidationError as error:
-        raise BadInput(*lines(error.errors(include_url=False), document, Scenario)) from None
+        errors = error.errors(include_url=False)
+        found = lines(errors, document, Scenario)
+        named = any(one["loc"][0] == "backends" for one in errors)
+        more = [] if named or len(found) > MOST_LINES else unknown_backends(document)
+        raise BadInput(*(in_order(dict.fromkeys([*found, *more])) if more else found)) from None
     if problems := problems_of(scenario, document):
         raise BadInput(*problems)
     scenario._source = document.origin

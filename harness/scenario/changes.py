@@ -26,6 +26,20 @@ class Change:
     inner: Mapping[Keys, str] = field(default_factory=dict)
 
 
+class OptionText(str):
+    """A change as text, path=value, that another option than --set asks for.
+
+    `place`: the option as it was given.
+    """
+
+    place: str
+
+    def __new__(cls, text: str, place: str) -> "OptionText":
+        made = super().__new__(cls, text)
+        made.place = place
+        return made
+
+
 MODEL_OPTIONS = ("model", "phase", "tp", "seq_len")
 SHAPE_OPTIONS = (
     *("kv_seq_len", "d_model", "heads", "kv_heads", "head_dim", "causal", "causal_align"),
@@ -46,6 +60,10 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
         document.values[(name,) if name in top else ("grid", name)] = option(name)
     if "model" in options:
         data["cases"] = model_cases(options)
+        document.values[("cases",)] = f"--model {one_line(str(options['model']))}"
+        for index in range(len(data["cases"])):
+            for name in MODEL_OPTIONS[1:]:
+                document.values[("cases", index, name)] = option(name)
         options = {name: text for name, text in options.items() if name not in MODEL_OPTIONS}
     for name, text in options.items():
         keys: Keys = (name,) if name in top else ("grid", name)
@@ -196,7 +214,7 @@ def apply(document: Document, changes: Iterable[str | Change]) -> None:
 
 def change_of(text: str) -> Change:
     """What --set asks for. Raises BadInput."""
-    place = f"--set {one_line(text)}"
+    place = text.place if isinstance(text, OptionText) else f"--set {one_line(text)}"
     path, equals, value = text.partition("=")
     if not equals or not all(path.split(".")):
         raise BadInput(

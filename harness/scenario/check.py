@@ -12,7 +12,7 @@ from ..studies import declared, spellings
 from ..studies import names as study_names
 from .document import Document, Keys
 from .grid import ORDER, REQUIRED, AxisValues, Values, case_values, combinations, is_complete
-from .messages import first_lines, suggestion
+from .messages import first_lines, in_order, suggestion
 from .model import Scenario
 
 
@@ -24,8 +24,7 @@ class Finding(NamedTuple):
     at_key: bool = False
 
     def line(self, document: Document) -> str:
-        place = document.place(self.keys, of_key=self.at_key)
-        return f"{place}: {document.name(self.keys)}: {self.text}"
+        return f"{document.label(self.keys, of_key=self.at_key)}{self.text}"
 
 
 def problems_of(scenario: Scenario, document: Document) -> list[str]:
@@ -35,7 +34,20 @@ def problems_of(scenario: Scenario, document: Document) -> list[str]:
         for device in scenario.devices
         for finding in (*_combinations(scenario, device, document), *_cases(scenario, device))
     ]
-    return first_lines(list(dict.fromkeys(finding.line(document) for finding in found)))
+    return first_lines(in_order(dict.fromkeys(finding.line(document) for finding in found)))
+
+
+def unknown_backends(document: Document) -> list[str]:
+    """Of a document that is no scenario for other reasons: its backends that do not exist."""
+    given = document.data.get("backends")
+    listed = list(enumerate(given)) if isinstance(given, list) else [(0, given)]
+    known = names()
+    return [
+        finding.line(document)
+        for index, name in listed
+        if isinstance(name, str) and name not in ALIASES and attribute_from_name(name) is None
+        for finding in _unknown("backend", name, known, ("backends", index), ALIASES)
+    ]
 
 
 def _between_fields(scenario: Scenario) -> Iterator[Finding]:

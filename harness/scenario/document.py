@@ -43,6 +43,13 @@ class Document:
                 here = here.get(key) if isinstance(here, Mapping) else None
         return text
 
+    def label(self, keys: Keys, *, of_key: bool = False) -> str:
+        """Place and name, `file:7:3: grid.heads: `; the option of a field names it already."""
+        place, name = self.place(keys, of_key=of_key), self.name(keys)
+        field = re.sub(r"(\[\d+\])+$", "", name).rpartition(".")[2]
+        is_option = place.partition(" ")[0] == f"--{field.replace('_', '-')}"
+        return f"{place}: " if is_option or not name else f"{place}: {name}: "
+
     def replace(self, keys: Keys, value: Any, place: str) -> None:
         """Put a value at `keys`, making missing mappings on the way."""
         here = self.data

@@ -55,8 +55,7 @@ def _cases_of(document: Document, index: int, case: dict[str, Any]) -> list[dict
     keys: Keys = ("cases", index)
 
     def bad(name: str, text: str) -> BadInput:
-        place = document.place((*keys, name))
-        return BadInput(f"{place}: {document.name((*keys, name))}: {text}")
+        return BadInput(f"{document.label((*keys, name))}{text}")
 
     phase = case.get("phase", "prefill")
     if phase not in PHASES:

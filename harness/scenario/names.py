@@ -1,5 +1,6 @@
 """Where scenarios are: shipped ones by name, others by path."""
 
+import os
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -17,16 +18,25 @@ def shipped() -> dict[str, Path]:
 def find(path_or_name: str) -> Path:
     """The scenario's file. Raises BadInput for an unknown name.
 
-    Text with a slash or ending in .yaml is a path, which need not exist; other text is a name.
+    Text with a slash or ending in .yaml is a path, which need not exist unless it is called like a
+    shipped scenario; other text is a name.
     """
-    if "/" in path_or_name or path_or_name.endswith((".yaml", ".yml")):
-        return Path(path_or_name)
     known = shipped()
+    path = Path(path_or_name)
+    if "/" in path_or_name or path.suffix in (".yaml", ".yml"):
+        if path.stem in known and not os.path.lexists(path):
+            raise BadInput(
+                f"{shown(path_or_name)}: no such file; the scenario that is shipped is called"
+                f" {path.stem}, without a path"
+            )
+        return path
     if path_or_name in known:
         path = known[path_or_name].resolve()
         return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     if Path(path_or_name).is_file():
         return Path(path_or_name)
+    if Path(path_or_name).is_dir():
+        raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
     close = get_close_matches(path_or_name, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise BadInput(

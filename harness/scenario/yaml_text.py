@@ -149,6 +149,11 @@ def explained(error: MarkedYAMLError) -> str:
     problem = " ".join(str(error.problem or error.context).split())
     if r"'\t'" in problem or "tab" in problem:
         return "a tab where YAML wants spaces; indent with spaces"
+    if problem.startswith("mapping values are not allowed"):
+        return (
+            "not valid YAML: a colon where none can be; put text that has one in quotes, or check"
+            " the indentation"
+        )
     context = " ".join(str(error.context or "").split())
     extra = f" ({context})" if context and context != problem else ""
     return f"not valid YAML: {problem}{extra}"

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +21,7 @@ from .names import Attribute, real_name
 from .registry import BUILTIN_FOLDER, defining, find
 from .source import EXACTNESS
 
+WANTED = "attend(q, k, v, *, causal, scale)"
 PACKAGE = __name__.rpartition(".discovery")[0]
 
 
@@ -41,11 +43,24 @@ def load(name: str) -> Backend:
     if not hasattr(found, "prepare"):
         if not callable(found):
             raise TypeError(
-                f"{name}: of type {type(found).__name__}; wanted attend(q, k, v, *, causal, scale),"
-                " or something with prepare"
+                f"{name}: of type {type(found).__name__}; wanted {WANTED}, or something with"
+                " prepare"
             )
+        refuse_other_arguments(name, found)
         found = PlainCallable(function=found)
     return LoadedBackend(name=real_name(name), module=found)
+
+
+def refuse_other_arguments(name: str, function: Callable[..., Any]) -> None:
+    """Raises TypeError if a plain callable cannot be called as WANTED."""
+    try:
+        parameters = signature(function)
+    except (TypeError, ValueError):  # of a compiled function, which has none
+        return
+    try:
+        parameters.bind(None, None, None, causal=False, scale=1.0)
+    except TypeError as error:
+        raise TypeError(f"{name}{parameters}: {error}; wanted {WANTED}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Backends of the reader's own: wrong, failed, or slower or faster than the best other one."""
 
+import re
 from math import isfinite
 
 from ...harness.printable import visible
@@ -51,9 +52,20 @@ def finding(name: str, rows: list[Row]) -> str:
 
 
 def last_words(row: Row) -> str:
-    """The last line of the traceback or of what the worker printed, else the row's reason."""
-    lines = [line.strip() for line in str(row.get("log_tail") or "").splitlines() if line.strip()]
-    return lines[-1] if lines else str(row["reason"])
+    """The last line of the traceback or of what the worker printed, else the row's reason; and the
+    last line of the backend's own file in that traceback.
+    """
+    log = str(row.get("log_tail") or "")
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    last = lines[-1] if lines else str(row["reason"])
+    return f"{last}{_place_in(str(row['backend']), log)}"
+
+
+def _place_in(backend: str, log: str) -> str:
+    """` (mine.py:9)`; "" if no line of the file is named."""
+    stem = backend.partition("@")[2].rpartition(".")[2] or backend.partition(":")[0]
+    frames = re.findall(rf'File "(?:[^"]*/)?({re.escape(stem)}\.py)", line (\d+)', log)
+    return f" ({':'.join(frames[-1])})" if frames else ""
 
 
 def _count(some: list[Row], mine: list[Row]) -> str:
@@ -61,7 +73,7 @@ def _count(some: list[Row], mine: list[Row]) -> str:
 
 
 def _clipped(text: str) -> str:
-    safe = visible(text)
+    safe = visible(text).removesuffix(".")
     return safe if len(safe) <= MOST_CHARACTERS else f"{safe[: MOST_CHARACTERS - 3]}..."
 
 

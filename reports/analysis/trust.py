@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from math import expm1
 from typing import Any, Literal
 
-from ..data.noise_floor import share_text
+from ..data.noise_floor import DISTURBED_RATIO, percent_text, share_text
 from ..data.row_groups import Row, distinguishing_axes, label, problem
 from ..data.run_meta import Meta, plan_of
 from ..formatting import beyond_whole, list_text, number_text, plural
-from .ratio import of_one_process
+from .ratio import disturbed, of_one_process
 from .roofline import places
 
 MOST_NAMED = 4
@@ -57,9 +57,16 @@ def process_notes(rows: list[Row]) -> list[str]:
     }
     return [
         f"One process cannot show how much processes differ: verdicts on ratios of such cases allow"
-        f" for {share_text(ratio, source)}, {how.get(source, source)}."
+        f" for {share_text(ratio, source)}, {how.get(source, source)}"
+        f"{_more_if_disturbed(ratio, single)}."
         for ratio, source in sorted(known)
     ]
+
+
+def _more_if_disturbed(ratio: float, single: list[Row]) -> str:
+    if ratio >= DISTURBED_RATIO or not any(map(disturbed, single)):
+        return ""
+    return f"; where other work disturbed one of the two, for {percent_text(DISTURBED_RATIO)}"
 
 
 def warnings(rows: list[Row]) -> list[str]:
@@ -202,6 +209,18 @@ def _faster_than_limits(timed: list[Row], meta: Meta) -> str:
         f" the peak, which is impossible: {_named(found, timed)}. Either the work was not done, or"
         " the peak was measured on a busy or slower device; calibrate again."
     )
+
+
+def interpreted(rows: list[Row], meta: Meta) -> list[str]:
+    """Triton's interpreter does in Python what a kernel does; attnbench's own kernels refuse it."""
+    names = {row["run"] for row in timed_rows(rows)}
+    facts = [meta[name].get("environment") or {} for name in names]
+    if not any((one.get("allocator") or {}).get("TRITON_INTERPRET") == "1" for one in facts):
+        return []
+    return [
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter, whose results can"
+        " be checked, but whose times say nothing about the kernels."
+    ]
 
 
 def _widths(row: Row) -> list[float]:

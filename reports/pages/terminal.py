@@ -88,17 +88,19 @@ def render_card(card: Card) -> Iterator[RenderableType]:
 def terminal_summary(report: Report) -> list[str]:
     """The sentences of the cards and of the summary, for the end of a run."""
     texts = [block for block in report.blocks(cast(Section, summary)) if isinstance(block, Text)]
-    return [
+    sentences = (
         *(card.sentence for card in report.cards),
         *(text.text for text in texts if text.kind != "note"),
-    ]
+    )
+    return list(dict.fromkeys(sentences))
 
 
 def render_block(block: Block, *, fold: bool = False) -> Iterator[RenderableType]:
     """One block, as lines and tables; with `fold`, a folded table is only named."""
     if isinstance(block, Text):
         style = {"note": "dim", "caution": "yellow"}.get(block.kind, "")
-        yield f"[{style}]{_safe(block.text)}[/]" if style else _safe(block.text)
+        text = escape(visible(block.text, lines=block.kind == "log"))
+        yield f"[{style}]{text}[/]" if style else text
     elif isinstance(block, Figure | Maps | Bars | TileMap | LaneChart):
         yield _safe(block.title)
         yield from render_block(block.table)

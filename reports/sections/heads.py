@@ -49,7 +49,8 @@ def render(frame: pd.DataFrame, meta: Meta) -> Iterator[Block]:
         yield _figure(group, costs, meta)
     if left := [pair[0] for pair in compared if pair not in drawn]:
         yield from not_drawn(left, "; the table has them all")
-        yield _table(compared, folded=True)
+        by_length = sorted(compared, key=lambda pair: pair[0].problem["seq_len"])
+        yield _table(by_length, folded=True)
 
 
 def _leading(compared: list[tuple[Group, list[HeadCost]]]) -> list[tuple[Group, list[HeadCost]]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 
 from ..analysis.memory import disagreement, kept_finding, kept_text, other_peaks
+from ..data.memory_need import clearly_outside_bytes
 from ..data.row_groups import (
     Row,
     axis_title,
@@ -87,6 +88,13 @@ def _kept(rows: list[Row]) -> Iterator[Block]:
         yield note(f"Not known for {list_text(backends(found_rows))}, {reason}.")
 
 
+def _outside_text(row: Row) -> str:
+    """With a word where it does not come on top."""
+    size = row.get("outside_bytes")
+    is_noise = size and not clearly_outside_bytes(row)
+    return f"{bytes_text(size)}{' (noise)' if is_noise else ''}" or "not known"
+
+
 _SPLIT: dict[str, Callable[[Row], str]] = {
     "inputs": lambda row: bytes_text(row.get("input_bytes")),
     "output": lambda row: bytes_text(row.get("output_bytes")),
@@ -100,7 +108,7 @@ _SPLIT_KEPT: dict[str, Callable[[Row], str]] = {
         bytes_text(row.get("input_bytes")) + (", with the mask" if row["mask"] == "random" else "")
     ),
     "kept between calls": kept_text,
-    "outside torch": lambda row: bytes_text(row.get("outside_bytes")) or "not known",
+    "outside torch": _outside_text,
     "peak, kept and outside": lambda row: bytes_text(row.get("needed_bytes")),
     "minimal traffic": lambda row: bytes_text(row.get("minimal_bytes")),
 }

@@ -88,7 +88,7 @@ def _of_cases(rows: list[Row], meta: Meta) -> Iterator[Block]:
     for block in _answers(rows, meta):
         # Cards are about one environment.
         yield block if len(by_environment(rows)) == 1 else replace(block, about="")
-    yield from map(caution, trust.warnings(rows))
+    yield from map(caution, (*trust.warnings(rows), *trust.interpreted(rows, meta)))
     yield from _map(rows)
     yield note(_tally(rows))
     yield from map(note, trust.process_notes(rows))
@@ -229,11 +229,18 @@ def cell(row: Row, ranking: speed.Race) -> str:
     if row["latency_ms"] is None:
         return "not timed"
     text, ranked = time_text(row["latency_ms"]), ranking.ranking
-    times = f" · ×{number_text(row['latency_ms'] / ranked[0]['latency_ms'])}" if ranked else ""
     if not is_exact(row):
+        times = f" · ×{number_text(row['latency_ms'] / ranked[0]['latency_ms'])}" if ranked else ""
         return f"{text}{times} · {exactness_note(row)}"
     if not ranking.margins:
         return f"{text} · the only {'exact ' if ranking.inexact else ''}one"
     if row is ranked[0]:
         return f"{text} · {'fastest' if ranking.clear else speed.tie_text(ranking)}"
-    return f"{text}{times}{' · tie' if row in speed.tied(ranking) else ''}"
+    # the paired ratio, as the card and the verdict have it; that of the medians may be far off it
+    margin = next(
+        margin
+        for other, margin in zip(ranked[1:], ranking.margins, strict=True)
+        if other["case"] == row["case"]
+    )
+    tie = "" if margin.clear else " · tie"
+    return f"{text} · ×{number_text(margin.value)}{tie}"

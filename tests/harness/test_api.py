@@ -110,6 +110,14 @@ def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_module_of_the_users_is_imported_only_if_that_is_allowed(tmp_path: Path) -> None:
+    code = f"import attnbench; attnbench.run({TINY | {'backends': 'attend@mine'}})"
+    done = python(code, tmp_path)
+    assert "attend@mine: to measure it, workers import and run mine; add allow_import=True" in (
+        done.stderr
+    )
+
+
 def test_a_run_that_failed_in_part_is_not_ok_and_says_how(tmp_path: Path) -> None:
     run = attnbench.Run(quickstart(tmp_path))
     assert (

@@ -11,7 +11,8 @@ from attnbench.harness.cases import Case, ShortNames
 from attnbench.harness.live_bar import clock_text
 from attnbench.harness.record import Record, Status
 from attnbench.harness.run.forecast import forecast
-from attnbench.harness.terminal import PHASES, LiveProgress
+from attnbench.harness.stats import Interval
+from attnbench.harness.terminal import PHASES, LiveProgress, line_of
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 
@@ -59,6 +60,26 @@ def finish(progress: LiveProgress, case: Case, status: Status, reason: str = "")
         planned=case, device="cpu", attempt=1, status=status, reason=reason, values=values
     )
     progress.finished(record)
+
+
+@pytest.mark.parametrize(
+    ("half_ratio", "said"),
+    [
+        (None, "(one block: no interval)"),
+        (0.03, "±3.0%"),
+        (0.5, "±64.9%"),
+        (1.0, "(1.1 to 2.1)"),
+        (5.0, "(uncertain by more than 10 times)"),
+    ],
+)
+def test_a_width_is_said_as_far_as_it_means_something(
+    half_ratio: float | None, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interval = Interval(value=1.5, low=1.1, high=2.1, units=3)
+    monkeypatch.setattr("attnbench.harness.stats.latency_interval", lambda _: interval)
+    values = {"block_ms": [[[1.5]] * 3], "exactness": "exact", "half_width_ratio": half_ratio}
+    record = Record(planned=CASES[0], device="cpu", attempt=1, status=Status.OK, values=values)
+    assert f"1.5 ms[/] {said}" in line_of(record)
 
 
 @pytest.mark.parametrize("width", [40, 80])

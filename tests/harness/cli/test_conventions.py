@@ -86,7 +86,7 @@ def test_a_scenario_may_use_them_as_well(here, tmp_path):
         "cases: [{seq_len: 64, dtype: float16, device: gpu}]\n"
     )
     done = here("validate", "mine.yaml")
-    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 1 cases on a CPU, 2 on a GPU\n")
+    assert (done.returncode, done.stdout) == (0, "mine.yaml: ok, 1 case on a CPU, 2 on a GPU\n")
 
 
 @pytest.mark.skipif(os.path.exists("/dev/nvidiactl"), reason="this machine has a GPU")  # noqa: PTH110

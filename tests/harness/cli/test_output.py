@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.harness.cli.output import lasting_output
 from tests.conftest import command_line, environment
 from tests.harness.cli.test_cli import SMALL
 
@@ -82,6 +83,11 @@ def test_a_run_goes_on_and_keeps_its_rows(tmp_path: Path, redirection: str, exit
     (rows,) = tmp_path.glob("results/2*/rows.jsonl")
     found = [json.loads(line) for line in rows.read_text().splitlines()]
     assert [row["status"] for row in found] == ["ok"] * 3
+
+
+def test_numbers_with_thin_spaces_can_be_read_in_ascii() -> None:
+    with lasting_output():
+        assert "N = 7\u202f711 ± 5\xa0%".encode("ascii", "spelled") == b"N = 7 711 +- 5 %"
 
 
 @pytest.mark.long

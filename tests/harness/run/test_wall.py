@@ -149,7 +149,7 @@ def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_pat
         "wall-fused",
     )
     assert done.returncode == 0, done.stderr
-    assert "1 cases and 2 walls" in done.stderr
+    assert "1 case and 2 walls" in done.stderr
     rows = walls_of(done.stdout.strip())
     assert {name: row["status"] for name, row in rows.items()} == {
         "sdpa:cudnn": "unsupported",
@@ -198,7 +198,7 @@ def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(at
 BAD = [
     (
         ("--backends", "fused", "--d-model", "64"),
-        "--heads: grid.heads: missing; wanted d_model and heads; add heads",
+        "--heads: missing; wanted d_model and heads; add heads",
     ),
     (("--backends", "fused", *SHAPE, "--memory-gib", "-1"), "limits.memory_gib: found -1.0"),
     (

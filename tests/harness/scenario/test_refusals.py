@@ -1,14 +1,16 @@
 """Bad scenarios: each is refused with exactly this message, at this place."""
 
+import re
 from pathlib import Path
 from time import process_time
 
 import pytest
 
 from attnbench.harness.axes import AXES
+from attnbench.harness.cli.texts import as_changes
 from attnbench.harness.errors import BadInput
 from attnbench.harness.probes import measures, shared_measures
-from attnbench.harness.scenario import Scenario, from_axes, load
+from attnbench.harness.scenario import Scenario, from_axes, from_text, load, load_entries
 from attnbench.harness.studies import names as study_names
 from attnbench.impls import names
 
@@ -384,11 +386,11 @@ def test_a_wrong_change_is_named_as_it_was_given(change: str) -> None:
 
 FLAGS = {
     (
-        "--heads 8,3: grid.heads[1]: d_model (512) is not a multiple of heads (3); choose other"
+        "--heads 8,3: d_model (512) is not a multiple of heads (3); choose other"
         " sizes, or give d_k and d_v"
     ): {"heads": "8,3"},
-    f"--seq-len 512,x: grid.seq_len[1]: found 'x'; {WANTED_SIZE}": {"seq_len": "512,x"},
-    "--baseline x: baseline: found 'x'; wanted one of backends: naive": {"baseline": "x"},
+    f"--seq-len 512,x: found 'x'; {WANTED_SIZE}": {"seq_len": "512,x"},
+    "--baseline x: found 'x'; wanted one of backends: naive": {"baseline": "x"},
     (
         "--seq-len [: not valid YAML: expected ',' or ']', but got '<stream end>' (while parsing a"
         " flow sequence)"
@@ -414,10 +416,50 @@ def test_a_wrong_flag_is_named_as_it_was_given(message: str) -> None:
 def test_a_missing_flag_is_named() -> None:
     with pytest.raises(BadInput) as caught:
         from_axes({"backends": "naive", "seq_len": "512", "d_model": "512"})
-    assert (
-        str(caught.value)
-        == "--heads: grid.heads: missing; wanted seq_len, d_model and heads; add heads"
+    assert str(caught.value) == "--heads: missing; wanted seq_len, d_model and heads; add heads"
+
+
+def test_all_mistakes_are_named_at_once_in_the_order_of_lines(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "name: mine\nquestion: why\nbackends: [naive, fussed]\n"
+        "grid: {head: 2, seq_len: 0}\nplan: no\n"
     )
+    with pytest.raises(BadInput) as caught:
+        load(str(file))
+    problems = (problem.removeprefix(f"{file}:") for problem in caught.value.problems)
+    places = [problem.partition(": ")[0] for problem in problems]
+    assert places == ["3:19", "4:8", "4:26", "5:7"]
+
+
+def test_an_option_is_named_as_it_was_typed_and_not_as_set() -> None:
+    text = text_with()
+    for changes, begins in (
+        (as_changes(None, None, None, "fast"), "--plan fast: found 'fast'; wanted quick"),
+        (as_changes(None, None, -1.0), "--memory-gib -1: found -1; wanted a number greater"),
+    ):
+        with pytest.raises(BadInput, match=re.escape(begins)):
+            from_text(text, "f.yaml", changes)
+    with pytest.raises(BadInput, match=r"^--model lama-3-8b: no model 'lama-3-8b'; did you mean"):
+        from_axes({"model": "lama-3-8b", "seq_len": "8", "backends": "sdpa"})
+    with pytest.raises(BadInput, match=r"^--seq-len: not given; wanted the context of llama-3-8b"):
+        from_axes({"model": "llama-3-8b", "backends": "sdpa"})
+
+
+@pytest.mark.parametrize("name", ["quickstart.yaml", "scenarios/quickstart.yaml"])
+def test_a_shipped_scenario_has_a_name_and_no_path(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(
+        BadInput, match=r"no such file; the scenario that is shipped is called quickstart"
+    ):
+        load_entries(name)
+    (tmp_path / "absent").mkdir()
+    with pytest.raises(
+        BadInput, match=r"'absent': a folder; wanted a .yaml file, or a shipped name"
+    ):
+        load_entries("absent")
 
 
 def test_an_unknown_name_gets_the_closest_and_the_list() -> None:

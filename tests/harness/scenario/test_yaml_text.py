@@ -73,7 +73,11 @@ ALIAS_BOMB = "\n".join(["a: &a [x, x, x, x, x, x, x, x, x]", *NINES])
 
 REFUSED = {
     "tab": ("a: 1\n\tb: 2\n", "f.yaml:2:1: a tab where YAML wants spaces; indent with spaces"),
-    "syntax": ("a: b: c", "f.yaml:1:5: not valid YAML: mapping values are not allowed here"),
+    "colon in text": (
+        "a: b: c",
+        "f.yaml:1:5: not valid YAML: a colon where none can be; put text that has one in quotes, or"
+        " check the indentation",
+    ),
     "two documents": (
         "a: 1\n---\nb: 2\n",
         "f.yaml:2:1: a second document starts here; one document expected; use one file for each",

@@ -98,6 +98,26 @@ def test_an_entry_point_is_a_module_an_object_or_a_plain_callable(
         load("number")
 
 
+def test_a_callable_with_other_arguments_is_told_which_it_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "attentions.py").write_text(
+        "def plain(q, k, v): return v\n"
+        "def named(q, k, v, causal, scale): return v\n"
+        "def open_(q, k, v, **options): return v\n"
+        "def odd(q, k, v, dropout, *, causal, scale): return v\n"
+    )
+    assert load("named@attentions")
+    assert load("open_@attentions")
+    with pytest.raises(
+        TypeError, match=r"^plain@attentions\(q, k, v\): .*'causal'; wanted attend\("
+    ):
+        load("plain@attentions")
+    with pytest.raises(TypeError, match=r"'dropout'; wanted attend"):
+        load("odd@attentions")
+
+
 def test_a_callable_that_cannot_be_imported_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,6 +77,22 @@ def test_a_failed_one_has_the_last_line_of_its_traceback(tmp_path: Path) -> None
     assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: shape mismatch"
 
 
+def test_a_failed_one_names_the_line_of_its_own_file(tmp_path: Path) -> None:
+    module = MINE.partition("@")[2]
+    frames = [(f"/home/me/{module}.py", 4), (f"/home/me/{module}.py", 9), ("/torch/nn.py", 31)]
+    lines = [f'  File "{file}", line {line}, in f' for file, line in frames]
+    tail = "\n".join(["Traceback (most recent call last):", *lines, "RuntimeError: no match."])
+    (text,) = said(run_of(tmp_path, {256: {"status": "error", "reason": "?", "log_tail": tail}}))
+    assert text == f"{MINE} failed in 1 of 1 case: RuntimeError: no match. ({module}.py:9)"
+
+
+def test_a_sentence_ends_with_one_full_stop(tmp_path: Path) -> None:
+    failed = {"status": "error", "reason": "RuntimeError: only one.", "log_tail": None}
+    assert terminal_summary(open_report([run_of(tmp_path, {256: failed})]))[0].endswith("only one.")
+    (text,) = said(run_of(tmp_path / "again", {256: failed}))
+    assert text.endswith("only one")
+
+
 def test_one_that_ran_nowhere_says_why(tmp_path: Path) -> None:
     (text,) = said(run_of(tmp_path, {256: {"status": "unsupported"}}))
     assert text.startswith(f"{MINE} has no latency: ")

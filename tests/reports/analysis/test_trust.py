@@ -164,8 +164,8 @@ def test_more_flops_than_calibration_measured_is_called_impossible() -> None:
 
 
 def test_cases_of_one_process_say_what_their_verdicts_allow_for() -> None:
-    def note(source: str) -> str:
-        noise = {"process_noise_ratio": 0.118, "process_noise_source": source}
+    def note(source: str, **more: Any) -> str:
+        noise = {"process_noise_ratio": 0.118, "process_noise_source": source} | more
         (text,) = trust.process_notes([timed(**noise, block_ms=[[[1.0]]]), timed(256, **noise)])
         return text
 
@@ -173,3 +173,18 @@ def test_cases_of_one_process_say_what_their_verdicts_allow_for() -> None:
     assert "the 12 % that processes may differ, which is assumed" in note("assumed")
     several = timed(process_noise_ratio=0.1, block_ms=[[[1.0]], [[1.1]]])
     assert trust.process_notes([several]) == []
+    assert note("assumed", contended_blocks=8).endswith(
+        "; where other work disturbed one of the two, for 300 %."
+    )
+
+
+def test_kernels_that_were_interpreted_have_no_speed() -> None:
+    def meta(**variables: str) -> dict[str, Any]:
+        return {"r": META["r"] | {"environment": {"allocator": variables}}}
+
+    assert trust.interpreted([timed()], meta(OMP_NUM_THREADS="1", TRITON_INTERPRET="0")) == []
+    (found,) = trust.interpreted([timed()], meta(TRITON_INTERPRET="1"))
+    assert found.startswith(
+        "TRITON_INTERPRET=1 was set: Triton kernels ran in Python's interpreter"
+    )
+    assert trust.interpreted([timed(latency_ms=None)], meta(TRITON_INTERPRET="1")) == []

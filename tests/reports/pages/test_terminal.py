@@ -41,6 +41,12 @@ def test_sections_are_those_of_the_page(tmp_path: Path) -> None:
     assert "Summary" not in text
 
 
+def test_the_end_of_a_log_has_its_lines(tmp_path: Path) -> None:
+    text = printed(quickstart(tmp_path), ("refusals",))
+    assert "\nFatal Python error: Segmentation fault\n  File " in text
+    assert "\\x0a" not in text
+
+
 def test_the_answers_come_first_and_what_is_lacking_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from attnbench.reports.analysis import speed
 from attnbench.reports.analysis.winner_map import winner_map
@@ -79,6 +80,17 @@ def test_a_tie_is_written_as_one_in_every_cell_of_it(tmp_path: Path) -> None:
         "# ms · ×# · tie",
     ]
     assert not found.strong
+
+
+def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() -> None:
+    def timed(name: str, call_ms: float, latency_ms: float) -> dict[str, Any]:
+        made = fake_runs.row(case(name, problem(256)), "ok", block_ms=[[[call_ms]] * 5])
+        return made | {"latency_ms": latency_ms}
+
+    fastest, other = timed("fused", 1.0, 1.0), timed("sdpa", 2.0, 9.0)
+    found = speed.race([fastest, other])
+    assert "×2.00" in summary.cell(other, found)
+    assert "×9" not in summary.cell(other, found)
 
 
 def test_sentences_that_a_card_says_name_it(tmp_path: Path) -> None:
