@@ -12,9 +12,9 @@ from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.record import Planned
 from attnbench.harness.run.dispatch import run_on, work_of
-from attnbench.harness.run.elsewhere import facts_of, refuse_unlike
+from attnbench.harness.run.elsewhere import refuse_unlike
 from attnbench.harness.run.planning import RunOptions, new_run
-from attnbench.harness.run.remote import Back, File, Lost, Row
+from attnbench.harness.run.remote import Back, File, Lost, Row, facts_of
 from attnbench.harness.run.run_rows import RunPlan
 from attnbench.harness.run_files import read_meta, read_rows
 from attnbench.harness.selection import Selection
