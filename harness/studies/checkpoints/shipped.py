@@ -143,7 +143,10 @@ class ShippedFolder:
         return {what: name and str(self.path / name) for what, name in request.items()}
 
     def named(self, text: str) -> str:
-        """A message without where this folder is."""
+        """A message without where this folder is; long paths are shortened in messages."""
+        names = {one for file in self._hashes for one in (file, *PurePosixPath(file).parents)}
+        for name in sorted(map(str, names), key=len, reverse=True):
+            text = text.replace(shown(str(self.path / name)), shown(name))
         return text.replace(f"{self.path}{os.sep}", "")
 
     def _keep(self, part: Part) -> str:
