@@ -146,7 +146,7 @@ def test_a_process_beside_a_device_is_killed_twice_and_takes_all_of_its_own_with
 
 
 def test_a_node_that_joins_during_a_run_measures_too(nodes: Nodes, until) -> None:
-    lengths = ",".join(str(32 + 16 * number) for number in range(40))
+    lengths = ",".join(str(32 + 16 * number) for number in range(100))
     process = nodes.start(*SLOW, "--seq-len", lengths)
     until(lambda: (run := the_run(nodes)) and rows_of(run))
     nodes.add()
