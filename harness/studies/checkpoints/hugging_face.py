@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from ...errors import BadInput, shown
 from ...files import open_plain
 from ...models import config_file
+from ...printable import visible
 from .._head_metrics import Heads
 from .gated import About, Gates
 from .shipped import TOKENIZER, weight_files
@@ -33,6 +34,7 @@ LEFT_OUT = {
 """Fields of a configuration that say how to compute, or where other files are."""
 AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
 PROBE_TOKENS = 4
+MOST_REASON = 150  # characters
 UNSEEN = (
     "does not call its attention through transformers' interface, so its heads cannot be seen;"
     " wanted a newer family, such as gpt2 or llama"
@@ -235,7 +237,9 @@ def _tokenizer(folder: Path) -> Any:
         with os.fdopen(open_plain(path.resolve()), "rb") as file:
             return Tokenizer.from_buffer(file.read())
     except Exception as error:  # noqa: BLE001 - the library raises Exception itself
-        raise UnreadableTokenizer(f"{TOKENIZER} cannot be read ({_reason(error)})") from None
+        text = str((isinstance(error, OSError) and error.strerror) or error)
+        why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
+        raise UnreadableTokenizer(f"{TOKENIZER} cannot be read ({why})") from None
 
 
 def _plain(value: Any) -> Any:
