@@ -5,9 +5,11 @@ Like the command line it knows harness and reports; both are loaded when they ar
 """
 
 import json
+import re
 import signal
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
     from .run.run_rows import RunResult
     from .run.start import RunOptions
     from .scenario import Scenario
+    from .selection import Selection
+    from .studies.checkpoints.given import Checkpoint
 
+Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 Device = Literal["auto", "cpu", "cuda"]
 Plan = Literal["quick", "standard", "rigorous"]
 DEFAULT_ROOT = "results"
@@ -99,6 +104,8 @@ class Run:
     def resume(
         self,
         *,
+        checkpoints: Models = (),
+        tokens: str | Path | None = None,
         retry_failed: bool = False,
         force: bool = False,
         allow_import: bool = False,
@@ -106,14 +113,21 @@ class Run:
         quiet: bool = True,
     ) -> "Run":
         """Measure what the run still lacks, into the same folder; as `attnbench run --resume`.
-        Raises Refusal.
+        `checkpoints`, `tokens`: again, as for `run`, if it has not looked at all of them. Raises
+        Refusal.
         """
         from .run.start import resume_run
 
-        command = f"attnbench.open_run({self.path.name!r}).resume()"
+        models = _models(checkpoints, tokens)
         return _measure(
-            lambda options: resume_run(self.path, options, retry_failed=retry_failed, force=force),
-            command,
+            lambda options: resume_run(
+                self.path,
+                options,
+                checkpoints=models,
+                retry_failed=retry_failed,
+                force=force,
+            ),
+            f"attnbench.open_run({self.path.name!r}).resume()",
             wait=wait,
             quiet=quiet,
             allow_import=allow_import,
@@ -138,7 +152,7 @@ class Run:
 
 
 def run(
-    scenario: str | Path | Mapping[str, Any],
+    scenario: str | Path | Mapping[str, Any] | None = None,
     *,
     out: str | Path = DEFAULT_ROOT,
     device: Device | None = None,
@@ -146,6 +160,8 @@ def run(
     changes: Mapping[str, Any] | None = None,
     only: str | Sequence[str] = (),
     skip: str | Sequence[str] = (),
+    checkpoints: Models = (),
+    tokens: str | Path | None = None,
     seed: int = 0,
     allow_import: bool = False,
     wait: bool = False,
@@ -156,9 +172,11 @@ def run(
 
     `scenario`: a file's path, the name of a shipped one, YAML (text of more than one line), or the
     same as a mapping. `changes`: fields to set, {"limits.memory_gib": 2}, as --set does. `only`,
-    `skip`: parts of case ids. `wait`: for another run on the device to end. `quiet`: print nothing;
-    otherwise progress goes to stderr. `allow_import`: workers may import the modules of backends
-    like "attend@my_attention", also from the current folder.
+    `skip`: parts of case ids. `checkpoints`: trained models whose heads to look at, alone or beside
+    a scenario: a path, several, or {"name": path}; `tokens`: a file with the tokens to look at them
+    with (docs/checkpoints.md). `wait`: for another run on the device to end. `quiet`: print
+    nothing; otherwise progress goes to stderr. `allow_import`: workers may import the modules of
+    backends like "attend@my_attention", also from the current folder.
 
     A case that fails is a row and no exception. Raises Refusal where nothing is measured: BadInput
     (a ValueError), EnvironmentUnmet (no such device, or another run has it), NothingSelected.
@@ -167,8 +185,14 @@ def run(
     from .run.start import start_run
     from .selection import Selection
 
-    planned = _read(scenario, _as_texts(device, plan, changes or {}))
-    selection = Selection(only=_several(only), skip=_several(skip))
+    models = _models(checkpoints, tokens)
+    texts = _as_texts(device, plan, changes or {})
+    selection = Selection(only=_several(only), skip=_several(skip), checkpoints=models)
+    with _as_arguments():
+        if scenario is None:
+            planned, selection = _alone(selection, texts)
+        else:
+            planned = _read(scenario, texts)
     command = f"attnbench.run({planned.name!r})"
     return _measure(
         lambda options: start_run(planned, Path(out), seed, selection, options),
@@ -189,14 +213,61 @@ def open_run(name: str | Path = "latest", *, out: str | Path = DEFAULT_ROOT) -> 
 def _read(scenario: str | Path | Mapping[str, Any], changes: list[str]) -> "Scenario":
     from . import scenario as read
 
+    if isinstance(scenario, Mapping):
+        return read.from_mapping(scenario, "scenario", changes)
+    if isinstance(scenario, str) and "\n" in scenario:
+        return read.from_text(scenario, "scenario", changes)
+    return read.load(scenario, changes)
+
+
+def _alone(selection: "Selection", changes: list[str]) -> "tuple[Scenario, Selection]":
+    """Of the models alone. Raises BadInput."""
+    from .scenario.of_checkpoints import of_checkpoints
+
+    if not selection.checkpoints:
+        raise BadInput(
+            "scenario: nothing to run; wanted a scenario, such as 'quickstart', or checkpoints"
+        )
+    one = of_checkpoints([model.name for model in selection.checkpoints], changes)
+    return one.scenario, selection.narrowed(one.only, one.skip)
+
+
+def _models(given: Models, tokens: str | Path | None) -> "tuple[Checkpoint, ...]":
+    """Raises BadInput."""
+    from .studies.checkpoints.given import checkpoints_of
+
+    several: list[tuple[str | None, str]]
+    if isinstance(given, Mapping):
+        several = [(str(name), str(path)) for name, path in given.items()]
+    else:
+        paths = (given,) if isinstance(given, str | Path) else given
+        several = [(None, str(path)) for path in paths]
+    if tokens is not None and not several:
+        raise BadInput("tokens: belong to checkpoints; give the model too")
+    with _as_arguments():
+        return checkpoints_of(several, None if tokens is None else str(tokens))
+
+
+@contextmanager
+def _as_arguments() -> Iterator[None]:
+    """Problems name arguments where the command line has options."""
     try:
-        if isinstance(scenario, Mapping):
-            return read.from_mapping(scenario, "scenario", changes)
-        if isinstance(scenario, str) and "\n" in scenario:
-            return read.from_text(scenario, "scenario", changes)
-        return read.load(scenario, changes)
-    except BadInput as error:  # a flag is not what was written here
-        raise BadInput(*(problem.removeprefix("--set ") for problem in error.problems)) from None
+        yield
+    except BadInput as error:
+        if type(error) is not BadInput:  # a run that cannot be read
+            raise
+        raise BadInput(*map(_as_argument, error.problems)) from None
+
+
+def _as_argument(problem: str) -> str:
+    if again := re.findall(r"--checkpoint (\S+)=PATH", problem):
+        wanted = ", ".join(f"{name!r}: PATH" for name in again)
+        problem = problem.partition("--checkpoint ")[0] + f"checkpoints={{{wanted}}}"
+    problem = problem.replace("give NAME=PATH", "give {NAME: PATH}")
+    problem = re.sub(r"^--checkpoint:? ", "checkpoints: ", problem)
+    problem = re.sub(r"^--tokens ", "tokens: ", problem)
+    problem = problem.replace("add --allow-import", "add allow_import=True")
+    return re.sub(r"^--(set|resume:) ", "", problem)
 
 
 def _as_texts(device: Device | None, plan: Plan | None, changes: Mapping[str, Any]) -> list[str]:
@@ -238,13 +309,8 @@ def _measure(
             embedded=True,
             allow_import=allow_import,
         )
-        result = job(options)
-    except BadInput as error:
-        if type(error) is not BadInput:  # a run that cannot be read
-            raise
-        raise BadInput(
-            *(one.replace("add --allow-import", "add allow_import=True") for one in error.problems)
-        ) from None
+        with _as_arguments():
+            result = job(options)
     except Stopped as stopped:
         signal.raise_signal(stopped.exit_code - 128)
         raise

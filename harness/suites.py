@@ -132,6 +132,7 @@ def read_suite(path: Path) -> dict[str, Any]:
     try:
         for entry in document["entries"]:
             names = (entry["scenario"]["name"], entry["source"], *entry["only"], *entry["skip"])
+            names += (*entry.get("checkpoints", ()),)
             if not all(isinstance(name, str) for name in (*names, *entry["within"])):
                 raise TypeError("wanted text")
             if not names[0].isprintable():

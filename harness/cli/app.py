@@ -20,7 +20,7 @@ from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
 from .advise import advise
-from .checkpoints import Checkpoints, Tokens, alone
+from .checkpoints import Checkpoints, Tokens
 from .claims import claims
 from .compare import baseline_app, compare
 from .elsewhere import Address, DeviceKind, On, cluster_of, refuse_alone
@@ -199,6 +199,7 @@ def run(
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
     from ..run.suite import Suite
+    from ..scenario.of_checkpoints import beside, of_checkpoints
     from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
     from ..shards import read_shard
     from ..studies.checkpoints.given import read_checkpoints
@@ -224,17 +225,17 @@ def run(
     models = read_checkpoints(checkpoint or (), tokens)
     if resume is not None:
         path = find(resume, out, unfinished=True)
-        if is_suite(path) and not models:
-            return complete(Suite(path, interpreters))
+        if is_suite(path):
+            return complete(Suite(path, interpreters, models, retry_failed=retry_failed))
         again = partial(resume_run, path, interpreters=interpreters, force=force)
         return measure([partial(again, checkpoints=models, retry_failed=retry_failed)])
+    own = None
     if models and not (scenarios or fields):
-        entries, several = alone(models, changes), False
+        entries, several = [of_checkpoints([one.name for one in models], changes)], False
     else:
         more = backends_of(backend or ())
         entries, several = read_scenarios(scenarios or [], fields, changes, more)
-    if models and several:
-        raise BadInput("--checkpoint: several scenarios; wanted one, or none")
+        own = beside([one.name for one in models], changes) if models and several else None
     selection = Selection(
         only=tuple(only or ()),
         skip=tuple(skip or ()),
@@ -243,7 +244,7 @@ def run(
         checkpoints=models,
         shard=None if shard is None else read_shard(shard),
     )
-    planned = planned_entries(entries, selection)
+    planned = planned_entries(entries, selection, own)
     refuse_too_many((entry.scenario for entry in planned), selection)
     if dry_run:
         return print_dry_run(planned, devices, out)

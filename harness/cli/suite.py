@@ -33,8 +33,14 @@ def read_entries(
     return [entry for file in files for entry in file.entries], is_suite
 
 
-def planned_entries(entries: "Sequence[Entry]", selection: "Selection") -> "list[SuiteEntry]":
-    """With the command line's --only and --skip, which narrow each entry's own."""
+def planned_entries(
+    entries: "Sequence[Entry]", selection: "Selection", of_models: "Entry | None" = None
+) -> "list[SuiteEntry]":
+    """With the command line's --only and --skip, which narrow each entry's own.
+
+    `of_models`: the entry of a suite that looks at the selection's checkpoints, in place of the
+    others; it is the first, so that a bad file is found before anything is measured.
+    """
     from ..run.suite import SuiteEntry
 
     shard = selection.shard
@@ -43,10 +49,11 @@ def planned_entries(entries: "Sequence[Entry]", selection: "Selection") -> "list
             scenario=one.scenario,
             selection=replace(
                 selection.narrowed(one.only, one.skip),
+                checkpoints=selection.checkpoints if of_models in (None, one) else (),
                 shard=shard and replace(shard, turn=number),
             ),
         )
-        for number, one in enumerate(entries)
+        for number, one in enumerate([*([of_models] if of_models else ()), *entries])
     ]
 
 

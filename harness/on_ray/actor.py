@@ -2,19 +2,27 @@
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from queue import SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..errors import Refusal
 from ..record import Planned
+from ..run.model_files import TriedCheckpoints
 from ..run.node_device import NodeDevice
 from ..run.remote import Opened, Said, Wanted
 from ..run.worker_pool import RunConfig
 from ..shards import Units
+from ..studies.checkpoints.shipped import Part
 
 T = TypeVar("T")
 MEMORY_MONITOR = "RAY_memory_monitor_refresh_ms"
+
+
+class Kept(NamedTuple):
+    """Of a part of a file: why it could not be kept, or ""."""
+
+    why: str
 
 
 class DeviceActor:
@@ -43,6 +51,14 @@ class DeviceActor:
             return self._call(lambda: self._device.open(wanted))
         except Refusal as refusal:
             return str(refusal)
+
+    def keep(self, part: Part) -> Kept:
+        return Kept(self._device.keep(part))
+
+    def try_checkpoints(
+        self, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        return self._call(lambda: self._device.try_checkpoints(requests, budget_bytes))
 
     def configure(self, config: RunConfig) -> None:
         self._call(lambda: self._device.configure(config))

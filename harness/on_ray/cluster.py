@@ -37,7 +37,8 @@ class RayCluster:
     def open(self, wanted: Wanted, check: Callable[[], None]) -> Iterator[RayFleet]:
         """As run/remote.py says. Raises Refusal."""
         with connected(self.address):
-            seats = seats_of(ray.nodes(), wanted.device)
+            nodes = ray.nodes()
+            seats = seats_of(nodes, wanted.device)
             wanted = replace(
                 wanted,
                 device="cuda"
@@ -45,7 +46,7 @@ class RayCluster:
                 else "cpu",  # nothing is left to Ray's hiding of GPUs
                 shared_cores=self.shared_cores,
             )
-            fleet = RayFleet(wanted, check)
+            fleet = RayFleet(wanted, check, [node["NodeID"] for node in nodes])
             try:
                 looked = fleet.look(seats)
                 refuse_other_code(looked)

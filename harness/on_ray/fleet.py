@@ -1,10 +1,11 @@
 """Devices of a Ray cluster: one actor beside each, and what comes back from it."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 import ray
 from ray.exceptions import (
@@ -23,24 +24,61 @@ from ..errors import EnvironmentUnmet, first_line
 from ..printable import visible
 from ..process.worker_process import ANSWER_S, READY_S
 from ..record import Planned
-from ..run.remote import Back, Done, Gone, Lost, Message, Opened, Said, Wanted
+from ..run.model_files import OPEN_S, TriedCheckpoints
+from ..run.remote import (
+    Back,
+    Done,
+    Gone,
+    Joined,
+    Lost,
+    Message,
+    Opened,
+    Remark,
+    Said,
+    Wanted,
+)
 from ..run.worker_pool import RunConfig
 from ..shards import Units
-from .actor import MEMORY_MONITOR, DeviceActor
-from .seats import RESOURCE, Looked, Seat
+from ..studies.checkpoints.shipped import Part
+from .actor import MEMORY_MONITOR, DeviceActor, Kept
+from .seats import RESOURCE, Looked, Seat, refuse_other_code, seats_of
 
 PLACED_S = 60.0  # until Ray has started a process beside a device
 BACK_S = 60.0  # until a device that was lost is open again, or given up
+MOST_DEVICES = 100_000
+LOOK_EVERY_S = 5.0  # for nodes that have joined the cluster
+SENT_S = 120.0  # until a part of a file is kept
 CLOSE_S = 5.0
 POLL_S = 0.25
 MOST_MESSAGES = 1000  # before the driver does something else
 NODE = ("node has died", "node died", "node failure", "node is dead", "Node is dead")
 
 
+class Step(StrEnum):
+    """What a device is asked before it measures: a method of DeviceActor."""
+
+    LOOK = "look"
+    OPEN = "open"
+    CONFIGURE = "configure"
+
+
+class Opening(NamedTuple):
+    """A device that is being opened while others measure. `is_new`: it was not there before."""
+
+    number: int
+    step: Step
+    until: float
+    is_new: bool
+    opened: Opened | None = None
+
+
 class RayFleet:
     """Holds the devices until closed. Ray kills its actors when this process ends."""
 
-    def __init__(self, wanted: Wanted, check: Callable[[], None]) -> None:
+    def __init__(
+        self, wanted: Wanted, check: Callable[[], None], nodes: Collection[str] = ()
+    ) -> None:
+        """`nodes`: the ids of those that are there; later ones join."""
         self.opened: dict[int, Opened] = {}
         self.remarks: list[str] = []
         if wanted.shared_cores:
@@ -51,7 +89,10 @@ class RayFleet:
         self._seats: dict[int, Seat] = {}
         self._actors: dict[int, Any] = {}
         self._streams: dict[int, Any] = {}  # of what is measured now
-        self._opening: dict[Any, tuple[int, float]] = {}  # by the awaited answer: until when
+        self._opening: dict[Any, Opening] = {}  # by the awaited answer
+        self._known = set(nodes)
+        self._kind, self._most = "", 0
+        self._next_look_s = 0.0
 
     def look(self, seats: Sequence[Seat]) -> list[Looked]:
         """Start a process beside each device; what it sees. Raises EnvironmentUnmet."""
@@ -81,6 +122,7 @@ class RayFleet:
         One that cannot be opened is left out with a remark, unless `count` are wanted or none is
         left. Raises EnvironmentUnmet.
         """
+        self._kind, self._most = chosen[0].kind, count or MOST_DEVICES
         kept = {one.number for one in chosen}
         for number in self._actors.keys() - kept:
             self._kill(number)
@@ -95,6 +137,30 @@ class RayFleet:
             self._kill(number)
         self.remarks += [f"left out: {reason}" for reason in reasons]
         self.opened = {number: one for number, one in answers.items() if not isinstance(one, str)}
+
+    @property
+    def is_growing(self) -> bool:
+        return any(one.is_new for one in self._opening.values())
+
+    def send(self, number: int, parts: Iterable[Part]) -> str:
+        """One part after the other, so that Ray's memory holds one of them."""
+        for part in parts:
+            asked = self._actors[number].keep.remote(part)
+            answer = self._wait({number: asked}, SENT_S)[number]
+            if not isinstance(answer, Kept):  # it is lost, which its next answer says
+                return ""
+            if answer.why:
+                return answer.why
+        return ""
+
+    def try_checkpoints(
+        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        asked = self._actors[number].try_checkpoints.remote(requests, budget_bytes)
+        found = self._wait({number: asked}, READY_S + OPEN_S * len(requests))[number]
+        if not isinstance(found, TriedCheckpoints):
+            raise EnvironmentUnmet(f"{self.opened[number].host}: {found}")
+        return found
 
     def configure(self, config: RunConfig) -> None:
         self._config = config
@@ -115,6 +181,7 @@ class RayFleet:
 
     def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
         """Raises RuntimeError for a bug of ours in a device's process."""
+        self._look_for_more()
         for _ in range(MOST_MESSAGES):
             numbers = {stream: number for number, stream in self._streams.items()}
             waiting = [*numbers, *self._opening]
@@ -127,14 +194,17 @@ class RayFleet:
                 break
             one = ready[0]
             if one in self._opening:
-                yield self._came_back(one)
+                number = self._opening[one].number
+                if (message := self._answered(one)) is not None:
+                    yield number, message
             else:
                 yield numbers[one], self._next(numbers[one], one)
         yield from self._overdue()
 
     def close(self) -> None:
         """Idle devices end in order, the others at once."""
-        idle = [number for number in self._actors if number not in self._streams]
+        busy = {*self._streams, *(one.number for one in self._opening.values())}
+        idle = [number for number in self._actors if number not in busy]
         with suppress(RayError, OSError):
             asked = [self._actors[number].close.remote() for number in idle]
             ray.wait(asked, num_returns=len(asked), timeout=CLOSE_S) if asked else None
@@ -164,28 +234,79 @@ class RayFleet:
         """On its node only: Ray has no process there if the node is dead. The lock may still be
         held by what is ending.
         """
-        self._actors[number] = actor = start_actor(self._seats[number])
-        asked = actor.open.remote(replace(self._wanted, wait=True))
-        self._opening[asked] = number, time.monotonic() + BACK_S
+        self._actors[number] = start_actor(self._seats[number])
+        opening = Opening(number, Step.OPEN, time.monotonic() + BACK_S, is_new=False)
+        self._ask(opening, replace(self._wanted, wait=True))
 
-    def _came_back(self, asked: Any) -> tuple[int, Message]:
-        number, _ = self._opening.pop(asked)
+    def _look_for_more(self) -> None:
+        """Begin to open the devices of nodes that have joined, as many as are wanted."""
+        now = time.monotonic()
+        if now < self._next_look_s or len(self._actors) >= self._most:
+            return
+        self._next_look_s = now + LOOK_EVERY_S
+        for node in ray.nodes():
+            if not node["Alive"] or node["NodeID"] in self._known:
+                continue
+            self._known.add(node["NodeID"])
+            with suppress(EnvironmentUnmet):  # it has nothing to measure on
+                for seat in seats_of([node], self._wanted.device):
+                    if len(self._actors) >= self._most:
+                        return
+                    number = 1 + max(self._seats)
+                    self._seats[number], self._actors[number] = seat, start_actor(seat)
+                    opening = Opening(number, Step.LOOK, now + PLACED_S, is_new=True)
+                    self._ask(opening, self._wanted.device)
+
+    def _ask(self, opening: Opening, argument: object) -> None:
+        asked = getattr(self._actors[opening.number], opening.step).remote(argument)
+        self._opening[asked] = opening
+
+    def _answered(self, asked: Any) -> Message | None:
+        """What follows from an answer of a device that is being opened: the next question, or
+        what is said of it.
+        """
+        one, now = self._opening.pop(asked), time.monotonic()
         try:
             answer = ray.get(asked)
-            if isinstance(answer, Opened):
-                ray.get(self._actors[number].configure.remote(self._config), timeout=ANSWER_S)
-                return number, Back(answer)
         except RayError as error:
-            answer = reason_of(error)
-        self._kill(number)
-        return number, Gone(answer)
+            return self._not_opened(one, reason_of(error))
+        if one.step is Step.LOOK and not isinstance(answer, str):
+            answer = self._unfit(Looked(number=one.number, **answer))
+            if not answer:
+                next_one = one._replace(step=Step.OPEN, until=now + READY_S)
+                self._ask(next_one, self._wanted)
+                return None
+        if isinstance(answer, str):
+            return self._not_opened(one, answer)
+        if one.step is Step.OPEN:
+            next_one = one._replace(step=Step.CONFIGURE, until=now + ANSWER_S, opened=answer)
+            self._ask(next_one, self._config)
+            return None
+        assert one.opened is not None
+        self.opened[one.number] = one.opened
+        return Joined(one.opened) if one.is_new else Back(one.opened)
+
+    def _unfit(self, looked: Looked) -> str:
+        """Why a device that has joined the cluster cannot measure for this run, or ""."""
+        if looked.kind != self._kind:
+            return f"it is {visible(looked.kind)}, and the run measures on {visible(self._kind)}"
+        try:
+            refuse_other_code([looked])
+        except EnvironmentUnmet as refusal:
+            return str(refusal)
+        return ""
+
+    def _not_opened(self, one: Opening, why: str) -> Message:
+        self._kill(one.number)
+        if not one.is_new:
+            return Gone(why)
+        return Remark(f"{self._seats[one.number].host} joined the cluster and is not used: {why}")
 
     def _overdue(self) -> Iterator[tuple[int, Message]]:
-        for asked, (number, until) in list(self._opening.items()):
-            if time.monotonic() > until:
+        for asked, one in list(self._opening.items()):
+            if time.monotonic() > one.until:
                 del self._opening[asked]
-                self._kill(number)
-                yield number, Gone(f"not back within {BACK_S:g} s")
+                yield one.number, self._not_opened(one, "it did not answer in time")
 
     def _kill(self, number: int) -> None:
         actor = self._actors.pop(number, None)

@@ -203,6 +203,7 @@ class Opened(Part):
 
     event: Literal["opened"]
     problems: list[str]
+    remarks: list[str]
 
 
 class Configured(Part):

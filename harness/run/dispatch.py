@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from ..cases import Group
-from ..errors import EnvironmentUnmet, first_line
+from ..errors import BadInput, EnvironmentUnmet, first_line
 from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
@@ -25,17 +25,21 @@ from .remote import (
     File,
     Fleet,
     Gone,
+    Joined,
     Lost,
     Message,
+    Model,
     Opened,
     Predicted,
     Remark,
     Row,
     Running,
+    facts_of,
 )
 from .run_rows import RunPlan, RunRows
 from .schedule import MAX_CASES, schedule_parts
 from .session import HINT
+from .shipping import Shipping
 
 PARTS_PER_DEVICE = 3  # at least, where there is so much to do: then no device waits long at the end
 POLL_S = 0.5
@@ -59,12 +63,15 @@ class Work:
         yield from self.units.studies
 
 
-def run_on(plan: RunPlan, fleet: Fleet, signals: Signals) -> RunRows:
-    """The whole run. If a signal ends it, what has no row yet gets one.
+def run_on(
+    plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping | None = None
+) -> RunRows:
+    """The whole run. If a signal ends it, what has no row yet gets one. `shipping`: of files that
+    devices get for their work.
 
     Raises EnvironmentUnmet if every device was lost; the rows say so then.
     """
-    dispatch = Dispatch(plan, fleet, signals)
+    dispatch = Dispatch(plan, fleet, signals, shipping or Shipping(fleet))
     try:
         dispatch.complete()
     except Interrupted:
@@ -78,9 +85,10 @@ def run_on(plan: RunPlan, fleet: Fleet, signals: Signals) -> RunRows:
 class Dispatch:
     """Hands work to devices that have none, and keeps what they say."""
 
-    def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals) -> None:
+    def __init__(self, plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> None:
         self.plan = plan
         self.fleet = fleet
+        self.shipping = shipping
         self.signals = signals
         self.rows = RunRows(plan)
         self.devices = dict(fleet.opened)
@@ -107,7 +115,7 @@ class Dispatch:
         self.rows.begin(expected)
         while self.queue or self.busy:
             self._assign()
-            if not self.busy and not self.lost:
+            if self.queue and not (self.busy or self.lost or self.fleet.is_growing):
                 self._give_up()
             for number, message in self.fleet.messages(POLL_S):
                 self._hear(number, message)
@@ -125,18 +133,28 @@ class Dispatch:
 
     def _assign(self) -> None:
         for number in list(self.idle):
-            if (work := self._next_for(number)) is None:
-                continue
-            self.idle.remove(number)
-            self.busy[number] = work
-            for group in work.units.groups:
-                self._copies.setdefault(group.original, {})[group.number] = number
-            share = len(work.units.walls) / self._walls if self._walls else 1.0
-            self.fleet.start(number, work.units, share, every=bool(work.lost_on))
+            while (work := self._next_for(number)) is not None and not self._start(number, work):
+                pass
+
+    def _start(self, number: int, work: Work) -> bool:
+        """Whether the device measures it now; else it has rows that say why not."""
+        if why := self.shipping.send(number, work.units):
+            opened = self.devices[number]
+            reason = f"{opened.host}: {why}"
+            left = [one for one in work.planned if one.id in self.rows.left]
+            self.rows.keep(*(self._lost_row(one, Status.ERROR, reason, opened) for one in left))
+            return False
+        self.idle.remove(number)
+        self.busy[number] = work
+        for group in work.units.groups:
+            self._copies.setdefault(group.original, {})[group.number] = number
+        share = len(work.units.walls) / self._walls if self._walls else 1.0
+        self.fleet.start(number, work.units, share, every=bool(work.lost_on))
+        return True
 
     def _next_for(self, number: int) -> Work | None:
         """The first that may be measured on this device: copies of a group belong on different
-        ones, as long as there is one without.
+        ones, as long as there is one without; a model is looked at where its files are.
         """
         for place, work in enumerate(self.queue):
             taken = {
@@ -145,8 +163,13 @@ class Dispatch:
                 for copy, device in self._copies.get(group.original, {}).items()
                 if copy != group.number
             }
-            if number not in taken or not self.devices.keys() - self.gone - taken:
-                return self.queue.pop(place)
+            if number in taken and self.devices.keys() - self.gone - taken:
+                continue
+            if self.shipping.lacks(number, work.units) and any(
+                not self.shipping.lacks(other, work.units) for other in self._usable
+            ):
+                continue
+            return self.queue.pop(place)
         return None
 
     def _give_up(self) -> None:
@@ -170,6 +193,9 @@ class Dispatch:
             case File(name, data):
                 if remark := self._files.add(number, name, data):
                     listener.remark(remark)
+            case Model(name, data):
+                if remark := self._files.keep_model(name, data):
+                    listener.remark(remark)
             case Remark(text):
                 listener.remark(text)
             case Done():
@@ -179,6 +205,8 @@ class Dispatch:
                 self._lose(number, message)
             case Back(opened):
                 self._take_back(number, opened)
+            case Joined(opened):
+                self._join(number, opened)
             case Gone(reason):
                 self.lost.discard(number)
                 self.gone.add(number)
@@ -204,6 +232,7 @@ class Dispatch:
         """What the device had measured is kept; the rest is measured once more, or fails."""
         self.idle = [one for one in self.idle if one != number]
         self.lost.add(number)
+        self.shipping.forget(number)
         opened = self.devices[number]
         work, running = self.busy.pop(number, None), self._running.pop(number, None)
         self.plan.listener.remark(f"{opened.host} was lost: {lost.reason}")
@@ -226,17 +255,37 @@ class Dispatch:
 
     def _take_back(self, number: int, opened: Opened) -> None:
         self.lost.discard(number)
-        if found := unlike(self.devices[number].environments, opened.environments):
+        if self._is_like(number, self.devices[number], opened, "came back"):
+            self.plan.listener.remark(f"{opened.host} is back")
+            self.devices[number] = opened
+            self.idle.append(number)
+
+    def _join(self, number: int, opened: Opened) -> None:
+        first = next(iter(self.devices.values()))
+        self.devices[number] = opened
+        if not self._is_like(number, first, opened, "joined"):
+            return
+        self.plan.listener.remark(f"{opened.host} joined; devices now: {len(self._usable)}")
+        self.idle.append(number)
+        try:
+            self.plan.store.add_devices([facts_of(opened)])
+        except BadInput as error:
+            self.plan.listener.remark(f"{opened.host} is not in run.json: {error}")
+
+    def _is_like(self, number: int, before: Opened, opened: Opened, came: str) -> bool:
+        """Else it is not used, and a remark says why."""
+        if found := unlike(before.environments, opened.environments):
             one = found[0]
             self.gone.add(number)
             self.plan.listener.remark(
-                f"{opened.host} came back with {one.name} {one.now!r}, the run has {one.then!r};"
-                " it measures nothing more"
+                f"{opened.host} {came} with {one.name} {one.now!r}, the run has {one.then!r};"
+                " it measures nothing" + (" more" if came == "came back" else "")
             )
-            return
-        self.plan.listener.remark(f"{opened.host} is back")
-        self.devices[number] = opened
-        self.idle.append(number)
+        return not found
+
+    @property
+    def _usable(self) -> set[int]:
+        return self.devices.keys() - self.gone - self.lost
 
     def _lost_row(
         self, one: Planned, status: Status, reason: str, opened: Opened | None = None

@@ -13,14 +13,23 @@ from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..scenario import Scenario
 from ..selection import Selection, refuse_imports
-from ..studies.checkpoints.given import names_in
+from ..studies.checkpoints.given import NEEDS, Checkpoint, given_again, names_in
+from ..studies.checkpoints.shipped import shipped
 from .dispatch import run_on
 from .environments import recorded_environments, refuse_changes, unlike
-from .model_files import refuse_elsewhere
+from .model_files import refuse_unsaved, with_model_files
 from .node_device import settings_here
-from .planning import RunOptions, new_run, pending_studies, point_finished, resumed_run
-from .remote import Cluster, Fleet, Opened, Wanted
+from .planning import (
+    RunOptions,
+    budget_bytes_of,
+    new_run,
+    pending_studies,
+    point_finished,
+    resumed_run,
+)
+from .remote import Cluster, Fleet, Opened, Wanted, facts_of
 from .run_rows import RunPlan, RunResult
+from .shipping import Shipping
 
 
 def start_elsewhere(
@@ -33,10 +42,15 @@ def start_elsewhere(
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
     refuse_imports(scenario.backends, allowed=options.allow_import)
-    names = [one.name for one in selection.checkpoints]
-    refuse_elsewhere({"save_models": scenario.save_models}, names)
-    with _fleet(cluster, scenario.device, selection.interpreters, options) as (fleet, signals):
+    refuse_unsaved(scenario)
+    models = list(map(shipped, selection.checkpoints))
+    needs = needed(selection.checkpoints, save=scenario.save_models)
+    opening = _fleet(cluster, scenario.device, selection.interpreters, options, needs)
+    with opening as (fleet, signals):
         opened = list(fleet.opened.values())
+        free_bytes = min(one.free_bytes for one in opened)
+        shipping = Shipping(fleet, models)
+        remarks = shipping.refuse_bad(budget_bytes_of(scenario, free_bytes))
         plan = new_run(
             scenario,
             root,
@@ -45,10 +59,11 @@ def start_elsewhere(
             options,
             device=opened[0].device,
             environments=opened[0].environments,
-            free_bytes=min(one.free_bytes for one in opened),
+            free_bytes=free_bytes,
             more={"devices": [facts_of(one) for one in opened]},
         )
-        return _measure(plan, fleet, signals)
+        plan = with_model_files(plan, models, remarks, save=scenario.save_models)
+        return _measure(plan, fleet, signals, shipping)
 
 
 def resume_elsewhere(
@@ -58,6 +73,7 @@ def resume_elsewhere(
     options: RunOptions,
     cluster: Cluster,
     *,
+    checkpoints: Sequence[Checkpoint] = (),
     retry_failed: bool,
     force: bool,
 ) -> RunResult:
@@ -66,23 +82,28 @@ def resume_elsewhere(
     Raises Refusal; EnvironmentUnmet if a device or its software is another.
     """
     pending = pending_studies(path, meta, retry_failed=retry_failed)
-    refuse_elsewhere(meta["scenario"], names_in(pending))
-    with _fleet(cluster, meta["device"], interpreters, options) as (fleet, signals):
+    given = given_again(path, names_in(pending), checkpoints)
+    models, save = list(map(shipped, given)), meta["scenario"].get("save_models") is True
+    needs = needed(given, save=save)
+    with _fleet(cluster, meta["device"], interpreters, options, needs) as (fleet, signals):
         opened = list(fleet.opened.values())
         environments = opened[0].environments
         changed = unlike(recorded_environments(meta), environments)
         if not force:
             refuse_changes(changed)
+        shipping = Shipping(fleet, models)
+        remarks = shipping.refuse_bad(meta["memory_bytes"])
         plan = resumed_run(
             path, meta, environments, interpreters, options, changed, retry_failed=retry_failed
         )
         plan.store.add_devices([facts_of(one) for one in opened])
-        return _measure(plan, fleet, signals)
+        plan = with_model_files(plan, models, remarks, save=save)
+        return _measure(plan, fleet, signals, shipping)
 
 
-def facts_of(opened: Opened) -> dict[str, Any]:
-    """As an entry of `devices` in run.json."""
-    return {**opened.where, "environment": dict(opened.environment)}
+def needed(checkpoints: Sequence[Checkpoint], *, save: bool) -> list[tuple[str, str]]:
+    """Packages that every device must have, each with the extra that brings it."""
+    return sorted({*(one.needs for one in checkpoints), *([NEEDS[True]] if save else ())})
 
 
 def refuse_unlike(devices: Sequence[Opened]) -> None:
@@ -99,7 +120,11 @@ def refuse_unlike(devices: Sequence[Opened]) -> None:
 
 @contextmanager
 def _fleet(
-    cluster: Cluster, device: str, interpreters: Sequence[Interpreter], options: RunOptions
+    cluster: Cluster,
+    device: str,
+    interpreters: Sequence[Interpreter],
+    options: RunOptions,
+    needs: Sequence[tuple[str, str]],
 ) -> Iterator[tuple[Fleet, Signals]]:
     """Open and equal devices, with signals under control. Raises Refusal."""
     wanted = Wanted(
@@ -108,6 +133,7 @@ def _fleet(
         allow_import=options.allow_import,
         wait=options.wait,
         settings=settings_here(),
+        needs=needs,
     )
     with Signals(embedded=options.embedded) as signals:
         try:
@@ -119,10 +145,10 @@ def _fleet(
             raise Stopped(signals.received or signal.SIGINT) from None
 
 
-def _measure(plan: RunPlan, fleet: Fleet, signals: Signals) -> RunResult:
+def _measure(plan: RunPlan, fleet: Fleet, signals: Signals, shipping: Shipping) -> RunResult:
     """Rows of what no device measured name none."""
     config = replace(plan.config, measured_on={})
     plan = replace(plan, config=config, remarks=[*plan.remarks, *fleet.remarks])
-    rows = run_on(plan, fleet, signals)
+    rows = run_on(plan, fleet, signals, shipping)
     point_finished(rows)
     return rows.result

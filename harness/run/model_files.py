@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import NamedTuple
 
 from ..errors import BadInput
-from ..printable import visible
 from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..scenario import Scenario
 from ..studies.checkpoints.given import Checkpoint
+from ..studies.checkpoints.shipped import Shipped
 from .environments import start_worker
 from .run_rows import RunPlan
 
@@ -20,40 +20,68 @@ MODELS = "models"
 OPEN_S = 600.0  # weights of many GiB on a network disk
 
 
+class TriedCheckpoints(NamedTuple):
+    """`problems`: why they cannot be looked at; none if they can. `remarks`: for the user."""
+
+    problems: list[str]
+    remarks: list[str]
+
+
 def refuse_bad_checkpoints(
     checkpoints: Sequence[Checkpoint],
     device: str,
     budget_bytes: int,
     interpreters: Sequence[Interpreter],
     signals: Signals,
-) -> None:
-    """Open each in a worker of its own, so that what it loads disturbs no measurement.
+) -> list[str]:
+    """Open each; remarks on them for the user.
 
     Raises BadInput with what is wrong, WorkerFailure if no worker can be started, Interrupted.
     """
     if not checkpoints:
-        return
+        return []
+    requests = {one.name: one.request() for one in checkpoints}
+    found = try_checkpoints(requests, device, budget_bytes, interpreters, signals)
+    if found.problems:
+        raise BadInput(*(f"--checkpoint: {problem}" for problem in found.problems))
+    return found.remarks
+
+
+def try_checkpoints(
+    requests: Mapping[str, Mapping[str, str | None]],
+    device: str,
+    budget_bytes: int,
+    interpreters: Sequence[Interpreter],
+    signals: Signals,
+) -> TriedCheckpoints:
+    """Open each in one worker of their own, so that what they load disturbs no measurement.
+
+    Raises WorkerFailure if it cannot be started, Interrupted.
+    """
     problems: list[str] = []
+    remarks: list[str] = []
     python = interpreters[0].path if interpreters else None
     worker = start_worker(device, python, signals.wake_fd)
     try:
-        for one in checkpoints:
+        for name, checkpoint in requests.items():
             request = {
                 "op": "open_checkpoint",
-                "checkpoint": one.request(),
+                "checkpoint": checkpoint,
                 "budget_bytes": budget_bytes,
             }
             try:
-                problems += worker.ask(request, "opened", OPEN_S)["problems"]
+                answer = worker.ask(request, "opened", OPEN_S)
             except WorkerFailure as failure:
-                raise BadInput(
-                    f"{one.flag}: the process that opened it ended: {failure.reason}; wanted a"
-                    " model that fits into memory"
-                ) from None
+                problems.append(
+                    f"{name}: the process that opened it ended: {failure.reason}; wanted a model"
+                    " that fits into memory"
+                )
+                break
+            problems += answer["problems"]
+            remarks += [f"{name}: {remark}" for remark in answer["remarks"]]
     finally:
         worker.kill()
-    if problems:
-        raise BadInput(*(f"--checkpoint: {problem}" for problem in problems))
+    return TriedCheckpoints(problems, remarks)
 
 
 def refuse_unsaved(scenario: Scenario) -> None:
@@ -65,25 +93,17 @@ def refuse_unsaved(scenario: Scenario) -> None:
         )
 
 
-def with_model_files(plan: RunPlan, checkpoints: Sequence[Checkpoint], *, save: bool) -> RunPlan:
+def with_model_files(
+    plan: RunPlan,
+    checkpoints: Sequence[Checkpoint | Shipped],
+    remarks: Sequence[str],
+    *,
+    save: bool,
+) -> RunPlan:
     """`save`: whether studies keep the models that they train."""
     config = replace(
         plan.config,
         checkpoints={one.name: one.request() for one in checkpoints},
         save_to=plan.store.path.resolve() / MODELS if save else None,
     )
-    return replace(plan, config=config)
-
-
-def refuse_elsewhere(scenario: Mapping[str, Any], checkpoints: Sequence[str]) -> None:
-    """Raises BadInput for files of this machine in a run that other machines measure."""
-    if checkpoints:
-        raise BadInput(
-            f"--checkpoint {visible(checkpoints[0])}: a file of this machine, and --on measures on"
-            " others; leave --on out"
-        )
-    if scenario.get("save_models") is True:
-        raise BadInput(
-            "save_models: models stay on the machine that trains them, and --on trains on others;"
-            " leave --on out, or add --set save_models=false"
-        )
+    return replace(plan, config=config, remarks=[*plan.remarks, *remarks])

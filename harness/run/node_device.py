@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +24,18 @@ from ..printable import visible
 from ..process.device_lock import device_lock
 from ..process.fingerprint import fingerprint
 from ..process.gpu_users import users
+from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..record import Planned, Record
 from ..settings import CHOICE, SETTINGS
 from ..shards import Units
 from ..store import LOGS
+from ..studies.checkpoints.shipped import Part, ShippedFolder
 from .device_run import DeviceRun
 from .environments import environments_of, first_of, first_workers, measured_on
-from .remote import File, Opened, Predicted, Remark, Row, Running, Said, Wanted
+from .model_files import MODELS, TriedCheckpoints, try_checkpoints
+from .remote import File, Model, Opened, Predicted, Remark, Row, Running, Said, Wanted
 from .worker_pool import RunConfig
 
 SAID_EVERY_S = 1.0  # messages are work beside what is measured
@@ -47,6 +51,7 @@ class NodeDevice:
         self._signals = Signals()  # none is taken over: whoever ends this process ends all
         self._device: DeviceRun | None = None
         self._sent: dict[Path, int] = {}  # bytes of each file
+        self._interpreters: Sequence[Interpreter] = ()
         self._next_s, self._every = 0.0, False
 
     @staticmethod
@@ -69,7 +74,14 @@ class NodeDevice:
         `wanted.shared_cores`: several may be open on the cores of one host, each with a lock of
         its own. What they measure disturbs each other: only for tests of what is around it.
         """
+        for package, extra in wanted.needs:
+            if find_spec(package) is None:
+                raise EnvironmentUnmet(
+                    f"needs {package}, which is not installed there: pip install"
+                    f" 'attnbench[{extra}]'"
+                )
         _set(wanted.settings)
+        self._interpreters = wanted.interpreters
         workers = self._stack.enter_context(
             first_workers(
                 wanted.device,
@@ -93,6 +105,8 @@ class NodeDevice:
         sweep(folder)  # of processes that were killed
         self._folder = self._stack.enter_context(temporary(folder, is_folder=True))[0]
         (self._folder / LOGS).mkdir()
+        given = self._stack.enter_context(temporary(folder, is_folder=True))[0]
+        self._given = ShippedFolder(given)
         return Opened(
             device=worker.ready["device"],
             where=measured_on(environment),
@@ -100,11 +114,33 @@ class NodeDevice:
             free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
         )
 
+    def keep(self, part: Part) -> str:
+        """A part of a file that the driver sends; why it cannot be kept, or "". In any thread."""
+        return self._given.keep(part)
+
+    def try_checkpoints(
+        self, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        """Open checkpoints of which all files were sent. Raises WorkerFailure."""
+        found = try_checkpoints(
+            {name: self._given.here(one) for name, one in requests.items()},
+            first_of(self._workers).ready["device"],
+            budget_bytes,
+            self._interpreters,
+            self._signals,
+        )
+        return TriedCheckpoints(*(list(map(self._given.named, some)) for some in found))
+
     def configure(self, config: RunConfig) -> None:
-        """What all cases are measured with. Raises WorkerFailure."""
-        where = measured_on(first_of(self._workers).ready["environment"])
+        """What all cases are measured with; files are of this device. Raises WorkerFailure."""
+        config = replace(
+            config,
+            measured_on=measured_on(first_of(self._workers).ready["environment"]),
+            checkpoints={name: self._given.here(one) for name, one in config.checkpoints.items()},
+            save_to=None if config.save_to is None else self._folder / MODELS,
+        )
         self._device = DeviceRun(
-            replace(config, measured_on=where),
+            config,
             self._workers,
             self._folder,
             self._signals.wake_fd,
@@ -136,7 +172,10 @@ class NodeDevice:
             for record in device.walls(work.walls):
                 self._say(row_of(record))
         for study in work.studies:
-            self._say(row_of(device.study(study)))
+            row = row_of(device.study(study))
+            for model in self._models():
+                self._say(model)
+            self._say(row._replace(reason=self._given.named(row.reason)))
         for file in self._files():
             self._say(file)
         if failure := device.telemetry_failure:
@@ -159,6 +198,13 @@ class NodeDevice:
                 if data := file.read():
                     self._sent[path] = file.tell()
                     yield File(path.name, data)
+
+    def _models(self) -> Iterator[Model]:
+        """What studies have saved since it was sent last."""
+        for path in sorted((self._folder / MODELS).glob("*.safetensors")):
+            with suppress(OSError):
+                yield Model(path.name, path.read_bytes())
+                path.unlink()
 
 
 def row_of(record: Record) -> Row:

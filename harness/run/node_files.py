@@ -1,14 +1,18 @@
-"""What devices elsewhere print and sample, kept in the run's folder under the device's number."""
+"""What devices elsewhere print and sample, kept in the run's folder under the device's number, and
+the models that they save.
+"""
 
 import os
 import re
 from pathlib import Path
 
-from ..files import open_plain, write_all
+from ..files import make_folder, open_plain, write_all, write_whole
 from ..store import LOGS
 from ..telemetry.timeline import TELEMETRY
+from .model_files import MODELS
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,80}\.log", re.ASCII)
+MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.safetensors", re.ASCII)
 NUMBERED = re.compile(r"(?:device|telemetry)-(\d+)", re.ASCII)
 
 
@@ -38,4 +42,15 @@ class NodeFiles:
                 os.close(fd)
         except OSError as error:
             return f"{path.name}: cannot be written ({error.strerror}); some of it is lost"
+        return ""
+
+    def keep_model(self, name: str, data: bytes) -> str:
+        """As a run on this machine would have it; why it could not be kept, or ""."""
+        if not MODEL.fullmatch(name):
+            return f"a device sent a model called {name!r}; it was not kept"
+        try:
+            make_folder(self._run / MODELS)
+            write_whole(self._run / MODELS / name, data)
+        except OSError as error:
+            return f"{MODELS}/{name}: cannot be written ({error.strerror}); it is lost"
         return ""

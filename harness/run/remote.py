@@ -4,7 +4,7 @@ The engine starts a process beside each device, which has a NodeDevice (node_dev
 work and brings back what it says. It decides nothing: dispatch.py does.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -12,14 +12,17 @@ from typing import Any, NamedTuple, Protocol
 from ..process.interpreter import Interpreter
 from ..record import Planned
 from ..shards import Units
+from ..studies.checkpoints.shipped import Part
 from .environments import Environments
+from .model_files import TriedCheckpoints
 from .worker_pool import RunConfig
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
     """How to open a device. `device`: cpu, cuda or auto. `settings`: of environment.SETTINGS, as
-    they are where the run was started. `shared_cores`: only for tests, see `NodeDevice.open`.
+    they are where the run was started. `needs`: packages, each with the extra that brings it.
+    `shared_cores`: only for tests, see `NodeDevice.open`.
     """
 
     device: str
@@ -27,6 +30,7 @@ class Wanted:
     allow_import: bool = False
     wait: bool = False
     settings: Mapping[str, str]
+    needs: Sequence[tuple[str, str]] = ()
     shared_cores: bool = False
 
 
@@ -49,6 +53,11 @@ class Opened:
     def environment(self) -> Mapping[str, Any]:
         """Of the first environment."""
         return next(iter(self.environments.values()))
+
+
+def facts_of(opened: Opened) -> dict[str, Any]:
+    """As an entry of `devices` in run.json."""
+    return {**opened.where, "environment": dict(opened.environment)}
 
 
 # ---- what comes back -----------------------------------------------------------------------------
@@ -79,6 +88,13 @@ class Predicted(NamedTuple):
 
 class File(NamedTuple):
     """What was added to a log or to the telemetry of a device."""
+
+    name: str
+    data: bytes
+
+
+class Model(NamedTuple):
+    """A file of a model that a study saved, whole. It comes before the row of its study."""
 
     name: str
     data: bytes
@@ -115,9 +131,15 @@ class Gone(NamedTuple):
     reason: str
 
 
-Said = Running | Row | Predicted | File | Remark
+class Joined(NamedTuple):
+    """A device that was not there when the run began is open and configured."""
+
+    opened: Opened
+
+
+Said = Running | Row | Predicted | File | Model | Remark
 """What a NodeDevice says while it works."""
-Message = Said | Done | Lost | Back | Gone
+Message = Said | Done | Lost | Back | Gone | Joined
 
 
 class Fleet(Protocol):
@@ -130,8 +152,23 @@ class Fleet(Protocol):
     def remarks(self) -> Sequence[str]:
         """For the user, before the run begins."""
 
+    @property
+    def is_growing(self) -> bool:
+        """Whether a device is being opened that was not there when the run began."""
+
+    def send(self, number: int, parts: Iterable[Part]) -> str:
+        """Put files into a device's folder, as NodeDevice.keep; why they cannot be there, or "".
+
+        A device that is lost meanwhile says so when it is asked for something next.
+        """
+
+    def try_checkpoints(
+        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        """As NodeDevice.try_checkpoints. Raises EnvironmentUnmet."""
+
     def configure(self, config: RunConfig) -> None:
-        """For every device, also for those that come back. Raises Refusal."""
+        """For every device, also for those that come back or join. Raises Refusal."""
 
     def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
         """What a worker of one device says of cases before they run."""

@@ -9,7 +9,7 @@ from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..scenario import Scenario
 from ..selection import Selection, refuse_imports
-from ..studies.checkpoints.given import Checkpoint
+from ..studies.checkpoints.given import Checkpoint, names_in
 from ..studies.checkpoints.given import given_again as given_again_files
 from .elsewhere import resume_elsewhere, start_elsewhere
 from .environments import (
@@ -64,7 +64,7 @@ def open_run(
         files, pythons = selection.checkpoints, selection.interpreters
         budget_bytes = budget_bytes_of(scenario, free_bytes)
         refuse_unsaved(scenario)
-        refuse_bad_checkpoints(files, device, budget_bytes, pythons, signals)
+        remarks = refuse_bad_checkpoints(files, device, budget_bytes, pythons, signals)
         plan = new_run(
             scenario,
             root,
@@ -75,7 +75,7 @@ def open_run(
             environments=environments_of(workers),
             free_bytes=free_bytes,
         )
-        plan = with_model_files(plan, files, save=scenario.save_models)
+        plan = with_model_files(plan, files, remarks, save=scenario.save_models)
         with open_session(plan, workers, signals) as session:
             yield session
         point_finished(session.rows)
@@ -101,21 +101,23 @@ def resume_run(
     check_resumable(path, meta)
     again = {"retry_failed": retry_failed, "force": force}
     if options.cluster is not None:
-        return resume_elsewhere(path, meta, interpreters, options, options.cluster, **again)
+        return resume_elsewhere(
+            path, meta, interpreters, options, options.cluster, checkpoints=checkpoints, **again
+        )
     with _workers(meta["device"], interpreters, options) as (workers, signals):
         environments = environments_of(workers)
         changed = changes(meta, environments)
         if not force:
             refuse_changes(changed)
         pending = pending_studies(path, meta, retry_failed=retry_failed)
-        files = given_again_files(path, pending, checkpoints)
+        files = given_again_files(path, names_in(pending), checkpoints)
         budget_bytes = meta["memory_bytes"]
-        refuse_bad_checkpoints(files, meta["device"], budget_bytes, interpreters, signals)
+        remarks = refuse_bad_checkpoints(files, meta["device"], budget_bytes, interpreters, signals)
         plan = resumed_run(
             path, meta, environments, interpreters, options, changed, retry_failed=retry_failed
         )
         save = meta["scenario"].get("save_models") is True
-        plan = with_model_files(plan, files, save=save)
+        plan = with_model_files(plan, files, remarks, save=save)
         with open_session(plan, workers, signals) as session:
             session.complete()
         point_finished(session.rows)

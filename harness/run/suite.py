@@ -11,13 +11,16 @@ from typing import Any
 from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
 from ..process.death import signal_name
-from ..process.interpreter import Interpreter, given_again
-from ..run_files import SUITE
+from ..process.interpreter import Interpreter
+from ..process.interpreter import given_again as interpreters_given_again
+from ..run_files import SUITE, read_meta
 from ..scenario import Scenario, from_mapping
 from ..selection import Selection
 from ..shards import read_shard
 from ..store import LOCK, create_suite, point_latest, write_suite, writer_lock
+from ..studies.checkpoints.given import Checkpoint, given_again, names_in
 from ..suites import read_suite, run_state, runs_by_entry, suite_state
+from .planning import pending_studies
 from .run_rows import RunResult
 from .start import RunOptions, resume_run, start_run
 
@@ -59,8 +62,16 @@ class Suite:
     nothing is lost if the writer is killed between two writes.
     """
 
-    def __init__(self, path: Path, interpreters: Sequence[Interpreter] = ()) -> None:
-        """`interpreters`: those of its environments, by their names.
+    def __init__(
+        self,
+        path: Path,
+        interpreters: Sequence[Interpreter] = (),
+        checkpoints: Sequence[Checkpoint] = (),
+        *,
+        retry_failed: bool = False,
+    ) -> None:
+        """`interpreters`, `checkpoints`: those of its environments and of the models that are left
+        to look at, by their names.
 
         Raises BadInput; EnvironmentUnmet if another process measures this suite.
         """
@@ -69,6 +80,7 @@ class Suite:
         try:
             self._document = read_suite(path)
             self.entries = _entries_of(path, self._document, interpreters)
+            self._give(checkpoints, retry_failed=retry_failed)
         except BaseException:
             self._lock.release()
             raise
@@ -91,7 +103,8 @@ class Suite:
             "entries": [_planned(entry) for entry in entries],
         }
         path = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
-        return cls(path, interpreters)
+        checkpoints = [one for entry in entries for one in entry.selection.checkpoints]
+        return cls(path, interpreters, list({one.name: one for one in checkpoints}.values()))
 
     def pending(self, *, retry_failed: bool = False) -> list[int]:
         """The numbers of the entries that still lack something. Raises BadInput."""
@@ -124,8 +137,14 @@ class Suite:
                 seed, selection = self._document["seed"], entry.selection
                 result = start_run(entry.scenario, self.path, seed, selection, options)
             else:
-                interpreters, again = entry.selection.interpreters, retry_failed
-                result = resume_run(run, options, interpreters, retry_failed=again, force=force)
+                result = resume_run(
+                    run,
+                    options,
+                    entry.selection.interpreters,
+                    checkpoints=entry.selection.checkpoints,
+                    retry_failed=retry_failed,
+                    force=force,
+                )
         except Stopped as stopped:
             return EntryEnd(refusal=stopped)
         except (EnvironmentUnmet, NothingSelected) as refusal:
@@ -155,6 +174,23 @@ class Suite:
         finally:
             self._lock.release()
 
+    def _give(self, checkpoints: Sequence[Checkpoint], *, retry_failed: bool) -> None:
+        """To each entry the models that it still looks at. Raises BadInput."""
+        runs = runs_by_entry(self.path)
+        names: dict[int, list[str]] = {}
+        for number in self.pending(retry_failed=retry_failed):
+            if (run := runs.get(number)) is None:
+                names[number] = self._document["entries"][number].get("checkpoints", [])
+            else:
+                left = pending_studies(run, read_meta(run), retry_failed=retry_failed)
+                names[number] = names_in(left)
+        wanted = dict.fromkeys(name for some in names.values() for name in some)
+        given = {one.name: one for one in given_again(self.path, list(wanted), checkpoints)}
+        for number, some in names.items():
+            entry = self.entries[number]
+            selection = replace(entry.selection, checkpoints=tuple(given[one] for one in some))
+            self.entries[number] = replace(entry, selection=selection)
+
     def _note(
         self,
         number: int,
@@ -178,13 +214,14 @@ class Suite:
 
 def _planned(entry: SuiteEntry) -> dict[str, Any]:
     """The entry as it begins in suite.json."""
-    scenario, selection = entry.scenario, entry.selection
+    scenario, selection, models = entry.scenario, entry.selection, entry.selection.checkpoints
     return {
         "scenario": scenario.given(),
         "source": scenario.stored_source,
         "only": list(selection.only),
         "within": list(selection.within),
         "skip": list(selection.skip),
+        **({"checkpoints": [one.name for one in models]} if models else {}),
         "run": None,
         "ended": None,
         "reason": "",
@@ -207,7 +244,7 @@ def _entries_of(
         )
     except (KeyError, TypeError, ValueError):
         raise BadInput(f"{SUITE}: no seed or no pythons; the suite cannot be resumed") from None
-    pythons = given_again(path, recorded, interpreters)
+    pythons = interpreters_given_again(path, recorded, interpreters)
     return [
         SuiteEntry(
             scenario=from_mapping(entry["scenario"], entry["source"]),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -44,17 +44,22 @@ def run(
     yield finding(model, checkpoint, sequences, most_s)
 
 
-def problems(
-    path: str, tokens: str | None, device: torch.device, most_bytes: int | None
-) -> list[str]:
-    """Why a checkpoint cannot be looked at; none if it can."""
+class Tried(NamedTuple):
+    """`problems`: why a checkpoint cannot be looked at; none if it can. `remarks`: for the user."""
+
+    problems: list[str]
+    remarks: list[str]
+
+
+def tried(path: str, tokens: str | None, device: torch.device, most_bytes: int | None) -> Tried:
+    """Open a checkpoint and its tokens, and look at nothing."""
     try:
         model = opened(Path(path), device, most_bytes)
         file = None if tokens is None else Path(tokens)
-        sequences_for(model.about, Path(path), file, 0, device)
+        unnamed = sequences_for(model.about, Path(path), file, 0, device).unnamed
     except BadInput as error:
-        return list(error.problems)
-    return []
+        return Tried(list(error.problems), [])
+    return Tried([], [unnamed] if unnamed else [])
 
 
 def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> Gated:
@@ -86,6 +91,7 @@ def finding(
         "trained_steps": about.trained.get("steps"),
         "tokens": batch.tokens.shape[1],
         "token_source": sequences.source,
+        "tokenizer_reason": sequences.unnamed,
         "sequence_loss_nats": found.losses,
         "accuracy_ratio": found.accuracy_ratio,
         **metrics,

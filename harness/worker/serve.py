@@ -27,7 +27,7 @@ def main() -> None:
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig
-    from .study import refuse_checkpoint, run_study
+    from .study import run_study, try_checkpoint
     from .wall import predict, try_length
 
     fix_threads()
@@ -43,8 +43,7 @@ def main() -> None:
         if op == "free":
             parent.say({"event": "free", "available_bytes": available_bytes(device)})
         elif op == "open_checkpoint":
-            problems = refuse_checkpoint(request, torch.device(device))
-            parent.say({"event": "opened", "problems": problems})
+            parent.say({"event": "opened", **try_checkpoint(request, torch.device(device))})
         elif op == "configure":
             gpu = request["gpu_uuid"]
             config = WorkerConfig(

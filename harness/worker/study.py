@@ -56,9 +56,9 @@ def _allocator_of(config: WorkerConfig) -> Iterator[None]:
         release(config.device)
 
 
-def refuse_checkpoint(request: Mapping[str, Any], device: torch.device) -> list[str]:
-    """Why the checkpoint of a request cannot be looked at; nothing if it can."""
-    from ..studies.checkpoint_heads import problems
+def try_checkpoint(request: Mapping[str, Any], device: torch.device) -> dict[str, list[str]]:
+    """`problems`: why the checkpoint of a request cannot be looked at; `remarks`: for the user."""
+    from ..studies.checkpoint_heads import tried
 
     one = request["checkpoint"]
-    return problems(one["path"], one["tokens"], device, request["budget_bytes"])
+    return tried(one["path"], one["tokens"], device, request["budget_bytes"])._asdict()

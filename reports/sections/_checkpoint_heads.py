@@ -17,6 +17,9 @@ def of_checkpoints(found: Sequence[LookedAt], caption: str, reading: str = "") -
     """`reading`: how to read maps, if nothing before says it."""
     for one in found:
         yield Text(text=answer(one))
+    for one in found:
+        if isinstance(reason := one.finding.get("tokenizer_reason"), str):
+            yield note(f"{one.name}: {reason}.")
     yield note(
         "These models were given with --checkpoint and not trained here; all of it holds for the"
         " tokens that they were looked at with. Intervals are over sequences. A head is missed if"

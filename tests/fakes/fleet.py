@@ -1,14 +1,16 @@
 """Devices elsewhere that measure nothing: they answer what a test says, and die when it wants."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from attnbench.harness.cases import Case
 from attnbench.harness.record import Planned
+from attnbench.harness.run.model_files import TriedCheckpoints
 from attnbench.harness.run.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.shards import Units
+from attnbench.harness.studies.checkpoints.shipped import Part
 
 ENVIRONMENT = {
     "device_uuid": None,
@@ -51,8 +53,21 @@ class FakeFleet:
         self.remarks: Sequence[str] = ()
         self.started: list[tuple[int, Units]] = []
         self.said_every: list[bool] = []
+        self.sent: list[tuple[int, str]] = []
+        self.refuses = ""
         self._dies, self._back = dies, back
         self._queue: deque[tuple[int, Message]] = deque()
+
+    is_growing = False
+
+    def send(self, number: int, parts: Iterable[Part]) -> str:
+        self.sent.append((number, {part.name for part in parts}.pop()))
+        return self.refuses
+
+    def try_checkpoints(
+        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        return TriedCheckpoints([], [])
 
     def configure(self, config: RunConfig) -> None:
         self.config = config

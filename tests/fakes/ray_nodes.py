@@ -1,6 +1,7 @@
 """Two Ray nodes on this machine: `python -m tests.fakes.ray_nodes FOLDER`, until stdin ends.
 
-Prints the cluster's address. A line `kill` on stdin kills the second node as a power cut would.
+Prints the cluster's address. A line `kill` on stdin kills the second node as a power cut would, and
+`add` adds one.
 """
 
 import os
@@ -26,6 +27,9 @@ def main() -> None:
         if line.strip() == "kill":
             cluster.remove_node(second, allow_graceful=False)
             print("killed", flush=True)
+        elif line.strip() == "add":
+            cluster.add_node(**{**NODE, "include_dashboard": False})
+            print("added", flush=True)
     cluster.shutdown()
 
 

@@ -22,6 +22,8 @@ assert_type(run.frame(), pd.DataFrame)
 assert_type(run.report(), Path)
 assert_type(run.compare("results/base"), pd.DataFrame)
 assert_type(run.resume(retry_failed=True), attnbench.Run)
+assert_type(attnbench.run(checkpoints="my_model", tokens=Path("t.json")), attnbench.Run)
+assert_type(run.resume(checkpoints={"old": Path("my_model")}), attnbench.Run)
 assert_type(attnbench.open_run(), attnbench.Run)
 assert_type(attnbench.load(run.path), pd.DataFrame)
 

@@ -15,7 +15,9 @@ import pytest
 
 import attnbench
 from attnbench.harness.process.signals import Signals
+from attnbench.harness.studies.checkpoints import decoder_file
 from tests.conftest import ROOT, environment
+from tests.harness.studies.test_checkpoint_files import decoder
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 
@@ -169,6 +171,55 @@ def test_a_comparison_has_the_verdicts_of_the_command_line(
     printed = json.loads(attnbench("compare", base, new, "--format", "json").stdout)["cases"]  # type: ignore[operator]
     assert found["verdict"].tolist() == [one["verdict"] for one in printed]
     assert package.Run(new).compare(str(base)).equals(found)
+
+
+# ---- trained models ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    pytest.importorskip("safetensors")
+    path = tmp_path / "mine.safetensors"
+    decoder_file.save(decoder(), path, {})
+    return path
+
+
+@pytest.mark.long
+def test_models_are_looked_at_alone_and_beside_a_scenario(saved: Path, tmp_path: Path) -> None:
+    alone = attnbench.run(checkpoints=saved, device="cpu", out=tmp_path)
+    assert alone.statuses == {"ok": 1}
+    quick = {"plan": {"processes": 1, "min_blocks": 2, "max_blocks": 2, "budget_s": 0.1}}
+    models = {"old": saved, "new": str(saved)}
+    both = attnbench.run(TINY, checkpoints=models, device="cpu", out=tmp_path, changes=quick)
+    rows = [json.loads(line) for line in (both.path / "rows.jsonl").read_text().splitlines()]
+    assert sorted(row["case"] for row in rows) == [
+        *("fused-b1-n32-d16-h2-fp32-forward-core",),
+        *("study-checkpoint_heads-new", "study-checkpoint_heads-old"),
+    ]
+    (both.path / "rows.jsonl").write_text("")
+    with pytest.raises(attnbench.BadInput) as refused:
+        both.resume()
+    assert str(refused.value).endswith(": checkpoints={'old': PATH, 'new': PATH}")
+    assert both.resume(checkpoints=models).statuses == {"ok": 3}
+
+
+def test_a_bad_model_is_refused_in_words_for_python(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (other := tmp_path / "sub" / saved.name).write_bytes(saved.read_bytes())
+    for arguments, said in (
+        ({"checkpoints": tmp_path / "none"}, "no such file or folder; wanted a .safetensors"),
+        ({"checkpoints": {"a b": saved}}, "the name 'a b'; wanted 1 to 64 letters"),
+        ({"checkpoints": [saved, other]}, "wanted different names; give {NAME: PATH}"),
+        ({"checkpoints": saved, "tokens": tmp_path / "none"}, "tokens: "),
+        ({"tokens": saved}, "tokens: belong to checkpoints; give the model too"),
+        ({}, "scenario: nothing to run; wanted a scenario, such as 'quickstart', or checkpoints"),
+    ):
+        with pytest.raises(attnbench.BadInput) as refused:
+            attnbench.run(out=tmp_path / "out", **arguments)
+        assert said in str(refused.value)
+        assert "--" not in str(refused.value)
+        assert str(refused.value).count("\n") == 0
+    assert not (tmp_path / "out").exists()
 
 
 # ---- signals -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Checkpoints as the command line names them, `--checkpoint [NAME=]PATH`. Imports no torch."""
+"""Checkpoints as users name them: `--checkpoint [NAME=]PATH`, or from Python. Imports no torch."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,6 +13,8 @@ STUDY = "checkpoint_heads"
 SUFFIX = ".safetensors"
 CONFIG = "config.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NEEDS = {True: ("safetensors", "checkpoint"), False: ("transformers", "hf")}
+"""By whether a checkpoint is a file: the package that reads it, and the extra that brings it."""
 WANTED = f"a {SUFFIX} file that attnbench wrote, or the folder of a Hugging Face model"
 
 
@@ -28,6 +30,11 @@ class Checkpoint:
     def flag(self) -> str:
         return f"--checkpoint {shown(str(self.path))}"
 
+    @property
+    def needs(self) -> tuple[str, str]:
+        """The package that reads it, and the extra that brings it."""
+        return NEEDS[self.path.is_file()]
+
     def request(self) -> dict[str, str | None]:
         """What a worker is told. It is not kept in a run's files."""
         tokens = None if self.tokens is None else str(self.tokens)
@@ -35,13 +42,20 @@ class Checkpoint:
 
 
 def read_checkpoints(texts: Sequence[str], tokens: str | None = None) -> tuple[Checkpoint, ...]:
-    """Raises BadInput for what is not there, or two of one name."""
+    """As on the command line. Raises BadInput for what is not there, or two of one name."""
     if tokens is not None and not texts:
         raise BadInput("--tokens belongs to --checkpoint PATH; give the model too")
+    return checkpoints_of(map(_name_and_path, texts), tokens)
+
+
+def checkpoints_of(
+    given: Iterable[tuple[str | None, str]], tokens: str | None = None
+) -> tuple[Checkpoint, ...]:
+    """`given`: a name, or None for the file's own, and a path. Raises BadInput."""
     file = None if tokens is None else _tokens_file(tokens)
     found: dict[str, Checkpoint] = {}
-    for text in texts:
-        one = _checkpoint(text, file)
+    for name, path in given:
+        one = _checkpoint(name, path, file)
         if (other := found.get(one.name)) is not None:
             raise BadInput(
                 f"{one.flag}: called {one.name}, as {shown(str(other.path))} is; wanted different"
@@ -58,13 +72,12 @@ def names_in(planned: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def given_again(
-    run: Path, pending: Iterable[Mapping[str, Any]], given: Collection[Checkpoint]
+    run: Path, names: Sequence[str], given: Collection[Checkpoint]
 ) -> tuple[Checkpoint, ...]:
-    """Those that a run to resume still looks at; of its file only their names count.
+    """Those that a run or a suite to resume still looks at; of its files only their `names` count.
 
-    `pending`: the studies that are left, as in run.json. Raises BadInput.
+    Raises BadInput.
     """
-    names = names_in(pending)
     by_name = {one.name: one for one in given}
     if missing := [name for name in names if name not in by_name]:
         flags = " ".join(f"--checkpoint {name}=PATH" for name in missing)
@@ -80,24 +93,33 @@ def given_again(
     return tuple(by_name[name] for name in names)
 
 
-def _checkpoint(text: str, tokens: Path | None) -> Checkpoint:
+def _name_and_path(text: str) -> tuple[str | None, str]:
     before, equals, after = text.partition("=")
     named = bool(equals) and NAME.fullmatch(before) is not None and not Path(text).exists()
-    path = Path(after if named else text).expanduser().absolute()
-    flag = f"--checkpoint {shown(text)}"
+    return (before, after) if named else (None, text)
+
+
+def _checkpoint(name: str | None, text: str, tokens: Path | None) -> Checkpoint:
+    path = Path(text).expanduser().absolute()
+    flag = f"--checkpoint {shown(text if name is None else f'{name}={text}')}"
+    if name is not None and not NAME.fullmatch(name):
+        raise BadInput(
+            f"{flag}: the name {shown(name)}; wanted 1 to 64 letters, digits, dots, dashes and"
+            " underscores, a letter or digit first"
+        )
     is_file = path.is_file() and path.suffix == SUFFIX
     if not path.exists():
         raise BadInput(f"{flag}: no such file or folder; wanted {WANTED}")
     if not is_file and not (path / CONFIG).is_file():
         what = f"a folder without {CONFIG}" if path.is_dir() else "not such a file"
         raise BadInput(f"{flag}: {what}; wanted {WANTED}")
-    needs, extra = ("safetensors", "checkpoint") if is_file else ("transformers", "hf")
+    needs, extra = NEEDS[is_file]
     if find_spec(needs) is None:
         raise BadInput(
             f"{flag}: needs {needs}, which is not installed: pip install 'attnbench[{extra}]'"
         )
     own = path.resolve().name.removesuffix(SUFFIX)
-    name = before if named else re.sub(r"[^A-Za-z0-9._-]", "_", own).lstrip("._-")[:64]
+    name = name or re.sub(r"[^A-Za-z0-9._-]", "_", own).lstrip("._-")[:64]
     return Checkpoint(name=name or "model", path=path, tokens=tokens)
 
 

@@ -6,7 +6,7 @@ through one interface, in which we stand: each layer's own eager function is cal
 and outputs are kept, and the outputs are scaled head by head.
 """
 
-import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,13 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from ...errors import BadInput, shown
-from ...models import config_file, weights
+from ...files import open_plain
+from ...models import config_file
+from ...printable import visible
 from .._head_metrics import Heads
 from .gated import About, Gates
+from .shipped import TOKENIZER, weight_files
 
 IMPLEMENTATION = "attnbench_heads"
-SINGLE, INDEX = "model.safetensors", "model.safetensors.index.json"
-TOKENIZER = "tokenizer.json"
 REFUSED = ("quantization_config", "compression_config")
 LEFT_OUT = {
     *("attn_implementation", "experts_implementation", "output_attentions", "auto_map"),
@@ -33,6 +34,7 @@ LEFT_OUT = {
 """Fields of a configuration that say how to compute, or where other files are."""
 AHEAD_SHARE = 1e-6  # of a query's weight on later tokens, from which a model is not causal
 PROBE_TOKENS = 4
+MOST_REASON = 150  # characters
 UNSEEN = (
     "does not call its attention through transformers' interface, so its heads cannot be seen;"
     " wanted a newer family, such as gpt2 or llama"
@@ -52,7 +54,7 @@ class HuggingFaceModel:
                     f"{self.place}: {name}: its weights are quantized; wanted fp32, fp16 or bf16;"
                     " save a model that is not quantized"
                 )
-        files = _files(folder, self.place)
+        files = weight_files(folder)
         tensors = _tensors(files, self.place, most_bytes)
         self.model = self._loaded(data, tensors).to(device)
         self._gates: Gates | None = None
@@ -199,33 +201,45 @@ class HuggingFaceModel:
         return o, p
 
 
+class UnreadableTokenizer(Exception):
+    """A tokenizer.json is there and cannot be read; the message says why, without the folder."""
+
+
 def token_names(folder: Path, tokens: list[int]) -> list[str] | None:
-    """What the folder's tokenizer calls them; None without one that can be read."""
+    """What the folder's tokenizer calls them; None without one. Raises UnreadableTokenizer."""
     tokenizer = _tokenizer(folder)
     return None if tokenizer is None else [tokenizer.decode([token]) for token in tokens]
 
 
 def token_ids(folder: Path, text: str) -> list[int]:
     """The tokens of a text. Raises BadInput."""
-    tokenizer = _tokenizer(folder)
+    found, tokenizer = f"no {TOKENIZER}", None
+    try:
+        tokenizer = _tokenizer(folder)
+    except UnreadableTokenizer as error:
+        found = str(error)
     if tokenizer is None:
         raise BadInput(
-            f"{shown(str(folder))}: no {TOKENIZER} that can be read, so text has no tokens; wanted"
-            " one, or --tokens with a JSON list of token ids"
+            f"{shown(str(folder))}: {found}, so text has no tokens; wanted one that the package"
+            " tokenizers wrote, or --tokens with a JSON list of token ids"
         )
     return list(tokenizer.encode(text).ids)
 
 
 def _tokenizer(folder: Path) -> Any:
+    """None without one. Raises UnreadableTokenizer."""
     from tokenizers import Tokenizer
 
     path = folder / TOKENIZER
-    if not path.is_file():
+    if not os.path.lexists(path):
         return None
     try:
-        return Tokenizer.from_file(str(path))
-    except Exception:  # noqa: BLE001 - the library raises Exception itself
-        return None
+        with os.fdopen(open_plain(path.resolve()), "rb") as file:
+            return Tokenizer.from_buffer(file.read())
+    except Exception as error:  # noqa: BLE001 - the library raises Exception itself
+        text = str((isinstance(error, OSError) and error.strerror) or error)
+        why = visible(text.rpartition("buffer: ")[2].partition("\n")[0][:MOST_REASON])
+        raise UnreadableTokenizer(f"{TOKENIZER} cannot be read ({why})") from None
 
 
 def _plain(value: Any) -> Any:
@@ -241,26 +255,6 @@ def _plain(value: Any) -> Any:
 
 def _class_of(found: Any) -> Any:
     return found[0] if isinstance(found, tuple) else found
-
-
-def _files(folder: Path, place: str) -> list[Path]:
-    """The weights: those that the index names, else the one file. Raises BadInput."""
-    weights.weight_bytes(folder)  # whole files, and none missing
-    index = folder / INDEX
-    if index.is_file():
-        names = sorted({*json.loads(index.read_text())["weight_map"].values()})
-        if any(Path(name).name != name for name in names):
-            raise BadInput(f"{shown(str(index))}: names a file elsewhere; wanted names of files")
-        return [folder / name for name in names]
-    files = sorted(folder.glob("*.safetensors"))
-    if folder / SINGLE in files:
-        return [folder / SINGLE]
-    if len(files) != 1:
-        raise BadInput(
-            f"{place}: {len(files)} safetensors files; wanted {SINGLE}, or several with {INDEX};"
-            " other formats hold pickles, which are never read"
-        )
-    return files
 
 
 def _tensors(files: list[Path], place: str, most_bytes: int | None) -> dict[str, Tensor]:

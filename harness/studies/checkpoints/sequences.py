@@ -33,12 +33,14 @@ TASKS = ("recall", "copy", "majority", "two_relations", "six_relations", "text")
 class Sequences(NamedTuple):
     """`looked_at`: what the numbers are of. `judged_on`: others, by which heads are ranked; the
     same if there are no others. `names`: of the first sequence's tokens. `source`: in words.
+    `unnamed`: why tokens are called by their numbers, if that is not as it should be.
     """
 
     looked_at: Batch
     judged_on: Batch
     names: list[str]
     source: str
+    unnamed: str | None = None
 
 
 def sequences_for(
@@ -78,8 +80,8 @@ def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequ
     targets = _next(tokens)
     targets[:, : half - 1] = UNSCORED  # nobody can know what was drawn
     batch = Batch(tokens.to(device), targets.to(device))
-    labels = _labels(about, path, tokens[0].tolist())
-    return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice")
+    labels, unnamed = _labels(about, path, tokens[0].tolist())
+    return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice", unnamed)
 
 
 def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequences:
@@ -114,7 +116,8 @@ def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequen
     batch = Batch(tokens.to(device), _next(tokens).to(device))
     count, size = tokens.shape
     what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
-    return Sequences(*_halves(batch), _labels(about, path, rows[0]), what)
+    labels, unnamed = _labels(about, path, rows[0])
+    return Sequences(*_halves(batch), labels, what, unnamed)
 
 
 def _halves(batch: Batch) -> tuple[Batch, Batch]:
@@ -133,12 +136,19 @@ def _next(tokens: Tensor) -> Tensor:
     return pad(tokens[:, 1:], (0, 1), value=UNSCORED)
 
 
-def _labels(about: About, path: Path, tokens: list[int]) -> list[str]:
-    named = hugging_face.token_names(path, tokens) if about.format == "transformers" else None
-    return [
+def _labels(about: About, path: Path, tokens: list[int]) -> tuple[list[str], str | None]:
+    """What the tokens are called, and why by their numbers, if a tokenizer cannot be read."""
+    named, unnamed = None, None
+    if about.format == "transformers":
+        try:
+            named = hugging_face.token_names(path, tokens)
+        except hugging_face.UnreadableTokenizer as error:
+            unnamed = f"{error}, so tokens are called by their numbers"
+    labels = [
         f"{number}" if named is None else _label(named[place], number)
         for place, number in enumerate(tokens)
     ]
+    return labels, unnamed
 
 
 def _label(name: str, number: int) -> str:

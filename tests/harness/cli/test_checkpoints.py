@@ -1,11 +1,18 @@
 """attnbench run --checkpoint: alone and beside a scenario, refused and resumed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from attnbench.harness.cli.suite import planned_entries
+from attnbench.harness.scenario import Entry, load
+from attnbench.harness.scenario.of_checkpoints import beside
+from attnbench.harness.selection import Selection, select
+from attnbench.harness.shards import Shard
 from attnbench.harness.studies.checkpoints import decoder_file
+from attnbench.harness.studies.checkpoints.given import Checkpoint
 from tests.harness.studies.test_checkpoint_files import decoder
 
 pytest.importorskip("safetensors")
@@ -67,7 +74,6 @@ def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
 def test_what_does_not_go_together_is_refused(attnbench, saved):
     for words, said in (
         (("--tokens", str(saved)), "--tokens belongs to --checkpoint"),
-        (("quickstart", "head_cost", "--checkpoint", saved), "--checkpoint: several scenarios"),
         (("--checkpoint", saved.parent / "none.safetensors"), "no such file or folder"),
     ):
         done = attnbench(*ALONE, *words)
@@ -81,6 +87,65 @@ def test_a_dry_run_opens_nothing(attnbench, saved):
     done = attnbench("run", "--checkpoint", saved, "--device", "cpu", "--dry-run")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("A run takes about 30 s")
+
+
+def test_in_a_suite_the_model_is_the_first_entry_and_no_other_looks_at_it(saved):
+    model = Checkpoint(name="mine", path=saved)
+    entries = [Entry(scenario=load("quickstart")), Entry(scenario=load("head_cost"))]
+    changes = ["device=cpu", "limits.memory_gib=0.5", "baseline=sdpa"]
+    planned = planned_entries(
+        entries,
+        Selection(checkpoints=(model,), shard=Shard(number=1, of=2)),
+        beside(["mine"], changes),
+    )
+    assert [len(one.selection.checkpoints) for one in planned] == [1, 0, 0]
+    assert [one.selection.shard.turn for one in planned] == [0, 1, 2]
+    first = planned[0]
+    assert (first.scenario.device, first.scenario.limits.memory_gib) == ("cpu", 0.5)
+    assert first.scenario.baseline is None, "of the backends of the others"
+    selected = select(first.scenario, "cpu", replace(first.selection, shard=None))
+    assert [one.id for one in selected.studies] == ["study-checkpoint_heads-mine"]
+    assert not selected.cases
+    alone = planned_entries(entries[:1], Selection(checkpoints=(model,)))
+    assert [len(one.selection.checkpoints) for one in alone] == [1]
+
+
+@pytest.mark.long
+def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
+    attnbench, saved, tmp_path
+):
+    case = "grid: {seq_len: 16, d_model: 32, heads: 2}"
+    for name in ("one", "two"):
+        text = f"name: {name}\nquestion: Which?\nbackends: [sdpa]\n{case}\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    done = attnbench(*ALONE, "one.yaml", "two.yaml", *QUICK, "--checkpoint", saved)
+    assert done.returncode == 0, done.stderr
+    suite = Path(done.stdout.strip())
+    names = [run.name.split("-")[1] for run in sorted(suite.glob("2*"))]
+    assert sorted(names) == ["checkpoint_heads", "one", "two"]
+    (first,) = suite.glob("2*-checkpoint_heads-*")
+    assert [json.loads(line)["case"] for line in (first / "rows.jsonl").open()] == [
+        "study-checkpoint_heads-mine"
+    ]
+    (first / "rows.jsonl").write_text("")
+    refused = attnbench("run", "--resume", suite, "--quiet")
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "--checkpoint mine=PATH" in line
+    again = attnbench("run", "--resume", suite, "--quiet", "--checkpoint", saved)
+    assert again.returncode == 0, again.stderr
+    assert len((first / "rows.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.long
+def test_a_suite_with_a_bad_file_measures_nothing(attnbench, saved, tmp_path):
+    saved.write_bytes(saved.read_bytes()[:-8])
+    out = tmp_path / "out"
+    words = ("quickstart", "head_cost", "--checkpoint", saved, "--out", out)
+    done = attnbench(*ALONE, *words)
+    assert done.returncode == 2
+    assert "wanted a whole safetensors file" in done.stderr
+    assert list(out.iterdir()) == []
 
 
 @pytest.mark.long

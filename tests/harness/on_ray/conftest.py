@@ -20,7 +20,7 @@ QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0
 
 
 class Nodes:
-    """`kill`: the second node, at once. `env`: as the driver needs it."""
+    """`kill`: the second node, at once. `add`: another one. `env`: as the driver needs it."""
 
     def __init__(self, process: subprocess.Popen[str], env: dict[str, str], folder: Path) -> None:
         self.process = process
@@ -29,10 +29,12 @@ class Nodes:
         self.address = self._line("address")
 
     def kill(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("kill\n")
-        self.process.stdin.flush()
+        self._do("kill")
         self._line("killed")
+
+    def add(self) -> None:
+        self._do("add")
+        self._line("added")
 
     def start(self, *arguments: object, here: bool = False) -> subprocess.Popen[str]:
         """`attnbench run ARGUMENTS... --on ray`; `here`: without Ray."""
@@ -80,6 +82,11 @@ class Nodes:
             with suppress(psutil.Error):
                 found.add(one.ppid())
         return found - {one.pid for one in workers} - {1}
+
+    def _do(self, what: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{what}\n")
+        self.process.stdin.flush()
 
     def _line(self, begin: str) -> str:
         assert self.process.stdout is not None

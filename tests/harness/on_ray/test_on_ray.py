@@ -1,6 +1,7 @@
 """Runs on two Ray nodes of this machine: nothing is lost or doubled, whatever is killed."""
 
 import json
+import re
 import signal
 from collections import Counter
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
+from attnbench.harness.studies.checkpoints import decoder_file
 from tests.harness.on_ray.conftest import QUICK, Nodes
+from tests.harness.studies.test_checkpoint_files import decoder
 
 pytestmark = pytest.mark.long
 
@@ -140,3 +143,39 @@ def test_a_process_beside_a_device_is_killed_twice_and_takes_all_of_its_own_with
     (crashed,) = (row for row in rows.values() if row["status"] == "crashed")
     assert f"{crashed['host']} was lost while it was measured" in crashed["reason"]
     assert "its Ray worker process died" in crashed["reason"]
+
+
+def test_a_node_that_joins_during_a_run_measures_too(nodes: Nodes, until) -> None:
+    lengths = ",".join(str(32 + 16 * number) for number in range(100))
+    process = nodes.start(*SLOW, "--seq-len", lengths)
+    until(lambda: (run := the_run(nodes)) and rows_of(run))
+    nodes.add()
+    run = the_run(nodes)
+    assert run is not None
+    until(lambda: "joined; devices now: 3" in nodes.said.read_text())
+    until(lambda: list((run / "logs").glob("device-3-*.log")))
+    process.send_signal(signal.SIGINT)
+    nodes.ended(process, code=130)
+    rows = rows_of(run)
+    assert Counter(row["case"] for row in rows) == Counter(
+        one["case"] for one in meta_of(run)["cases"]
+    )
+    until(lambda: not nodes.workers())
+
+
+def test_a_model_is_looked_at_on_a_node_as_it_is_here(nodes: Nodes) -> None:
+    pytest.importorskip("safetensors")
+    saved, bad = nodes.folder / "mine.safetensors", nodes.folder / "bad.safetensors"
+    decoder_file.save(decoder(), saved, {})
+    bad.write_bytes(saved.read_bytes()[:-8])
+    alone = ("--device", "cpu", "--out", "results", "--quiet")
+    process = nodes.start(*alone, "--checkpoint", bad)
+    process.communicate(timeout=300)
+    (line,) = nodes.said.read_text().splitlines()
+    assert process.returncode == 2
+    assert re.fullmatch(r"--checkpoint: \S+: 'bad/bad\.safetensors': .*; wanted a whole .*", line)
+    assert the_run(nodes) is None
+    there = rows_of(nodes.run(*alone, "--checkpoint", saved))
+    here = rows_of(nodes.run(*alone, "--checkpoint", saved, here=True))
+    assert [row["case"] for row in there] == ["study-checkpoint_heads-mine"]
+    assert there[0]["findings"] == here[0]["findings"]

@@ -12,9 +12,9 @@ from attnbench.harness.errors import EnvironmentUnmet
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.record import Planned
 from attnbench.harness.run.dispatch import run_on, work_of
-from attnbench.harness.run.elsewhere import facts_of, refuse_unlike
+from attnbench.harness.run.elsewhere import refuse_unlike
 from attnbench.harness.run.planning import RunOptions, new_run
-from attnbench.harness.run.remote import Back, File, Lost, Row
+from attnbench.harness.run.remote import Back, File, Joined, Lost, Model, Row, facts_of
 from attnbench.harness.run.run_rows import RunPlan
 from attnbench.harness.run_files import read_meta, read_rows
 from attnbench.harness.selection import Selection
@@ -34,12 +34,14 @@ class Heard(QuietProgress):
         self.remarks.append(text)
 
 
-def plan(root: Path, heard: Heard, copies: int = 1, **changes: Any) -> RunPlan:
+def plan(
+    root: Path, heard: Heard, copies: int = 1, checkpoints: Any = (), **changes: Any
+) -> RunPlan:
     return new_run(
         scenario(**changes),
         root,
         0,
-        Selection(copies=copies),
+        Selection(copies=copies, checkpoints=tuple(checkpoints)),
         RunOptions(command=["attnbench"], listener=heard),
         device="cpu",
         environments=opened(0).environments,
@@ -242,6 +244,78 @@ def test_logs_and_telemetry_get_the_number_of_their_device_and_odd_names_are_not
     }
     assert (run / "telemetry-1.jsonl").read_bytes().startswith(b"{}\n{}\n")
     assert any("evil" in one for one in measured.heard.remarks)
+
+
+def test_saved_models_are_files_of_the_run_and_odd_names_are_not_kept(measured) -> None:
+    fleet = FakeFleet(2)
+    messages = fleet.messages
+
+    def with_models(timeout_s: float):
+        for number, message in messages(timeout_s):
+            yield number, Model("copy-heads2-seed0.safetensors", b"weights")
+            yield number, Model("../evil.safetensors", b"")
+            yield number, message
+
+    fleet.messages = with_models  # type: ignore[method-assign]
+    measured(fleet)
+    (model,) = (measured.path / "models").iterdir()
+    assert (model.name, model.read_bytes()) == ("copy-heads2-seed0.safetensors", b"weights")
+    assert any("evil" in one for one in measured.heard.remarks)
+    assert not list(measured.path.parent.rglob("evil*"))
+
+
+# ---- devices that join ---------------------------------------------------------------------------
+
+
+def joining(fleet: FakeFleet, *joined: Joined) -> FakeFleet:
+    """Devices that come as soon as something is measured."""
+    messages, left = fleet.messages, list(enumerate(joined, start=len(fleet.opened)))
+
+    def with_more(timeout_s: float):
+        for number, message in messages(timeout_s):
+            yield number, message
+            if left:
+                yield left.pop(0)
+
+    fleet.messages = with_more  # type: ignore[method-assign]
+    return fleet
+
+
+def test_a_device_that_joins_measures_too_and_stands_in_run_json(measured) -> None:
+    lengths = [64 * number for number in range(1, 31)]
+    grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
+    rows = measured(joining(FakeFleet(1), Joined(opened(1))), grid=grid, contrast=[])
+    assert Counter(row["host"] for row in rows.values())["host1"] > 10
+    hosts = [one["host"] for one in read_meta(measured.path)["devices"]]
+    assert hosts == ["host0", "host1"]
+    assert "host1 joined; devices now: 2" in measured.heard.remarks
+    assert {row["status"] for row in rows.values()} == {"ok"}
+
+
+def test_a_device_that_joins_with_other_software_is_not_used(measured) -> None:
+    fleet = joining(FakeFleet(1), Joined(opened(1, torch="2.14.0")))
+    rows = measured(fleet)
+    assert {row["host"] for row in rows.values()} == {"host0"}
+    (said,) = (one for one in measured.heard.remarks if "joined" in one)
+    assert said == ("host1 joined with torch '2.14.0', the run has '2.13.0'; it measures nothing")
+
+
+def test_a_device_on_its_way_is_waited_for_when_no_other_is_left(measured) -> None:
+    fleet = FakeFleet(1, lambda number, one: DIED if number == 0 else None, back=False)
+    fleet.is_growing = True
+    messages, came = fleet.messages, []
+
+    def then_another(timeout_s: float):
+        found = list(messages(timeout_s))
+        yield from found
+        if not found and not came:
+            came.append(1)
+            fleet.is_growing = False
+            yield 1, Joined(opened(1))
+
+    fleet.messages = then_another  # type: ignore[method-assign]
+    rows = measured(fleet)
+    assert {(row["status"], row["host"]) for row in rows.values()} == {("ok", "host1")}
 
 
 def test_1000_devices_of_which_one_in_ten_dies_lose_nothing(measured) -> None:

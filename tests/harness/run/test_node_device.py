@@ -3,13 +3,26 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from attnbench.harness.cases import PlannedStudy
+from attnbench.harness.errors import EnvironmentUnmet
+from attnbench.harness.record import Record, Status
 from attnbench.harness.run import node_device
 from attnbench.harness.run.node_device import NodeDevice, settings_here
+from attnbench.harness.run.remote import Model, Wanted
+from attnbench.harness.shards import Units
+from attnbench.harness.studies.checkpoints import decoder_file
+from attnbench.harness.studies.checkpoints.given import Checkpoint
+from attnbench.harness.studies.checkpoints.shipped import ShippedFolder, parts_of, shipped
+from attnbench.impls.problem import Problem
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
+from tests.harness.studies.test_checkpoint_files import decoder
 
 REFUSE = """
 import sys
@@ -64,3 +77,70 @@ def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid
     )
     assert done.stdout.strip().startswith(refusal)
     assert bool(done.stdout.strip()) == bool(refusal)
+
+
+def wanted(*needs: tuple[str, str]) -> Wanted:
+    return Wanted(device="cpu", settings=settings_here(), needs=needs)
+
+
+def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() -> None:
+    device = NodeDevice(lambda said: None)
+    with pytest.raises(EnvironmentUnmet) as refused:
+        device.open(wanted(("json", "hf"), ("no_such_package", "checkpoint")))
+    assert str(refused.value) == (
+        "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
+    )
+
+
+def test_models_that_a_study_saves_come_before_its_row_and_once(tmp_path: Path) -> None:
+    said: list[Any] = []
+    device = NodeDevice(said.append)
+    study = PlannedStudy(
+        study="trained_heads", problem=Problem(batch=1, seq_len=8, d_model=8, heads=1)
+    )
+
+    class Saves:
+        telemetry_failure = None
+
+        def study(self, planned: PlannedStudy) -> Record:
+            (tmp_path / "models").mkdir(exist_ok=True)
+            (tmp_path / "models" / "copy.safetensors").write_bytes(b"weights")
+            return Record(planned=planned, device="cpu", attempt=1, status=Status.OK)
+
+    device._device, device._folder = Saves(), tmp_path  # type: ignore[assignment]
+    device._given = ShippedFolder(tmp_path)
+    for _ in range(2):
+        device.measure(Units((), (), (study,)), 1.0, every=False)
+    kinds = [type(one).__name__ for one in said]
+    assert kinds == ["Model", "Row", "Model", "Row"]
+    assert said[0] == Model("copy.safetensors", b"weights")
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+@pytest.mark.long
+def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_folders(
+    tmp_path: Path,
+) -> None:
+    """Its two models, one of them cut off."""
+    pytest.importorskip("safetensors")
+    name = "a_name_that_is_long_enough_to_be_shortened"
+    for path in (good := tmp_path / "good.safetensors", bad := tmp_path / f"{name}.safetensors"):
+        decoder_file.save(decoder(), path, {})
+    bad.write_bytes(bad.read_bytes()[:-8])
+    device = NodeDevice(lambda said: None)
+    device.open(replace(wanted(), shared_cores=True))
+    try:
+        folder = device._given.path
+        models = [shipped(Checkpoint(name=path.stem, path=path)) for path in (good, bad)]
+        for one in models:
+            assert {device.keep(part) for file in one.files for part in parts_of(file)} == {""}
+        found = device.try_checkpoints({one.name: one.request() for one in models}, 1 << 30)
+        (problem,) = found.problems
+        assert problem.startswith("'a_name_that_is_long")
+        assert "wanted a whole safetensors file" in problem
+        (problem,) = device.try_checkpoints({"good": models[0].request()}, 1000).problems
+        assert problem.startswith("'good/good.safetensors': its weights take")
+        assert device.try_checkpoints({"good": models[0].request()}, 1 << 30) == ([], [])
+    finally:
+        device.close()
+    assert not folder.exists()

@@ -16,6 +16,7 @@ from attnbench.harness.run.suite import Suite, SuiteEntry
 from attnbench.harness.scenario import from_mapping
 from attnbench.harness.selection import Selection
 from attnbench.harness.store import Store
+from attnbench.harness.studies.checkpoints.given import Checkpoint
 from attnbench.harness.suites import (
     newest_finished,
     read_suite,
@@ -39,11 +40,13 @@ class FakeRuns:
     def __init__(self, script: dict[str, list[str]]) -> None:
         self.script = script
         self.calls: list[str] = []
+        self.given: list[list[str]] = []
 
     def start(
         self, scenario: Any, root: Path, seed: int, selection: Any, options: Any
     ) -> RunResult:
         self.calls.append(f"start {scenario.name}")
+        self.given.append([one.name for one in selection.checkpoints])
         step = self.script[scenario.name].pop(0)
         if step == "no device":
             raise EnvironmentUnmet("no cuda device: there is none")
@@ -61,10 +64,18 @@ class FakeRuns:
         return self._end(store, step)
 
     def resume(
-        self, path: Path, options: Any, interpreters: Any, *, retry_failed: bool, force: bool
+        self,
+        path: Path,
+        options: Any,
+        interpreters: Any,
+        *,
+        checkpoints: Any,
+        retry_failed: bool,
+        force: bool,
     ) -> RunResult:
         name = run_state(path).scenario
         self.calls.append(f"resume {name}{' again' if retry_failed else ''}")
+        self.given.append([one.name for one in checkpoints])
         return self._end(Store.reopen(path), self.script[name].pop(0))
 
     def _end(self, store: Store, step: str) -> RunResult:
@@ -210,6 +221,38 @@ def test_a_suite_keeps_its_plan_when_its_files_change(tmp_path: Path, fake_runs:
         one.scenario.given() for one in entries
     ]
     assert again_entries[0].selection == entries[0].selection
+
+
+def test_models_are_given_again_as_long_as_an_entry_still_looks_at_them(
+    tmp_path: Path, fake_runs: Any
+) -> None:
+    fake = fake_runs(one=["killed at once", "done"], two=["done"])
+    model = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
+    entries = [entry("one", checkpoints=(model,)), entry("two")]
+    suite = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
+    run = suite.path
+    assert [one.get("checkpoints") for one in read_suite(run)["entries"]] == [["mine"], None]
+    assert str(model.path) not in (run / "suite.json").read_text()
+    suite.close()  # nothing has started, so it is gone
+    assert not run.exists()
+
+    suite = Suite.create(tmp_path, "s", entries, 7, ["attnbench"])
+    with suppress(Killed):
+        suite.measure(1, OPTIONS)
+        raise Killed
+    suite.close()
+    for _ in range(2):  # its lock is free again
+        with pytest.raises(BadInput, match=r"--resume: .* --checkpoint mine=PATH"):
+            Suite(suite.path)
+    other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
+    with pytest.raises(BadInput, match="nothing left to look at"):
+        Suite(suite.path, checkpoints=[model, other])
+    again = Suite(suite.path, checkpoints=[model])
+    fake.script["one"] = ["done"]
+    complete(again)
+    assert fake.calls == ["start two", "start one"]
+    assert fake.given == [[], ["mine"]]
+    assert complete(Suite(suite.path)) == []
 
 
 def test_a_suite_has_one_writer(tmp_path: Path, fake_runs: Any) -> None:

@@ -14,7 +14,9 @@ from attnbench.harness.errors import BadInput
 from attnbench.harness.studies.checkpoints import decoder_file
 from attnbench.harness.studies.checkpoints.given import (
     Checkpoint,
+    checkpoints_of,
     given_again,
+    names_in,
     read_checkpoints,
 )
 from attnbench.impls.block import Decoder
@@ -170,20 +172,30 @@ def test_tokens_need_a_checkpoint_and_a_file(saved: Path, tmp_path: Path) -> Non
 
 
 def test_of_a_runs_file_only_names_are_taken(tmp_path: Path) -> None:
-    pending = [
+    planned = [
         {"study": "score_scale"},
         {"study": "checkpoint_heads", "part": {"checkpoint": "mine"}},
+        {"study": "checkpoint_heads", "part": "x"},
     ]
+    assert names_in(planned) == ["mine"]
     mine = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
     other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
-    assert given_again(tmp_path, pending, [mine]) == (mine,)
-    assert given_again(tmp_path, pending[:1], []) == ()
+    assert given_again(tmp_path, ["mine"], [mine]) == (mine,)
+    assert given_again(tmp_path, [], []) == ()
     with pytest.raises(BadInput, match="--checkpoint mine=PATH"):
-        given_again(tmp_path, pending, [])
-    with pytest.raises(BadInput, match="nothing left to look at"):
-        given_again(tmp_path, pending, [mine, other])
-    with pytest.raises(BadInput, match="nothing left to look at"):
-        given_again(tmp_path, [{"study": "checkpoint_heads", "part": "x"}], [mine])
+        given_again(tmp_path, ["mine"], [])
+    for names, given in ((["mine"], [mine, other]), ([], [mine])):
+        with pytest.raises(BadInput, match="nothing left to look at"):
+            given_again(tmp_path, names, given)
+
+
+def test_from_python_a_name_is_no_part_of_a_path(saved: Path, tmp_path: Path) -> None:
+    saved.rename(odd := tmp_path / "a=b.safetensors")
+    (one,) = checkpoints_of([(None, str(odd))])
+    assert (one.name, one.path) == ("a_b", odd)
+    assert checkpoints_of([("old", str(odd))])[0].name == "old"
+    with pytest.raises(BadInput, match="the name 'an old one'; wanted 1 to 64 letters"):
+        checkpoints_of([("an old one", str(odd))])
 
 
 def test_a_request_names_the_files_and_json_takes_it(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """harness/studies/checkpoint_heads.py: of our own models and tiny ones of Hugging Face's."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -201,6 +202,32 @@ def test_text_is_read_with_the_folders_own_tokenizer(folder: Path, tmp_path: Pat
     assert found["tokens"] == 11
 
 
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]", b'{"model": 3}'])
+def test_a_tokenizer_that_cannot_be_read_is_said(
+    folder: Path, tmp_path: Path, content: bytes
+) -> None:
+    (folder / "tokenizer.json").write_bytes(content)
+    found = finding_of(folder)
+    assert found["sentence"][0].isdecimal()
+    assert re.fullmatch(
+        r"tokenizer\.json cannot be read \(.+\), so tokens are called by their numbers",
+        found["tokenizer_reason"],
+    )
+    assert checkpoint_heads.tried(str(folder), None, CPU, None) == (
+        [],
+        [found["tokenizer_reason"]],
+    )
+    (file := tmp_path / "t.txt").write_text("the cat")
+    (problem,) = checkpoint_heads.tried(str(folder), str(file), CPU, None).problems
+    assert ": tokenizer.json cannot be read (" in problem
+    assert "so text has no tokens; wanted one that" in problem
+    assert "\n" not in problem
+
+
+def test_a_folder_without_a_tokenizer_has_nothing_to_say(folder: Path) -> None:
+    assert finding_of(folder)["tokenizer_reason"] is None
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "no json", "[1]", "[50, 1]", "[[1, 2], [1]]", "[true, 1]", "[[[1, 2]]]", "[" * 9999],
@@ -240,7 +267,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(
     folder: Path, values: dict[str, Any], said: str
 ) -> None:
     change_config(folder, **values)
-    (problem,) = checkpoint_heads.problems(str(folder), None, CPU, None)
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
     assert said in problem
     assert "\n" not in problem
 
@@ -248,7 +275,7 @@ def test_a_folder_that_does_not_fit_is_refused_in_one_line(
 def test_pickles_are_never_read(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "pytorch_model.bin").write_bytes(b"\x80\x02cos\nsystem\n.")
-    (problem,) = checkpoint_heads.problems(str(folder), None, CPU, None)
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
     assert "0 safetensors files" in problem
 
 
@@ -256,7 +283,7 @@ def test_an_index_names_files_of_its_folder_only(folder: Path) -> None:
     (folder.parent / "away.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": {"x": "../away.safetensors"}}))
-    (problem,) = checkpoint_heads.problems(str(folder), None, CPU, None)
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
     assert "not there" in problem
 
 
@@ -280,11 +307,11 @@ def test_nothing_that_a_folder_names_is_used_as_code(folder: Path, tmp_path: Pat
 def test_a_family_whose_heads_cannot_be_seen_is_refused(tmp_path: Path) -> None:
     config = transformers.BloomConfig(vocab_size=50, hidden_size=32, n_layer=1, n_head=4)
     transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
-    (problem,) = checkpoint_heads.problems(str(tmp_path), None, CPU, None)
+    (problem,) = checkpoint_heads.tried(str(tmp_path), None, CPU, None).problems
     assert "wanted" in problem
     assert "\n" not in problem
 
 
 def test_a_model_beyond_the_memory_budget_is_refused(folder: Path) -> None:
-    (problem,) = checkpoint_heads.problems(str(folder), None, CPU, 1000)
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, 1000).problems
     assert "--memory-gib" in problem

@@ -27,6 +27,17 @@ def test_it_says_on_what_it_holds(tmp_path: Path) -> None:
     assert "2 or 3 would seem missed by chance" in texts
 
 
+def test_a_tokenizer_that_could_not_be_read_is_said_and_an_older_run_has_nothing_to_say(
+    tmp_path: Path,
+) -> None:
+    reason = "tokenizer.json cannot be read (no JSON), so tokens are called by their numbers"
+    found = [looked_at(tokenizer_reason=reason), looked_at("other", tokenizer_reason=None)]
+    texts = sentences(blocks_of(trained_heads, with_checkpoints(tmp_path, found)))
+    assert [one for one in texts if "tokenizer" in one] == [f"mine: {reason}."]
+    older = with_checkpoints(tmp_path / "older", [looked_at()])
+    assert "tokenizer" not in " ".join(sentences(blocks_of(trained_heads, older)))
+
+
 def test_maps_curves_and_every_head_are_shown(tmp_path: Path) -> None:
     run = with_checkpoints(tmp_path, [looked_at(), looked_at("other")])
     blocks = blocks_of(trained_heads, run)
