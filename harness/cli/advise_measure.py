@@ -8,7 +8,7 @@ from typing import Any
 from ...impls.problem import Problem
 from ...reports.advice.answer import Advice, close_choices
 from ...reports.advice.asked import Inquiry, Phase
-from ...reports.advice.stored import Stored, StoredRows
+from ...reports.advice.stored import Stored, StoredRows, lacks_time
 from ..cases import Case, problem_of
 from ..scenario import Scenario, from_mapping
 from ..scenario.model_cases import axes_of
@@ -44,11 +44,14 @@ def wanted(inquiry: Inquiry, rows: StoredRows, call_s: Callable[[Problem], float
 
 
 def _lacks(known: Mapping[str, Stored], backend: str, phase: Phase) -> bool:
-    """Whether there is no row, or in training one of an earlier version, without `saved_bytes`."""
-    if backend not in known or phase != "training":
-        return backend not in known
+    """Whether there is no row with a time, or in training one of an earlier version, without
+    `saved_bytes`.
+    """
+    if backend not in known:
+        return True
     row = known[backend].row
-    return row["status"] == "ok" and row.get("saved_bytes") is None
+    without_bytes = row["status"] == "ok" and row.get("saved_bytes") is None
+    return lacks_time(row) or (phase == "training" and without_bytes)
 
 
 def _contexts(

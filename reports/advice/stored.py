@@ -53,7 +53,7 @@ class StoredRows:
     notes: list[str] = field(default_factory=list)
 
     def of(self, problem: Fields) -> Mapping[str, Stored]:
-        """Per backend, the newest row of this problem."""
+        """Per backend, the newest row of this problem; one without a time if there is no other."""
         return self.found.get(key(problem), {})
 
     def over_lengths(self, problem: Fields, backend: str) -> list[Stored]:
@@ -75,9 +75,11 @@ class StoredRows:
             if not self.comparable(row):
                 continue
             backends = self.found.setdefault(key(row), {})
-            if row["backend"] not in backends:
+            newer = backends.get(row["backend"])
+            if newer is None or (lacks_time(newer.row) and not lacks_time(row)):
                 backends[row["backend"]] = stored = Stored(run=run, row=row)
-                self.over.setdefault(key_over(row), []).append(stored)
+                others = (one for one in self.over.get(key_over(row), ()) if one is not newer)
+                self.over[key_over(row)] = [*others, stored]
         for wall in run.walls:
             if wall["status"] == "ok" and wall.get("python") is None and self.comparable(wall):
                 walls = self.walls.setdefault(key_of_wall(wall), [])
@@ -88,6 +90,11 @@ class StoredRows:
         wanted = self.orders.get(row["backend"])
         found = row.get("input_order") or "heads"
         return wanted in (None, found) or row["status"] in WITHOUT_CALL
+
+
+def lacks_time(row: Fields) -> bool:
+    """Whether the case ran and its time was not asked for, as with `measure: [memory]`."""
+    return row["status"] == "ok" and not row.get("block_ms")
 
 
 def stored_rows(

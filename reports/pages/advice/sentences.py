@@ -37,6 +37,10 @@ def headline(advice: Advice) -> str:
     if not decided:
         if not any(decision.choices for decision in advice.decisions):
             return f"{model} has no attention here that attnbench can measure."
+        if advice.rows.runs:
+            return (
+                f"No time is measured yet for {model} on this device: what follows is about bytes."
+            )
         return (
             f"Nothing is measured yet for {model} on this device: what follows is by formulas, and"
             " says nothing about time."

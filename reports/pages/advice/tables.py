@@ -156,6 +156,8 @@ def about(advice: Advice) -> str:
     asked = advice.inquiry
     tp = f", one of {asked.tp} devices" if asked.tp > 1 else ""
     rows = f"rows of {plural(len(advice.runs), 'run')}" if advice.runs else "no rows yet"
+    if advice.rows.runs and not advice.runs:
+        rows = f"rows of {plural(len(advice.rows.runs), 'run')}, without a time"
     return (
         f"{asked.model} ({asked.model_type}), {asked.dtype}, batch {asked.batch}{tp}, on"
         f" {asked.device_name}; {rows}; memory: {asked.memory_from}"

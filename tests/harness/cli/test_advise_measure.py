@@ -12,6 +12,9 @@ SHAPES = ModelShapes(model=model_of("llama-3-8b"), batch=1, dtype="bf16", device
 OWN = implementations(by_transformers=False)
 
 
+TIMED = Stored(run=None, row={"status": "ok", "block_ms": [[[1.0]]]})
+
+
 def asked(**changes):
     usual = {"shapes": SHAPES, "implementations": OWN, "contexts": (8192,), "most_context": 8192}
     return inquiry(**{**usual, **changes})
@@ -50,12 +53,23 @@ def test_what_has_rows_is_not_measured_again():
     class Known(StoredRows):
         def of(self, problem):
             known = problem["seq_len"] < 8192
-            return dict.fromkeys(("fused", "sdpa", "flex")) if known else {"sdpa": None}
+            return dict.fromkeys(("fused", "sdpa", "flex"), TIMED) if known else {"sdpa": TIMED}
 
     found = wanted(asked(), Known(), at_once)
     assert [(problem.seq_len, list(names)) for problem, names in found.items()] == [
         (8192, ["fused", "sdpa", "flex"])
     ]
+
+
+def test_what_has_rows_without_a_time_is_measured_again():
+    class Known(StoredRows):
+        def of(self, problem):
+            without = Stored(run=None, row={"status": "ok", "block_ms": None})
+            failed = Stored(run=None, row={"status": "oom", "block_ms": None})
+            return {"sdpa": without if problem["seq_len"] == 8192 else failed}
+
+    found = wanted(asked(implementations=OWN[1:2]), Known(), at_once)
+    assert [problem.seq_len for problem in found] == [8192]
 
 
 def test_training_without_bytes_that_a_layer_keeps_is_measured_again(tmp_path):
@@ -64,8 +78,7 @@ def test_training_without_bytes_that_a_layer_keeps_is_measured_again(tmp_path):
 
         class Known(StoredRows):
             def of(self, problem, saved_bytes=saved_bytes):
-                row = {"status": "ok", "saved_bytes": saved_bytes}
-                return {"sdpa": Stored(run=None, row=row)}
+                return {"sdpa": Stored(run=None, row={**TIMED.row, "saved_bytes": saved_bytes})}
 
         found = wanted(asked(phases=("training",), implementations=sdpa), Known(), at_once)
         assert bool(found) == again

@@ -66,6 +66,18 @@ def test_the_newest_row_counts(tmp_path: Path):
     assert newest == 2 * first
 
 
+def test_a_row_without_a_time_counts_only_where_there_is_no_other(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,))
+    bytes_only = measured(tmp_path / "bytes", asked, changes={"hf:sdpa": {"block_ms": None}})
+    timed = measured(tmp_path / "timed", asked)
+    problem = problem_of("prefill", 1024, 8)
+    both = rows_of(asked, bytes_only, timed)
+    assert latency(both, problem) == latency(rows_of(asked, timed), problem)
+    assert [one.run.path for one in both.over_lengths(problem, "hf:sdpa")] == [timed]
+    (only,) = rows_of(asked, bytes_only).over_lengths(problem, "hf:sdpa")
+    assert only.row["block_ms"] is None
+
+
 def test_another_processor_torch_or_kind_of_device_does_not_count(tmp_path: Path):
     asked = inquiry(implementations=(SDPA,))
     folder = measured(tmp_path, asked)

@@ -13,6 +13,7 @@ from attnbench.reports.pages.advice.sentences import (
     run_commands,
     sentences,
 )
+from attnbench.reports.pages.advice.tables import about
 from tests.reports.fake_advice import (
     EAGER,
     FLEX,
@@ -150,6 +151,16 @@ def test_what_fits_is_beside_the_weights_where_those_are_not_known():
     assert "Longest context in 3.8 MiB beside the weights, prefilled at once" in unknown
     known = " ".join(sentences(advise(inquiry(shapes=shapes), StoredRows())))
     assert "beside the weights" not in known
+
+
+def test_rows_without_a_time_are_called_so(tmp_path: Path):
+    asked = inquiry(implementations=(SDPA,))
+    folder = measured(tmp_path, asked, changes={"hf:sdpa": {"block_ms": None}})
+    advice = advise(asked, rows_of(asked, folder))
+    assert headline(advice) == (
+        "No time is measured yet for mine on this device: what follows is about bytes."
+    )
+    assert "; rows of 1 run, without a time; " in about(advice)
 
 
 def test_a_limit_of_time_is_said_with_the_time_that_is_taken(tmp_path: Path):
