@@ -26,6 +26,7 @@ STATUS_WORDS = {
 }
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;"}
 K = 1024  # as in scenarios: 8k is 8192
+BINARY_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB")
 
 
 def markdown_cell(text: str) -> str:
@@ -63,8 +64,11 @@ def bytes_text(size_bytes: float | None) -> str:
 
 def size_text(size_bytes: float | None) -> str:
     """For sentences: `65 MiB`, `4.0 GiB`."""
-    number, _, unit = bytes_text(size_bytes).partition(" ")
-    return f"{float(number):.0f} {unit}" if unit and float(number) >= 10 else bytes_text(size_bytes)
+    size, units = size_bytes or 0.0, iter(BINARY_UNITS)
+    unit = next(units)
+    while size >= K - 0.5 and (larger := next(units, "")):  # 1023.7 KiB is written as 1.0 MiB
+        size, unit = size / K, larger
+    return f"{size:.0f} {unit}" if size >= 10 else bytes_text(size_bytes)
 
 
 def time_text(time_ms: float | None) -> str:
@@ -96,10 +100,10 @@ def number_text(value: float | None) -> str:
     """Three significant digits, without an exponent unless it is needed."""
     if value is None or not isfinite(value):
         return ""
-    size = abs(value)
+    size = abs(float(f"{value:.3g}"))  # as written: 9.996 is 10.0
     if 0 < size < 0.001 or size >= 1e6:
         return f"{value:.2e}"
-    digits = ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 0.1 else ".2g"
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 1 else ".3g"
     return f"{value:{digits}}"
 
 
