@@ -67,9 +67,8 @@ def losses_greedily(
     losses = []
     for count in removed_heads:
         if more := count - len(gone):
-            left = [one for one in every_head(model) if one not in gone]
-            trials = {one: _loss_without(model, [*gone, one], judged_on) for one in left}
-            gone += sorted(left, key=lambda one: trials[one])[:more]
+            trials = _trials(model, gone, judged_on)
+            gone += sorted(trials, key=lambda one: trials[one])[:more]
         losses.append(_loss_without(model, gone, batch))
     return losses
 
@@ -101,6 +100,26 @@ def removed(model: Decoder, heads: Iterable[Head]) -> Iterator[None]:
         with torch.no_grad():
             for block, whole in enumerate(before):
                 _w_o(model, block).copy_(whole)
+
+
+def _trials(model: Decoder, gone: Sequence[Head], batch: Batch) -> dict[Head, float]:
+    """Loss without these heads and one more, of each that is left.
+
+    What comes before a head's block is computed once for all heads of the block.
+    """
+    found = {}
+    left = [one for one in every_head(model) if one not in gone]
+    with torch.no_grad(), removed(model, gone):
+        x = model.embed(batch.tokens)
+        for place, block in enumerate(model.own_blocks):
+            for one in (one for one in left if one.block == place):
+                with removed(model, [one]):
+                    y = x
+                    for later in model.own_blocks[place:]:
+                        y, _ = later(y)
+                    found[one] = float(loss_of(model.logits(model.norm(y)), batch.targets))
+            x, _ = block(x)
+    return found
 
 
 def _loss_without(model: Decoder, heads: Iterable[Head], batch: Batch) -> float:

@@ -119,7 +119,7 @@ def _table(found: Sequence[TaskResult]) -> Table:
         columns=(
             *("task, heads", "right answers"),
             *(f"noise {level:g}" for level in levels),
-            *("points lost to noise, mean", "loss on held-out less on known sequences, nats"),
+            *("points lost, mean", "loss, held-out less known, nats"),
         ),
         rows=tuple(rows),
         folded=True,

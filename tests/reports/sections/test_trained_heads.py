@@ -87,7 +87,7 @@ def noise_of(blocks: list[Any]) -> Figure:
     return next(
         one
         for one in blocks
-        if isinstance(one, Figure) and "points lost to noise, mean" in one.table.columns
+        if isinstance(one, Figure) and "points lost, mean" in one.table.columns
     )
 
 
