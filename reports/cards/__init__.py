@@ -12,12 +12,12 @@ from typing import Protocol, cast
 import pandas as pd
 
 from ..data.copies import first_copies
-from ..data.run_meta import Meta, by_question, scenario_name
+from ..data.run_meta import Meta, about, by_question, scenario_name
 from ..elements import Card
 
 
 class CardMaker(Protocol):
-    """A module of this package. `ORDER`: its place on the page.
+    """A module of this package. `ORDER`: its place on the page. Optional `ABOUT`: as of a section.
 
     Optional `ALL_COPIES`: it gets the further copies of a case (`--replicate`) too.
     Optional `OVER_QUESTIONS`: where runs ask several questions, it makes one card over all of them,
@@ -71,6 +71,8 @@ def _asked_over_all(maker: CardMaker) -> str:
 def _cards(of: Sequence[CardMaker], frame: pd.DataFrame, meta: Meta) -> Iterator[Card]:
     first = first_copies(frame)
     found = (
-        maker.card(frame if getattr(maker, "ALL_COPIES", False) else first, meta) for maker in of
+        maker.card(frame if getattr(maker, "ALL_COPIES", False) else first, meta)
+        for maker in of
+        if about(meta) & set(getattr(maker, "ABOUT", ("cases", "kernels")))
     )
     return (card for card in found if card is not None)

@@ -79,6 +79,18 @@ def device_identity(run: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def about(meta: Meta) -> set[str]:
+    """What these runs have: "kernels", "cases" (walls and studies too), or only those of a "court",
+    whose backends nobody wants ranked.
+    """
+    if meta and all(run.get("court") for run in meta.values()):
+        return {"court"}
+    present = {"kernels"} if any(run.get("kernels") for run in meta.values()) else {"cases"}
+    if any(run.get(plan) for run in meta.values() for plan in ("cases", "walls", "studies")):
+        present.add("cases")
+    return present
+
+
 def scenario_name(run: Mapping[str, Any]) -> str:
     return str(run["scenario"].get("name") or "without a name")
 

@@ -7,15 +7,15 @@ from typing import Protocol, cast
 
 import pandas as pd
 
-from ..data.run_meta import Meta
+from ..data.run_meta import Meta, about
 from ..elements import Block
 
 
 class Section(Protocol):
     """`ORDER`: its place on the page. `NEEDS`: columns without which it is not shown.
 
-    Optional `ABOUT`: "cases" (the default; includes walls and studies), "kernels" or both. Runs
-    without any of them have no such section. Optional `ALL_COPIES`: it gets the further copies of a
+    Optional `ABOUT`: of "cases" (the default; includes walls and studies), "kernels" and "court".
+    Runs without any have no such section. Optional `ALL_COPIES`: it gets the further copies of a
     case (`--replicate`) too.
     """
 
@@ -39,7 +39,5 @@ def sections() -> list[Section]:
 
 def sections_of(meta: Meta) -> list[Section]:
     """The sections about something that these runs have."""
-    present = {"kernels"} if any(run.get("kernels") for run in meta.values()) else {"cases"}
-    if any(run.get(plan) for run in meta.values() for plan in ("cases", "walls", "studies")):
-        present.add("cases")
+    present = about(meta)
     return [one for one in sections() if present & set(getattr(one, "ABOUT", ("cases",)))]

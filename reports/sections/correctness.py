@@ -30,6 +30,7 @@ from ..formatting import STATUS_WORDS, kernel_text, list_text, number_text, plur
 TITLE = "Correctness"
 ORDER = 55
 NEEDS = ("error_ratio", "status")
+ABOUT = ("cases", "court")
 MOST_WORST = 10
 
 

@@ -12,6 +12,7 @@ from ..formatting import bytes_text, plural
 TITLE = "Method"
 ORDER = 65
 NEEDS = ()
+ABOUT = ("cases", "court")
 
 PLAN_FIELDS = ("processes", "min_blocks", "max_blocks", "precision_ratio", "budget_s")
 NUMBERS = (

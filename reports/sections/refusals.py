@@ -12,6 +12,7 @@ from ..formatting import STATUS_WORDS, count_text, list_text, plural
 TITLE = "Failed and skipped cases"
 ORDER = 50
 NEEDS = ("status", "reason")
+ABOUT = ("cases", "court")
 ALL_COPIES = True
 MOST_LOGS = 5
 LOG_LINES = 15

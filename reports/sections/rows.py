@@ -13,6 +13,7 @@ from ..elements import Block, Table, note
 TITLE = "All rows"
 ORDER = 70
 NEEDS = ("case", "status")
+ABOUT = ("cases", "court")
 ALL_COPIES = True
 MOST_ROWS = 2000
 
