@@ -63,12 +63,14 @@ def bytes_text(size_bytes: float | None) -> str:
 
 
 def size_text(size_bytes: float | None) -> str:
-    """For sentences: `65 MiB`, `4.0 GiB`."""
-    size, units = size_bytes or 0.0, iter(BINARY_UNITS)
+    """For sentences: `65 MiB`, `4 GiB`, `1.5 GiB`."""
+    if size_bytes is None:
+        return ""
+    size, units = float(size_bytes), iter(BINARY_UNITS)
     unit = next(units)
-    while size >= K - 0.5 and (larger := next(units, "")):  # 1023.7 KiB is written as 1.0 MiB
+    while size >= K - 0.5 and (larger := next(units, "")):  # 1023.7 KiB is written as 1 MiB
         size, unit = size / K, larger
-    return f"{size:.0f} {unit}" if size >= 10 else bytes_text(size_bytes)
+    return f"{size:.0f} {unit}" if size >= 10 else f"{size:.1f} {unit}".replace(".0 ", " ")
 
 
 def time_text(time_ms: float | None) -> str:
@@ -97,13 +99,13 @@ PREFIXED: Mapping[str, Callable[[float], str]] = {
 
 
 def number_text(value: float | None) -> str:
-    """Three significant digits, without an exponent unless it is needed."""
+    """Three significant digits, two below 1, without an exponent unless it is needed."""
     if value is None or not isfinite(value):
         return ""
     size = abs(float(f"{value:.3g}"))  # as written: 9.996 is 10.0
     if 0 < size < 0.001 or size >= 1e6:
         return f"{value:.2e}"
-    digits = ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 1 else ".3g"
+    digits = ".0f" if size >= 100 else ".1f" if size >= 10 else ".2f" if size >= 0.1 else ".2g"
     return f"{value:{digits}}"
 
 

@@ -9,6 +9,7 @@ from attnbench.reports.formatting import (
     list_text,
     number_text,
     share_text,
+    size_text,
     time_text,
     times_text,
     whole_text,
@@ -62,6 +63,23 @@ def test_numbers_read_well() -> None:
         "a",
         "a and b",
         "a, b and c",
+    ]
+
+
+def test_rounding_never_adds_a_digit_and_is_done_once() -> None:
+    numbers = (9.996, 99.96, 999.6, 0.996, 0.0996, 999_999.6)
+    assert [number_text(x) for x in numbers] == ["10.0", "100", "1000", "1.00", "0.1", "1.00e+06"]
+    sizes = (0, 9, 1023, 10_801, 1_048_346, 4 << 30, 3 << 29, 1073571733, None)
+    assert [size_text(n) for n in sizes] == [
+        "0 B",
+        "9 B",
+        "1023 B",
+        "11 KiB",
+        "1 MiB",
+        "4 GiB",
+        "1.5 GiB",
+        "1 GiB",
+        "",
     ]
 
 
