@@ -23,7 +23,7 @@ PARTS = {
     "task": ("majority", "recall", "two_relations", "six_relations", "copy", "text"),
     "heads": (1, 2, 4, 8, 16, 32, 64),
 }
-PART_S = 9.5
+PART_S = 10.0
 SAVES_MODELS = True
 STEPS = {
     "majority": 80,
