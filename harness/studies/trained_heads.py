@@ -23,7 +23,7 @@ PARTS = {
     "task": ("majority", "recall", "two_relations", "six_relations", "copy", "text"),
     "heads": (1, 2, 4, 8, 16, 32, 64),
 }
-PART_S = 7.0
+PART_S = 10.0
 SAVES_MODELS = True
 STEPS = {
     "majority": 80,
@@ -35,7 +35,7 @@ STEPS = {
 }
 FEWEST_SEEDS, MOST_SEEDS = 5, 6
 NARROW_RATIO = 0.02  # half the width of the accuracy's interval at which seeds are enough
-NOISE_LEVELS = (0.25, 0.5, 1.0, 2.0)  # of the standard deviation of the embedded tokens
+NOISE_LEVELS = (0.5, 1.0, 2.0)  # of the standard deviation of the embedded tokens
 NOISE_RATIO = 0.5  # the one of them that has fields of its own, as rows have always had
 MOST_SINGLE = 16  # heads of a block that are removed alone
 MOST_ONE_BY_ONE = 32  # heads of the decoder that are removed singly in order of importance

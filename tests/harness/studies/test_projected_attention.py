@@ -6,7 +6,6 @@ import torch
 from attnbench.harness.studies import _training
 from attnbench.harness.studies._projected_attention import (
     KINDS,
-    RATE,
     ProjectedAttention,
     project,
 )
@@ -29,8 +28,8 @@ def test_a_rank_of_all_tokens_can_be_exact(kind: str) -> None:
     if kind == "trained":
         attention = projected.own_blocks[0].attention
         with torch.no_grad():
-            attention.e.copy_(torch.eye(TOKENS) / RATE)
-            attention.f.copy_(torch.eye(TOKENS) / RATE)
+            attention.e.copy_(torch.eye(TOKENS) / attention.rate)
+            attention.f.copy_(torch.eye(TOKENS) / attention.rate)
     tokens = task("recall").draw(torch.Generator().manual_seed(0), 3).tokens
     torch.testing.assert_close(projected(tokens)[0], exact(tokens)[0], atol=1e-5, rtol=1e-4)
 
