@@ -200,7 +200,10 @@ BAD = [
         ("--backends", "fused", "--d-model", "64"),
         "--heads: missing; wanted d_model and heads; add heads",
     ),
-    (("--backends", "fused", *SHAPE, "--memory-gib", "-1"), "limits.memory_gib: found -1.0"),
+    (
+        ("--backends", "fused", *SHAPE, "--memory-gib", "-1"),
+        "--memory-gib -1: found -1; wanted a number",
+    ),
     (
         ("--backends", "fused", *SHAPE, "--causal", "--kv-seq-len", "512"),
         "set causal_align to top_left or bottom_right",
