@@ -138,7 +138,7 @@ BAD = [
     (["run", "quickstart", "--heads", "4"], "--heads"),
     (["run", "no_such_scenario"], "no_such_scenario"),
     (["run", "--backends", "fussed", *SMALL], "did you mean fused"),
-    (["run", "--backends", "fused", "--seq-len", "0"], "seq_len"),
+    (["run", "--backends", "fused", "--seq-len", "0"], "--seq-len 0"),
     (
         shlex.split("run --backends fused --seq-len 64 --d-model 30 --heads 4 --batch 1"),
         "multiple of heads",

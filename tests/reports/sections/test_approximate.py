@@ -126,7 +126,7 @@ def test_trained_models_show_quality_beside_cost(tmp_path: Path) -> None:
     assert figure.table.rows[1] == (
         "recall, trained, from means",
         "80.0 % (75.6 to 84.4)",
-        "10.00 (10.00 to 10.00)",
+        "10.0 (10.0 to 10.0)",
         figure.table.rows[1][3],
         "0.50 (0.50 to 0.50)",
         "1 MiB",
