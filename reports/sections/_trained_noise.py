@@ -34,10 +34,13 @@ def noisy(found: Sequence[TaskResult], caption: str) -> Figure | Table:
 
 
 def _spread_out(heads: Sequence[int]) -> list[int]:
-    """At most MOST_LINES of them, the ends included."""
+    """At most MOST_LINES of them, the ends and what the title compares included."""
     if len(heads) <= MOST_LINES:
         return list(heads)
     places = [round(at * (len(heads) - 1) / (MOST_LINES - 1)) for at in range(MOST_LINES)]
+    if MANY in heads and (named := heads.index(MANY)) not in places:
+        nearest = min(range(1, MOST_LINES - 1), key=lambda at: abs(places[at] - named))
+        places[nearest] = named
     return [heads[place] for place in places]
 
 

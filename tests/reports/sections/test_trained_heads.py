@@ -119,11 +119,13 @@ def test_rows_with_one_level_of_noise_are_drawn_too(tmp_path: Path) -> None:
     assert noise.panels[0].series[0].x == (0.0, 0.5)
 
 
-def test_many_numbers_of_heads_are_drawn_spread_out(tmp_path: Path) -> None:
+def test_many_numbers_of_heads_are_drawn_spread_out_with_what_the_title_compares(
+    tmp_path: Path,
+) -> None:
     counts = (1, 2, 4, 8, 16, 32, 64)
     many = trainings({"copy": {heads: [0.9, 0.8, 0.9, 0.8, 0.9] for heads in counts}})
     noise = noise_of(blocks_of(trained_heads, with_trainings(tmp_path, many)))
-    assert noise.names == ("1 head", "4 heads", "16 heads", "64 heads")
+    assert noise.names == ("1 head", "8 heads", "16 heads", "64 heads")
     assert len(noise.table.rows) == len(counts)
 
 
