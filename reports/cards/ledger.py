@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from ..analysis.claims.claim_verdict import LOOKS
+from ..analysis.claims.claim_verdict import LOOKS, ClaimVerdict
 from ..analysis.claims.ledger import Claim, ledgers, merged
 from ..data.row_groups import records
 from ..data.run_meta import Meta
@@ -15,13 +15,15 @@ from ._over import tests_claims
 ORDER = 22
 OVER_QUESTIONS = "Which textbook claims about attention hold here?"
 MOST_SPELLED_OUT = 2  # claims whose evidence fits into a sentence
+MOST_PARTS = 2  # that contradict each other
+TOGETHER = " Here are all devices and environments together, there each alone."
 
 
 def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     """Of the runs that were made to test claims; one card for all of them."""
     testing = {name: run for name, run in meta.items() if tests_claims({name: run})}
-    found = merged(list(ledgers(records(frame), testing).values()))
-    tested = [claim for claim in found if claim.verdict != "not run"]
+    found = ledgers(records(frame), testing)
+    tested = [claim for claim in merged(list(found.values())) if claim.verdict != "not run"]
     if not tested:
         return None
     return Card(
@@ -36,7 +38,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         ),
         note=(
             "A verdict comes from an interval, or from exact bytes or FLOPs. Claims has all"
-            " numbers, and what other claims need."
+            " numbers, and what other claims need." + (TOGETHER if len(found) > 1 else "")
         ),
         wide=True,
     )
@@ -50,13 +52,11 @@ def _shown(claim: Claim, tested: Sequence[Claim]) -> str:
     if len(tested) <= MOST_SPELLED_OUT:
         return claim.statement
     first = {part.verdict: part for part in reversed(claim.parts)}
-    deciding = [claim.verdict]
-    if claim.verdict == "depends" and not {"supported", "refuted"} <= first.keys():
-        deciding = ["supported", "refuted", "depends"]
-    elif claim.verdict == "depends":
-        deciding = ["supported", "refuted"]
+    deciding: tuple[ClaimVerdict, ...] = (claim.verdict,)
+    if claim.verdict == "depends":
+        deciding = ("supported", "refuted", "depends")
     texts = []
-    for part in (first[verdict] for verdict in deciding if verdict in first):
+    for part in [first[verdict] for verdict in deciding if verdict in first][:MOST_PARTS]:
         said = "" if part.verdict == claim.verdict else f" {part.verdict}"
         texts.append(f"{part.of}{said}" + (f": {part.numbers}" if part.numbers else ""))
     return ASIDE.join([claim.statement, "; ".join(texts)]) if texts else claim.statement

@@ -29,8 +29,8 @@ def in_trained_models(meta: Meta) -> Iterator[Block]:
 
 
 def _answer(found: Sequence[Attention]) -> str:
-    """`recall, trained with Linformer's projections of rank 12 for 96 tokens: exact attention
-    answers 99.0 % right (98.7 to 99.3), projections, trained, 98.0 % ...`.
+    """`Right answers in recall after training, rank 12 for 48 tokens: exact: 100.0 % (100.0 to
+    100.0); means of neighbours: 77.5 % ...`.
     """
     sizes = next((one.trainings[0] for one in found if one.trainings[0].get("rank")), None)
     rank = "" if sizes is None else f", rank {sizes['rank']} for {sizes.get('tokens')} tokens"

@@ -48,7 +48,7 @@ def score_matrix(rows: Sequence[Row]) -> list[Part]:
             size += f", {bytes_text(elements * item)}"
             text += f", so one head's matrix has {size} at N = {TEXTBOOK_N}"
         evidence.append(("supported" if found.quadratic == claimed else "refuted", text))
-    return part(MATERIALISING, evidence, _first_texts(evidence))
+    return part(MATERIALISING, evidence, first_texts(evidence))
 
 
 def flops_of_heads(rows: Sequence[Row]) -> list[Part]:
@@ -74,7 +74,7 @@ def memory_of_heads(rows: Sequence[Row]) -> list[Part]:
     for backend, found in coefficients.items():
         evidence = [_of_coefficients(by_heads, passes) for passes, by_heads in found]
         evidence = evidence or _of_peaks(without, backend)
-        parts += part(backend, evidence, _first_texts(evidence))
+        parts += part(backend, evidence, first_texts(evidence))
     return parts
 
 
@@ -131,8 +131,12 @@ def _share_width(group: Group) -> bool:
     return group.problem.get("d_k") == group.problem.get("d_v") == "d_model/h"
 
 
-def _first_texts(evidence: Sequence[Evidence]) -> str:
-    """Up to three different texts, or two and the number of the others."""
-    texts = list(dict.fromkeys(text for _, text in evidence))
+def first_texts(evidence: Sequence[Evidence]) -> str:
+    """Up to three different texts, or two and the number of the others; first what decides."""
+    verdict = agreed(verdict for verdict, _ in evidence)
+    first = dict(reversed(evidence))
+    decide = ("supported", "refuted") if verdict == "depends" else (verdict,)
+    ordered = [first[one] for one in decide if one in first]
+    texts = list(dict.fromkeys([*ordered, *(text for _, text in evidence)]))
     more = f"; and {len(texts) - 2} more" if len(texts) > 3 else ""
     return "; ".join(texts[: 2 if more else 3]) + more

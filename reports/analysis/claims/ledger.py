@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from ...data.exactness import is_exact
 from ...data.row_groups import Row, by_environment
-from ...data.run_meta import Meta, device_identity, device_name
+from ...data.run_meta import Meta, device_name
 from . import counts, pruning, studies, times
 from .claim_verdict import ClaimVerdict, Part, agreed
 from .quality_statements import QUALITY
@@ -228,21 +228,21 @@ def ledger(rows: Sequence[Row], run: Mapping[str, Any]) -> list[Claim]:
 
 
 def ledgers(rows: Sequence[Row], meta: Meta) -> dict[str, list[Claim]]:
-    """The ledger of each device and environment, over all runs there.
+    """The ledger of each kind of device and each environment, over all runs there.
 
     By what it is about, for titles: ` in torch-2.11 on AMD EPYC (cpu)`; of a lone one, "".
     """
-    found: dict[tuple[str, str | None, str], list[list[Claim]]] = {}
+    found: dict[tuple[str, str | None], list[list[Claim]]] = {}
     for name, run in meta.items():
         studied = next((one["name"] for one in run.get("environments") or []), None)
-        identity = repr(sorted(device_identity(run).items()))
         for python, mine in by_environment(row for row in rows if row["run"] == name).items():
-            of = run if python == studied else {**run, "studies": [], "unanswered": []}
-            found.setdefault((identity, python, device_name(run)), []).append(ledger(mine, of))
-    several = len({identity for identity, _, _ in found}) > 1
+            # None: the only environment, or no case has a row
+            of = run if python in (None, studied) else {**run, "studies": [], "unanswered": []}
+            found.setdefault((device_name(run), python), []).append(ledger(mine, of))
+    several = len({device for device, _ in found}) > 1
     return {
         (f" in {python}" if python else "") + (f" on {device}" if several else ""): merged(some)
-        for (_, python, device), some in found.items()
+        for (device, python), some in found.items()
     }
 
 

@@ -107,8 +107,8 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
             for answer, verdict in answers.items()
             if verdict in verdicts
         )
-        # the first that refutes, else the first
-        shown = evidence[verdicts.index("refuted") if "refuted" in verdicts else 0][1]
+        wanted = "refuted" if "refuted" in verdicts else agreed(verdicts)
+        shown = evidence[verdicts.index(wanted)][1]
         parts += part(backend, evidence, f"same time: {counts} of {len(verdicts)}; {shown}")
     return parts
 

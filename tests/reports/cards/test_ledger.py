@@ -35,6 +35,20 @@ def test_only_runs_that_test_claims_have_the_card(tmp_path: Path) -> None:
     assert card_of(run_of(tmp_path / "c", name="claims_layer")) is None
 
 
+def test_runs_of_two_devices_are_one_card_that_says_so(tmp_path: Path) -> None:
+    read = [read_run(pruning(tmp_path / name)) for name in "ab"]
+    meta = run_meta(read)
+    alone = ledger.card(frame(read), meta)
+    first, second = meta
+    elsewhere = {**meta[second]["environment"], "cpu": "Another CPU"}
+    apart = {first: meta[first], second: {**meta[second], "environment": elsewhere}}
+    card = ledger.card(frame(read), apart)
+    assert alone is not None
+    assert card is not None
+    assert "all devices" not in alone.note
+    assert "all devices and environments together" in card.note
+
+
 def test_beside_other_runs_the_card_is_about_those_that_test_claims(tmp_path: Path) -> None:
     run = pruning(tmp_path / "a")
     alone, beside = card_of(run), card_of(run, training(tmp_path / "b"))

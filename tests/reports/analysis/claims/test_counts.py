@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from attnbench.reports.analysis.claims.claim_verdict import Evidence
+from attnbench.reports.analysis.claims.counts import first_texts
 from tests.reports.fake_claims import LENGTHS, Made, ledger_of, timed
 from tests.reports.fake_runs import problem
 
@@ -67,3 +69,10 @@ def test_heads_of_a_fixed_width_are_another_matter(tmp_path: Path) -> None:
     made = [timed("fused", 1.0, problem(n, h, d_k=64, d_v=64)) for n in LENGTHS for h in (1, 4)]
     found = ledger_of(tmp_path, *made)
     assert {found[name].verdict for name in ("C3a", "C3b", "C3c")} == {"not run"}
+
+
+def test_the_texts_of_a_part_begin_with_what_decides_it() -> None:
+    fine: list[Evidence] = [("supported", f"fine {number}") for number in range(4)]
+    assert first_texts([*fine, ("inconclusive", "why")]) == "why; fine 0; and 3 more"
+    assert first_texts([*fine, ("refuted", "bad")]) == "fine 0; bad; and 3 more"
+    assert first_texts([*fine[:2], ("supported", "last")]) == "fine 0; fine 1; last"

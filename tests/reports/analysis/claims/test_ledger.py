@@ -10,6 +10,7 @@ import pytest
 from attnbench.reports.analysis.claims.ledger import (
     STATEMENTS,
     ledger,
+    ledgers,
     merged,
     tally,
 )
@@ -105,10 +106,22 @@ def test_runs_of_one_device_share_a_ledger_and_another_device_has_its_own(tmp_pa
     elsewhere = {**second, "environment": {**second["environment"], "cpu": "Another CPU"}}
     meta = {name: first if of is first else elsewhere for name, of in meta.items()}
     assert sorted(line[0] for line in lines_of(runs, meta)) == sorted(2 * IDS)
+    twins = {
+        name: {**of, "device": "cuda", "environment": of["environment"] | {"device_uuid": name}}
+        for name, of in meta.items()
+    }
+    assert sorted(line[0] for line in lines_of(runs, twins)) == sorted(IDS)
     titles = [
         block.title for block in section.render(frame(runs), meta) if isinstance(block, Table)
     ]
     assert sum(" on Another CPU (cpu)" in title for title in titles) == len(titles) / 2
+
+
+def test_findings_count_where_no_case_has_a_row(tmp_path: Path) -> None:
+    ((name, run),) = run_meta([read_run(quickstart(tmp_path, lengths=(128,)))]).items()
+    two = [{"name": one, "environment": {}} for one in ("old", "new")]
+    (found,) = ledgers([], {name: {**run, "studies": COPIES, "environments": two}}).values()
+    assert {claim.id: claim.verdict for claim in found}["C6"] == "refuted"
 
 
 def lines_of(runs: Sequence[Run], meta: Meta) -> list[tuple[str, ...]]:
