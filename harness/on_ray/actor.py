@@ -8,11 +8,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..errors import Refusal
 from ..record import Planned
-from ..run.model_files import TriedCheckpoints
 from ..run.node_device import NodeDevice
 from ..run.remote import Opened, Said, Wanted
 from ..run.worker_pool import RunConfig
 from ..shards import Units
+from ..studies.checkpoints.given import TriedCheckpoints
 from ..studies.checkpoints.shipped import Part
 
 T = TypeVar("T")

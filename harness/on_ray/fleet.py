@@ -24,7 +24,7 @@ from ..errors import EnvironmentUnmet, first_line
 from ..printable import visible
 from ..process.worker_process import ANSWER_S, READY_S
 from ..record import Planned
-from ..run.model_files import OPEN_S, TriedCheckpoints
+from ..run.model_files import OPEN_S
 from ..run.remote import (
     Back,
     Done,
@@ -39,6 +39,7 @@ from ..run.remote import (
 )
 from ..run.worker_pool import RunConfig
 from ..shards import Units
+from ..studies.checkpoints.given import TriedCheckpoints
 from ..studies.checkpoints.shipped import Part
 from .actor import MEMORY_MONITOR, DeviceActor, Kept
 from .seats import RESOURCE, Looked, Seat, refuse_other_code, seats_of

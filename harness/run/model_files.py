@@ -3,14 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from ..errors import BadInput
 from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import WorkerFailure
 from ..scenario import Scenario
-from ..studies.checkpoints.given import Checkpoint
+from ..studies.checkpoints.given import Checkpoint, TriedCheckpoints
 from ..studies.checkpoints.shipped import Shipped
 from .environments import start_worker
 from .run_rows import RunPlan
@@ -18,13 +17,6 @@ from .run_rows import RunPlan
 MODELS = "models"
 """The folder within a run's that saved models go to."""
 OPEN_S = 600.0  # weights of many GiB on a network disk
-
-
-class TriedCheckpoints(NamedTuple):
-    """`problems`: why they cannot be looked at; none if they can. `remarks`: for the user."""
-
-    problems: list[str]
-    remarks: list[str]
 
 
 def refuse_bad_checkpoints(

@@ -31,10 +31,11 @@ from ..record import Planned, Record
 from ..settings import CHOICE, SETTINGS
 from ..shards import Units
 from ..store import LOGS
+from ..studies.checkpoints.given import TriedCheckpoints
 from ..studies.checkpoints.shipped import Part, ShippedFolder
 from .device_run import DeviceRun
 from .environments import environments_of, first_of, first_workers, measured_on
-from .model_files import MODELS, TriedCheckpoints, try_checkpoints
+from .model_files import MODELS, try_checkpoints
 from .remote import File, Model, Opened, Predicted, Remark, Row, Running, Said, Wanted
 from .worker_pool import RunConfig
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from ..process.interpreter import Interpreter
 from ..record import Planned
 from ..shards import Units
+from ..studies.checkpoints.given import TriedCheckpoints
 from ..studies.checkpoints.shipped import Part
 from .environments import Environments
-from .model_files import TriedCheckpoints
 from .worker_pool import RunConfig
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -12,6 +12,7 @@ from . import _head_metrics
 from ._head_metrics import Heads
 from .checkpoints import decoder_file, hugging_face
 from .checkpoints.gated import Gated, GatedDecoder
+from .checkpoints.given import TriedCheckpoints
 from .checkpoints.removal import MOST_S, Removed, removed, whole
 from .checkpoints.sequences import Sequences, sequences_for
 
@@ -44,22 +45,17 @@ def run(
     yield finding(model, checkpoint, sequences, most_s)
 
 
-class Tried(NamedTuple):
-    """`problems`: why a checkpoint cannot be looked at; none if it can. `remarks`: for the user."""
-
-    problems: list[str]
-    remarks: list[str]
-
-
-def tried(path: str, tokens: str | None, device: torch.device, most_bytes: int | None) -> Tried:
+def tried(
+    path: str, tokens: str | None, device: torch.device, most_bytes: int | None
+) -> TriedCheckpoints:
     """Open a checkpoint and its tokens, and look at nothing."""
     try:
         model = opened(Path(path), device, most_bytes)
         file = None if tokens is None else Path(tokens)
         unnamed = sequences_for(model.about, Path(path), file, 0, device).unnamed
     except BadInput as error:
-        return Tried(list(error.problems), [])
-    return Tried([], [unnamed] if unnamed else [])
+        return TriedCheckpoints(list(error.problems), [])
+    return TriedCheckpoints([], [unnamed] if unnamed else [])
 
 
 def opened(path: Path, device: torch.device, most_bytes: int | None = None) -> Gated:

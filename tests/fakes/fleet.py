@@ -6,10 +6,10 @@ from typing import Any
 
 from attnbench.harness.cases import Case
 from attnbench.harness.record import Planned
-from attnbench.harness.run.model_files import TriedCheckpoints
 from attnbench.harness.run.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.shards import Units
+from attnbench.harness.studies.checkpoints.given import TriedCheckpoints
 from attnbench.harness.studies.checkpoints.shipped import Part
 
 ENVIRONMENT = {

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...errors import BadInput, shown
 
@@ -39,6 +39,13 @@ class Checkpoint:
         """What a worker is told. It is not kept in a run's files."""
         tokens = None if self.tokens is None else str(self.tokens)
         return {"path": str(self.path), "tokens": tokens}
+
+
+class TriedCheckpoints(NamedTuple):
+    """`problems`: why they cannot be looked at; none if they can. `remarks`: for the user."""
+
+    problems: list[str]
+    remarks: list[str]
 
 
 def read_checkpoints(texts: Sequence[str], tokens: str | None = None) -> tuple[Checkpoint, ...]:

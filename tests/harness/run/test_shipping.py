@@ -8,10 +8,9 @@ import pytest
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.run.dispatch import run_on
-from attnbench.harness.run.model_files import TriedCheckpoints
 from attnbench.harness.run.shipping import Shipping
 from attnbench.harness.run_files import read_rows
-from attnbench.harness.studies.checkpoints.given import Checkpoint
+from attnbench.harness.studies.checkpoints.given import Checkpoint, TriedCheckpoints
 from attnbench.harness.studies.checkpoints.shipped import shipped
 from tests.fakes.fleet import FakeFleet
 from tests.harness.run.test_dispatch import DIED, Heard, plan
