@@ -24,6 +24,7 @@ import wheels
 ROOT = wheels.ROOT
 VENV, WORK = ROOT / ".venv-rehearsal", ROOT / ".rehearsal"
 TOOLS = ("pytest", "pytest-xdist")
+VERSION = "3.12"  # of Python, on a GPU's machine
 OURS = {"torch", "triton"}  # their versions are chosen here
 SKIPPED = "needs a CUDA device"
 CUT_OFF_MINUTES = "1.5"  # calibration and an audit alone take longer
@@ -56,10 +57,9 @@ def install(python: str, chosen: list[str]) -> None:
     stamp, wanted = VENV / "installed.txt", "\n".join([python, *chosen, *names, *versions])
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    if shutil.which(python) is None:
-        raise Failed(f"{python}: not found; wanted a Python 3.12; name one with PYTHON312=")
+    base = first_of(candidates(python))
     shutil.rmtree(VENV, ignore_errors=True)
-    subprocess.run([python, "-m", "venv", str(VENV)], check=True)
+    subprocess.run([base, "-m", "venv", str(VENV)], check=True)
     (VENV / "versions.txt").write_text("\n".join(versions))
     pip = [python_of(VENV), "-m", "pip", "--quiet", "--disable-pip-version-check"]
     words = ["install", "-c", str(VENV / "versions.txt"), *chosen, *names, *TOOLS]
@@ -67,6 +67,30 @@ def install(python: str, chosen: list[str]) -> None:
     # newer packages may bring what a machine of last year lacks
     subprocess.run([*pip, "uninstall", "--yes", *wheels.lacking()], check=True)
     stamp.write_text(wanted)
+
+
+def candidates(python: str) -> list[str]:
+    """As named, then pyenv's own: its python3.12 on PATH only runs where 3.12 is chosen."""
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return [python, *map(str, sorted(root.glob(f"versions/{VERSION}*/bin/python"), reverse=True))]
+
+
+def first_of(pythons: list[str]) -> str:
+    """The first that runs and is a Python 3.12. Raises Failed."""
+    question = "import sys; print('%d.%d' % sys.version_info[:2])"
+    found = []
+    for python in pythons:
+        try:
+            asked = [python, "-c", question]
+            done = subprocess.run(asked, capture_output=True, text=True, check=False)
+        except OSError as error:
+            found.append(f"{python}: {error.strerror}")
+            continue
+        if done.stdout.strip() == VERSION:
+            return python
+        said = (done.stdout + done.stderr).strip().splitlines() or [f"exit code {done.returncode}"]
+        found.append(f"{python}: {said[0]}")
+    raise Failed(f"{'; '.join(found)}; wanted a Python {VERSION}; name one with PYTHON312=")
 
 
 def rehearse() -> None:
