@@ -33,9 +33,9 @@ class Dominance:
 
     `more_from`: the shortest N from which on it certainly does at every length; None if not at the
     longest, where `last` is the share. `less_to`: the longest N below at which it certainly takes
-    less. `half_at`: where a
-    straight line between those two, over the logarithm of N, is one half. `by_flops`: the N at
-    which its FLOPs are half of the block's, whether or not that was measured.
+    less. `half_at`: where a straight line between those two, over the logarithm of N, is one half.
+    `by_flops`: the N at which its FLOPs are half of the block's, whether or not that was measured.
+    `lengths`: every N that was timed; `more_at` and `less_at`: those at which it is certain.
     """
 
     backend: str
@@ -43,27 +43,42 @@ class Dominance:
     less_to: int | None
     half_at: float | None
     by_flops: float | None
-    lengths: tuple[int, int]
+    lengths: tuple[int, ...]
+    more_at: tuple[int, ...]
+    less_at: tuple[int, ...]
     last: Ratio
 
     @property
     def text(self) -> str:
         """`from N = 1k on (less up to 512, half at about 700)`."""
-        first, last = self.lengths
-        busy = " while other work competed for the cores" if self.last.disturbed else ""
-        if self.more_from is None and self.last.high < HALF and not self.last.disturbed:
-            return f"at no N up to {count_text(last)}"
+        first, last = self.lengths[0], self.lengths[-1]
         if self.more_from is None:
-            return (
-                f"undecided up to N = {count_text(last)}, where it takes {percent(self.last)}{busy}"
-            )
+            return self._not_at_the_longest
         if self.more_from == first:
-            return f"at every N from {count_text(first)} on"
-        text = f"from N = {count_text(self.more_from)} on"
-        if self.less_to is None:
-            return text
+            return f"at every N from {count_text(first)} to {count_text(last)}"
         half = "" if self.half_at is None else f", half at about {_about(self.half_at)}"
-        return f"{text} (less up to {count_text(self.less_to)}{half})"
+        return f"from N = {count_text(self.more_from)} on{self._less_text(half)}"
+
+    @property
+    def _not_at_the_longest(self) -> str:
+        last = count_text(self.lengths[-1])
+        if self.less_at == self.lengths:
+            return f"at no N up to {last}"
+        only = f"only at N = {_lengths_text(self.more_at)}; " if self.more_at else ""
+        if self.less_to == self.lengths[-1]:
+            open_at = [n for n in self.lengths if n not in (*self.less_at, *self.more_at)]
+            undecided = f", undecided at {_lengths_text(open_at)}" if open_at else ""
+            return f"{only}not at N = {last}{undecided}"
+        busy = " while other work competed for the cores" if self.last.disturbed else ""
+        at = f"undecided at N = {last}, where it takes {percent(self.last)}{busy}"
+        return f"{only}{at}{self._less_text()}"
+
+    def _less_text(self, half: str = "") -> str:
+        if self.less_to is None:
+            return ""
+        below = {n for n in self.lengths if n <= self.less_to}
+        where = "up to" if below <= set(self.less_at) else "at"
+        return f" (less {where} {count_text(self.less_to)}{half})"
 
     @property
     def by_flops_text(self) -> str:
@@ -99,13 +114,9 @@ def dominance(some: Sequence[Share]) -> Dominance:
         if not one.time.low > HALF or one.time.disturbed:  # also without an interval
             break
         more_from = one.block["seq_len"]
-    less = [
-        one
-        for one in some
-        if one.time.high < HALF
-        and not one.time.disturbed
-        and (more_from is None or one.block["seq_len"] < more_from)
-    ]
+    calm = [one for one in some if not one.time.disturbed]
+    all_less = [one for one in calm if one.time.high < HALF]
+    less = [one for one in all_less if more_from is None or one.block["seq_len"] < more_from]
     less_to: int | None = less[-1].block["seq_len"] if less else None
     half_at = None
     if more_from is not None and less:
@@ -117,20 +128,22 @@ def dominance(some: Sequence[Share]) -> Dominance:
         less_to=less_to,
         half_at=half_at,
         by_flops=_by_flops(some),
-        lengths=(lengths[0], lengths[-1]),
+        lengths=tuple(lengths),
+        more_at=tuple(one.block["seq_len"] for one in calm if one.time.low > HALF),
+        less_at=tuple(one.block["seq_len"] for one in all_less),
         last=some[-1].time,
     )
 
 
 def finding(group: Group, rows: Sequence[Row]) -> str:
     """`attention takes more than half of a block's time with fused from N = 1k on (...) and with
-    sdpa at no N up to 2k; by FLOPs from N = 512 on`.
+    sdpa at no N up to 2k; by FLOPs above N = 512`.
     """
     found = [dominance(some) for some in shares(group, rows).values()]
     texts = [f"with {one.backend} {one.text}" for one in found]
     counted = next((one.by_flops_text for one in found if one.by_flops_text), "")
     text = f"attention takes more than half of a block's time {list_text(texts)}"
-    return f"{text}; by FLOPs from {counted} on" if counted else text
+    return f"{text}; by FLOPs above {counted}" if counted else text
 
 
 def findings(rows: Sequence[Row]) -> list[str]:
@@ -215,6 +228,10 @@ def percent(share: Ratio) -> str:
 def upper(share: Ratio) -> float:
     """The upper end of the interval, but not above the whole."""
     return min(share.high, max(1.0, share.value))
+
+
+def _lengths_text(lengths: Sequence[int]) -> str:
+    return list_text([count_text(n) for n in lengths])
 
 
 def _about(n: float) -> str:
