@@ -6,11 +6,12 @@ A block's time and that of its layer are measured in the same blocks of calls if
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, log
+from math import isfinite
 from typing import Any
 
 from ..data.row_groups import Group, Row, axis_text, backends, groups, problem
 from ..formatting import count_text, list_text
+from .crossover import crossing
 from .ratio import Ratio, time_ratio
 
 HALF = 0.5
@@ -33,7 +34,8 @@ class Dominance:
 
     `more_from`: the shortest N from which on it certainly does at every length; None if not at the
     longest, where `last` is the share. `less_to`: the longest N below at which it certainly takes
-    less. `half_at`: where a straight line between those two, over the logarithm of N, is one half.
+    less. `half_at`: where straight lines through the shares measured from there to there, over the
+    logarithm of N, are one half; None if they are so several times.
     `by_flops`: the N at which its FLOPs are half of the block's, whether or not that was measured.
     `lengths`: every N that was timed; `more_at` and `less_at`: those at which it is certain.
     """
@@ -120,8 +122,8 @@ def dominance(some: Sequence[Share]) -> Dominance:
     less_to: int | None = less[-1].block["seq_len"] if less else None
     half_at = None
     if more_from is not None and less:
-        first = next(one for one in some if one.block["seq_len"] == more_from)
-        half_at = _half(less[-1], first)
+        points = [(one.block["seq_len"], one.time.value - HALF) for one in some]
+        half_at = crossing([at for at in points if less[-1].block["seq_len"] <= at[0] <= more_from])
     return Dominance(
         backend=some[0].block["backend"],
         more_from=more_from,
@@ -183,14 +185,6 @@ def _layers(rows: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
 
 def _key(row: Row) -> tuple[Any, ...]:
     return row["backend"], *(value for axis, value in problem(row).items() if axis != "scope")
-
-
-def _half(less: Share, more: Share) -> float | None:
-    below, above = HALF - less.time.value, more.time.value - HALF
-    if below < 0 or above < 0 or not isfinite(below + above) or below + above == 0:
-        return None
-    low, high = less.block["seq_len"], more.block["seq_len"]
-    return float(exp(log(low) + below / (below + above) * log(high / low)))
 
 
 def _by_flops(some: Sequence[Share]) -> float | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log
 
 from ..data.row_groups import Row
@@ -15,7 +16,8 @@ class Crossover:
 
     `faster_from`: the shortest N from which on it is clearly faster at every length; None if it is
     not faster at the longest. `slower_to`: the longest N below at which it is clearly slower, if
-    any. `even_at`: where a straight line between those two, on logarithms, crosses a ratio of 1.
+    any. `even_at`: where straight lines through the ratios measured from there to there, on
+    logarithms, cross a ratio of 1; None if they do so several times.
     `lengths`: every N at which both were timed; `faster_at` and `slower_at`: those at which it is
     clearly so. At the others the two cannot be told apart.
     """
@@ -67,7 +69,17 @@ def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | No
         against=against,
         faster_from=faster_from,
         slower_to=slower_to,
-        even_at=_even(ratios, slower_to or 0, faster_from or 0) if crosses else None,
+        even_at=(
+            crossing(
+                [
+                    (n, log(ratios[n].value))
+                    for n in lengths
+                    if (slower_to or 0) <= n <= (faster_from or 0)
+                ]
+            )
+            if crosses
+            else None
+        ),
         lengths=tuple(lengths),
         faster_at=tuple(n for n in lengths if ratios[n].high < 1),
         slower_at=tuple(slower),
@@ -106,7 +118,13 @@ def _ratios(rows: Sequence[Row], backend: str, against: str) -> dict[int, Ratio]
     return {n: ratio for n, ratio in found.items() if ratio is not None}
 
 
-def _even(ratios: dict[int, Ratio], slower_to: int, faster_from: int) -> float:
-    above, below = log(ratios[slower_to].value), log(ratios[faster_from].value)
-    share = above / (above - below)
-    return exp(log(slower_to) + share * log(faster_from / slower_to))
+def crossing(points: Sequence[tuple[int, float]]) -> float | None:
+    """The N at which straight lines through these values, over log N, are 0.
+
+    None without a change of sign, and with several: which one counts is then noise.
+    """
+    changes = [(one, other) for one, other in pairwise(points) if (one[1] > 0) != (other[1] > 0)]
+    if len(changes) != 1:
+        return None
+    ((n, above), (m, below)) = changes[0]
+    return exp(log(n) + above / (above - below) * log(m / n))

@@ -24,6 +24,7 @@ from ..analysis import (
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
 from ..analysis.kernel_limits import findings as limits_findings
+from ..analysis.ratio import time_ratio
 from ..comparison import devices_text, environments
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
@@ -230,7 +231,8 @@ def cell(row: Row, ranking: speed.Race) -> str:
         return "not timed"
     text, ranked = time_text(row["latency_ms"]), ranking.ranking
     if not is_exact(row):
-        times = f" · ×{number_text(row['latency_ms'] / ranked[0]['latency_ms'])}" if ranked else ""
+        ratio = time_ratio(row, ranked[0]) if ranked else None
+        times = f" · ×{number_text(ratio.value)}" if ratio else ""
         return f"{text}{times} · {exactness_note(row)}"
     if not ranking.margins:
         return f"{text} · the only {'exact ' if ranking.inexact else ''}one"

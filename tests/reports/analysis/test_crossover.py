@@ -63,3 +63,13 @@ def test_no_length_is_spoken_for_by_another_one(
     tmp_path: Path, at: tuple[list[float], ...], text: str
 ) -> None:
     assert of_blocks(tmp_path, *at).text.startswith(text)
+
+
+def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> None:
+    """Twice as long at 256 too, though not surely: the two ends alone would say 260."""
+    above, below = [0.9, 4.0], [0.3, 1.2]
+    found = of_blocks(tmp_path / "once", SLOWER, above, FASTER)
+    assert found.even_at == pytest.approx(359, rel=0.01)
+    several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
+    assert several.even_at is None
+    assert several.text == "from N = 1k on (slower up to 128)"
