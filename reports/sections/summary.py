@@ -32,7 +32,6 @@ from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     Group,
     Row,
-    axis_text,
     axis_title,
     backends,
     by_environment,
@@ -147,7 +146,7 @@ def _heads(rows: list[Row]) -> Iterator[Text]:
             if (group.problem["seq_len"] or 0) > (best[0].problem["seq_len"] or 0):
                 longest[key] = (group, cost)
     for group, cost in longest.values():
-        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.", about="heads")
+        yield Text(text=f"For {group.at}: {heads.finding(cost)}.", about="heads")
 
 
 def _findings(module: Finder, found: list[Group]) -> list[str]:
@@ -165,13 +164,6 @@ def _sentences(section: str, findings: list[str], about: str = "") -> Iterator[T
 
 def _ran_out(group: Group) -> bool:
     return any(row["status"] in wall.OUT_OF_MEMORY for row in group.rows)
-
-
-def _at(group: Group) -> str:
-    """The label, with N even if it does not vary."""
-    n = axis_text("seq_len", group.problem["seq_len"])
-    parts = group.label.split(", ")
-    return group.label if n in parts else ", ".join(filter(None, (n, group.label)))
 
 
 def _tally(rows: list[Row]) -> str:
