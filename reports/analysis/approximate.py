@@ -171,8 +171,9 @@ def finding(group: Group) -> str:
         if None not in lengths
     }
     if not faster:
-        longest = axis_text("seq_len", max(one.lengths[1] for one in found))
-        return f"no approximate backend is clearly faster than {exact} up to {longest}"
+        longest = axis_text("seq_len", max(one.lengths[-1] for one in found))
+        both = "both " if len({one.against for one in found}) == 2 else ""
+        return f"at {longest} no approximate backend is clearly faster than {both}{exact}"
     best: dict[str, str] = {}
     for name in sorted(faster, key=lambda name: _last_error(group, name)[1]):
         best.setdefault(method(name), name)

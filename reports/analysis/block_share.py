@@ -6,11 +6,12 @@ A block's time and that of its layer are measured in the same blocks of calls if
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp, isfinite, log
+from math import isfinite
 from typing import Any
 
 from ..data.row_groups import Group, Row, axis_text, backends, groups, problem
 from ..formatting import count_text, list_text
+from .crossover import crossing
 from .ratio import Ratio, time_ratio
 
 HALF = 0.5
@@ -33,9 +34,10 @@ class Dominance:
 
     `more_from`: the shortest N from which on it certainly does at every length; None if not at the
     longest, where `last` is the share. `less_to`: the longest N below at which it certainly takes
-    less. `half_at`: where a
-    straight line between those two, over the logarithm of N, is one half. `by_flops`: the N at
-    which its FLOPs are half of the block's, whether or not that was measured.
+    less. `half_at`: where straight lines through the shares measured from there to there, over the
+    logarithm of N, are one half; None if they are so several times.
+    `by_flops`: the N at which its FLOPs are half of the block's, whether or not that was measured.
+    `lengths`: every N that was timed; `more_at` and `less_at`: those at which it is certain.
     """
 
     backend: str
@@ -43,27 +45,42 @@ class Dominance:
     less_to: int | None
     half_at: float | None
     by_flops: float | None
-    lengths: tuple[int, int]
+    lengths: tuple[int, ...]
+    more_at: tuple[int, ...]
+    less_at: tuple[int, ...]
     last: Ratio
 
     @property
     def text(self) -> str:
         """`from N = 1k on (less up to 512, half at about 700)`."""
-        first, last = self.lengths
-        busy = " while other work competed for the cores" if self.last.disturbed else ""
-        if self.more_from is None and self.last.high < HALF and not self.last.disturbed:
-            return f"at no N up to {count_text(last)}"
+        first, last = self.lengths[0], self.lengths[-1]
         if self.more_from is None:
-            return (
-                f"undecided up to N = {count_text(last)}, where it takes {percent(self.last)}{busy}"
-            )
+            return self._not_at_the_longest
         if self.more_from == first:
-            return f"at every N from {count_text(first)} on"
-        text = f"from N = {count_text(self.more_from)} on"
-        if self.less_to is None:
-            return text
+            return f"at every N from {count_text(first)} to {count_text(last)}"
         half = "" if self.half_at is None else f", half at about {_about(self.half_at)}"
-        return f"{text} (less up to {count_text(self.less_to)}{half})"
+        return f"from N = {count_text(self.more_from)} on{self._less_text(half)}"
+
+    @property
+    def _not_at_the_longest(self) -> str:
+        last = count_text(self.lengths[-1])
+        if self.less_at == self.lengths:
+            return f"at no N up to {last}"
+        only = f"only at N = {_lengths_text(self.more_at)}; " if self.more_at else ""
+        if self.less_to == self.lengths[-1]:
+            open_at = [n for n in self.lengths if n not in (*self.less_at, *self.more_at)]
+            undecided = f", undecided at {_lengths_text(open_at)}" if open_at else ""
+            return f"{only}not at N = {last}{undecided}"
+        busy = " while other work competed for the cores" if self.last.disturbed else ""
+        at = f"undecided at N = {last}, where it takes {percent(self.last)}{busy}"
+        return f"{only}{at}{self._less_text()}"
+
+    def _less_text(self, half: str = "") -> str:
+        if self.less_to is None:
+            return ""
+        below = {n for n in self.lengths if n <= self.less_to}
+        where = "up to" if below <= set(self.less_at) else "at"
+        return f" (less {where} {count_text(self.less_to)}{half})"
 
     @property
     def by_flops_text(self) -> str:
@@ -99,38 +116,36 @@ def dominance(some: Sequence[Share]) -> Dominance:
         if not one.time.low > HALF or one.time.disturbed:  # also without an interval
             break
         more_from = one.block["seq_len"]
-    less = [
-        one
-        for one in some
-        if one.time.high < HALF
-        and not one.time.disturbed
-        and (more_from is None or one.block["seq_len"] < more_from)
-    ]
+    calm = [one for one in some if not one.time.disturbed]
+    all_less = [one for one in calm if one.time.high < HALF]
+    less = [one for one in all_less if more_from is None or one.block["seq_len"] < more_from]
     less_to: int | None = less[-1].block["seq_len"] if less else None
     half_at = None
     if more_from is not None and less:
-        first = next(one for one in some if one.block["seq_len"] == more_from)
-        half_at = _half(less[-1], first)
+        points = [(one.block["seq_len"], one.time.value - HALF) for one in some]
+        half_at = crossing([at for at in points if less[-1].block["seq_len"] <= at[0] <= more_from])
     return Dominance(
         backend=some[0].block["backend"],
         more_from=more_from,
         less_to=less_to,
         half_at=half_at,
         by_flops=_by_flops(some),
-        lengths=(lengths[0], lengths[-1]),
+        lengths=tuple(lengths),
+        more_at=tuple(one.block["seq_len"] for one in calm if one.time.low > HALF),
+        less_at=tuple(one.block["seq_len"] for one in all_less),
         last=some[-1].time,
     )
 
 
 def finding(group: Group, rows: Sequence[Row]) -> str:
     """`attention takes more than half of a block's time with fused from N = 1k on (...) and with
-    sdpa at no N up to 2k; by FLOPs from N = 512 on`.
+    sdpa at no N up to 2k; by FLOPs above N = 512`.
     """
     found = [dominance(some) for some in shares(group, rows).values()]
     texts = [f"with {one.backend} {one.text}" for one in found]
     counted = next((one.by_flops_text for one in found if one.by_flops_text), "")
     text = f"attention takes more than half of a block's time {list_text(texts)}"
-    return f"{text}; by FLOPs from {counted} on" if counted else text
+    return f"{text}; by FLOPs above {counted}" if counted else text
 
 
 def findings(rows: Sequence[Row]) -> list[str]:
@@ -172,14 +187,6 @@ def _key(row: Row) -> tuple[Any, ...]:
     return row["backend"], *(value for axis, value in problem(row).items() if axis != "scope")
 
 
-def _half(less: Share, more: Share) -> float | None:
-    below, above = HALF - less.time.value, more.time.value - HALF
-    if below < 0 or above < 0 or not isfinite(below + above) or below + above == 0:
-        return None
-    low, high = less.block["seq_len"], more.block["seq_len"]
-    return float(exp(log(low) + below / (below + above) * log(high / low)))
-
-
 def _by_flops(some: Sequence[Share]) -> float | None:
     """N at which the layer's FLOPs a N + c N² are those of the rest, b N; None if they are not so.
 
@@ -215,6 +222,10 @@ def percent(share: Ratio) -> str:
 def upper(share: Ratio) -> float:
     """The upper end of the interval, but not above the whole."""
     return min(share.high, max(1.0, share.value))
+
+
+def _lengths_text(lengths: Sequence[int]) -> str:
+    return list_text([count_text(n) for n in lengths])
 
 
 def _about(n: float) -> str:

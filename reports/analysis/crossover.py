@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import exp, log
 
 from ..data.row_groups import Row
-from ..formatting import count_text
+from ..formatting import count_text, list_text
 from .ratio import Ratio, time_ratio
 
 
@@ -15,8 +16,10 @@ class Crossover:
 
     `faster_from`: the shortest N from which on it is clearly faster at every length; None if it is
     not faster at the longest. `slower_to`: the longest N below at which it is clearly slower, if
-    any. `even_at`: where a straight line between those two, on logarithms, crosses a ratio of 1.
-    `lengths`: the shortest and the longest N at which both were timed.
+    any. `even_at`: where straight lines through the ratios measured from there to there, on
+    logarithms, cross a ratio of 1; None if they do so several times.
+    `lengths`: every N at which both were timed; `faster_at` and `slower_at`: those at which it is
+    clearly so. At the others the two cannot be told apart.
     """
 
     backend: str
@@ -24,21 +27,27 @@ class Crossover:
     faster_from: int | None
     slower_to: int | None
     even_at: float | None
-    lengths: tuple[int, int]
+    lengths: tuple[int, ...]
+    faster_at: tuple[int, ...]
+    slower_at: tuple[int, ...]
 
     @property
     def text(self) -> str:
         """`from N = 2k on (slower up to 1k, even at about 1400)`."""
-        first, last = self.lengths
+        first, last = self.lengths[0], self.lengths[-1]
+        if self.faster_from is None and self.faster_at:
+            return f"only at N = {list_text([count_text(n) for n in self.faster_at])}"
         if self.faster_from is None:
             return f"not up to N = {count_text(last)}"
-        if self.slower_to is None and self.faster_from == first:
-            return f"at every N from {count_text(first)} on"
+        if self.faster_from == first:
+            return f"at every N from {count_text(first)} to {count_text(last)}"
         text = f"from N = {count_text(self.faster_from)} on"
         if self.slower_to is None:
             return text
         even = "" if self.even_at is None else f", even at about {float(f'{self.even_at:.2g}'):.0f}"
-        return f"{text} (slower up to {count_text(self.slower_to)}{even})"
+        below = [n for n in self.lengths if n <= self.slower_to]
+        where = "up to" if set(below) <= set(self.slower_at) else "at"
+        return f"{text} (slower {where} {count_text(self.slower_to)}{even})"
 
 
 def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | None:
@@ -52,16 +61,28 @@ def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | No
         if not ratios[n].high < 1:
             break
         faster_from = n
-    slower = [n for n in lengths if ratios[n].low > 1 and (faster_from is None or n < faster_from)]
-    slower_to = max(slower, default=None)
+    slower = [n for n in lengths if ratios[n].low > 1]
+    slower_to = max((n for n in slower if faster_from is None or n < faster_from), default=None)
     crosses = slower_to is not None and faster_from is not None
     return Crossover(
         backend=backend,
         against=against,
         faster_from=faster_from,
         slower_to=slower_to,
-        even_at=_even(ratios, slower_to or 0, faster_from or 0) if crosses else None,
-        lengths=(lengths[0], lengths[-1]),
+        even_at=(
+            crossing(
+                [
+                    (n, log(ratios[n].value))
+                    for n in lengths
+                    if (slower_to or 0) <= n <= (faster_from or 0)
+                ]
+            )
+            if crosses
+            else None
+        ),
+        lengths=tuple(lengths),
+        faster_at=tuple(n for n in lengths if ratios[n].high < 1),
+        slower_at=tuple(slower),
     )
 
 
@@ -97,7 +118,13 @@ def _ratios(rows: Sequence[Row], backend: str, against: str) -> dict[int, Ratio]
     return {n: ratio for n, ratio in found.items() if ratio is not None}
 
 
-def _even(ratios: dict[int, Ratio], slower_to: int, faster_from: int) -> float:
-    above, below = log(ratios[slower_to].value), log(ratios[faster_from].value)
-    share = above / (above - below)
-    return exp(log(slower_to) + share * log(faster_from / slower_to))
+def crossing(points: Sequence[tuple[int, float]]) -> float | None:
+    """The N at which straight lines through these values, over log N, are 0.
+
+    None without a change of sign, and with several: which one counts is then noise.
+    """
+    changes = [(one, other) for one, other in pairwise(points) if (one[1] > 0) != (other[1] > 0)]
+    if len(changes) != 1:
+        return None
+    ((n, above), (m, below)) = changes[0]
+    return exp(log(n) + above / (above - below) * log(m / n))

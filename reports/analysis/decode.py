@@ -6,7 +6,7 @@ from ..data.decode import NEXT, is_decode, rate_text, share_text
 from ..data.peaks import memory_bytes_per_s
 from ..data.row_groups import Group, Row, groups, label, varying_axes
 from ..data.run_meta import Meta
-from ..formatting import bandwidth_text, percent_text
+from ..formatting import bandwidth_text
 
 MOST_NAMED = 4
 
@@ -50,7 +50,7 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     """One sentence on the largest problem, some of whose rates must be known.
 
     `at N_kv = 8k, h_kv = 32 sdpa reaches 78.4 % (75.0 to 81.9) of the measured memory bandwidth
-    (9.80 of 12.5 GB/s), naive 31.2 %`.
+    (9.80 of 12.5 GB/s), naive 31.2 % (30.0 to 32.5)`.
     """
     group = largest(rows)
     axes = varying_axes([other.problem for other in groups(known_rates(rows), None)])
@@ -60,13 +60,12 @@ def finding(rows: Sequence[Row], meta: Meta) -> str:
     rate = bandwidth_text(first["decode_bytes_per_s"])
     if whole is None:
         text = f"{first['backend']} moves {own_rate(first)}"
-        rest = [f"{row['backend']} {bandwidth_text(row['decode_bytes_per_s'])}" for row in others]
     else:
         text = (
             f"{first['backend']} reaches {own_text(first)} of the measured memory bandwidth"
             f" ({rate} of {bandwidth_text(whole)})"
         )
-        rest = [f"{row['backend']} {percent_text(row['decode_bandwidth_ratio'])}" for row in others]
+    rest = [f"{row['backend']} {own_text(row)}" for row in others]
     if len(rest) > MOST_NAMED:
         rest = [*rest[:MOST_NAMED], f"{len(rest) - MOST_NAMED} more less"]
     return "; ".join([f"at {', '.join([f'{where} {text}', *rest])}", *notes(first)])

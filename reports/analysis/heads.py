@@ -92,13 +92,17 @@ class SameTime:
     ratio: Ratio
 
     @property
+    def noise_shown(self) -> bool:
+        """Whether the text says that noise is why it is undecided."""
+        return self.answer == "undecided" and bool(self.ratio.noise)
+
+    @property
     def text(self) -> str:
         """`1.02 times (0.99 to 1.04)`; why not, if it is undecided because of noise."""
         text = times_text(self.value, self.low, self.high) + (
             "" if self.ratio.paired else ", unpaired"
         )
-        noise = self.answer == "undecided" and self.ratio.noise
-        return f"{text}, which allows for {noise}" if noise else text
+        return f"{text}, which allows for {self.ratio.noise}" if self.noise_shown else text
 
 
 def same_time(cost: HeadCost) -> SameTime | None:

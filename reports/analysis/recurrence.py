@@ -91,22 +91,30 @@ def crossovers(group: Group) -> list[Crossover]:
 def finding(group: Group) -> str:
     """One sentence on the crossovers of each recurrent backend.
 
-    `rnn is faster than fused from N = 2k on (slower up to 1k), not faster than sdpa up to N = 4k;
-    it does fewer FLOPs from N = 512 on`.
+    `rnn is faster than fused from N = 2k on (slower up to 1k), slower than sdpa at every N from 256
+    to 4k; it does fewer FLOPs above N = 512`.
     """
     found, name = crossovers(group), next(row["backend"] for row in group.rows if _timed(row))
     if not found:
         return f"{name} was timed without attention to compare with"
-    texts = [
-        f"faster than {one.against} {one.text}" for one in found if one.faster_from is not None
-    ]
-    slower = [one for one in found if one.faster_from is None]
-    for last in sorted({one.lengths[1] for one in slower}):
-        names = list_text([one.against for one in slower if one.lengths[1] == last])
-        texts.append(f"not faster than {names} up to {axis_text('seq_len', last)}")
+    texts = [f"faster than {one.against} {one.text}" for one in found if one.faster_at]
+    others: dict[str, list[str]] = {}
+    for one in found:
+        if not one.faster_at:
+            others.setdefault(_not_faster(one), []).append(one.against)
+    texts += [text.format(list_text(names)) for text, names in others.items()]
     even = even_by_flops(group)
-    fewer = "" if even is None else f"; it does fewer FLOPs from {_length_text(even)} on"
+    fewer = "" if even is None else f"; it does fewer FLOPs above {_length_text(even)}"
     return f"{name} is {', '.join(texts)}{fewer}"
+
+
+def _not_faster(one: Crossover) -> str:
+    """With a place for the name of the other backend."""
+    first, last = one.lengths[0], axis_text("seq_len", one.lengths[-1])
+    if one.slower_at != one.lengths:
+        return f"not clearly faster than {{}} up to {last}"
+    every = f"every N from {count_text(first)} to {count_text(one.lengths[-1])}"
+    return f"slower than {{}} at {every if len(one.lengths) > 1 else last}"
 
 
 def _length_text(n: float) -> str:

@@ -43,9 +43,9 @@ def finding(group: Group, baseline: str = "") -> str:
     texts = []
     for one in crossovers(group, baseline):
         start = fewer_bytes_from(group.rows, one.backend, one.against)
-        last = axis_text("seq_len", one.lengths[1])
-        faster = "not clearly faster than" if one.faster_from is None else "faster than"
-        when = f"up to {last}" if one.faster_from is None else one.text
+        last = axis_text("seq_len", one.lengths[-1])
+        faster = "faster than" if one.faster_at else "not clearly faster than"
+        when = one.text if one.faster_at else f"up to {last}"
         size = f"not fewer bytes up to {last}" if start is None else "fewer bytes"
         size += "" if start is None else f" from {axis_text('seq_len', start)} on"
         texts.append(f"{one.backend} is {faster} {one.against} {when}, {size}")

@@ -110,7 +110,9 @@ def _faster_inexact(found: Race) -> str:
 
 
 def tally(groups: list[Group]) -> str:
-    """How often each won: `At the longest N of each problem: sdpa is fastest in 14 of 16`."""
+    """How often each won: `At the longest N of each problem that two exact backends finished: sdpa
+    is fastest in 14 of 16`.
+    """
     races = [found[1] for group in groups if (found := longest_race(group)) and found[1].margins]
     if not races:
         return "No problem has a time of two exact backends"
@@ -122,4 +124,5 @@ def tally(groups: list[Group]) -> str:
         texts.append(f"a tie in {undecided} of {len(races)}")
     if others := len(groups) - len(races):
         texts.append(f"nothing to compare in {others}")
-    return f"At the longest N of each problem: {', '.join(texts)}"
+    where = "At the longest N of each problem that two exact backends finished"
+    return f"{where}: {', '.join(texts)}"

@@ -50,7 +50,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         ),
         subtitle="latency over N",
         note=(
-            "Faster means by more than noise at every longer N."
+            "Faster means by more than noise, at every longer N that was measured."
             + (f" {more} more problems are in the sections below." if more > 0 else "")
         ),
         wide=len(groups) > 2,

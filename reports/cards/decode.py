@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from ..analysis.decode import finding, known_rates, own_text, timed_steps
+from ..analysis.decode import finding, known_rates, own_share, own_text, timed_steps
 from ..data.peaks import memory_bytes_per_s
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, groups, records
 from ..data.run_meta import Meta, caption
@@ -51,10 +51,9 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
 def _cached(shown: list[Group]) -> str:
     """What the mark of the table means, if it is there."""
     if any(row.get("decode_fits_in_cache") for group in shown for row in group.rows):
-        return (
-            f"Lengths marked {CACHED} in the table fit in the CPU's cache, so more than 100 % is"
-            " possible."
-        )
+        measured = any(own_share(row) for group in shown for row in group.rows)
+        so = "so more than 100 % is possible" if measured else "so theirs is no rate of memory"
+        return f"Lengths marked {CACHED} in the table fit in the CPU's cache, {so}."
     return ""
 
 

@@ -129,7 +129,8 @@ def traffic(row: Mapping[str, Any], run: Mapping[str, Any]) -> Traffic | None:
     notes = (
         "" if measured else NO_COPY if is_calibrated(run) else NOT_MEASURED,
         memory_doubt(run) if measured else "",
-        f"the data fit in the CPU's{_cache(row, run)}, so more than 100 % is possible"
+        f"the data fit in the CPU's{_cache(row, run)}, so"
+        f" {'more than 100 % is possible' if measured else 'this is no rate of memory'}"
         if cached
         else "",
         _limited_by_arithmetic(row, run),

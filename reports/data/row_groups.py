@@ -42,6 +42,13 @@ class Group:
     rows: list[Row]
 
     @property
+    def at(self) -> str:
+        """The label, with N even if it does not vary."""
+        n = axis_text("seq_len", self.problem["seq_len"])
+        parts = self.label.split(", ")
+        return self.label if n in parts else ", ".join(filter(None, (n, self.label)))
+
+    @property
     def lengths(self) -> list[int]:
         return sorted({row["seq_len"] for row in self.rows})
 

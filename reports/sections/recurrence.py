@@ -81,7 +81,7 @@ def _crossovers(found: Sequence[tuple[Group, Crossover]]) -> Table:
     ]
     return Table(
         title="From which N on a recurrent layer is clearly faster than attention",
-        columns=("problem", "recurrent", "than", "faster", "fewer FLOPs from"),
+        columns=("problem", "recurrent", "than", "faster", "fewer FLOPs above"),
         rows=tuple(rows),
     )
 

@@ -24,6 +24,7 @@ from ..analysis import (
 from ..analysis.audited_kernels import by_gpu, kernels
 from ..analysis.audited_kernels import finding as kernels_finding
 from ..analysis.kernel_limits import findings as limits_findings
+from ..analysis.ratio import time_ratio
 from ..comparison import devices_text, environments
 from ..comparison.devices import copies_of
 from ..data.copies import first_copies
@@ -31,7 +32,6 @@ from ..data.exactness import exactness_note, is_exact, meanings
 from ..data.row_groups import (
     Group,
     Row,
-    axis_text,
     axis_title,
     backends,
     by_environment,
@@ -146,7 +146,7 @@ def _heads(rows: list[Row]) -> Iterator[Text]:
             if (group.problem["seq_len"] or 0) > (best[0].problem["seq_len"] or 0):
                 longest[key] = (group, cost)
     for group, cost in longest.values():
-        yield Text(text=f"For {_at(group)}: {heads.finding(cost)}.", about="heads")
+        yield Text(text=f"For {group.at}: {heads.finding(cost)}.", about="heads")
 
 
 def _findings(module: Finder, found: list[Group]) -> list[str]:
@@ -164,13 +164,6 @@ def _sentences(section: str, findings: list[str], about: str = "") -> Iterator[T
 
 def _ran_out(group: Group) -> bool:
     return any(row["status"] in wall.OUT_OF_MEMORY for row in group.rows)
-
-
-def _at(group: Group) -> str:
-    """The label, with N even if it does not vary."""
-    n = axis_text("seq_len", group.problem["seq_len"])
-    parts = group.label.split(", ")
-    return group.label if n in parts else ", ".join(filter(None, (n, group.label)))
 
 
 def _tally(rows: list[Row]) -> str:
@@ -230,7 +223,8 @@ def cell(row: Row, ranking: speed.Race) -> str:
         return "not timed"
     text, ranked = time_text(row["latency_ms"]), ranking.ranking
     if not is_exact(row):
-        times = f" · ×{number_text(row['latency_ms'] / ranked[0]['latency_ms'])}" if ranked else ""
+        ratio = time_ratio(row, ranked[0]) if ranked else None
+        times = f" · ×{number_text(ratio.value)}" if ratio else ""
         return f"{text}{times} · {exactness_note(row)}"
     if not ranking.margins:
         return f"{text} · the only {'exact ' if ranking.inexact else ''}one"

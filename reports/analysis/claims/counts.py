@@ -72,14 +72,14 @@ def memory_of_heads(rows: Sequence[Row]) -> list[Part]:
     without = comparable([row for row in rows if not coefficients[row["backend"]]])
     parts = []
     for backend, found in coefficients.items():
-        evidence = [_of_coefficients(by_heads, passes) for passes, by_heads in found]
+        evidence = [_of_coefficients(by_heads, where) for where, by_heads in found]
         evidence = evidence or _of_peaks(without, backend)
         parts += part(backend, evidence, first_texts(evidence))
     return parts
 
 
 def _coefficients(rows: Sequence[Row], backend: str) -> list[tuple[str, dict[int, Fraction]]]:
-    """Per problem except N and h: the passes, and the exact N^2 coefficient by h.
+    """Per problem except N and h: passes and scope, and the exact N^2 coefficient by h.
 
     Only problems on which h = 1 has one.
     """
@@ -88,20 +88,21 @@ def _coefficients(rows: Sequence[Row], backend: str) -> list[tuple[str, dict[int
         found = bytes_over_n(group.rows, backend)
         if found is not None and found.exact and _share_width(group):
             key = tuple(value for axis, value in group.problem.items() if axis != "heads")
-            _, by_heads = together.setdefault(key, (group.problem["passes"], {}))
+            where = f"{group.problem['passes']}, {group.problem['scope']}"
+            _, by_heads = together.setdefault(key, (where, {}))
             by_heads[group.problem["heads"]] = found.quadratic
     return [
-        (passes, by_heads)
-        for passes, by_heads in together.values()
+        (where, by_heads)
+        for where, by_heads in together.values()
         if 1 in by_heads and len(by_heads) > 1
     ]
 
 
-def _of_coefficients(by_heads: dict[int, Fraction], passes: str) -> Evidence:
+def _of_coefficients(by_heads: dict[int, Fraction], where: str) -> Evidence:
     one, most = by_heads[1], max(by_heads)
     text = (
         f"{coefficient_text(by_heads[most])} bytes per N² with {most} heads,"
-        f" {coefficient_text(one)} with one, {passes}"
+        f" {coefficient_text(one)} with one, {where}"
     )
     return ("refuted" if any(found > one for found in by_heads.values()) else "supported"), text
 
@@ -118,7 +119,7 @@ def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) ->
             worst = max(mine, key=lambda cost: cost.peak_bytes)
             text = (
                 f"{number_text(worst.peak_bytes)} times the bytes of one head with {worst.heads} at"
-                f" N = {group.problem['seq_len']}"
+                f" {group.at}"
             )
             equal = worst.peak_bytes <= 1 + MARGIN_RATIO
             verdict: ClaimVerdict = "supported" if equal else "refuted"

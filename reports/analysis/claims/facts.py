@@ -20,7 +20,14 @@ from ...data.exactness import is_exact
 from ...data.noise_floor import ASSUMED_RATIO
 from ...data.row_groups import Row, groups
 from ...data.run_meta import finite_number
-from ...formatting import beyond_text, list_text, number_text, percent_text, range_text
+from ...formatting import (
+    beyond_text,
+    list_text,
+    number_text,
+    percent_text,
+    range_text,
+    times_text,
+)
 from ..ratio import time_ratio
 from ..trained_gradients import STUDY as TRAINED
 from ..trained_gradients import trained_models
@@ -34,7 +41,7 @@ from .claim_verdict import (
     jointly,
     part,
 )
-from .studies import Finding, of_study
+from .studies import ALLOWS, Finding, of_study
 
 STEADY_RATIO = 0.05  # a gradient that differs by less over d_k does not depend on it
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
@@ -73,9 +80,9 @@ def softmax_gradient(findings: Sequence[Any]) -> list[Part]:
             )
         )
         text = (
-            f"at d_k = {plain[1][0]:.0f} {number_text(plain[1][1])} without the factor and"
-            f" {number_text(scaled[1][1])} with it; at d_k = {plain[0][0]:.0f}"
-            f" {number_text(plain[0][1])} and {number_text(scaled[0][1])}"
+            f"at d_k = {plain[1][0]:.0f} {_bounded(plain[1])} without the factor and"
+            f" {_bounded(scaled[1])} with it; at d_k = {plain[0][0]:.0f}"
+            f" {_bounded(plain[0])} and {_bounded(scaled[0])}"
         )
         parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
@@ -252,8 +259,9 @@ def one_product(findings: Sequence[Any]) -> list[Part]:
         if known is None:
             continue
         batch, n, width, ratio, low, high = known
-        verdict = by_interval(low / (1 + ASSUMED_RATIO), high * (1 + ASSUMED_RATIO), (1.0, inf))
-        text = f"three take {number_text(ratio)} times{range_text(low, high)} the time of one"
+        low, high = low / (1 + ASSUMED_RATIO), high * (1 + ASSUMED_RATIO)
+        verdict = by_interval(low, high, (1.0, inf))
+        text = f"three take {times_text(ratio, low, high)} the time of one{ALLOWS}"
         of = f"batch {batch:.0f}, N = {n:.0f}, d = {width:.0f}"
         parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
@@ -281,6 +289,10 @@ def _ends(
         if one.get("scaled") is scaled and known and min(known) > 0:
             found.append((known[0], known[1], known[2], known[3]))
     return (min(found), max(found)) if len(found) > 1 else None
+
+
+def _bounded(one: Bounded) -> str:
+    return number_text(one[1]) + range_text(one[2], one[3])
 
 
 def _quotient(one: Bounded, other: Bounded) -> tuple[float, float]:

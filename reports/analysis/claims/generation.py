@@ -1,22 +1,21 @@
 """Q16: what a cache of keys and values saves, from the study generation."""
 
 from collections.abc import Sequence
-from math import inf
+from math import inf, isfinite
 from typing import Any
 
 from ...data.noise_floor import ASSUMED_RATIO
-from ...formatting import count_text, number_text
+from ...formatting import count_text, number_text, times_text
 from ..generation import (
     STUDY,
     Generated,
     complaints,
     flops_exponent,
     generated,
-    ratio_text,
     timed,
 )
 from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
-from .studies import of_study
+from .studies import ALLOWS, of_study
 
 RATIO = "full_over_cached_total"
 
@@ -58,10 +57,9 @@ def _time(backend: str, some: Sequence[Generated]) -> Part:
     """
     last = some[-1]
     low, high = (_extended(last, end) for end in ("low", "high"))
-    text = (
-        f"{_tokens(last)} tokens without a cache take {ratio_text(last, 'total')} the time of those"
-        " with it"
-    )
+    times = times_text(last[f"{RATIO}_ratio"], low, high)
+    text = f"{_tokens(last)} tokens without a cache take {times} the time of those with it"
+    text += ALLOWS if isfinite(low) else ""
     slower = [one for one in some if _extended(one, "high") < 1]
     if slower:
         text += f", but {_tokens(slower[-1])} tokens take less"

@@ -23,15 +23,16 @@ def head_pruning(rows: Sequence[Row]) -> list[Part]:
             left = (
                 f"{pruned['heads']} of {whole['heads']} heads at N = {count_text(whole['seq_len'])}"
             )
+            claimed = f" ({number_text(share)} would be in proportion)"
             if ratio := time_ratio(pruned, whole):
                 verdict = by_interval(ratio.low / share, ratio.high / share, EQUAL)
                 verdict = "inconclusive" if ratio.disturbed else verdict
                 noise = DISTURBED if ratio.disturbed else ""
-                times.append((verdict, f"{left}: {ratio.text} the time{noise}"))
+                times.append((verdict, f"{left}: {ratio.text} the time{claimed}{noise}"))
             if (left_bytes := _bytes(pruned)) and (all_bytes := _bytes(whole)):
                 size = left_bytes / all_bytes
                 verdict = by_interval(size / share, size / share, EQUAL)
-                sizes.append((verdict, f"{left}: {number_text(size)} times the bytes"))
+                sizes.append((verdict, f"{left}: {number_text(size)} times the bytes{claimed}"))
         for quantity, evidence in (("time", times), ("bytes", sizes)):
             parts += part(f"{backend}, {quantity}", evidence)
     return parts

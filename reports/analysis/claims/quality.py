@@ -10,7 +10,7 @@ from typing import Any
 
 from ....harness.stats import Interval, mean_interval
 from ...data.run_meta import finite_number
-from ...formatting import list_text, number_text, range_text
+from ...formatting import list_text, number_text, plural, range_text
 from ..noise_robustness import mean_points_lost, points_lost
 from ..trained_heads import (
     MARGIN_RATIO,
@@ -20,6 +20,7 @@ from ..trained_heads import (
     by_removed_heads,
     difference,
     of_heads,
+    overfit,
     results,
 )
 from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
@@ -51,7 +52,8 @@ def different_patterns(findings: Sequence[Any]) -> list[Part]:
         ends = [_mean(count, "distance_tokens", pick) for pick in (min, max)]
         text = (
             f"{count.heads} heads attend to {number_text(ends[0])} to {number_text(ends[1])} tokens"
-            f" back on average; training adds {_bits(pattern)} to their difference"
+            f" back on average; training adds {_of(spread, 'tokens')} to that range and"
+            f" {_of(pattern, 'bits')} to their difference"
         )
         verdicts = [by_interval(one.low, one.high, (0.0, inf)) for one in (spread, pattern)]
         return _part(result, jointly(verdicts), text, count)
@@ -73,8 +75,11 @@ def similar_patterns(findings: Sequence[Any]) -> list[Part]:
         verdict: ClaimVerdict = "inconclusive"
         if isfinite(found.low):
             verdict = "refuted" if max(shares) == 0 else "inconclusive"
-            verdict = "supported" if found.low > 0 or min(shares) > 0 else verdict
-        text = f"{100 * found.value:.0f} % of {count.heads} heads have a twin"
+            verdict = "supported" if min(shares) > 0 else verdict
+        text = (
+            f"{_percent(found, 0)} of {count.heads} heads have a twin, some in"
+            f" {sum(share > 0 for share in shares)} of {plural(len(shares), 'seed')}"
+        )
         return _part(result, verdict, text, count)
 
     return _per_task(findings, of)
@@ -91,8 +96,8 @@ def single_heads(findings: Sequence[Any]) -> list[Part]:
         usual = mean_interval([median(one) for one in shares], "seed")
         worst = mean_interval([max(one) for one in shares], "seed")
         text = (
-            f"the median of {count.heads} heads per block is {100 * usual.value:.1f} % of what all"
-            f" are worth, the most important one {100 * worst.value:.0f} %"
+            f"the median of {count.heads} heads per block is {_percent(usual)} of what all"
+            f" are worth, the most important one {_percent(worst, 0)}"
         )
         verdict = by_interval(usual.low, usual.high, (-inf, LIMITED_SHARE))
         return _part(result, verdict, text, count)
@@ -114,7 +119,7 @@ def half_the_heads(findings: Sequence[Any]) -> list[Part]:
         found = mean_interval(shares, "seed")
         text = (
             f"without half of {count.heads} heads per block the loss rises by"
-            f" {_percent_of_worth(found)} of what all are worth"
+            f" {_percent(found)} of what all are worth"
         )
         verdict = by_interval(found.low, found.high, (-inf, LIMITED_SHARE))
         return _part(result, verdict, text, count)
@@ -163,7 +168,7 @@ def one_head_averages(findings: Sequence[Any]) -> list[Part]:
         gain = difference(one, many, "accuracy_ratio")
         text = (
             f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
-            f" {100 * many.accuracy.value:.1f} % with {many.heads}"
+            f" {100 * many.accuracy.value:.1f} % with {many.heads}, {_percent(gain)} more"
         )
         return _part(result, by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, many)
 
@@ -190,11 +195,9 @@ def noise(findings: Sequence[Any]) -> list[Part]:
             f" {number_text(lost[1].value)} with {HEADS}"
         )
         if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
-            return _part(result, "inconclusive", f"{text}, but they differ without it", many)
-        saved = mean_interval(
-            [ours - theirs for ours, theirs in zip(*map(_points, (one, many)), strict=False)],
-            "seed",
-        )
+            return _part(result, "inconclusive", f"{text}, but they may differ without it", many)
+        saved = _less(one, many, points_lost)
+        text += f", {_of(saved, 'points')} fewer"
         return _part(result, by_interval(saved.low, saved.high, (0.0, inf)), text, many)
 
     return _per_task(findings, of)
@@ -207,13 +210,13 @@ def too_many_overfit(findings: Sequence[Any]) -> list[Part]:
         one, most = _exactly(result, 1), result.counts[-1]
         if result.task not in FINITE or one is None or most is one:
             return None
-        few, many = _gaps(one), _gaps(most)
-        if not few or not many:
+        grows = _less(most, one, _gap)
+        if not grows.units:
             return None
-        grows = mean_interval([b - a for a, b in zip(few, many, strict=False)], "seed")
+        few, many = overfit(one).value, overfit(most).value
         text = (
-            f"new less known text: {number_text(fmean(few))} nats with one head,"
-            f" {number_text(fmean(many))} with {most.heads}"
+            f"new less known text: {number_text(few)} nats with one head,"
+            f" {number_text(many)} with {most.heads}, {_of(grows, 'nats')} more"
         )
         return _part(result, by_interval(grows.low, grows.high, (0.0, inf)), text, most)
 
@@ -274,8 +277,9 @@ def _mean(count: HeadCount, metric: str, summary: Callable[[list[float]], float]
     return fmean(summary(found) for found in values) if values else 0.0
 
 
-def _bits(one: Interval) -> str:
-    return f"{number_text(one.value)} bits{range_text(one.low, one.high)}"
+def _of(one: Interval, unit: str) -> str:
+    """`0.21 bits (0.18 to 0.24)`."""
+    return f"{number_text(one.value)} {unit}{range_text(one.low, one.high)}"
 
 
 def _twins(one: Finding) -> float | None:
@@ -317,8 +321,8 @@ def _lost_by_half(count: HeadCount) -> list[float]:
     return []
 
 
-def _percent_of_worth(one: Interval) -> str:
-    return f"{100 * one.value:.1f} %{range_text(100 * one.low, 100 * one.high)}"
+def _percent(one: Interval, digits: int = 1) -> str:
+    return f"{100 * one.value:.{digits}f} %{range_text(100 * one.low, 100 * one.high)}"
 
 
 def _varies(one: Finding) -> float | None:
@@ -330,25 +334,17 @@ def _varies(one: Finding) -> float | None:
     return variance(between) / fmean(within)
 
 
-def _points(count: HeadCount) -> list[float]:
-    """Points of accuracy that noise takes, by seed; [] if a training lacks them."""
-    lost = [points_lost(one) for one in _by_seed(count)]
-    known = [value for value in lost if value is not None]
-    return known if len(known) == len(lost) else []
+def _gap(one: Finding) -> float | None:
+    """Loss on new text less that on known text."""
+    new, known = finite_number(one, "loss_nats"), finite_number(one, "seen_loss_nats")
+    return None if new is None or known is None else new - known
 
 
-def _gaps(count: HeadCount) -> list[float]:
-    """Loss on new text less that on known text, by seed."""
-    return _less(count, "loss_nats", "seen_loss_nats")
-
-
-def _less(count: HeadCount, name: str, other: str) -> list[float]:
-    """One number less another, in the order of the seeds; [] if a training lacks one."""
-    found = _by_seed(count)
-    numbers = [(finite_number(one, name), finite_number(one, other)) for one in found]
-    known = [a - b for a, b in numbers if a is not None and b is not None]
-    return known if len(known) == len(found) else []
-
-
-def _by_seed(count: HeadCount) -> list[Finding]:
-    return sorted(count.trainings, key=lambda one: int(one["train_seed"]))
+def _less(one: HeadCount, other: HeadCount, number: Callable[[Finding], float | None]) -> Interval:
+    """A number of one less that of the other, of the seeds for which both have it."""
+    own, others = (
+        {training["train_seed"]: number(training) for training in count.trainings}
+        for count in (one, other)
+    )
+    pairs = ((own[seed], others[seed]) for seed in own if seed in others)
+    return mean_interval([a - b for a, b in pairs if a is not None and b is not None], "seed")

@@ -16,13 +16,15 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ...data.noise_floor import ASSUMED_RATIO
+from ...data.noise_floor import ASSUMED_RATIO, share_text
 from ...data.run_meta import finite_number
 from ...formatting import beyond_text, bytes_text, number_text
 from ..heads import MARGIN_RATIO
 from .claim_verdict import ClaimVerdict, Part, agreed, by_interval, jointly
 
 Finding = dict[str, Any]
+ALLOWS = f", which allows for {share_text(ASSUMED_RATIO, 'assumed')}"
+"""After the interval of a study, which measures in one process."""
 HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)
 
@@ -52,11 +54,12 @@ def score_scale(findings: Sequence[Any]) -> list[Part]:
         if ratios:
             verdict = agreed(by_interval(low, high, EQUAL) for _, (_, low, high) in ratios)
             widths = sorted(d_k for d_k, _ in ratios)
-            values = [value for _, (value, _, _) in ratios]
+            values, lows, highs = zip(*(ratio for _, ratio in ratios), strict=True)
             ends = dict.fromkeys((number_text(min(values)), number_text(max(values))))
             text = (
                 f"variance over {'1' if scaled else 'd_k'}: {' to '.join(ends)} for d_k ="
-                f" {widths[0]:g} to {widths[-1]:g}"
+                f" {widths[0]:g} to {widths[-1]:g}, intervals from {number_text(min(lows))} to"
+                f" {number_text(max(highs))}"
             )
             parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
@@ -134,16 +137,15 @@ def output_share(findings: Sequence[Any]) -> list[Part]:
         known, of = _numbers(one, *names), str(one.get("backend"))
         if known and (of not in longest or known[0] > longest[of][0]):
             longest[of] = known
-    return [
-        Part(
-            of=of,
-            verdict=by_interval(
-                low / (1 + ASSUMED_RATIO), min(1.0, high * (1 + ASSUMED_RATIO)), (HALF, 1.0)
-            ),
-            numbers=f"{share:.0%}{beyond_text(share)} of the layer's time at N = {n:.0f}",
+    parts = []
+    for of, (n, share, own_low, own_high) in longest.items():
+        low, high = own_low / (1 + ASSUMED_RATIO), min(1.0, own_high * (1 + ASSUMED_RATIO))
+        text = (
+            f"{share:.0%}{beyond_text(share)} of the layer's time at N = {n:.0f} ({low:.0%} to"
+            f" {high:.0%}){ALLOWS}"
         )
-        for of, (n, share, low, high) in longest.items()
-    ]
+        parts.append(Part(of=of, verdict=by_interval(low, high, (HALF, 1.0)), numbers=text))
+    return parts
 
 
 def unanswered(run: Mapping[str, Any], study: str) -> str:

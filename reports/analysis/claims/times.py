@@ -93,11 +93,11 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
         for cost in costs:
             found = same_time(cost)
             if found is not None and group.problem["d_k"] == "d_model/h":
-                n = count_text(group.problem["seq_len"])
-                text = f"h = {cost.heads} at N = {n}: {found.text}"
+                text = f"h = {cost.heads} at {group.at}: {found.text}"
                 verdict = answers[found.answer]
                 if disturbed(cost.row, cost.one):
-                    verdict, text = "inconclusive", text + DISTURBED
+                    verdict = "inconclusive"
+                    text += "" if found.noise_shown else DISTURBED
                 by_backend.setdefault(cost.backend, []).append((verdict, text))
     parts = []
     for backend, evidence in by_backend.items():
@@ -136,7 +136,7 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
         elif len(known) == 2:
             equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
         text = (
-            f"loop {ratio.text} at {group.label or 'the only problem'}; equal:"
+            f"loop {ratio.text} at {group.at}; equal:"
             f" {'yes' if equal == 'supported' else 'not shown'}"
         )
         faster = by_interval(ratio.low, ratio.high, (1.0, inf))

@@ -75,7 +75,25 @@ def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
         row["session"] = None
     fused = dominances(rows)["fused"]
     assert fused.more_from is None
-    assert re.fullmatch(r"undecided up to N = 1k, where it takes \d\d %", fused.text)
+    assert re.fullmatch(r"undecided at N = 1k, where it takes \d\d %", fused.text)
+
+
+def test_no_length_is_spoken_for_by_another_one(tmp_path: Path) -> None:
+    """sdpa takes less than half at every length; one that is disturbed is not among them."""
+    run = block_run(tmp_path)
+    rows = rows_of(run)
+
+    def disturbed(backend: str, *lengths: int) -> str:
+        for row in rows:
+            mine = row["backend"] == backend and row["seq_len"] in lengths
+            row["contended_blocks"], row["blocks"] = (8 if mine else 0), 8
+        return dominances(rows)[backend].text
+
+    assert disturbed("sdpa", 64, 128) == "not at N = 1k, undecided at 64 and 128"
+    assert disturbed("fused", 64).startswith("from N = 512 on (less at 128, half at about ")
+    last = disturbed("fused", 1024)
+    assert last.startswith("only at N = 512; undecided at N = 1k, where it takes 71 % (")
+    assert last.endswith(" while other work competed for the cores (less up to 128)")
 
 
 def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.reports.analysis.crossover import crossover
+from attnbench.reports.analysis.crossover import Crossover, crossover
 from tests.reports.fake_inexact import inexact
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import rows_of
@@ -23,20 +23,53 @@ def test_a_crossover_is_found_between_two_lengths_and_placed_by_interpolation(
     assert never is not None
     assert always is not None
     assert (never.faster_from, never.text) == (None, "not up to N = 4k")
-    assert (always.faster_from, always.text) == (256, "at every N from 256 on")
+    assert (always.faster_from, always.text) == (256, "at every N from 256 to 4k")
     assert crossover(rows, "linformer", "naive") is None
 
 
-def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
-    blocks = {128: [2.0, 2.02], 256: [0.5, 2.2], 512: [0.5, 0.51]}
+SLOWER, OPEN, FASTER = [2.0, 2.02], [0.5, 2.2], [0.5, 0.51]
+
+
+def of_blocks(parent: Path, *at: list[float]) -> Crossover:
+    """`b` against `a`, whose blocks take 1 ms, at N = 128, 256, ..."""
+    blocks = {128 << place: given for place, given in enumerate(at)}
     pairs = [
         (case(name, problem(n)), blocks[n] if name == "b" else [1.0, 1.01])
         for n in blocks
         for name in ("a", "b")
     ]
     rows = [row(planned, block_ms=[[[value] for value in given * 4]]) for planned, given in pairs]
-    found = crossover(
-        rows_of(write_run(tmp_path, [planned for planned, _ in pairs], rows)), "b", "a"
-    )
+    found = crossover(rows_of(write_run(parent, [planned for planned, _ in pairs], rows)), "b", "a")
     assert found is not None
+    return found
+
+
+def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
+    found = of_blocks(tmp_path, SLOWER, OPEN, FASTER)
     assert (found.slower_to, found.faster_from) == (128, 512)
+    assert found.text.startswith("from N = 512 on (slower up to 128, even at about ")
+
+
+@pytest.mark.parametrize(
+    ("at", "text"),
+    [
+        ((FASTER, FASTER, OPEN), "only at N = 128 and 256"),
+        ((FASTER, SLOWER), "only at N = 128"),
+        ((SLOWER, OPEN), "not up to N = 256"),
+        ((OPEN, SLOWER, FASTER), "from N = 512 on (slower at 256, even at about "),
+    ],
+)
+def test_no_length_is_spoken_for_by_another_one(
+    tmp_path: Path, at: tuple[list[float], ...], text: str
+) -> None:
+    assert of_blocks(tmp_path, *at).text.startswith(text)
+
+
+def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> None:
+    """Twice as long at 256 too, though not surely: the two ends alone would say 260."""
+    above, below = [0.9, 4.0], [0.3, 1.2]
+    found = of_blocks(tmp_path / "once", SLOWER, above, FASTER)
+    assert found.even_at == pytest.approx(359, rel=0.01)
+    several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
+    assert several.even_at is None
+    assert several.text == "from N = 1k on (slower up to 128)"

@@ -22,12 +22,17 @@ def test_the_finding_is_about_the_problem_that_moves_most_and_ranks_the_backends
 ) -> None:
     text = finding_of(decode_run(tmp_path))
     assert text.startswith("at N_kv = 8k, h_kv = h sdpa reaches 50.0 % (49.")
-    assert text.endswith(" of the measured memory bandwidth (10.0 GB/s of 20.0 GB/s), naive 25.0 %")
+    assert text.endswith(
+        " of the measured memory bandwidth (10.0 GB/s of 20.0 GB/s), naive 25.0 % (24.5 to 25.5)"
+    )
 
 
 def test_without_a_measured_bandwidth_it_has_rates_and_the_command(tmp_path: Path) -> None:
     text = finding_of(decode_run(tmp_path, calibrated={}))
-    assert "sdpa moves 10.0 GB/s (9.80 GB/s to 10.2 GB/s), naive 5.00 GB/s; no memory" in text
+    assert (
+        "sdpa moves 10.0 GB/s (9.80 GB/s to 10.2 GB/s), naive 5.00 GB/s (4.90 GB/s to 5.10 GB/s)"
+        in text
+    )
     assert text.endswith("before the run: attnbench doctor --calibrate")
     assert "%" not in text
 

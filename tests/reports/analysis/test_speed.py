@@ -73,6 +73,19 @@ def test_with_one_backend_a_page_says_once_that_there_is_nothing_to_compare(tmp_
     assert speed.tally(found) == "No problem has a time of two exact backends"
 
 
+def test_a_count_of_winners_names_the_length_that_it_is_of(tmp_path: Path) -> None:
+    """At 256 only sdpa ran."""
+    made = [
+        (case(name, problem(n)), "ok" if n == 128 or name == "sdpa" else "oom")
+        for n in (128, 256)
+        for name in ("naive", "sdpa")
+    ]
+    found = groups(rows_with_statuses(tmp_path, *made), "seq_len")
+    assert speed.tally(found).startswith(
+        "At the longest N of each problem that two exact backends finished: "
+    )
+
+
 def test_the_only_one_that_fits_is_called_so(tmp_path: Path) -> None:
     statuses = {"sdpa": "ok", "naive": "oom", "fused": "predicted_oom"}
     cases = [(case(name, problem(128)), status) for name, status in statuses.items()]

@@ -16,7 +16,7 @@ def test_the_card_says_from_which_n_on_attention_is_more_than_half(tmp_path: Pat
         "Attention takes more than half of a block's time with fused from N = 512 on (less up to"
         " 128, half at about "
     )
-    assert card.sentence.endswith("and with sdpa at no N up to 1k; by FLOPs from N = 256 on.")
+    assert card.sentence.endswith("and with sdpa at no N up to 1k; by FLOPs above N = 256.")
     assert isinstance(card.picture, Figure)
     assert [one.backend for one in card.picture.panels[0].series] == ["fused", "sdpa"]
 

@@ -43,6 +43,8 @@ def test_without_a_measured_bandwidth_there_is_no_line_and_the_command(tmp_path:
     assert isinstance(card.picture, Figure)
     assert {panel.line for panel in card.picture.panels} == {None}
     assert "attnbench doctor --calibrate" in card.sentence
+    assert "100 %" not in card.sentence
+    assert card.sentence.endswith("fit in the CPU's cache, so theirs is no rate of memory.")
     assert all(" GB/s (" in cell for row in card.picture.table.rows for cell in row[2:])
 
 

@@ -82,6 +82,7 @@ def test_of_many_claims_each_stands_with_the_numbers_that_decide_it(tmp_path: Pa
     times, _, sizes = shown["C14"][1].partition("; ")
     assert times.startswith("fused, time supported: 1 of 8 heads at N = 512: 0.12")
     assert sizes == (
-        "fused, bytes: supported: 1 of 8 heads at N = 512: 0.12 times the bytes; refuted: 4 of 8"
-        " heads at N = 512: 1.00 times the bytes"
+        "fused, bytes: supported: 1 of 8 heads at N = 512: 0.12 times the bytes (0.12 would be in"
+        " proportion); refuted: 4 of 8 heads at N = 512: 1.00 times the bytes (0.50 would be in"
+        " proportion)"
     )

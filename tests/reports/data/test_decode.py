@@ -143,6 +143,9 @@ def test_more_than_the_measured_bandwidth_is_explained() -> None:
         assert note_at(rate, large) == (
             "the data fit in the CPU's cache of 64 MiB, so more than 100 % is possible"
         )
+    assert note_at(MEMORY, large | {"calibration": None}).endswith(
+        "the data fit in the CPU's cache of 64 MiB, so this is no rate of memory"
+    )
 
 
 def test_steps_that_arithmetic_limits_say_so() -> None:

@@ -91,6 +91,9 @@ def test_a_cell_has_the_paired_ratio_of_the_verdict_not_that_of_the_medians() ->
     found = speed.race([fastest, other])
     assert "×2.00" in summary.cell(other, found)
     assert "×9" not in summary.cell(other, found)
+    inexact_row = other | {"exactness": "approximate"}
+    alone = speed.race([fastest, inexact_row])
+    assert "×2.00" in summary.cell(inexact_row, alone)
 
 
 def test_sentences_that_a_card_says_name_it(tmp_path: Path) -> None:

@@ -76,3 +76,16 @@ def test_the_texts_of_a_part_begin_with_what_decides_it() -> None:
     assert first_texts([*fine, ("inconclusive", "why")]) == "why; fine 0; and 3 more"
     assert first_texts([*fine, ("refuted", "bad")]) == "fine 0; bad; and 3 more"
     assert first_texts([*fine[:2], ("supported", "last")]) == "fine 0; fine 1; last"
+
+
+def test_a_ratio_of_peaks_names_the_problem_that_it_is_of(tmp_path: Path) -> None:
+    """In two scopes at one length: numbers that differ must not look like those of one problem."""
+    made = [
+        timed("fused", 1.0, problem(4096, h, scope=scope), peak_bytes=peak)
+        for scope, more in (("core", 8000), ("layer", 6000))
+        for h, peak in ((1, 1000), (8, more))
+    ]
+    (part,) = ledger_of(tmp_path, *made)["C3b"].parts
+    text = part.numbers.replace("\u00a0", " ")
+    assert "8.00 times the bytes of one head with 8 at N = 4k, core" in text
+    assert "6.00 times the bytes of one head with 8 at N = 4k, layer" in text

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports.analysis.claims.facts import one_product
 from attnbench.reports.analysis.claims.ledger import ledger
 from tests.reports.fake_claims import layer, ledger_of, timed
 from tests.reports.fake_runs import problem
@@ -195,3 +196,12 @@ def product(ratio: float, reach: float = 0.02) -> dict[str, Any]:
 )
 def test_one_process_decides_what_processes_cannot_explain(ratio: float, wanted: str) -> None:
     assert verdict("Q15", [product(ratio)]) == wanted
+
+
+def test_the_interval_shown_is_the_one_that_decides() -> None:
+    """1.10 times within 2 %, of one process: it looked decided beside `inconclusive`."""
+    (part,) = one_product([product(1.1)])
+    assert part.numbers == (
+        "three take 1.10 times (0.83 to 1.46) the time of one, which allows for the 30 % that"
+        " processes may differ"
+    )

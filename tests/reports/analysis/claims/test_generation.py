@@ -31,7 +31,11 @@ def test_a_cache_saves_flops_and_time_at_the_most_tokens() -> None:
     }
     assert "without a cache 512 times those with it for 512 tokens" in found[FLOPS].numbers
     assert "they grow as T^3.0, with it as T^2.0" in found[FLOPS].numbers
-    assert "512 tokens without a cache take 3.00 times" in found[FUSED].numbers
+    low, high = 3.0 / 1.01 / 1.3, 3.0 * 1.01 * 1.3
+    assert f"512 tokens without a cache take 3.00 times ({low:.2f} to {high:.2f}) the time" in (
+        found[FUSED].numbers
+    )
+    assert "which allows for the 30 % that processes may differ" in found[FUSED].numbers
     assert found[FUSED].numbers.endswith("but 256 tokens take less")
 
 

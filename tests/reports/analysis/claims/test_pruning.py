@@ -36,4 +36,6 @@ PRUNED: list[tuple[list[Made], ClaimVerdict]] = [
 def test_pruned_heads_save_in_proportion_or_not(
     tmp_path: Path, made: list[Made], verdict: str
 ) -> None:
-    assert ledger_of(tmp_path, *made)["C14"].verdict == verdict
+    claim = ledger_of(tmp_path, *made)["C14"]
+    assert claim.verdict == verdict
+    assert all(" would be in proportion)" in part.numbers for part in claim.parts)

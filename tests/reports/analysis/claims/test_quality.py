@@ -189,3 +189,43 @@ def test_too_few_seeds_decide_nothing() -> None:
     for name, claim in claims([training("copy", heads, 0, 0.9) for heads in COUNTS]).items():
         assert claim.verdict in ("not run", "inconclusive", "refuted"), name
     assert claims([training("copy", h, 0, 0.9) for h in COUNTS])["Q1"].verdict == "inconclusive"
+
+
+def test_a_twin_in_most_seeds_is_not_one_in_every_seed() -> None:
+    """The statement says every seed; a mean over seeds is surely above 0 without the first."""
+    findings = of("copy", {4: 0.9})
+    for one, bits in zip(findings, ([0.5] * 4, *[[0.01] * 4] * 4), strict=True):
+        one.update(nearest_difference_after=[bits], nearest_similarity_after=[[0.1] * 4])
+    (part,) = claims(findings)["Q2"].parts
+    assert part.verdict == "inconclusive"
+    assert "4 heads have a twin, some in 4 of 5 seeds" in part.numbers
+
+
+def test_seeds_are_compared_with_themselves() -> None:
+    """Seed 0 lacks the other model; in order of the list each was compared with the next seed."""
+    few = [{**one, "seen_loss_nats": one["loss_nats"]} for one in of("text", {1: 0.9})]
+    many = [
+        {**one, "seen_loss_nats": one["loss_nats"] - 1.0 - one["train_seed"]}
+        for one in of("text", {64: 0.9})[1:]
+    ]
+    (part,) = claims([*few, *many])["Q7"].parts
+    assert part.numbers.startswith(
+        "new less known text: 0 nats with one head, 3.50 with 64, 3.50 nats ("
+    )
+    shifted = [{**one, "seen_loss_nats": one["loss_nats"] + one["train_seed"]} for one in few]
+    (part,) = claims([*shifted, *many])["Q7"].parts
+    assert ", 6.00 nats (" in part.numbers
+
+
+def test_numbers_that_decide_have_their_interval() -> None:
+    fields: dict[str, Any] = {
+        "distance_tokens_before": [[5.0] * 8],
+        "distance_tokens_after": [[float(head) for head in range(8)]],
+        "whole_loss_nats": 0.1,
+        "single_loss_nats": [[0.11] * 8],
+        "pruned_loss_nats": [0.1] * 8 + [1.1],
+        "noise_levels_accuracy_ratio": [0.5] * 3,
+    }
+    found = claims(with_fields(of("six_relations", {1: 0.98, 8: 0.98}), **fields))
+    for name in ("Q1", "Q3", "Q5", "Q6"):
+        assert re.search(r"\(-?[\d.]+ to -?[\d.]+\)", found[name].parts[0].numbers), name
