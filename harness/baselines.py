@@ -215,8 +215,8 @@ def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
 def no_runs(root: Path) -> str:
     """What is said where runs are looked for and there are none."""
     return (
-        f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name the folder"
-        " of your runs with --out DIR"
+        f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name their"
+        " folder with --out DIR"
     )
 
 
