@@ -167,7 +167,7 @@ def _instead(option: str, pattern: str, planned: Mapping[str, Case | Wall | Plan
     if len(parts) > 1:
         again = " ".join(f"{option} {shown(part)}" for part in parts)
         return f"give one pattern at a time: {again}"
-    known = dict.fromkeys(one.backend for one in planned.values() if one.backend)
+    known = dict.fromkeys(one.backend for one in planned.values() if one.kind != "study")
     words = dict.fromkeys(part for name in planned for part in name.split("-"))
     close = get_close_matches(pattern, [*known, *words], n=3)
     hint = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""

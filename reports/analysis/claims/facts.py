@@ -20,7 +20,14 @@ from ...data.exactness import is_exact
 from ...data.noise_floor import ASSUMED_RATIO
 from ...data.row_groups import Row, groups
 from ...data.run_meta import finite_number
-from ...formatting import beyond_text, list_text, number_text, percent_text, range_text
+from ...formatting import (
+    beyond_text,
+    list_text,
+    number_text,
+    percent_text,
+    range_text,
+    ratio_range_text,
+)
 from ..ratio import time_ratio
 from ..trained_gradients import STUDY as TRAINED
 from ..trained_gradients import trained_models
@@ -253,7 +260,7 @@ def one_product(findings: Sequence[Any]) -> list[Part]:
             continue
         batch, n, width, ratio, low, high = known
         verdict = by_interval(low / (1 + ASSUMED_RATIO), high * (1 + ASSUMED_RATIO), (1.0, inf))
-        text = f"three take {number_text(ratio)} times{range_text(low, high)} the time of one"
+        text = f"three take {number_text(ratio)} times{ratio_range_text(low, high)} the time of one"
         of = f"batch {batch:.0f}, N = {n:.0f}, d = {width:.0f}"
         parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
