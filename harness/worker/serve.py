@@ -61,7 +61,8 @@ def main() -> None:
             raise RuntimeError(f"{op} before configure")
         elif op == "foresee":
             walls = [wall_of(fields) for fields in request["walls"]]
-            found = foresee(cases, walls, request["dtypes"], measurer.config)
+            budget = measurer.phases.budget
+            found = foresee(cases, walls, request["dtypes"], measurer.config, budget)
             parent.say({"event": "foreseen", **found})
         elif op == "predict":
             with measurer.phases.budget.for_code():
