@@ -17,6 +17,7 @@ OOM_SIGNS = (
     "DefaultCPUAllocator: not enough memory",
     "CUDA out of memory",
     "CUDA error: out of memory",
+    "Triton Error [CUDA]: out of memory",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "std::bad_alloc",

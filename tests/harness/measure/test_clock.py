@@ -195,6 +195,18 @@ def test_work_on_a_stream_that_is_not_timed_is_noticed(fake_gpu):
     assert samples.unjoined_calls == 6
 
 
+def test_a_host_that_waits_long_for_an_idle_gpu_takes_it_for_no_hidden_work(fake_gpu, monkeypatch):
+    synchronize = torch.cuda.synchronize
+
+    def slow(device):
+        synchronize(device)
+        fake_gpu.clock.pass_s(0.2e-3)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", slow)
+    samples = CudaClock(CUDA).timer(kernel(fake_gpu), 2 * GRAPH_BELOW_MS).sample(3)
+    assert samples.unjoined_calls == 0
+
+
 def test_the_result_of_the_last_call_of_a_block_is_looked_at(fake_gpu):
     results = iter(range(100))
 

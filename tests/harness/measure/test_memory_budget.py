@@ -161,6 +161,7 @@ def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
     ("error", "expected"),
     [
         (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (RuntimeError("Triton Error [CUDA]: out of memory"), True),
         (MemoryError(), True),
         (
             RuntimeError(
