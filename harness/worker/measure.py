@@ -151,7 +151,7 @@ class Measurer:
             readings: list[float] = []
             complaint, output = self._checked_call(prepared, values, exact, readings)
             values.use_gradient(None)
-            run = partial(prepared.run, prepared.setup())
+            run = prepared.anew()
             fingerprint = Fingerprint(case.problem, secrets.randbits(32))
             if not complaint:
                 known = self._known_results(case, output, readings)
@@ -169,7 +169,7 @@ class Measurer:
                 times = least_s, most_s
                 found = call_until_stationary(run, self.clock, readings, times, look)
                 is_stationary, call_ms = found
-                timer = self.clock.timer(run, call_ms)
+                timer = self.clock.timer(run, call_ms, prepared.anew)
                 complaint = written(values, thorough=True) or fingerprint.complaint
                 floor = {
                     "launch_ms": launch_ms(self.clock, self.config.device, run),
@@ -329,8 +329,9 @@ class Measurer:
         """One window of a warm case under the device's counters."""
         if case.id in self.warm:
             warm = self.warm[case.id]
-            arguments = (warm.run, warm.call_ms, window_s, measure, mode, self.on)
-            self._watch(case, "utilization", warm, partial(watch_window, *arguments))
+            calls = warm.run, warm.prepared.anew
+            watch = partial(watch_window, *calls, warm.call_ms, window_s, measure, mode, self.on)
+            self._watch(case, "utilization", warm, watch)
 
     def profile_kernels(self, cases: list[Case]) -> None:
         """What a call of each warm case launches."""
