@@ -11,6 +11,8 @@ import torch
 
 from attnbench.harness.cases import Case
 from attnbench.harness.measure import launch
+from attnbench.harness.measure.clock import capture_stream
+from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.nvml import Device
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
@@ -298,6 +300,30 @@ def test_on_a_gpu_only_the_backward_pass_of_a_case_is_timed(slow_gpu):
     measurer.sample(cases, {case.id: 3})
     assert of_kind(events, "ended") == []
     assert len(of_kind(events, "samples")[0]["quantities"]["block_ms"]) == 3
+
+
+def test_on_a_gpu_graphs_of_a_backward_pass_have_a_forward_pass_on_their_stream(
+    slow_gpu, monkeypatch
+):
+    streams, setup = [], PreparedCall.setup
+
+    def noted(prepared):
+        streams.append(torch.cuda.current_stream())
+        return setup(prepared)
+
+    (case,) = cases = [Case(backend="naive", problem=replace(SMALL, passes="backward"))]
+    monkeypatch.setattr(PreparedCall, "setup", noted)  # before it is guarded
+    measurer, events = measurer_on(slow_gpu, measure=("latency", "utilization", "graphs"))
+    measurer.check(cases)
+    streams.clear()
+    measurer.warm_up(cases)
+    measurer.watch(case, ("utilization",), 0.1, "graph")
+    assert of_kind(events, "ended") == []
+    (warm,), (watched,) = of_kind(events, "warm"), of_kind(events, "watched")
+    assert (warm["graph_reason"], watched["window"]["way"]) == ("", "graph")
+    captured = capture_stream(CUDA)
+    assert captured != torch.cuda.current_stream()
+    assert streams == [torch.cuda.current_stream(), captured, captured]
 
 
 def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(slow_gpu):
