@@ -9,6 +9,7 @@ only, each in one dtype and scope, so that every such pair occurs; `make slow` r
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 import torch
@@ -34,11 +35,19 @@ COMPILED_MASKED = ("padded_causal", "random", "local_causal")
 EXACT = [name for name in names() if exactness(name) == "exact"]
 INEXACT = [name for name in names() if exactness(name) != "exact"]
 COMPILE = [name for name in names() if missing(name) is None and load(name).compiles]
+
+
+def case(name: str, problem: str) -> Any:
+    """Long if it compiles, but for one problem of each kind."""
+    long = name in COMPILE and problem not in ("causal", "local_causal")
+    return pytest.param(name, problem, marks=[pytest.mark.long] if long else [])
+
+
 CASES = [
-    (name, problem) for name in EXACT for problem in (COMPILED if name in COMPILE else PROBLEMS)
+    case(name, problem) for name in EXACT for problem in (COMPILED if name in COMPILE else PROBLEMS)
 ]
 MASKED_CASES = [
-    (name, problem)
+    case(name, problem)
     for name in EXACT
     for problem in (COMPILED_MASKED if name in COMPILE else MASKED)
 ]

@@ -121,6 +121,7 @@ def test_resuming_a_broken_run_is_one_line_before_anything_starts(
     assert refused > MOST / 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [3])
 def test_what_the_reader_takes_can_be_drawn_and_exported(
     seed: int, tmp_path: Path, good: Path

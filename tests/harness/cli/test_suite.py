@@ -35,6 +35,7 @@ def suite(tmp_path: Path) -> str:
     return "evening.yaml"
 
 
+@pytest.mark.long
 def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite: str) -> None:
     done = attnbench("run", suite, "--only", "sdpa", "--only", "fused")
     assert done.returncode == 0, done.stderr
@@ -77,6 +78,7 @@ def test_a_suite_from_its_file_to_its_page(attnbench: Run, tmp_path: Path, suite
     assert attnbench("compare", "main", "latest/two").returncode == 0
 
 
+@pytest.mark.long
 def test_a_failed_case_of_any_run_is_the_exit_code_of_the_suite(
     attnbench: Run, tmp_path: Path, suite: str
 ) -> None:

@@ -39,6 +39,7 @@ def test_kernels_compile_without_spilling(tmp_path: Path) -> None:
     assert having("specialize") == {((10, 0), "forward")}
 
 
+@pytest.mark.long
 def test_a_training_step_compiles_the_kernels_of_the_jobs(tmp_path: Path) -> None:
     found = child("compiled", "launched", TRITON_CACHE_DIR=str(tmp_path))
     gradients = ["grad_q_kernel", "grad_kv_kernel"]
@@ -48,6 +49,7 @@ def test_a_training_step_compiles_the_kernels_of_the_jobs(tmp_path: Path) -> Non
     assert found["launch"] == found["job"]
 
 
+@pytest.mark.long
 def test_a_launch_finds_what_an_audit_compiled_in_tritons_cache(tmp_path: Path) -> None:
     found = child("warmed", "shown", TRITON_CACHE_DIR=str(tmp_path))
     assert len(found["launched"]) == len(KERNELS)

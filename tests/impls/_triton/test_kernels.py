@@ -8,7 +8,7 @@ from attnbench.harness.measure.correctness import LIMIT_RATIO
 from tests.impls._triton.conftest import child, needs_triton
 from tests.impls.conftest import PROBLEMS
 
-pytestmark = needs_triton
+pytestmark = [needs_triton, pytest.mark.long]  # two minutes of interpreting
 
 
 def complaints(found: dict[str, Any]) -> dict[str, str]:
