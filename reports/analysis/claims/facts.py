@@ -16,6 +16,7 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
+from ....harness.stats import Interval
 from ...data.exactness import is_exact
 from ...data.noise_floor import ASSUMED_RATIO
 from ...data.row_groups import Row, groups
@@ -28,6 +29,7 @@ from ...formatting import (
     range_text,
     times_text,
 )
+from ..growth import interval_text
 from ..ratio import time_ratio
 from ..trained_gradients import STUDY as TRAINED
 from ..trained_gradients import trained_models
@@ -292,7 +294,7 @@ def _ends(
 
 
 def _bounded(one: Bounded) -> str:
-    return number_text(one[1]) + range_text(one[2], one[3])
+    return interval_text(Interval(value=one[1], low=one[2], high=one[3], units=0))
 
 
 def _quotient(one: Bounded, other: Bounded) -> tuple[float, float]:
