@@ -183,7 +183,7 @@ def run(
     Ctrl-C raises KeyboardInterrupt once the rows are safe.
     """
     from .run.start import start_run
-    from .selection import Selection
+    from .selection import Selection, refuse_unmatched
 
     models = _models(checkpoints, tokens)
     texts = _as_texts(device, plan, changes or {})
@@ -193,6 +193,7 @@ def run(
             planned, selection = _alone(selection, texts)
         else:
             planned = _read(scenario, texts)
+        refuse_unmatched([(planned, selection)])
     command = f"attnbench.run({planned.name!r})"
     return _measure(
         lambda options: start_run(planned, Path(out), seed, selection, options),
@@ -264,6 +265,7 @@ def _as_argument(problem: str) -> str:
         wanted = ", ".join(f"{name!r}: PATH" for name in again)
         problem = problem.partition("--checkpoint ")[0] + f"checkpoints={{{wanted}}}"
     problem = problem.replace("give NAME=PATH", "give {NAME: PATH}")
+    problem = re.sub(r"^--(only|skip) ", r"\1: ", problem)
     problem = re.sub(r"^--checkpoint:? ", "checkpoints: ", problem)
     problem = re.sub(r"^--tokens ", "tokens: ", problem)
     problem = problem.replace("add --allow-import", "add allow_import=True")

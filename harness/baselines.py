@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any, NamedTuple
 
 from .errors import BadInput, shown
 from .files import open_plain, write_whole
+from .record import Status
 from .run_files import META, SCHEMA, read_meta
 from .store import LATEST, runs, runs_and_suites
-from .suites import is_suite, newest_finished, newest_started, run_state, runs_by_entry
+from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
 
 FOLDER = "baselines"
 PREFIX = "baseline:"
@@ -28,11 +30,11 @@ class Baseline(NamedTuple):
     saved_utc: str
 
 
-def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
-    """Name a finished run; returns the baseline's file.
+def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunState]:
+    """Name a finished run; returns the baseline's file, and how the run's cases ended.
 
     Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
-    court, empty or interrupted.
+    court, empty or interrupted, or nothing in it is ok.
     """
     if not NAME.fullmatch(name):
         raise BadInput(
@@ -46,10 +48,17 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
         raise BadInput(
             f"{name}: already a baseline; replace it with --force, or choose another name"
         )
-    if why := run_state(run).why_not_counted:
+    state = run_state(run)
+    if why := state.why_not_counted:
         raise BadInput(
             f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
             f" `attnbench list runs --out {root}`"
+        )
+    if not state.statuses[Status.OK]:
+        ended = ", ".join(f"{count} {status}" for status, count in state.statuses.items())
+        raise BadInput(
+            f"{run.name}: no case is ok ({ended}); wanted a run with at least one, to compare with;"
+            f" see the reasons with `attnbench show {shlex.quote(str(run))}`"
         )
     base = root.resolve()
     document = {
@@ -65,7 +74,7 @@ def save(name: str, run: Path, root: Path, *, force: bool) -> Path:
         raise BadInput(
             f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR"
         ) from None
-    return path
+    return path, state
 
 
 def saved(root: Path) -> list[Baseline]:
@@ -135,6 +144,8 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         return named_so[-1].resolve()
     if Path(name).is_dir():
         raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
+    if not runs_and_suites(root):
+        raise BadInput(f"{name}: {no_runs(root)}")
     close = get_close_matches(name, run_names(root), n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise BadInput(f"{name}: no such run; {hint}see `attnbench list runs --out {root}`")
@@ -176,6 +187,8 @@ def _latest(root: Path, *, unfinished: bool) -> Path:
     found = newest if unfinished and newest else newest_finished(root)
     if found is not None:
         return found
+    if not runs_and_suites(root):
+        raise BadInput(f"{LATEST}: {no_runs(root)}")
     hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
     what = "no finished run" if newest else "no such run"
     raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --out {root}`")
@@ -197,6 +210,14 @@ def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
     several = "several runs of this scenario" if asked else "no such run in this suite"
     names = ", ".join(run.name for run in asked) if asked else ", ".join(known.values())
     raise BadInput(f"{name}: {several}; there are: {names}")
+
+
+def no_runs(root: Path) -> str:
+    """What is said where runs are looked for and there are none."""
+    return (
+        f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name their"
+        " folder with --out DIR"
+    )
 
 
 def run_names(root: Path) -> list[str]:

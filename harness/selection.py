@@ -1,20 +1,24 @@
 """Which cases of a scenario are measured, and whether user modules may be imported."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from .. import impls
 from ..impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
 from ..impls.problem import Problem
 from .cases import Case, Group, PlannedStudy, Wall
-from .errors import BadInput, NothingSelected
+from .errors import BadInput, NothingSelected, shown
 from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
 from .shards import Shard, Units, of_shard, unit_count
 from .studies import OF_CHECKPOINTS, parts_of
 from .studies.checkpoints.given import Checkpoint
+
+MOST_NAMED = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,12 +48,7 @@ class Selection:
 
     def takes(self, one: Case | Wall | PlannedStudy) -> bool:
         def matches(patterns: Iterable[str]) -> bool:
-            return any(
-                pattern == one.id
-                or real_name(pattern) == one.backend
-                or fnmatchcase(one.id, f"*{pattern}*")
-                for pattern in patterns
-            )
+            return any(matching(pattern, one) for pattern in patterns)
 
         named = self.ids is None or one.id in self.ids
         chosen = all(matches(some) for some in (self.only, self.within) if some)
@@ -58,6 +57,15 @@ class Selection:
     def narrowed(self, only: Sequence[str], skip: Sequence[str]) -> "Selection":
         """Of this selection only what `only` matches too, without what `skip` matches."""
         return replace(self, within=(*self.within, *only), skip=(*self.skip, *skip))
+
+
+def matching(pattern: str, one: Case | Wall | PlannedStudy) -> bool:
+    """Whether it is a backend, a part of an id or a shell pattern of one."""
+    return (
+        pattern == one.id
+        or real_name(pattern) == one.backend
+        or fnmatchcase(one.id, f"*{pattern}*")
+    )
 
 
 class SelectedCases(NamedTuple):
@@ -78,12 +86,7 @@ class SelectedCases(NamedTuple):
 
 def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
     """The selected cases in their groups, walls and studies. Raises NothingSelected."""
-    problem_groups, duplicates = scenario.problem_groups(device)
-    groups = copied(
-        group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
-    )
-    walls = walls_of(scenario, device, selection.pythons)
-    studies = studies_of(scenario, device, selection.checkpoints)
+    (groups, walls, studies), duplicates = _planned(scenario, device, selection)
     whole = Units(
         tuple(
             replace(group, cases=cases)
@@ -97,7 +100,8 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
         planned: list[Planned] = [case for group in groups for case in group.cases]
         example = next((one.id for one in (*planned, *walls, *studies)), "none")
         raise NothingSelected(
-            f"--only and --skip leave no case; they match parts of case ids such as {example}"
+            f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
+            f" as {example}"
         )
     if (shard := selection.shard) is None:
         return SelectedCases(*whole, duplicates, whole)
@@ -110,6 +114,82 @@ def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCas
             f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
         )
     return SelectedCases(*part, duplicates, whole)
+
+
+def refuse_empty(scenario: Scenario, selection: Selection) -> None:
+    """Raises NothingSelected if nothing is left, whichever device the scenario is measured on: for
+    callers that do not know the device before a worker has started.
+    """
+    refused: list[NothingSelected] = []
+    for device in scenario.devices:
+        try:
+            select(scenario, device, selection)
+        except NothingSelected as error:
+            refused.append(error)
+    if len(refused) == len(scenario.devices):
+        raise refused[0]
+
+
+def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
+    """Raises BadInput for a pattern that matches nothing that any of the scenarios plans: a typing
+    mistake. `skip` may also name other backends.
+    """
+    planned: dict[str, Case | Wall | PlannedStudy] = {}
+    given: dict[tuple[str, str], None] = {}
+    names: list[str] = []
+    for scenario, selection in entries:
+        names.append(scenario.name)
+        for device in scenario.devices:
+            (groups, walls, studies), _ = _planned(scenario, device, selection)
+            cases = [case for group in groups for case in group.cases]
+            found: list[Case | Wall | PlannedStudy] = [*cases, *walls, *studies]
+            planned |= {one.id: one for one in found}
+        for option, patterns in (
+            ("--only", (*selection.only, *selection.within)),
+            ("--skip", selection.skip),
+        ):
+            given |= dict.fromkeys((option, pattern) for pattern in patterns)
+    for option, pattern in given:
+        if any(matching(pattern, one) for one in planned.values()) or (
+            option == "--skip" and real_name(pattern) in impls.names()
+        ):
+            continue
+        where = _some(list(dict.fromkeys(names)))
+        raise BadInput(
+            f"{option} {shown(pattern)}: matches nothing in {where};"
+            f" {_instead(option, pattern, planned)}"
+        )
+
+
+def _instead(option: str, pattern: str, planned: Mapping[str, Case | Wall | PlannedStudy]) -> str:
+    """What could have been meant by a pattern that matches nothing."""
+    parts = [part.strip() for part in pattern.split(",") if part.strip()]
+    if len(parts) > 1:
+        again = " ".join(f"{option} {shown(part)}" for part in parts)
+        return f"give one pattern at a time: {again}"
+    known = dict.fromkeys(one.backend for one in planned.values() if one.kind != "study")
+    words = dict.fromkeys(part for name in planned for part in name.split("-"))
+    close = get_close_matches(pattern, [*known, *words], n=3)
+    hint = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    backends = f"a backend ({_some(list(known))}) or " if known else ""
+    example = next(iter(planned), "none")
+    return f"{hint}wanted {backends}a part of a case's id, such as {example}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Units, int]:
+    """All that a selection selects from, and how many repetitions of problems were left out."""
+    problem_groups, duplicates = scenario.problem_groups(device)
+    groups = copied(
+        group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
+    )
+    walls = walls_of(scenario, device, selection.pythons)
+    studies = studies_of(scenario, device, selection.checkpoints)
+    return Units(groups, walls, studies), duplicates
 
 
 def group_cases(

@@ -39,7 +39,6 @@ STYLE = {
     Status.INTERRUPTED: "yellow",
 }
 SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
-MOST_LOG_WIDTH = log(10)  # an interval with wider bounds says nothing
 UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
 PHASES = {
     "refuse": "checking",
@@ -312,9 +311,11 @@ def _width(half_ratio: float | None, interval: "Interval") -> str:
     """`half_ratio` is on the log scale. Beyond 100 % a ± would seem to reach below zero."""
     if half_ratio is None:
         return " (one block: no interval)"
-    above = expm1(min(half_ratio, MOST_LOG_WIDTH))
-    if half_ratio >= MOST_LOG_WIDTH:
-        return f" (uncertain by more than {1 + above:.0f} times)"
+    from .stats import MOST_TIMES
+
+    if half_ratio >= log(MOST_TIMES):
+        return f" (uncertain by more than {MOST_TIMES:.0f} times)"
+    above = expm1(half_ratio)
     if above > 1:
         return f" ({interval.low:.3g} to {interval.high:.3g})"
     return f" ±{above:.1%}"

@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Literal
 
 import humanize
 
 from ..harness.printable import visible
+from ..harness.stats import MOST_TIMES, ratio_says_nothing, says_nothing
 
 Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "bytes_per_s", "plain"]
 
@@ -147,17 +148,60 @@ def kernel_text(kernel: str | None, generation: str | None) -> str:
 
 
 def range_text(low: float | None, high: float | None) -> str:
-    """` (2.05 to 2.16)`, to append to a value; "" without an interval."""
+    """` (2.05 to 2.16)`, to append to a value that is no ratio; "" without an interval."""
     if low is None or high is None or not (isfinite(low) and isfinite(high)):
         return ""
     return f" ({number_text(low)} to {number_text(high)})"
+
+
+UNCERTAIN = f"uncertain by more than {MOST_TIMES:.0f} times"
+"""In place of bounds that say nothing; files of numbers have the bounds all the same."""
+
+
+def ratio_bounds_text(
+    low: float | None, high: float | None, text: Callable[[float], str] = number_text
+) -> str:
+    """The interval of a ratio, wherever one is written: `2.05 to 2.16`, or that it is too wide to
+    decide anything; "" without an interval.
+    """
+    return _bounds_text(low, high, text, ratio_says_nothing)
+
+
+def measured_bounds_text(
+    low: float | None, high: float | None, text: Callable[[float], str] = number_text
+) -> str:
+    """The same of a time or a rate, which has no 1 to be beside."""
+    return _bounds_text(low, high, text, says_nothing)
+
+
+def _bounds_text(
+    low: float | None,
+    high: float | None,
+    text: Callable[[float], str],
+    is_too_wide: Callable[[float, float], bool],
+) -> str:
+    if low is None or high is None or isnan(low) or isnan(high):
+        return ""
+    if is_too_wide(low, high):
+        return UNCERTAIN
+    return f"{text(low)} to {text(high)}" if isfinite(low) and isfinite(high) else ""
+
+
+def ratio_range_text(low: float | None, high: float | None) -> str:
+    """` (2.05 to 2.16)`, to append to a ratio; "" without an interval."""
+    return in_brackets(ratio_bounds_text(low, high))
+
+
+def in_brackets(text: str) -> str:
+    """To append to a value; "" for none."""
+    return f" ({text})" if text else ""
 
 
 def times_text(value: float | None, low: float | None = None, high: float | None = None) -> str:
     """A ratio with its interval, if it has one: `2.10 times (2.05 to 2.16)`."""
     if value is None or not isfinite(value):
         return ""
-    return f"{number_text(value)} times{range_text(low, high)}"
+    return f"{number_text(value)} times{ratio_range_text(low, high)}"
 
 
 def list_text(items: Sequence[str]) -> str:

@@ -1,13 +1,17 @@
-"""Every command that the documentation shows is one that attnbench takes.
+"""Every command that the documentation shows is one that attnbench, make, pytest or Python takes.
 
 What is cheap is executed on stored runs; of `run` and `wall` the dry run is. The rest, which would
 measure, compile or need another interpreter, is parsed.
 """
 
+import ast
 import gc
+import inspect
 import re
 import shlex
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,12 +19,22 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+import attnbench
 from attnbench.harness.baselines import save
 from attnbench.harness.cli.app import app
 from attnbench.harness.store import point_latest
 from tests.conftest import ROOT
 
-PAGES = ("README.md", "docs/*.md", "scenarios/README.md", "results/README.md", "CONTRIBUTING.md")
+PAGES = (
+    "README.md",
+    "docs/*.md",
+    "scenarios/README.md",
+    "results/README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "tests/*/README.md",
+    "tests/fakes/*/README.md",
+)
 REFERENCE = ROOT / "results" / "reference" / "cpu-20261121-quickstart"
 SUITE_FILE = "- quickstart\n- {scenario: head_cost, plan: quick}\n"
 STANDS_FOR = {
@@ -51,18 +65,21 @@ UNKNOWN_HERE = (
 NEED_MORE = ("run", "wall", "advise", "compare", "merge", "report", "export", "validate")
 
 
+def pages() -> Iterator[str]:
+    for pattern in PAGES:
+        for page in sorted(ROOT.glob(pattern)):
+            yield page.read_text(encoding="utf-8")
+
+
 def documented() -> list[str]:
     """The commands of indented or fenced blocks, and those in `backticks`, each once."""
     found: dict[str, None] = {}
-    for pattern in PAGES:
-        for page in sorted(ROOT.glob(pattern)):
-            text = page.read_text(encoding="utf-8")
-            blocks = re.findall(
-                r"^(?: {4}| *- run: |)(?:\w+=\S+ )?(attnbench [a-z].*)$", text, re.M
-            )
-            shown = [line for line in blocks if f"\n{line}" not in text]  # no line of prose
-            shown += filter(is_whole, re.findall(r"`(attnbench [a-z]+[^`]*)`", text))
-            found |= dict.fromkeys(" ".join(words(one)) for one in shown)
+    for text in pages():
+        blocks = re.findall(r"^(?: {4}| *- run: |)(?:\w+=\S+ )?(attnbench [a-z].*)$", text, re.M)
+        shown = [line for line in blocks if f"\n{line}" not in text]  # no line of prose
+        shown += filter(is_whole, re.findall(r"`(attnbench [a-z]+[^`]*)`", text))
+        shown += re.findall(r"^ {4}\S.* (?:-- |--wrap ')(attnbench [a-z][^'\n]*)", text, re.M)
+        found |= dict.fromkeys(" ".join(words(one)) for one in shown)
     return list(found)
 
 
@@ -169,3 +186,55 @@ def test_a_cheap_documented_command_works(command: str) -> None:
     done = CliRunner().invoke(app, arguments)
     allowed = (0, 3) if "--gate" in arguments else (0,)  # 3: the gate's verdict
     assert done.exit_code in allowed, done.exception or done.output
+
+
+SHOWN = "\n".join(pages())
+MADE = sorted(
+    set(re.findall(r"^ {4}(make .+)$", SHOWN, re.M) + re.findall(r"`(make[^`]+)`", SHOWN))
+)
+
+
+@pytest.mark.parametrize("command", MADE)
+def test_make_has_the_documented_targets_and_variables(command: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([\w-]+):", makefile, re.M))
+    for word in shlex.split(re.sub(r" {2,}.*", "", command))[1:]:
+        variable, given, _ = word.partition("=")
+        assert re.search(rf"\b{variable}\b", makefile) if given else word in targets
+
+
+PYTEST = sorted(set(re.findall(r"^ {4}pytest (.+)$", SHOWN, re.M)))
+
+
+@pytest.mark.parametrize("command", PYTEST)
+def test_pytest_takes_a_documented_command(command: str, tmp_path: Path) -> None:
+    """It finds cases; none is measured."""
+    shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
+    arguments = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^\d+ tests collected", done.stdout, re.M), done.stdout
+
+
+PYTHON = sorted(set(re.findall(r"^ {4}(?:\w+ = )?(attnbench\.\w+\(.*\))", SHOWN, re.M)))
+
+
+@pytest.mark.parametrize("shown", PYTHON)
+def test_a_documented_call_fits_the_function(shown: str) -> None:
+    call = ast.parse(shown.partition("  #")[0]).body[0].value
+    function = getattr(attnbench, call.func.attr)
+    inspect.signature(function).bind(*call.args, **{one.arg: one.value for one in call.keywords})
+
+
+def test_other_commands_are_shown_too() -> None:
+    assert len(MADE) >= 20
+    assert len(PYTEST) >= 2
+    assert len(PYTHON) >= 4
+
+
+@pytest.mark.usefixtures("there")
+def test_a_documented_line_of_python_works() -> None:
+    (line,) = set(re.findall(r'^ {4}python -c "(.*)"$', SHOWN, re.M))
+    done = subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "[36 rows x " in done.stdout

@@ -90,6 +90,26 @@ def render(frame, meta):
     rows = tuple((case,) for case in frame["case"])
     yield Table(title="Greeted", columns=("case",), rows=rows)
 ''',
+    "reports/analysis/claims/eleven.py": '''
+"""C99: what no textbook says."""
+
+from .claim_verdict import Part
+from .statement import Statement
+
+
+def counted(rows):
+    return [Part(of="every backend", verdict="supported", numbers=f"{len(rows)} rows were seen")]
+
+
+CLAIMS = {
+    "C99": Statement(
+        statement="Rows can be counted.",
+        tested="counting",
+        to_run="anything",
+        test=lambda rows, findings: counted(rows),
+    ),
+}
+''',
     "reports/exports/names_only.py": '''
 """The names of the cases, a line each below a title."""
 
@@ -199,6 +219,7 @@ def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> Non
     assert "This run has 4 cases to greet." in page
     assert "pulse<td>43.2 %" in page  # the probe's column, as a table
     assert "Findings of coin" in page
+    assert "4 rows were seen" in page  # what the claim was decided by
     assert "obverse" in page
 
 
@@ -215,7 +236,11 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
     [
         ("tests/test_readme.py", "tests/scenarios", "tests/harness/scenario"),
         ("tests/harness/probes/test_every_probe.py", "tests/harness/studies"),
-        ("tests/reports/exports/test_every_format.py", "tests/reports/sections"),
+        (
+            "tests/reports/exports/test_every_format.py",
+            "tests/reports/sections",
+            "tests/reports/analysis/claims",
+        ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
         ("tests/impls/discovery", "tests/harness/cli/test_cli.py"),
     ],

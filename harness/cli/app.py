@@ -200,7 +200,13 @@ def run(
     from ..run.start import resume_run, start_run
     from ..run.suite import Suite
     from ..scenario.of_checkpoints import beside, of_checkpoints
-    from ..selection import Selection, backends_of, refuse_imports, refuse_too_many
+    from ..selection import (
+        Selection,
+        backends_of,
+        refuse_imports,
+        refuse_too_many,
+        refuse_unmatched,
+    )
     from ..shards import read_shard
     from ..studies.checkpoints.given import read_checkpoints
     from ..suites import is_suite
@@ -245,6 +251,7 @@ def run(
         shard=None if shard is None else read_shard(shard),
     )
     planned = planned_entries(entries, selection, own)
+    refuse_unmatched((entry.scenario, entry.selection) for entry in planned)
     refuse_too_many((entry.scenario for entry in planned), selection)
     if dry_run:
         return print_dry_run(planned, devices, out)

@@ -1,6 +1,7 @@
 """`attnbench compare` and `attnbench baseline`: did a case become slower, and than what."""
 
 import gc
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +11,7 @@ import typer
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
 from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage, Verb, Verbs
+from .lists import print_table
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison
@@ -265,15 +267,25 @@ def save(
     """
     from .. import baselines
     from ..baselines import find_run
+    from ..record import Status
+    from ..terminal import counts, say
 
-    typer.echo(baselines.save(name, find_run(run, out), out, force=force))
+    path, state = baselines.save(name, find_run(run, out), out, force=force)
+    typer.echo(path)
+    others = Counter({one: count for one, count in state.statuses.items() if one != Status.OK})
+    if others:
+        count = others.total()
+        cases = f"{count} of {state.planned} cases {'has' if count == 1 else 'have'}"
+        say(f"note: {cases} no time to compare with: {counts(others)}", stderr=True)
 
 
 @baseline_app.command("list", cls=Verb)
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
     from .. import baselines
-    from ..terminal import echo, table
 
     rows = baselines.saved(out)
-    echo(table("" if rows else f"no baselines in {out}", ("baseline", "run", "saved (UTC)"), rows))
+    none = (
+        f"no baselines in {out.absolute()}; name a run with `attnbench baseline save main latest`"
+    )
+    print_table(("baseline", "run", "saved (UTC)"), rows, none=none)

@@ -30,6 +30,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     if context.invoked_subcommand is not None:
         return
     from ... import impls
+    from ..baselines import no_runs
     from ..probes import names as probe_names
     from ..store import runs_and_suites
     from ..studies import names as study_names
@@ -41,7 +42,7 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
         "backends": ", ".join(impls.names()),
         "studies": ", ".join(study_names()),
         "probes": ", ".join(probe_names()),
-        "newest runs": ", ".join(newest) or f"none in {out}",
+        "newest runs": ", ".join(newest) or no_runs(out),
     }
     typer.echo("")
     for what, line in lines.items():
@@ -123,11 +124,11 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
     cannot be read.
     """
+    from ..baselines import no_runs
     from ..store import runs_and_suites
 
     rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]
-    title = "" if rows else f"no runs in {out}"
-    print_table(("run", "device", "cases"), rows, title)
+    print_table(("run", "device", "cases"), rows, none=no_runs(out))
 
 
 def _rows_of(path: Path) -> list[tuple[str, ...]]:
@@ -162,7 +163,14 @@ def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:
     return f"{indent}{state.path.name}", state.device, ended
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str = "") -> None:
-    from ..terminal import echo, table
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: str = "") -> None:
+    """`none`: the sentence in place of a table without rows: what there is not, where it was looked
+    for, and how to make one.
+    """
+    from ..terminal import echo, say, table
 
-    echo(table(title, columns, rows))
+    rows = list(rows)
+    if rows or not none:
+        echo(table("", columns, rows))
+    else:
+        say(none)

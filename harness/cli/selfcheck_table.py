@@ -14,11 +14,13 @@ COLUMNS = ("backend against itself", "ratio", "95 % interval", "told apart")
 
 def pairs_table(floor: NoiseFloor) -> Table:
     """One line per backend."""
+    from ...reports.formatting import ratio_bounds_text
+
     rows = (
         (
             pair.backend,
             f"{pair.ratio.value:.3f}",
-            f"{pair.ratio.low:.3f} to {pair.ratio.high:.3f}",
+            ratio_bounds_text(pair.ratio.low, pair.ratio.high, "{:.3f}".format),
             "yes" if pair.told_apart else "no",
         )
         for pair in floor.pairs

@@ -3,8 +3,9 @@
 import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from statistics import median
 from typing import NamedTuple, Protocol
 
 import torch
@@ -17,7 +18,11 @@ SM_CLOCK_HZ = 2.0e9
 MAX_DELAY_S = 0.02
 MAX_OTHER_CALLS = 10  # per block, of every quantity but the primary one
 LEFT_OVER_MS, LEFT_OVER_RATIO = 0.05, 0.05
-"""A device may be busy for so long, absolute or of the call, after a call's last event."""
+"""A device may be busy for so long, absolute or of the call, after a call's last event.
+
+Beyond what waiting for an idle device takes here: some 10 us, more in a sandbox.
+"""
+IDLE_WAITS = 9
 GRAPH_BELOW_MS = 10.0
 """A longer call is not bound by its launches, and its graph would hold its temporaries."""
 
@@ -73,8 +78,12 @@ class Timer(Protocol):
 class Clock(Protocol):
     """Times calls of one device."""
 
-    def timer(self, call: Call, call_ms: float) -> Timer:
-        """Get ready to time a warm call that takes about `call_ms`."""
+    def timer(self, call: Call, call_ms: float, anew: Callable[[], Call] | None = None) -> Timer:
+        """Get ready to time a warm call that takes about `call_ms`.
+
+        `anew` makes the same call again, for a graph: a backward pass runs on the stream of its
+        forward pass.
+        """
 
     def finish(self) -> None:
         """Wait until the device has done all work."""
@@ -86,7 +95,9 @@ class Clock(Protocol):
 class HostClock:
     """time.perf_counter_ns around each call."""
 
-    def timer(self, call: Call, call_ms: float) -> "HostTimer":
+    def timer(
+        self, call: Call, call_ms: float, anew: Callable[[], Call] | None = None
+    ) -> "HostTimer":
         return HostTimer(call)
 
     def finish(self) -> None:
@@ -135,16 +146,28 @@ class CudaClock:
         self.device = device
         self.sm_clock_hz = boost_clock_hz(device)
         self.flush = torch.empty(L2_FLUSH_BYTES // 4, dtype=torch.int32, device=device)
+        self.finish()
+        self.idle_wait_ms = median(self.waited_ms() for _ in range(IDLE_WAITS))
 
-    def timer(self, call: Call, call_ms: float) -> "CudaTimer":
-        return CudaTimer(self, call, call_ms)
+    def timer(
+        self, call: Call, call_ms: float, anew: Callable[[], Call] | None = None
+    ) -> "CudaTimer":
+        return CudaTimer(self, call, call_ms, anew or (lambda: call))
 
     def finish(self) -> None:
         torch.cuda.synchronize(self.device)
 
+    def waited_ms(self) -> float:
+        """How long the host waits until the device has done all work."""
+        begun_s = now_s()
+        self.finish()
+        return (now_s() - begun_s) * 1e3
+
 
 class CudaTimer:
-    def __init__(self, clock: CudaClock, call: Call, call_ms: float) -> None:
+    def __init__(
+        self, clock: CudaClock, call: Call, call_ms: float, anew: Callable[[], Call]
+    ) -> None:
         self.clock = clock
         self.call = call
         self.graph: TimedGraph | None = None
@@ -153,7 +176,7 @@ class CudaTimer:
         )
         if call_ms <= GRAPH_BELOW_MS:
             try:
-                self.graph, self.graph_reason = TimedGraph(clock, call), ""
+                self.graph, self.graph_reason = TimedGraph(clock, anew), ""
             except RuntimeError as error:
                 self.graph_reason = not_captured(error)
                 clock.finish()
@@ -193,9 +216,8 @@ class CudaTimer:
         end.record()
         late = start.query()
         end.synchronize()
-        ended_s = now_s()
-        self.clock.finish()
-        left_ms, ms = (now_s() - ended_s) * 1e3, start.elapsed_time(end)
+        left_ms = self.clock.waited_ms() - self.clock.idle_wait_ms
+        ms = start.elapsed_time(end)
         if look is not None:
             look(result, must=True)
         return Timed(ms, late, left_ms > LEFT_OVER_MS + LEFT_OVER_RATIO * ms)
@@ -238,49 +260,96 @@ class TimedGraph:
     them and needs no subtraction.
     """
 
-    def __init__(self, clock: CudaClock, call: Call) -> None:
+    def __init__(self, clock: CudaClock, anew: Callable[[], Call]) -> None:
         self.clock = clock
         self.start = torch.cuda.Event(enable_timing=True, external=True)
         self.end = torch.cuda.Event(enable_timing=True, external=True)
 
-        def timed() -> None:
+        def timed(call: Call) -> None:
             clock.flush.zero_()
             self.start.record()
             call()
             self.end.record()
 
-        self.graph = captured_graph(call, timed, clock.device)
+        self.captured = captured_graph(anew, timed, clock.device)
         self.replay_ms()
 
     def replay_ms(self) -> float:
-        self.graph.replay()
+        self.captured.replay()
         self.clock.finish()  # waiting for an event of a graph might wait for an earlier replay's
         return float(self.start.elapsed_time(self.end))
 
 
-def captured_graph(call: Call, captured: Call, device: torch.device) -> torch.cuda.CUDAGraph:
-    """A CUDA graph of `captured`, which calls `call`. Raises RuntimeError if it cannot be captured.
+class Captured(NamedTuple):
+    """`call` holds what the graph reads, such as what a forward pass has saved for the backward."""
 
-    Calls that synchronize, or that allocate outside torch, cannot be captured.
+    graph: torch.cuda.CUDAGraph
+    call: Call
+    stream: torch.cuda.Stream
+
+    def replay(self) -> None:
+        self.graph.replay()
+
+
+def captured_graph(
+    anew: Callable[[], Call], captured: Callable[[Call], object], device: torch.device
+) -> Captured:
+    """A CUDA graph of `captured`, which gets the call that `anew` makes on the stream to capture.
+
+    Raises RuntimeError if it cannot be captured: calls that synchronize, or that allocate outside
+    torch, cannot.
     """
-    stream, here = torch.cuda.Stream(device), torch.cuda.current_stream(device)
+    stream, here = capture_stream(device), torch.cuda.current_stream(device)
     stream.wait_stream(here)
     with torch.cuda.stream(stream):
+        call = anew()
         call()  # libraries allocate a workspace per stream, and must not do so while capturing
     here.wait_stream(stream)
     torch.cuda.synchronize(device)
-    graph = torch.cuda.CUDAGraph()
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
     try:
-        with torch.cuda.graph(graph, stream=stream):
-            captured()
+        with torch.cuda.graph(graph, pool, stream=stream):
+            captured(call)
+    except Exception:
+        torch.cuda.set_stream(here)  # torch leaves the other one current
+        end_failed_capture(pool, stream)
+        raise
     finally:
-        torch.cuda.set_stream(here)  # torch leaves the other one current if the capture has failed
-    return graph
+        torch.cuda.set_stream(here)
+    return Captured(graph, call, stream)
+
+
+def capture_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream on which torch captures if it is not given one, for every graph.
+
+    cuBLAS keeps a workspace for each stream that it has worked on, 32 MiB on Hopper, which new
+    streams would take from the memory budget of the cases that follow.
+    """
+    if torch.cuda.graph.default_capture_stream is None:
+        torch.cuda.graph.default_capture_stream = torch.cuda.Stream(device)
+    return torch.cuda.graph.default_capture_stream
+
+
+def end_failed_capture(pool: tuple[int, int], stream: torch.cuda.Stream) -> None:
+    """End what torch leaves open if CUDA refuses to end a capture (CUDAGraph::capture_end).
+
+    While the graph's pool is open, the allocator gives back no cache when memory runs out. And
+    torch's own generator refuses to draw random numbers, until another capture ends well.
+    """
+    with suppress(RuntimeError):  # it is not open: the capture has failed before or after it was
+        torch._C._cuda_endAllocateToPool(stream.device_index, pool)
+        torch._C._cuda_releasePool(stream.device_index, pool)
+    with suppress(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph(), stream=stream):
+        torch.zeros(1, device=stream.device)
 
 
 def not_captured(error: RuntimeError) -> str:
-    """Why there is no graph, as a reason in a row."""
-    return f"cannot be captured: {str(error).strip().splitlines()[0][:200]}"
+    """Why there is no graph, as a reason in a row.
+
+    The first error says it: ending the capture fails too, "due to a previous error during capture".
+    """
+    first = error.__context__ or error
+    return f"cannot be captured: {(str(first).strip() or repr(first)).splitlines()[0][:200]}"
 
 
 def clock_for(device: torch.device) -> Clock:

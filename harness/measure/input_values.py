@@ -1,17 +1,22 @@
 """The shared inputs of a problem: give them other values in place, and notice who writes to them.
 
 Values change by their signs, which needs no second copy and can be undone exactly. In scope "core"
-keys and values are negated: every score and every output changes. In the others every input is.
-The weights stay, since `prepare` may have copied them. Writing goes through `.data`, which leaves
-the version counters of tensors alone: a backend cannot tell by them that values are new.
+keys and values are negated: every score and every output changes; also the signs of single columns
+can be drawn (column_signs.py). In the other scopes every input is negated. The weights stay, since
+`prepare` may have copied them. Writing goes through `.data`, which leaves the version counters of
+tensors alone: a backend cannot tell by them that values are new.
 """
 
+import secrets
 from collections.abc import Callable, Iterator
+from functools import reduce
+from operator import mul
 
 import torch
 from torch import Tensor
 
 from ...impls.problem import Problem
+from .column_signs import ColumnSigns, draw
 from .correctness import widen
 from .prepared_call import Tensors, make_gradient, make_tensors
 
@@ -20,7 +25,8 @@ class InputValues:
     """Inputs, weights and, with a backward pass, the output's gradient of one problem.
 
     `order`: how they lie in memory (impls.input_order). `flipped`: whether the inputs have the
-    other signs now. `gradient`: dense and random, or what `use_gradient` writes into it.
+    other signs now; `columns`: those of single columns, if they were drawn. `gradient`: dense and
+    random, or what `use_gradient` writes into it.
     """
 
     def __init__(
@@ -30,24 +36,32 @@ class InputValues:
         self.tensors: Tensors = make_tensors(problem, device, seed, order)
         self.gradient: Tensor | None = make_gradient(problem, device, seed, order)
         self.flipped = False
+        self.columns: ColumnSigns | None = None
+        self._random = torch.Generator().manual_seed(secrets.randbits(63))  # not a backend's guess
         self._write_gradient: Callable[[Tensor], None] = self._dense_gradient
         self._differ = False
         self._narrow: Tensor | None = None  # the queries that `widen` scaled
         self._digests = {name: _digest(tensor) for name, tensor in self._named()}
         self._versions = self._count_writes()
 
-    def flip(self, flipped: bool) -> None:
-        """Set the signs.
+    def flip(self, flipped: bool, columns: ColumnSigns | None = None) -> None:
+        """Set the signs, of whole tensors and of columns.
 
         If only the backward pass is measured, its graph holds the inputs, so the gradient of the
         output changes instead; with both passes all of them change.
         """
-        if flipped == self.flipped:
-            return
-        tensors = [*self._signed_inputs()] if self.problem.passes != "backward" else []
-        for tensor in [*tensors, *([] if self.gradient is None else [self.gradient])]:
-            tensor.data.neg_()
-        self.flipped = flipped
+        for tensor, factor in self._factors(flipped, columns):
+            tensor.data.mul_(factor)
+        self.flipped, self.columns = flipped, columns
+
+    def renew(self, *, by_columns: bool) -> None:
+        """Give the inputs values that they never had before; or, unless `by_columns`, in a layer,
+        and if only the backward pass is measured, those that they had before the last time.
+        """
+        p = self.problem
+        drawn = by_columns and p.scope == "core" and p.passes != "backward"
+        columns = draw(p, self.device, self._random) if drawn else None
+        self.flip(not self.flipped, columns)
 
     def flip_inputs(self) -> None:
         """Change the inputs' signs for a whole call, forward and backward; call it again after."""
@@ -75,16 +89,14 @@ class InputValues:
 
     def changed(self) -> str:
         """The names of tensors that do not have their values, whoever changed them."""
-        signed = {id(tensor) for tensor in self._signed_inputs()}
-        names = []
-        for name, tensor in self._named():
-            sums, norms = self._digests[name]
-            now_sums, now_norms = _digest(tensor)
-            negated = self.flipped and id(tensor) in signed and self.problem.passes != "backward"
-            if not (
-                torch.equal(now_norms, norms) and torch.equal(now_sums, -sums if negated else sums)
-            ):
-                names.append(name)
+        signs = self.flipped, self.columns
+        self.flip(False)
+        names = [
+            name
+            for name, tensor in self._named()
+            if not all(map(torch.equal, _digest(tensor), self._digests[name]))
+        ]
+        self.flip(*signs)
         self._differ = self._differ or bool(names)
         return ", ".join(names)
 
@@ -108,6 +120,21 @@ class InputValues:
         dense = make_gradient(self.problem, self.device, self.seed, self.order)
         assert dense is not None
         gradient.copy_(dense)
+
+    def _factors(
+        self, flipped: bool, columns: ColumnSigns | None
+    ) -> Iterator[tuple[Tensor, Tensor | float]]:
+        """The tensors that change, each once, and what turns their signs into the given ones."""
+        drawn = [signs for signs in (self.columns, columns) if signs is not None]
+        negated = -1.0 if flipped != self.flipped else 1.0
+        inputs = self.tensors.inputs._asdict() if self.problem.passes != "backward" else {}
+        signed = {id(tensor) for tensor in self._signed_inputs()}
+        changed = {id(tensor): (name, tensor) for name, tensor in inputs.items()}
+        for name, tensor in changed.values():
+            factors = [signs.inputs[name] for signs in drawn]
+            yield from _product(tensor, factors, negated if id(tensor) in signed else 1.0)
+        if self.gradient is not None:
+            yield from _product(self.gradient, [signs.gradient for signs in drawn], negated)
 
     def _signed_inputs(self) -> Iterator[Tensor]:
         inputs = self.tensors.inputs
@@ -135,8 +162,18 @@ def _named(tensors: Tensors) -> Iterator[tuple[str, Tensor]]:
             yield name, tensor
 
 
+def _product(
+    tensor: Tensor, factors: list[Tensor], factor: float
+) -> Iterator[tuple[Tensor, Tensor | float]]:
+    """The tensor and the product of its factors; nothing if that is 1."""
+    if factors:
+        yield tensor, reduce(mul, factors, factor)
+    elif factor != 1.0:
+        yield tensor, factor
+
+
 def _digest(tensor: Tensor) -> tuple[Tensor, Tensor]:
-    """Sum and norm of each row: 8 bytes per row; negated values negate the sums exactly."""
+    """Sum and norm of each row: 8 bytes per row."""
     values = tensor.detach()
     norms = torch.linalg.vector_norm(values, dim=-1, dtype=torch.float32)
     return values.sum(-1, dtype=torch.float32), norms

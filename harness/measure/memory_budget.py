@@ -17,6 +17,7 @@ OOM_SIGNS = (
     "DefaultCPUAllocator: not enough memory",
     "CUDA out of memory",
     "CUDA error: out of memory",
+    "Triton Error [CUDA]: out of memory",
     "CUDNN_STATUS_ALLOC_FAILED",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "std::bad_alloc",
@@ -61,6 +62,15 @@ class Budget:
             torch.cuda.set_per_process_memory_fraction(1.0, self.device)
         else:
             resource.setrlimit(resource.RLIMIT_AS, (self.hard, self.hard))
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """No limit meanwhile."""
+        self.lift()
+        try:
+            yield
+        finally:
+            self.enforce()
 
     @contextmanager
     def for_code(self, held_bytes: int = 0) -> Iterator[None]:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
+from .column_signs import ColumnSigns
 from .prepared_call import Tensors
 
 POSITIONS = 512  # of each tensor
@@ -108,8 +109,12 @@ class Fingerprint:
         """Keep a result until the next one is looked at, which may not lie in the same memory."""
         self._held = result
 
-    def look(self, result: object, flipped: bool, *, must: bool) -> None:
-        """Compare a call's result with what is expected, if it `must` be or time allows."""
+    def look(
+        self, result: object, flipped: bool, columns: ColumnSigns | None = None, *, must: bool
+    ) -> None:
+        """Compare a call's result with what is expected of the inputs' signs, if it `must` be or
+        time allows.
+        """
         if self._held is not None:
             self.complaint = SAME_MEMORY if share_storage(result, self._held) else self.complaint
             self._held = None
@@ -119,7 +124,7 @@ class Fingerprint:
         if not (must or first or self._look_s <= LOOK_SHARE * spent_s):
             return
         if not self.complaint:
-            self.complaint = self._compare(self.take(result), flipped)
+            self.complaint = self._compare(self.take(result), flipped, self._factors(columns))
         self._looks += 1
         self._look_s += perf_counter() - start
 
@@ -127,11 +132,24 @@ class Fingerprint:
         """Whether a result is, at these positions, one that was taken earlier."""
         return _near(self.take(result), earlier, self.most_ratio)
 
-    def _compare(self, found: Tensor, flipped: bool) -> str:
-        expected, other = self.expected[flipped], self.expected.get(not flipped)
+    def _factors(self, columns: ColumnSigns | None) -> Tensor | float:
+        """Of the elements, by the signs of columns."""
+        if columns is None:
+            return 1.0
+        pairs = zip(columns.results, self._positions, strict=True)
+        taken = [
+            signs[tuple(axis % size for axis, size in zip(places, signs.shape, strict=True))]
+            for signs, places in pairs
+        ]
+        return torch.cat(taken).double().cpu()
+
+    def _compare(self, found: Tensor, flipped: bool, factors: Tensor | float) -> str:
+        expected = self.expected[flipped] * factors
         if _near(found, expected, self.most_ratio):
             return ""
-        if other is not None and _near(found, other, self.most_ratio):
+        # Earlier inputs had other signs, of which some may be those of columns.
+        earlier = [one.abs() for one in self.expected.values()]
+        if any(_near(found.abs(), one, self.most_ratio) for one in earlier):
             return (
                 "a timed call gave the result of earlier inputs: it answers from memory, not from"
                 " the values that the inputs have"

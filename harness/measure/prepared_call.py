@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -90,6 +91,10 @@ class PreparedCall:
         return torch.autograd.grad(
             output, self.targets, self.grad_output, retain_graph=ready is not None
         )
+
+    def anew(self) -> Callable[[], object]:
+        """A call of the measured part, set up now and on the current stream."""
+        return partial(self.run, self.setup())
 
     def result(self) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Output and gradients, for the correctness check."""

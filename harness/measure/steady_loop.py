@@ -2,9 +2,9 @@
 
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 from typing import Literal
 
@@ -115,9 +115,10 @@ class _Queue:
         return done
 
 
-def as_graph(call: Call, device: torch.device) -> Call:
-    """The call as a CUDA graph to replay, without the flush and events of a timed one.
+def as_graph(anew: Callable[[], Call], device: torch.device) -> Call:
+    """The call that `anew` makes, as a CUDA graph to replay, without the flush and events of a
+    timed one.
 
     Raises RuntimeError if it cannot be captured.
     """
-    return partial(torch.cuda.CUDAGraph.replay, captured_graph(call, call, device))
+    return captured_graph(anew, lambda call: call(), device).replay

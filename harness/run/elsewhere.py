@@ -12,7 +12,7 @@ from ..process.interpreter import Interpreter
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
 from ..scenario import Scenario
-from ..selection import Selection, refuse_imports
+from ..selection import Selection, refuse_empty, refuse_imports
 from ..studies.checkpoints.given import NEEDS, Checkpoint, given_again, names_in
 from ..studies.checkpoints.shipped import shipped
 from .dispatch import run_on
@@ -42,6 +42,7 @@ def start_elsewhere(
 ) -> RunResult:
     """Measure a scenario into a new run folder. Raises Refusal."""
     refuse_imports(scenario.backends, allowed=options.allow_import)
+    refuse_empty(scenario, selection)
     refuse_unsaved(scenario)
     models = list(map(shipped, selection.checkpoints))
     needs = needed(selection.checkpoints, save=scenario.save_models)

@@ -23,7 +23,9 @@ FEWEST_UNITS = 3
 BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
 MAX_CALLS = 200  # per block
-SUSPICIOUS_RATIO = 3.0  # of first calls with new values to those with the same
+# First calls with new values against those with the same: the ratio of their medians, and the share
+# of pairs of a new and a repeated one in which the new one takes longer.
+SUSPICIOUS_RATIO, SUSPICIOUS_SHARE = 1.25, 0.75
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
 Stop = Literal["ci", "budget", "blocks"]
@@ -80,7 +82,7 @@ class Sampling:
 
     @property
     def slower_with_new_values(self) -> bool:
-        """Whether calls with new values of the inputs seem to take far longer than repeated ones.
+        """Whether calls with new values of the inputs seem to take longer than repeated ones.
 
         Compares the first call of each block, which is apart unless calls are long. Load can look
         like this too, so it is only a reason to look closer.
@@ -95,7 +97,10 @@ class Sampling:
         for conditions, readings in blocks:
             first_ms = conditions.get("first_call_ms", readings[0])
             (new if conditions["new_values"] else repeated).append(first_ms)
-        return bool(new and repeated) and median(new) >= SUSPICIOUS_RATIO * median(repeated)
+        if not new or not repeated or median(new) < SUSPICIOUS_RATIO * median(repeated):
+            return False
+        slower = sum(one > other for one in new for other in repeated)
+        return slower >= SUSPICIOUS_SHARE * len(new) * len(repeated)
 
     def fields(self) -> dict[str, Any]:
         """The fields of the case's row."""

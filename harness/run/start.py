@@ -8,7 +8,7 @@ from ..process.interpreter import Interpreter, given_again
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..scenario import Scenario
-from ..selection import Selection, refuse_imports
+from ..selection import Selection, refuse_empty, refuse_imports
 from ..studies.checkpoints.given import Checkpoint, names_in
 from ..studies.checkpoints.given import given_again as given_again_files
 from .elsewhere import resume_elsewhere, start_elsewhere
@@ -57,6 +57,7 @@ def open_run(
 ) -> Iterator[RunSession]:
     """A new run folder, for a caller that takes the run's steps itself. Raises Refusal."""
     refuse_imports(scenario.backends, allowed=options.allow_import)
+    refuse_empty(scenario, selection)
     with _workers(scenario.device, selection.interpreters, options) as (workers, signals):
         worker = first_of(workers)
         device = worker.ready["device"]

@@ -11,6 +11,8 @@ from .document import Document, Keys
 from .yaml_text import parse_yaml
 
 SEPARATOR = r"\s*,\s*|\s+"
+GRID, WALL = "grid", "wall"
+"""The names of scenarios that options give; runs of earlier versions are named `flags`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,10 +53,10 @@ AXIS_HOLDERS: tuple[Keys, ...] = (("grid",), ("grid", "cpu"), ("grid", "cuda"), 
 def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> Document:
     """A scenario from the command line: field name to the text that was given. Raises BadInput."""
     top = ("backends", "baseline")
-    data: dict[str, Any] = {"name": "flags", "question": "How do these cases compare?", "grid": {}}
+    data: dict[str, Any] = {"name": GRID, "question": "How do these cases compare?", "grid": {}}
     if find_wall:
         question = "How long a sequence fits in memory?"
-        data |= {"name": "wall", "question": question, "find_wall": True}
+        data |= {"name": WALL, "question": question, "find_wall": True}
     document = Document(data, "command line")
     for name in ("backends", "seq_len", "d_model", "heads"):
         document.values[(name,) if name in top else ("grid", name)] = option(name)

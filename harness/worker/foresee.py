@@ -10,6 +10,7 @@ from ... import impls
 from ..cases import Case, Wall
 from ..costs import input_bytes
 from ..errors import first_line
+from ..measure.memory_budget import Budget
 from ..measure.pace import pace
 from ..preflight import HOPELESS
 from .phases import WorkerConfig
@@ -19,7 +20,11 @@ MOST_S = 0.5  # for asking backends: what was not asked by then is taken to run
 
 
 def foresee(
-    cases: Sequence[Case], walls: Sequence[Wall], dtypes: Iterable[str], config: WorkerConfig
+    cases: Sequence[Case],
+    walls: Sequence[Wall],
+    dtypes: Iterable[str],
+    config: WorkerConfig,
+    budget: Budget,
 ) -> dict[str, Any]:
     """JSON-ready: pace; for cases and walls by id what forecast.Foreseen has, and the longest N.
 
@@ -27,7 +32,9 @@ def foresee(
     """
     asked: dict[str, dict[str, Any]] = {}
     lengths: dict[str, int] = {}
-    found = {"pace": pace(config.device, dtypes), "cases": asked, "walls": lengths, "reason": ""}
+    with budget.lifted():  # of cases: a GPU's pace takes a GiB
+        rates = pace(config.device, dtypes)
+    found = {"pace": rates, "cases": asked, "walls": lengths, "reason": ""}
     end = monotonic() + MOST_S
     try:
         for case in cases:

@@ -21,7 +21,6 @@ Everything is reported at once as an event, a JSON-ready dict with the key "even
 import secrets
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from time import time
 from typing import NamedTuple
 
@@ -45,12 +44,12 @@ from ..record import Status
 from .check import Checker, source_file
 from .exact_results import ExactResults, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig
+from .recheck import recheck
 from .shared_inputs import by_inputs
 from .warm_up import call_until_stationary
 from .window import Watched, profile_kernels, watch_window
 
 FIRST_APART_BELOW_MS = 20.0  # a longer call fills caches in a small part of its time
-RECHECKED_CALLS, RECHECKED_RATIO = 6, 2.0  # by chance all of 6 are slower once in 924
 # of the free memory: a group's cases hold their inputs together, and the heap what they freed
 ROOM_SHARE = 0.9
 
@@ -152,7 +151,7 @@ class Measurer:
             readings: list[float] = []
             complaint, output = self._checked_call(prepared, values, exact, readings)
             values.use_gradient(None)
-            run = partial(prepared.run, prepared.setup())
+            run = prepared.anew()
             fingerprint = Fingerprint(case.problem, secrets.randbits(32))
             if not complaint:
                 known = self._known_results(case, output, readings)
@@ -170,7 +169,7 @@ class Measurer:
                 times = least_s, most_s
                 found = call_until_stationary(run, self.clock, readings, times, look)
                 is_stationary, call_ms = found
-                timer = self.clock.timer(run, call_ms)
+                timer = self.clock.timer(run, call_ms, prepared.anew)
                 complaint = written(values, thorough=True) or fingerprint.complaint
                 floor = {
                     "launch_ms": launch_ms(self.clock, self.config.device, run),
@@ -267,7 +266,7 @@ class Measurer:
         self.blocks += 1
         if self.blocks % 2:
             for values in self._values():
-                values.flip(not values.flipped)
+                self._renew(values)
         for case in cases:
             if case.id in self.warm:
                 sample = partial(self._sample, case, calls[case.id])
@@ -277,7 +276,8 @@ class Measurer:
         warm = self.warm[case.id]
         started_unix_s = time()
         begun = now_s()
-        look = partial(warm.fingerprint.look, flipped=warm.values.flipped)
+        values = warm.values
+        look = partial(warm.fingerprint.look, flipped=values.flipped, columns=values.columns)
         with warm.prepared.in_force():
             self.conditions.before()
             apart = warm.call_ms < FIRST_APART_BELOW_MS
@@ -316,25 +316,8 @@ class Measurer:
 
     def _recheck(self, case: Case) -> None:
         warm = self.warm[case.id]
-        calls: dict[bool, list[float]] = {True: [], False: []}  # ms, with new values and without
         with warm.prepared.in_force():
-            for index in range(2 * RECHECKED_CALLS):
-                new = index % 2 == 0
-                for _ in range(1 if new else 2):  # twice is the same values, with equal traffic
-                    warm.values.flip(not warm.values.flipped)
-                self.clock.finish()
-                begun = now_s()
-                result = warm.run()
-                self.clock.finish()
-                calls[new].append((now_s() - begun) * 1e3)
-                warm.fingerprint.look(result, warm.values.flipped, must=True)
-                del result
-        complaint = warm.fingerprint.complaint
-        if min(calls[True]) > RECHECKED_RATIO * max(calls[False]):
-            complaint = (
-                f"a call with new values of its inputs takes {median(calls[True]):.3g} ms, a"
-                f" repeated one {median(calls[False]):.3g} ms: it answers from memory"
-            )
+            complaint = recheck(warm.run, self.clock, warm.values, self._renew, warm.fingerprint)
         if complaint and not self._inputs_changed(warm.values):
             del self.warm[case.id]
             warm.values.restore()
@@ -346,8 +329,9 @@ class Measurer:
         """One window of a warm case under the device's counters."""
         if case.id in self.warm:
             warm = self.warm[case.id]
-            arguments = (warm.run, warm.call_ms, window_s, measure, mode, self.on)
-            self._watch(case, "utilization", warm, partial(watch_window, *arguments))
+            calls = warm.run, warm.prepared.anew
+            watch = partial(watch_window, *calls, warm.call_ms, window_s, measure, mode, self.on)
+            self._watch(case, "utilization", warm, watch)
 
     def profile_kernels(self, cases: list[Case]) -> None:
         """What a call of each warm case launches."""
@@ -378,6 +362,11 @@ class Measurer:
             del self.warm[case.id]
             self.phases.end(case, Status.ERROR, reason, "latency")
         return True
+
+    def _renew(self, values: InputValues) -> None:
+        """Give the inputs new values, by columns if all backends that share them are exact."""
+        backends = [warm.prepared.backend for warm in self.warm.values() if warm.values is values]
+        values.renew(by_columns=all(one.exactness == "exact" for one in backends))
 
     def _values(self) -> list[InputValues]:
         """The inputs of the warm cases, once per problem."""

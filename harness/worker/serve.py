@@ -61,7 +61,8 @@ def main() -> None:
             raise RuntimeError(f"{op} before configure")
         elif op == "foresee":
             walls = [wall_of(fields) for fields in request["walls"]]
-            found = foresee(cases, walls, request["dtypes"], measurer.config)
+            budget = measurer.phases.budget
+            found = foresee(cases, walls, request["dtypes"], measurer.config, budget)
             parent.say({"event": "foreseen", **found})
         elif op == "predict":
             with measurer.phases.budget.for_code():
@@ -94,6 +95,7 @@ def warm_pools(device: Any) -> None:
     """Start thread pools, matrix libraries and the profiler, so that no case pays their memory."""
     import torch
 
+    from ..measure.clock import capture_stream
     from ..measure.peak_memory import peak
 
     def work(_: object) -> object:
@@ -102,6 +104,13 @@ def warm_pools(device: Any) -> None:
         return attended, torch.softmax(x @ x.mT, -1)
 
     peak(lambda: None, work, device)
+    if device.type == "cuda":
+        # cuBLAS keeps a workspace for each stream and thread: autograd has its own thread
+        for stream in (torch.cuda.current_stream(device), capture_stream(device)):
+            with torch.cuda.stream(stream):
+                x = torch.ones(64, 64, device=device, requires_grad=True)
+                torch.autograd.grad((x @ x).sum(), x)
+        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One window of one case: the requested probes over one steady loop."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -21,18 +21,22 @@ class Watched(NamedTuple):
 
 def watch_window(
     call: Call,
+    anew: Callable[[], Call],
     call_ms: float,
     window_s: float,
     measure: Sequence[str],
     mode: LaunchMode,
     on: tuple[torch.device, Device],
 ) -> Watched:
-    """Watch a warm call for one window. Nothing but the window itself is timed meanwhile."""
+    """Watch a warm call for one window. Nothing but the window itself is timed meanwhile.
+
+    `anew` makes the same call again, for a graph.
+    """
     device, watched = on
     probes = [probe for probe in requested(measure) if own_calls(probe) is None]
     if mode == "graph":
         try:
-            call = as_graph(call, device)
+            call = as_graph(anew, device)
         except RuntimeError as error:
             return Watched(None, {}, {"graph": not_captured(error)})
     watches = [probe.watch(watched) for probe in probes]

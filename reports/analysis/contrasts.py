@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..data.row_groups import WIDTHS, Group, Row, axis_text, backends, groups, value_text
 from ..data.run_meta import Meta
-from ..formatting import STATUS_WORDS, list_text, number_text, range_text, times_text
+from ..formatting import STATUS_WORDS, list_text, number_text, ratio_range_text, times_text
 from .heads import MARGIN_RATIO, SameTime, equal_time
 from .ratio import Ratio, time_ratio
 from .speedup import baseline
@@ -216,7 +216,7 @@ def time_text(one: Contrast) -> str:
     if found is None:
         return f"no time to compare ({one.missing})"
     unpaired = "" if found.ratio.paired else ", unpaired"
-    bounds = range_text(found.low, found.high) or " (no interval)"
+    bounds = ratio_range_text(found.low, found.high) or " (no interval)"
     if kind == "same":
         return f"the same time within 5 %: {number_text(found.value)} times{bounds}{unpaired}"
     text = f"{number_text(found.value)} times the time{bounds}{unpaired}"

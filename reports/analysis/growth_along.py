@@ -12,7 +12,7 @@ from typing import Any
 from ...harness.stats import Interval
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
-from ..formatting import number_text, range_text
+from ..formatting import number_text, ratio_bounds_text
 from .contrasts import asks_for
 from .growth import EXPONENT_MARGIN, interval_text, slope
 from .ratio import Ratio, time_ratio
@@ -163,7 +163,7 @@ def _span(one: Along) -> str:
 
 def _text(one: Along, *, span: str) -> str:
     times = number_text(one.time.value)
-    bounds = range_text(one.time.low, one.time.high).strip(" ()")
+    bounds = ratio_bounds_text(one.time.low, one.time.high)
     exponent = interval_text(one.exponent) + ("" if isfinite(one.exponent.low) else ", no interval")
     name = f", {one.name}" if one.name else ""
     of = ", ".join(filter(None, (f"{times} times", bounds)))

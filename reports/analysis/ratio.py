@@ -11,7 +11,7 @@ from math import exp, expm1, hypot, isfinite, log, log1p, nan
 from ...harness.stats import ratio_interval
 from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, DISTURBED_RATIO, percent_text, share_text
 from ..data.row_groups import Row, problem
-from ..formatting import number_text, times_text
+from ..formatting import number_text, ratio_bounds_text, times_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,8 @@ class Ratio:
     @property
     def bounds(self) -> str:
         """`2.05 to 2.16, unpaired`, or `no interval`."""
-        if not isfinite(self.low):
-            return "no interval"
-        return f"{number_text(self.low)} to {number_text(self.high)}{self._unpaired}"
+        known = ratio_bounds_text(self.low, self.high)
+        return f"{known}{self._unpaired}" if known else "no interval"
 
     @property
     def doubt(self) -> str:

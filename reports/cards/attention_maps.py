@@ -9,7 +9,7 @@ from ..analysis.speedup import baseline
 from ..data.row_groups import Row, axis_text, backends, case_key, records
 from ..data.run_meta import Meta
 from ..elements import Card, Table
-from ..formatting import bytes_text, list_text, range_text, time_text
+from ..formatting import bytes_text, in_brackets, list_text, measured_bounds_text, time_text
 
 ORDER = 12
 
@@ -50,7 +50,7 @@ def _scope(row: Row) -> str:
 def _time(row: Row) -> str:
     """`21.5 μs (20.1 to 23.0 μs)`."""
     low, high = row.get("latency_low_ms"), row.get("latency_high_ms")
-    known = range_text(low, high) and f" ({time_text(low)} to {time_text(high)})"
+    known = in_brackets(measured_bounds_text(low, high, time_text))
     return f"{time_text(row['latency_ms'])}{known or ' (no interval)'}"
 
 

@@ -22,7 +22,7 @@ from ..analysis.heads import MARGIN_RATIO
 from ..data.row_groups import Group, axis_text, backends, records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
-from ..formatting import list_text, number_text, range_text
+from ..formatting import list_text, number_text, ratio_range_text
 
 ORDER = 15
 LENGTHS = ("seq_len", "kv_seq_len")
@@ -151,7 +151,7 @@ def _table(rows: Sequence[DotRow], against: str) -> Table:
         (
             ", ".join(filter(None, (row.group, row.remark))),
             row.label,
-            number_text(row.dot.ratio) + range_text(row.dot.low, row.dot.high)
+            number_text(row.dot.ratio) + ratio_range_text(row.dot.low, row.dot.high)
             if row.dot
             else row.missing,
             row.dot.word if row.dot else "",

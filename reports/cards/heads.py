@@ -11,7 +11,7 @@ from ..analysis.heads import MARGIN_RATIO, HeadCost, comparable, same_time
 from ..data.row_groups import Group, records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
-from ..formatting import length_text, list_text, number_text, range_text
+from ..formatting import length_text, list_text, number_text, ratio_bounds_text
 
 ORDER = 20
 Word = Literal["same", "more", "less", "undecided"]
@@ -156,7 +156,7 @@ def _table(rows: Sequence[DotRow], heads: int) -> Table:
 
 
 def _interval(dot: Dot) -> str:
-    return range_text(dot.low, dot.high).strip(" ()")
+    return ratio_bounds_text(dot.low, dot.high)
 
 
 # ---- words ---------------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from math import isfinite
 
-from ...harness.stats import Interval
+from ...harness.stats import Interval, ratio_says_nothing
 from ..data.row_groups import label, problem, varying_axes
-from ..formatting import list_text, number_text, plural
+from ..formatting import UNCERTAIN, list_text, number_text, plural, ratio_bounds_text
 from .devices import MARGIN_RATIO, CaseRatio, Copies, DevicePair, Repeats
 
 
@@ -35,6 +35,8 @@ def spread_text(pair: DevicePair) -> str:
     text = f"{number_text(100 * (ratio.value - 1))} %"
     if not (isfinite(ratio.low) and isfinite(ratio.high)):
         return f"{text} ({ratio.reason})"
+    if ratio_says_nothing(ratio.low, ratio.high):
+        return f"{text} ({UNCERTAIN})"
     low, high = (number_text(100 * (bound - 1)) for bound in (ratio.low, ratio.high))
     return f"{text} ({low} to {high} %)"
 
@@ -46,8 +48,7 @@ def interval_text(ratio: Interval) -> str:
 
 def ratio_text(ratio: Interval) -> str:
     """`1.034 (1.029 to 1.040)`: devices differ by so little that two digits are too few."""
-    known = isfinite(ratio.low) and isfinite(ratio.high)
-    said = f"{_ratio(ratio.low)} to {_ratio(ratio.high)}" if known else ratio.reason
+    said = ratio_bounds_text(ratio.low, ratio.high, _ratio) or ratio.reason
     return f"{_ratio(ratio.value)} ({said})"
 
 

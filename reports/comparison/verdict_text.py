@@ -10,7 +10,7 @@ from ..formatting import (
     list_text,
     number_text,
     plural,
-    range_text,
+    ratio_range_text,
     time_text,
     times_text,
 )
@@ -93,7 +93,7 @@ def verdict_text(found: CaseVerdict) -> str:
 
 def ratio_text(found: CaseVerdict) -> str:
     exact = found.low == found.high
-    return number_text(found.ratio) + ("" if exact else range_text(found.low, found.high))
+    return number_text(found.ratio) + ("" if exact else ratio_range_text(found.low, found.high))
 
 
 def value_text(found: CaseVerdict, *, is_new: bool) -> str:

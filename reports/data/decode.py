@@ -14,9 +14,10 @@ from ...harness.stats import Interval
 from ..formatting import (
     bandwidth_text,
     beyond_whole,
+    in_brackets,
+    measured_bounds_text,
     number_text,
     percent_text,
-    range_text,
     size_text,
 )
 from .exactness import is_exact
@@ -148,18 +149,15 @@ def rate_text(value: float | None, low: float | None, high: float | None) -> str
     """`9.80 GB/s (9.41 GB/s to 10.2 GB/s)`; "" without a rate."""
     if value is None or not isfinite(value):
         return ""
-    between = ""
-    if low is not None and high is not None and isfinite(low) and isfinite(high):
-        between = f" ({bandwidth_text(low)} to {bandwidth_text(high)})"
-    return f"{bandwidth_text(value)}{between}"
+    return f"{bandwidth_text(value)}{in_brackets(measured_bounds_text(low, high, bandwidth_text))}"
 
 
 def share_text(value: float | None, low: float | None, high: float | None) -> str:
     """`61.0 % (58.2 to 63.9)`; "" without a share. More than 100 % is possible, and not marked."""
     if value is None or not isfinite(value):
         return ""
-    scaled = (None if bound is None else 100 * bound for bound in (low, high))
-    return f"{percent_text(value)}{range_text(*scaled)}"
+    low, high = (None if bound is None else 100 * bound for bound in (low, high))
+    return f"{percent_text(value)}{in_brackets(measured_bounds_text(low, high))}"
 
 
 def _fits_in_cache(row: Mapping[str, Any], run: Mapping[str, Any]) -> bool | None:

@@ -10,6 +10,7 @@ from math import ceil, floor, isfinite, log, log2
 from typing import Literal
 
 from ..elements import Dot, DotPlot, DotRow
+from ..formatting import in_brackets, ratio_bounds_text
 from .marks import (
     BOLD_EM,
     line,
@@ -160,9 +161,7 @@ def _row(
 
 
 def _bounds(dot: Dot) -> str:
-    if dot.low is None or dot.high is None:
-        return ""
-    return f" ({_number(dot.low)} to {_number(dot.high)})"
+    return in_brackets(ratio_bounds_text(dot.low, dot.high, _number))
 
 
 def _value(row: DotRow) -> str:

@@ -12,7 +12,17 @@ from matplotlib.figure import Figure as Canvas
 
 from ...harness.printable import visible
 from ..elements import Figure, Panel, Series
-from ..formatting import PREFIXED, beyond_text, bytes_text, count_text, number_text
+from ..formatting import (
+    PREFIXED,
+    Unit,
+    beyond_text,
+    bytes_text,
+    count_text,
+    in_brackets,
+    measured_bounds_text,
+    number_text,
+    ratio_bounds_text,
+)
 
 HIGHEST, STEP = 0.97, 0.07  # the first cross at the upper edge, and the step to the next one
 RADIUS = 7  # in points: large enough for a finger
@@ -83,12 +93,18 @@ def _tooltip(panel: Panel, series: Series, place: int) -> str:
     low, high = (
         bounds[place] if place < len(bounds) else None for bounds in (series.low, series.high)
     )
-    between = (
-        f" ({value_text(low, panel.unit)} to {value_text(high, panel.unit)})"
-        if low is not None and high is not None
-        else ""
-    )
-    return f"{where}: {value}{between}"
+    return f"{where}: {value}{in_brackets(_bounds(low, high, panel.unit))}"
+
+
+def _bounds(low: float | None, high: float | None, unit: Unit) -> str:
+    def text(bound: float) -> str:
+        return value_text(bound, unit)
+
+    if unit == "ratio":
+        return ratio_bounds_text(low, high, text)
+    if unit in PREFIXED:
+        return measured_bounds_text(low, high, text)
+    return "" if low is None or high is None else f"{text(low)} to {text(high)}"
 
 
 def value_text(value: float, unit: str) -> str:

@@ -17,7 +17,7 @@ from ..data.row_groups import (
 )
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Series, Table, note
-from ..formatting import STATUS_WORDS, count_text, list_text, number_text, range_text
+from ..formatting import STATUS_WORDS, count_text, list_text, number_text, ratio_range_text
 from ._over_n import multiples, not_drawn, panel
 
 TITLE = "Speed-up"
@@ -154,5 +154,5 @@ def _cell(one: SpeedUp) -> str:
     if one.ratio is None:
         failed = one.row if one.row["status"] != "ok" else one.base
         return STATUS_WORDS[failed["status"]] if failed["status"] != "ok" else "not timed"
-    text = number_text(one.ratio.value) + range_text(one.ratio.low, one.ratio.high)
+    text = number_text(one.ratio.value) + ratio_range_text(one.ratio.low, one.ratio.high)
     return text + ("" if one.ratio.paired else ", unpaired")

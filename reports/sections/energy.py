@@ -10,7 +10,7 @@ from ..analysis.utilization import half_width
 from ..data.row_groups import Group, axis_text, groups, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Table, Text, note
-from ..formatting import count_text, number_text, plural, range_text
+from ..formatting import count_text, number_text, plural, ratio_range_text
 
 TITLE = "Energy"
 ORDER = 47
@@ -61,7 +61,7 @@ def _finding(group: Group, costs: list[EnergyCost]) -> Iterator[Block]:
     times = number_text(ratio.value)
     finding = (
         f"a call of {row['backend']} takes {times} times the energy of one of"
-        f" {baseline}{range_text(ratio.low, ratio.high)}"
+        f" {baseline}{ratio_range_text(ratio.low, ratio.high)}"
     )
     yield Text(text=f"{group.prefixed(finding)} at {axis_text('seq_len', longest)}.")
 
@@ -89,7 +89,7 @@ def _table(group: Group, costs: list[EnergyCost], meta: Meta) -> Table:
 def _ratio_text(cost: EnergyCost) -> str:
     if cost.ratio is None:
         return ""
-    return number_text(cost.ratio.value) + range_text(cost.ratio.low, cost.ratio.high)
+    return number_text(cost.ratio.value) + ratio_range_text(cost.ratio.low, cost.ratio.high)
 
 
 def joules_text(found: Interval) -> str:

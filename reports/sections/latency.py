@@ -4,12 +4,20 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from ...harness.stats import says_nothing
 from ..analysis import speed, trust
 from ..analysis.missing_points import missing_points
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records
 from ..data.run_meta import Meta, caption
 from ..elements import Block, Figure, Series, Table, caution, note
-from ..formatting import STATUS_WORDS, count_text, number_text, time_text
+from ..formatting import (
+    STATUS_WORDS,
+    UNCERTAIN,
+    count_text,
+    in_brackets,
+    number_text,
+    time_text,
+)
 from ._over_n import latency_series, multiples, not_drawn, panel
 
 TITLE = "Latency"
@@ -99,4 +107,6 @@ def _cell(row: Row) -> str:
         return STATUS_WORDS[row["status"]] if row["status"] != "ok" else "not timed"
     low, high = row["latency_low_ms"], row["latency_high_ms"]
     half = f" ± {number_text(100 * ((high / low) ** 0.5 - 1))} %" if low and high else ""
+    if half and says_nothing(low, high):
+        half = in_brackets(UNCERTAIN)
     return time_text(row["latency_ms"]) + half

@@ -24,6 +24,7 @@ from ..elements import Block, Figure, Panel, Series, Table, note
 from ..formatting import (
     bandwidth_text,
     beyond_whole,
+    measured_bounds_text,
     number_text,
     percent_text,
     rate_text,
@@ -210,7 +211,7 @@ def _share_text(place: Place) -> str:
     impossible = f"impossible{f' {of}' if of else ''}"
     between = ""
     if isfinite(share.low):
-        between = f"{percent_text(share.low)} to {percent_text(share.high)}"
+        between = measured_bounds_text(share.low, share.high, percent_text)
     if _is_beyond(share):
         between += f"{'; ' if between else ''}above 100 % is {impossible}"
     return percent_text(share.value) + (f" ({between})" if between else "")

@@ -26,6 +26,20 @@ def ledger_of(parent: Path, *made: Made, studies: Any = (), **meta: Any) -> dict
     return {claim.id: claim for claim in ledger(records(frame([read])), run | {"studies": studies})}
 
 
+def verdict(name: str, findings: list[Any]) -> str:
+    """On the claim of this name, from findings alone."""
+    return {one.id: one for one in ledger([], {"studies": findings})}[name].verdict
+
+
+def bounded(name: str, value: float, reach: float = 0.01) -> dict[str, float]:
+    return {name: value, f"{name}_low": value * (1 - reach), f"{name}_high": value * (1 + reach)}
+
+
+def work(of: dict[str, Any]) -> int:
+    projections = 8 * of["seq_len"] * of["d_model"] ** 2 if of["scope"] == "layer" else 0
+    return 4 * int(of["seq_len"]) ** 2 * int(of["d_model"]) + projections
+
+
 def timed(
     backend: str, time_ms: float, of: dict[str, Any], *, noise: float = 0.01, **changes: Any
 ) -> Made:

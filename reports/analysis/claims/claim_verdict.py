@@ -4,6 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..heads import MARGIN_RATIO
+
 ClaimVerdict = Literal["supported", "refuted", "depends", "inconclusive", "not run"]
 LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "supported": "good",
@@ -11,6 +13,7 @@ LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "depends": "mixed",
     "inconclusive": "open",
 }  # of those that were tested, in the order of sentences
+EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)  # ratios that count as equal
 DISTURBED = ", while other work disturbed most blocks"  # after numbers that decide nothing
 Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
 

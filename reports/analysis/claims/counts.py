@@ -1,17 +1,27 @@
-"""The claims that exact counts answer: C1, C3a and C3b. Bytes and FLOPs have no noise."""
+"""The claims that exact counts answer, which have no noise: C1, C3a, C3b, C6 and C15.
+
+Two read findings of studies:
+    head_copies       C6    layout or backend, heads, copied_bytes
+    parameter_count   C15   d_k_rule, heads, parameter_count
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import pairwise
+from typing import Any
 
 from ...data.row_groups import Group, Row, backends, groups
 from ...formatting import bytes_text, number_text, plural
 from ..heads import MARGIN_RATIO, HeadCost, comparable
 from ..polynomial import bytes_over_n, coefficient_text
 from .claim_verdict import ClaimVerdict, Evidence, Part, agreed, part
+from .findings import numbers, of_study
+from .statement import Statement
 
 ITEM_BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 MATERIALISING = "fused"
 TEXTBOOK_N = 10_000
+_HEADS = "heads: [1, 2, 8, ...] with contrast: [heads]"
 
 
 def score_matrix(rows: Sequence[Row]) -> list[Part]:
@@ -141,3 +151,91 @@ def first_texts(evidence: Sequence[Evidence]) -> str:
     texts = list(dict.fromkeys([*ordered, *(text for _, text in evidence)]))
     more = f"; and {len(texts) - 2} more" if len(texts) > 3 else ""
     return "; ".join(texts[: 2 if more else 3]) + more
+
+
+def head_copies(findings: Sequence[Any]) -> list[Part]:
+    """C6: the bytes that joining more than one head copies."""
+    copied: dict[str, list[tuple[float, float]]] = {}
+    for one in of_study(findings, "head_copies"):
+        known = numbers(one, "heads", "copied_bytes")
+        if known and known[0] > 1:
+            of = str(one.get("layout") or one.get("backend"))
+            copied.setdefault(of, []).append((known[0], known[1]))
+    parts = []
+    for of, sizes in copied.items():
+        heads, size = max(sizes)
+        some = {bool(size) for _, size in sizes}
+        verdict: ClaimVerdict = (
+            "depends" if len(some) > 1 else "refuted" if True in some else "supported"
+        )
+        text = f"{bytes_text(size)} copied at h = {heads:.0f}"
+        parts.append(Part(of=of, verdict=verdict, numbers=text))
+    return parts
+
+
+def parameter_count(findings: Sequence[Any]) -> list[Part]:
+    """C15: whether the count rises with the heads, for each rule for the width of a head."""
+    counts: dict[str, dict[float, float]] = {}
+    for one in of_study(findings, "parameter_count"):
+        if known := numbers(one, "heads", "parameter_count"):
+            counts.setdefault(str(one.get("d_k_rule")), {})[known[0]] = known[1]
+    parts = []
+    for rule, by_heads in counts.items():
+        values = [by_heads[heads] for heads in sorted(by_heads)]
+        if len(values) > 1:
+            rises = all(after > before for before, after in pairwise(values))
+            verdict: ClaimVerdict = (
+                "supported" if rises else "refuted" if len(set(values)) == 1 else "depends"
+            )
+            text = (
+                f"{values[0]:.0f} at h = {min(by_heads):.0f}, {values[-1]:.0f} at h ="
+                f" {max(by_heads):.0f}"
+            )
+            parts.append(Part(of=f"d_k {rule}", verdict=verdict, numbers=text))
+    return parts
+
+
+CLAIMS: dict[str, Statement] = {
+    "C1": Statement(
+        statement=(
+            "The score matrix takes B h N² e bytes; at N = 10 000 it has 10⁸ elements per head."
+        ),
+        tested=(
+            "N² coefficient of the exact peak of fused, solved in integers: 2 B h e, for scores and"
+            " weights"
+        ),
+        to_run="fused, forward, not causal, four lengths or more",
+        test=lambda rows, _: score_matrix(rows),
+    ),
+    "C3a": Statement(
+        statement="h heads of width d/h need the FLOPs of one head of width d.",
+        tested="exact count over h",
+        to_run=_HEADS,
+        test=lambda rows, _: flops_of_heads(rows),
+    ),
+    "C3b": Statement(
+        statement="... and the memory of one head.",
+        tested=(
+            "N² coefficient of the exact peak with h heads against one; with too few lengths, the"
+            " peaks within 5 %"
+        ),
+        to_run=f"{_HEADS}, four lengths or more",
+        test=lambda rows, _: memory_of_heads(rows),
+    ),
+    "C6": Statement(
+        statement="View and transpose join the heads without copying.",
+        tested="exact bytes that joining takes, h > 1",
+        to_run="studies: [head_copies]",
+        test=lambda _, findings: head_copies(findings),
+        study="head_copies",
+    ),
+    "C15": Statement(
+        statement="More heads mean more parameters.",
+        tested=(
+            "parameters counted over h, for heads that share d_model and for heads of a fixed width"
+        ),
+        to_run="studies: [parameter_count]",
+        test=lambda _, findings: parameter_count(findings),
+        study="parameter_count",
+    ),
+}

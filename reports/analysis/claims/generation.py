@@ -6,16 +6,10 @@ from typing import Any
 
 from ...data.noise_floor import ASSUMED_RATIO
 from ...formatting import count_text, number_text, times_text
-from ..generation import (
-    STUDY,
-    Generated,
-    complaints,
-    flops_exponent,
-    generated,
-    timed,
-)
+from ..generation import STUDY, Generated, complaints, flops_exponent, generated, timed
 from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
-from .studies import ALLOWS, of_study
+from .findings import ALLOWS, of_study
+from .statement import Statement
 
 RATIO = "full_over_cached_total"
 
@@ -76,3 +70,17 @@ def _extended(one: Generated, end: str) -> float:
 
 def _tokens(one: Generated) -> str:
     return count_text(one["tokens"])
+
+
+CLAIMS: dict[str, Statement] = {
+    "Q16": Statement(
+        statement="Generation repeats the pass for every token; a cache saves it.",
+        tested=(
+            "FLOPs of all steps without a cache over those with one, an exact count, and the ratio"
+            " of their times, backend by backend, at the most tokens: both above 1"
+        ),
+        to_run="studies: [generation], kv_seq_len of some hundred",
+        test=lambda _, findings: cache_saves(findings),
+        study="generation",
+    ),
+}

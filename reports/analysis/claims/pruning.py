@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from ...data.row_groups import AXES, Row, backends
 from ...formatting import count_text, number_text
-from ..heads import MARGIN_RATIO
 from ..ratio import time_ratio
-from .claim_verdict import DISTURBED, Evidence, Part, by_interval, part
+from .claim_verdict import DISTURBED, EQUAL, Evidence, Part, by_interval, part
+from .statement import Statement
 
 DIFFERING = ("heads", "kv_heads")  # between a layer and the same layer with fewer heads
-EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)
 
 
 def head_pruning(rows: Sequence[Row]) -> list[Part]:
@@ -59,3 +58,16 @@ def _pairs(rows: Sequence[Row]) -> list[tuple[Row, Row]]:
         whole = max(layers, key=lambda row: row["heads"])
         found += [(whole, row) for row in layers if row["heads"] < whole["heads"]]
     return found
+
+
+CLAIMS: dict[str, Statement] = {
+    "C14": Statement(
+        statement=(
+            "Removing heads saves cost in proportion. (What it does to quality: Q3 for single"
+            " heads, Q19 for half of them.)"
+        ),
+        tested="time and bytes of a layer with k of h heads left, over k/h, within 5 %",
+        to_run="scope: [layer], d_k and d_v fixed, several heads with contrast: [heads]",
+        test=lambda rows, _: head_pruning(rows),
+    ),
+}

@@ -1,20 +1,18 @@
-"""The claims that times and counters answer: C2, C3c, C4, C10 to C13, and C16 without its study.
+"""The claims that times and counters answer: C2, C3c and C11 to C13.
 
 Verdicts come from intervals.
 """
 
 from collections.abc import Sequence
-from math import inf, isfinite
-from typing import Any
+from math import inf
 
 from ....harness.stats import Interval
-from ...data.row_groups import Row, backends, family, groups, problem
+from ...data.row_groups import Row, backends, family, groups
 from ...formatting import beyond_text, count_text, number_text
-from ..errors import ALLOWED_RATIO
 from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..heads import comparable, same_time
 from ..polynomial import bytes_over_n, through
-from ..ratio import Ratio, disturbed, time_ratio
+from ..ratio import disturbed
 from ..recurrence import RECURRENT
 from ..utilization import observed
 from .claim_verdict import (
@@ -28,7 +26,7 @@ from .claim_verdict import (
     jointly,
     part,
 )
-from .studies import HALF, of_study
+from .statement import Statement
 
 LINEAR = ("sparse_local", "sparse_random", "linformer", "performer")
 STRIDED, STRIDED_EXPONENT = "sparse_strided", 1.5
@@ -111,91 +109,6 @@ def time_of_heads(rows: Sequence[Row]) -> list[Part]:
         shown = evidence[verdicts.index(wanted)][1]
         parts += part(backend, evidence, f"same time: {counts} of {len(verdicts)}; {shown}")
     return parts
-
-
-def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
-    """C4: the loop's time over the fused layer's, on problems where both results are correct.
-
-    Both passed the correctness check, so they are equal. A study projection_equality (holds: bool)
-    tests the equality more strictly.
-    """
-    studied = [one.get("holds") for one in of_study(findings, "projection_equality")]
-    layers = [row for row in rows if row["scope"] == "layer" and (row["heads"] or 0) > 1]
-    evidence: list[Evidence] = []
-    for group in groups(layers, None):
-        by_backend = {row["backend"]: row for row in group.rows}
-        loop, fused = by_backend.get(LOOP), by_backend.get(FUSED)
-        ratio = time_ratio(loop, fused) if loop and fused else None
-        if ratio is None or loop is None or fused is None:
-            continue
-        errors = [row.get("error_ratio") for row in (loop, fused)]
-        known = [error for error in errors if error is not None]
-        equal: ClaimVerdict = "inconclusive"
-        if any(type(holds) is bool for holds in studied):
-            equal = "supported" if all(holds is True for holds in studied) else "refuted"
-        elif len(known) == 2:
-            equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
-        text = (
-            f"loop {ratio.text} at {group.at}; equal:"
-            f" {'yes' if equal == 'supported' else 'not shown'}"
-        )
-        faster = by_interval(ratio.low, ratio.high, (1.0, inf))
-        evidence.append((jointly([equal, faster]), text))
-    return part(f"{FUSED} against {LOOP}", evidence)
-
-
-def core_share(rows: Sequence[Row]) -> list[Part]:
-    """C10: the core takes more than half of the layer's time at the longest N.
-
-    That N is past the crossover of the FLOPs.
-    """
-    return [_core_part(backend, found, bottleneck=False) for backend, found in _cores(rows)]
-
-
-def outside_share(rows: Sequence[Row]) -> list[Part]:
-    """C16 without a study: everything outside the core, which includes joining and W_O.
-
-    A small share refutes the claim; a large one proves nothing.
-    """
-    return [_core_part(backend, found, bottleneck=True) for backend, found in _cores(rows)]
-
-
-def _cores(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, Ratio, bool]]]:
-    """Per backend, the longest problem with both scopes timed.
-
-    The layer's row, core over layer, and whether N is past the crossover.
-    """
-    found: dict[str, tuple[Row, Ratio, bool]] = {}
-    known = full_attention(rows)
-    cores = {_key(row): row for row in known if row["scope"] == "core"}
-    for row in known:
-        core = cores.get(_key(row)) if row["scope"] == "layer" else None
-        ratio = time_ratio(core, row) if core is not None else None
-        best = found.get(row["backend"])
-        if core and ratio and (best is None or row["seq_len"] > best[0]["seq_len"]):
-            past = row["work_flops"] > 2 * (row["work_flops"] - core["work_flops"])
-            found[row["backend"]] = (row, ratio, past)
-    return list(found.items())
-
-
-def _key(row: Row) -> tuple[Any, ...]:
-    return row["backend"], *(value for axis, value in problem(row).items() if axis != "scope")
-
-
-def _core_part(backend: str, found: tuple[Row, Ratio, bool], *, bottleneck: bool) -> Part:
-    row, ratio, past = found
-    verdict: ClaimVerdict = "inconclusive"
-    decides = past and not ratio.disturbed
-    if decides and bottleneck:
-        verdict = "refuted" if ratio.low > HALF else "inconclusive"
-    elif decides:
-        verdict = by_interval(ratio.low, ratio.high, (HALF, inf))
-    outside, low, high = (max(0.0, 1 - share) for share in (ratio.value, ratio.high, ratio.low))
-    text = f"{outside:.0%} of the layer is outside its core at N = {count_text(row['seq_len'])}"
-    text += f" ({low:.0%} to {high:.0%})" if isfinite(ratio.low) else ""
-    text += "" if past else ", which is not past the crossover"
-    text += DISTURBED if ratio.disturbed else ""
-    return Part(of=backend, verdict=verdict, numbers=text)
 
 
 def linear_growth(rows: Sequence[Row]) -> list[Part]:
@@ -314,3 +227,61 @@ def _less(ours: Interval, theirs: Interval) -> ClaimVerdict:
 def _active_text(ours: Interval, theirs: Interval) -> str:
     one, other = (f"{found.value:.0%}{beyond_text(found.value)}" for found in (ours, theirs))
     return f"SMs active {one} against {other}"
+
+
+CLAIMS: dict[str, Statement] = {
+    "C2": Statement(
+        statement=(
+            "A layer's time is O(N² d) for long sequences and O(N d²) below, and changes where its"
+            " FLOPs do."
+        ),
+        tested=(
+            "a + b N + c N² fitted to the layer's time: intervals of b and c above 0; crossover"
+            " b/c within 2 times that of the FLOPs"
+        ),
+        to_run="scope: [layer], five lengths or more",
+        test=lambda rows, _: two_regimes(rows),
+    ),
+    "C3c": Statement(
+        statement="... and the time of one head.",
+        tested=(
+            "equivalence test within 5 % (two one-sided tests on paired ratios), for every h and"
+            " problem"
+        ),
+        to_run="heads: [1, 2, 8, ...] with contrast: [heads]",
+        test=lambda rows, _: time_of_heads(rows),
+    ),
+    "C11": Statement(
+        statement=(
+            "Local and random patterns, Linformer and Performer are linear in N; strides of sqrt(N)"
+            " give N^1.5."
+        ),
+        tested="exponent of time at the longest N within 0.1; no N² in the exact bytes",
+        to_run=(
+            "backends sparse_local, sparse_random, sparse_strided, linformer or performer, five"
+            " lengths or more"
+        ),
+        test=lambda rows, _: linear_growth(rows),
+        of_inexact=True,
+    ),
+    "C12": Statement(
+        statement="A recurrent layer costs O(N d²) and cannot use the parallelism.",
+        tested=(
+            "exponent of time at the longest N within 0.1 of 1; fewer active SMs than attention"
+        ),
+        to_run=(
+            "backend rnn, five lengths or more, measure: [latency, utilization], on a GPU with"
+            " performance counters"
+        ),
+        test=lambda rows, _: recurrent(rows),
+        of_inexact=True,
+    ),
+    "C13": Statement(
+        statement="The fused layer uses the GPU better than the loop over heads.",
+        tested="intervals of the share of active SMs do not overlap (performance counters only)",
+        to_run=(
+            "naive and fused, measure: [latency, utilization], on a GPU with performance counters"
+        ),
+        test=lambda rows, _: better_used(rows),
+    ),
+}

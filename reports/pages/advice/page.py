@@ -28,7 +28,14 @@ from ...elements import (
     Text,
     note,
 )
-from ...formatting import bytes_text, count_text, list_text, number_text, range_text, size_text
+from ...formatting import (
+    bytes_text,
+    count_text,
+    list_text,
+    number_text,
+    ratio_range_text,
+    size_text,
+)
 from ...sections import Section
 from ..exactness_marks import marked_names
 from ..html import render as page_of
@@ -186,7 +193,7 @@ def _dot_row(group: str, one: Choice) -> DotRow:
 def _numbers_of(row: DotRow) -> tuple[str, ...]:
     if row.dot is None:
         return row.group, row.label, "", row.missing
-    ratio = f"{number_text(row.dot.ratio)}{range_text(row.dot.low, row.dot.high)}"
+    ratio = f"{number_text(row.dot.ratio)}{ratio_range_text(row.dot.low, row.dot.high)}"
     return row.group, row.label, ratio, row.dot.word
 
 

@@ -9,7 +9,15 @@ from ...advice.asked import Phase
 from ...advice.choices import Choice, Decision
 from ...advice.memory import Longest
 from ...comparison.verdict import REASONS
-from ...formatting import list_text, plural, range_text, size_text, time_text, times_text
+from ...formatting import (
+    in_brackets,
+    list_text,
+    measured_bounds_text,
+    plural,
+    size_text,
+    time_text,
+    times_text,
+)
 
 LIMITS = {
     "memory": "memory is the limit",
@@ -177,7 +185,7 @@ def interval_text(time_ms: Interval) -> str:
     text = time_text(time_ms.value)
     number = float(text.partition(" ")[0])
     scale = number / time_ms.value if time_ms.value else 0.0
-    return f"{text}{range_text(scale * time_ms.low, scale * time_ms.high)}"
+    return f"{text}{in_brackets(measured_bounds_text(scale * time_ms.low, scale * time_ms.high))}"
 
 
 def _fitted(one: Choice) -> str:

@@ -6,7 +6,7 @@ from ...advice.answer import Advice
 from ...advice.choices import Decision
 from ...advice.memory import Longest
 from ...elements import Table
-from ...formatting import bytes_text, plural, range_text, size_text
+from ...formatting import bytes_text, plural, ratio_range_text, size_text
 from .sentences import VERBS, beside_weights, interval_text, limit_text, seconds_text
 
 STATE = {"slower": "slower", "same": "same", "undecided": "undecided", "faster": "undecided"}
@@ -28,7 +28,7 @@ def _choices(decision: Decision) -> Table:
             continue
         ratio = "1" if one.against is None else f"{one.against.ratio:.3g}"
         if one.against is not None:
-            ratio += range_text(one.against.low, one.against.high)
+            ratio += ratio_range_text(one.against.low, one.against.high)
         verdict = "fastest" if one.against is None else STATE[one.against.verdict]
         time = interval_text(one.total_ms) + (" (fitted)" if one.fitted else "")
         rows.append(

@@ -38,7 +38,9 @@ class FakeGpu:
     """One GPU. `kernel_s`: how long kernels take, by name; others take `other_s`.
 
     The host needs `launch_s` for each launch. `launched`: names of kernels, in order. `broken`: a
-    message with which every later call of CUDA fails, as after an illegal address.
+    message with which every later call of CUDA fails, as after an illegal address. `drawing`: what
+    torch's own generator of random numbers is marked for, "eager" calls or the "captured" ones.
+    `workspace_bytes`: what a matrix product takes, once for each stream, and keeps.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class FakeGpu:
         self.other_s, self.launch_s = 10e-6, 5e-6
         self.launched: list[str] = []
         self.broken = ""
+        self.drawing = "eager"
+        self.workspace_bytes = 0
         self.memory = Allocator(total_bytes)
         self.timelines = [Timeline(0)]
         self.current = self.timelines[0]
@@ -269,7 +273,7 @@ def event_class(gpu: FakeGpu) -> type:
     return Event
 
 
-def graph_class(gpu: FakeGpu) -> type:
+def graph_class(gpu: FakeGpu, new_pool: Callable[[], Any]) -> type:
     """torch.cuda.CUDAGraph of this GPU."""
 
     class CUDAGraph:
@@ -283,12 +287,16 @@ def graph_class(gpu: FakeGpu) -> type:
             capture_error_mode: str = "global",
             check_input_liveness: bool = False,
         ) -> None:
+            self.pool = pool or new_pool()
+            gpu.memory.begin_pool(self.pool, self.held)
+            gpu.drawing = "captured"
             gpu.begin_capture()
-            gpu.memory.begin_pool(self.held)
 
         def capture_end(self) -> None:
-            gpu.memory.end_pool()
-            self.captured = gpu.end_capture()
+            gpu.memory.holder = None
+            self.captured = gpu.end_capture()  # raises before the rest, as in torch 2.11
+            gpu.memory.end_pool(self.pool)
+            gpu.drawing = "eager"
 
         def replay(self) -> None:
             if self.captured is None:

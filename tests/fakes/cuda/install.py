@@ -5,6 +5,8 @@ What torch.cuda has in Python stays and runs; the functions of its C library are
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import count, repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,6 +40,7 @@ def fake_cuda(gpu: FakeGpu | None = None) -> Iterator[FakeGpu]:
 
 
 def _install(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
+    new_pool = partial(next, zip(repeat(0), count(1), strict=False))
     for name, function in _of_c(gpu).items():
         patch.setattr(torch._C, name, function, raising=False)
     cuda: dict[str, Any] = {
@@ -53,10 +56,12 @@ def _install(patch: pytest.MonkeyPatch, gpu: FakeGpu) -> None:
         ),
         "Stream": stream_class(gpu),
         "Event": event_class(gpu),
-        "CUDAGraph": graph_class(gpu),
+        "CUDAGraph": graph_class(gpu, new_pool),
+        "graph_pool_handle": new_pool,
     }
     for name, value in cuda.items():
         patch.setattr(torch.cuda, name, value, raising=False)
+    patch.setattr(torch.cuda.graph, "default_capture_stream", None)
     patch.setattr(torch, "Generator", Generator)
     patch.setattr(torch.version, "cuda", "13.0")
 
@@ -85,6 +90,8 @@ def _of_c(gpu: FakeGpu) -> dict[str, Any]:
         "_cuda_memorySnapshot": lambda _: gpu.memory.snapshot(),
         "_cuda_getAllocatorBackend": lambda: gpu.memory.backend,
         "_cuda_setMemoryFraction": set_fraction,
+        "_cuda_endAllocateToPool": lambda _, pool: gpu.memory.end_pool(pool),
+        "_cuda_releasePool": lambda _, pool: None,
         "_cuda_isCurrentStreamCapturing": lambda: gpu.capture is not None,
         "_cuda_getCurrentRawStream": lambda index: gpu.current.number,
     }

@@ -27,7 +27,8 @@ class Allocator:
         self.now = dict.fromkeys(COUNTED, 0)
         self.most = dict.fromkeys(COUNTED, 0)
         self.alive: dict[int, tuple[StorageWeakRef, int]] = {}
-        self._pool: list[Any] | None = None
+        self.holder: list[Any] | None = None
+        self.open_pools: list[Any] = []
 
     def add(self, tensor: torch.Tensor) -> None:
         """A tensor with new memory on the device. Raises torch.OutOfMemoryError."""
@@ -39,8 +40,8 @@ class Allocator:
         self.now["requested_bytes"] += size
         self.now["allocated_bytes"] += _rounded(size, BLOCK_BYTES)
         self.alive[storage._cdata] = (StorageWeakRef(storage), size)
-        if self._pool is not None:
-            self._pool.append(storage)  # a graph keeps the memory that it was captured with
+        if self.holder is not None:
+            self.holder.append(storage)  # a graph keeps the memory that it was captured with
         self._note()
 
     def has(self, tensor: torch.Tensor) -> bool:
@@ -106,11 +107,15 @@ class Allocator:
             ]
         }
 
-    def begin_pool(self, held: list[Any]) -> None:
-        self._pool = held
+    def begin_pool(self, pool: Any, held: list[Any]) -> None:
+        """What is allocated from now on is held by a graph; torch gives back no cache meanwhile."""
+        self.holder = held
+        self.open_pools.append(pool)
 
-    def end_pool(self) -> None:
-        self._pool = None
+    def end_pool(self, pool: Any) -> None:
+        if pool not in self.open_pools:
+            raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+        self.open_pools.remove(pool)
 
     def _note(self) -> None:
         self.most = {name: max(self.most[name], self.now[name]) for name in COUNTED}

@@ -16,6 +16,8 @@ CUDA = torch.device("cuda", 0)
 ATEN = torch.ops.aten
 # Their results are the host's: it waits for them.
 WAITED_FOR = {"aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::is_nonzero"}
+RANDOM = {"aten::rand", "aten::randn", "aten::normal_", "aten::uniform_", "aten::bernoulli_"}
+PRODUCTS = {"aten::mm", "aten::bmm", "aten::addmm", "aten::baddbmm"}  # by cuBLAS
 # May have arguments on both sides.
 MIXED = {"copy_", "to", "__getitem__", "__setitem__", "index", "cpu", "cuda", "set_", "type"}
 
@@ -41,6 +43,7 @@ class OnGpu(TorchDispatchMode):
     def __init__(self, gpu: FakeGpu, placement: Placement) -> None:
         super().__init__()
         self.gpu, self.placement = gpu, placement
+        self.workspaces: dict[int, Tensor] = {}  # by stream
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -64,6 +67,10 @@ class OnGpu(TorchDispatchMode):
         waited_for = name in WAITED_FOR or (reads_gpu and self.placement.forced == "cpu")
         if waited_for:
             self.gpu.synchronize()
+        if name in PRODUCTS:
+            self._workspace()
+        if name in RANDOM and kwargs.get("generator") is None:
+            self._draw()
         writes = func._schema.is_mutable
         captured = self.gpu.capture is not None
         before = _copies(func, args, kwargs) if captured and writes else []
@@ -98,6 +105,19 @@ class OnGpu(TorchDispatchMode):
 
         self.gpu.launch(short, again=again)
         return result
+
+    def _workspace(self) -> None:
+        """What cuBLAS keeps for each stream (4096 * 8 KiB on compute capability 9.0)."""
+        stream = self.gpu.current.number
+        if self.gpu.workspace_bytes and stream not in self.workspaces:
+            memory = torch.empty(self.gpu.workspace_bytes, dtype=torch.uint8)
+            self.workspaces[stream] = memory
+            self.gpu.memory.add(memory)
+
+    def _draw(self) -> None:
+        """A capture that failed leaves torch's own generator marked (CUDAGeneratorState)."""
+        if self.gpu.drawing == "captured" and self.gpu.capture is None:
+            raise RuntimeError("Offset increment outside graph capture encountered unexpectedly.")
 
 
 def _copies(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -4,6 +4,7 @@ import warnings
 
 import torch
 
+from attnbench.harness.doctor import software
 from attnbench.harness.doctor.software import TorchGpu, software_findings, try_torch
 from attnbench.harness.nvml import Reading
 
@@ -59,7 +60,12 @@ def test_torchs_own_warning_is_the_reason(monkeypatch):
     assert "11040" in try_torch().reason
 
 
-def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(fake_gpu):
+def test_torch_is_tried_on_the_gpu_and_its_kernels_and_cudnn_are_found_missing(
+    fake_gpu, monkeypatch
+):
+    monkeypatch.setattr(
+        software, "cudnn_path", lambda: None
+    )  # CUDA builds of torch are linked to it
     found = try_torch()
     assert found.device == torch.device("cuda", 0)
     assert {"mm", "convolution"} & set(fake_gpu.launched) == {"mm", "convolution"} or (

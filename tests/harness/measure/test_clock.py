@@ -1,6 +1,7 @@
 """Time readings hold the call and nothing else."""
 
 import gc
+import weakref
 
 import pytest
 import torch
@@ -194,6 +195,18 @@ def test_work_on_a_stream_that_is_not_timed_is_noticed(fake_gpu):
     assert samples.unjoined_calls == 6
 
 
+def test_a_host_that_waits_long_for_an_idle_gpu_takes_it_for_no_hidden_work(fake_gpu, monkeypatch):
+    synchronize = torch.cuda.synchronize
+
+    def slow(device):
+        synchronize(device)
+        fake_gpu.clock.pass_s(0.2e-3)
+
+    monkeypatch.setattr(torch.cuda, "synchronize", slow)
+    samples = CudaClock(CUDA).timer(kernel(fake_gpu), 2 * GRAPH_BELOW_MS).sample(3)
+    assert samples.unjoined_calls == 0
+
+
 def test_the_result_of_the_last_call_of_a_block_is_looked_at(fake_gpu):
     results = iter(range(100))
 
@@ -215,19 +228,86 @@ def test_a_failed_capture_is_a_reason_and_leaves_the_current_stream_as_it_was(fa
         torch.cuda.synchronize()
 
     timer = CudaClock(CUDA).timer(call, 1.0)
-    assert timer.graph_reason.startswith("cannot be captured: CUDA error: operation")
+    refused = "CUDA error: operation not permitted when stream is capturing"
+    assert timer.graph_reason == f"cannot be captured: {refused}"
     assert torch.cuda.current_stream() == before
     samples = timer.sample(2)
     assert samples.graph_block_ms is None
     assert samples.block_ms == [pytest.approx(0.05)] * 2
 
 
+def test_a_failed_capture_leaves_neither_pool_nor_random_numbers_captured(fake_gpu):
+    torch.randn(4, device=CUDA)
+    timer = CudaClock(CUDA).timer(torch.cuda.synchronize, 1.0)
+    assert timer.graph_reason.startswith("cannot be captured: CUDA error: operation")
+    assert fake_gpu.memory.open_pools == []
+    torch.randn(4, device=CUDA)
+
+
+def test_a_broken_gpu_is_the_reason_that_is_given(fake_gpu):
+    def call():
+        if fake_gpu.capture is not None:
+            fake_gpu.broken = "CUDA error: an illegal memory access was encountered"
+            fake_gpu.check()
+
+    with pytest.raises(RuntimeError, match="illegal memory access"):
+        clock.captured_graph(lambda: call, lambda call: call(), CUDA)
+
+
+def test_graphs_share_the_workspace_of_one_stream(fake_gpu):
+    fake_gpu.workspace_bytes = 32 << 20
+    x = torch.ones(4, 4, device=CUDA)
+    x @ x
+    reserved = []
+    for _ in range(3):
+        CudaClock(CUDA).timer(lambda: x @ x, 1.0)
+        torch.cuda.empty_cache()
+        reserved.append(torch.cuda.memory_reserved())
+    assert reserved[0] == reserved[1] == reserved[2]
+
+
+def test_the_forward_pass_of_a_captured_backward_pass_runs_on_the_captured_stream(fake_gpu):
+    """Autograd runs a backward pass on the stream of its forward pass."""
+    here, streams = torch.cuda.current_stream(), []
+
+    def anew():
+        made_on = torch.cuda.current_stream()
+        streams.append(made_on)
+
+        def backward():
+            with torch.cuda.stream(made_on):
+                fake_gpu.launch("mine", 50e-6)
+
+        return backward
+
+    run = anew()
+    timer = CudaClock(CUDA).timer(run, 1.0, anew)
+    assert timer.graph_reason == ""
+    assert timer.sample(2).graph_block_ms == [pytest.approx(0.05)] * 2
+    assert streams == [here, timer.graph.captured.stream]
+    assert here not in streams[1:]
+    assert "cannot be captured" in CudaClock(CUDA).timer(run, 1.0).graph_reason
+
+
+def test_what_a_captured_backward_pass_reads_lives_as_long_as_the_graph(fake_gpu):
+    made = []
+
+    def anew():
+        saved = torch.ones(4, 4, device=CUDA)
+        made.append(weakref.ref(saved))
+        return lambda: saved.mul(2.0)
+
+    timer = CudaClock(CUDA).timer(anew(), 1.0, anew)
+    gc.collect()
+    assert made[1]() is not None
+    del timer
+    assert made[1]() is None
+
+
 def test_a_graph_computes_the_call_again_with_the_values_of_now(fake_gpu):
     x = torch.ones(4, 4, device=CUDA)
     out = torch.zeros_like(x)
-    graph = clock.captured_graph(
-        lambda: torch.mm(x, x, out=out), lambda: torch.mm(x, x, out=out), CUDA
-    )
+    graph = clock.captured_graph(lambda: lambda: torch.mm(x, x, out=out), lambda call: call(), CUDA)
     x.fill_(2.0)
     assert out.sum().item() == 64.0  # of the call before the capture
     graph.replay()

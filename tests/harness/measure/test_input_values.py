@@ -1,5 +1,6 @@
 """Inputs change their values in place and come back, and whoever writes to them is noticed."""
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -56,6 +57,33 @@ def test_of_a_backward_pass_only_the_outputs_gradient_flips():
     assert torch.equal(values.gradient, -gradient)
     values.flip_inputs()
     assert torch.equal(values.tensors.inputs.key, -inputs[1])
+
+
+@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
+def test_new_values_were_never_there_before_and_go_without_a_trace(passes):
+    problem = replace(SMALL, passes=passes, kv_heads=2)
+    values = InputValues(problem, CPU, 0)
+    before, seen = copies(values), []
+    for _ in range(6):
+        values.renew(by_columns=True)
+        seen.append(copies(values))
+        assert (values.written(), values.changed()) == ("", "")
+        assert same(copies(values), seen[-1])  # looking for changes leaves them as they are
+    for one, other in itertools.combinations([before, *seen], 2):
+        assert not same(one, other)
+    assert not any(torch.equal(x[i], seen[0][i]) for x in seen[1:] for i in range(3))
+    values.restore()
+    assert same(copies(values), before)
+
+
+@pytest.mark.parametrize("change", [{"scope": "layer"}, {"passes": "backward"}])
+def test_where_no_columns_are_drawn_values_are_those_of_the_time_before_the_last(change):
+    values = InputValues(replace(SMALL, **change), CPU, 0)
+    before = copies(values)
+    values.renew(by_columns=True)
+    assert not same(copies(values), before)
+    values.renew(by_columns=True)
+    assert same(copies(values), before)
 
 
 @pytest.mark.parametrize("flipped", [False, True])

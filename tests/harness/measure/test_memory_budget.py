@@ -10,7 +10,9 @@ import torch
 
 from attnbench.harness.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
+from attnbench.harness.measure.clock import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory
+from attnbench.harness.worker.serve import warm_pools
 from tests.conftest import environment
 
 
@@ -159,6 +161,7 @@ def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
     ("error", "expected"),
     [
         (torch.OutOfMemoryError("CUDA out of memory."), True),
+        (RuntimeError("Triton Error [CUDA]: out of memory"), True),
         (MemoryError(), True),
         (
             RuntimeError(
@@ -217,6 +220,18 @@ def test_what_the_allocator_merely_caches_adds_nothing_to_the_budget(fake_gpu):
     memory_budget.Budget(64 * MIB, CUDA)
     with pytest.raises(torch.OutOfMemoryError):
         on_gpu(80)
+
+
+def test_the_workspaces_of_matrix_products_are_no_part_of_the_budget(fake_gpu):
+    """Neither that of the usual stream, nor that of the stream on which graphs are captured."""
+    fake_gpu.workspace_bytes = 32 * MIB
+    warm_pools(CUDA)
+    memory_budget.Budget(64 * MIB, CUDA)
+    x = torch.ones(64, 64, device=CUDA)
+    for _ in range(3):
+        captured_graph(lambda: lambda: x @ x, lambda call: call(), CUDA)
+        memory_budget.release(CUDA)
+    assert on_gpu(60).nbytes == 60 * MIB
 
 
 def test_a_budget_larger_than_the_gpu_is_the_whole_gpu(fake_gpu):

@@ -89,7 +89,7 @@ def test_on_a_gpu_work_is_launched_ahead_but_not_without_bounds_and_counted_when
 def test_a_graph_is_the_same_call():
     x = torch.randn(256, 256, device="cuda")
     out = torch.empty_like(x)
-    call = as_graph(lambda: torch.matmul(x, x, out=out), torch.device("cuda"))
+    call = as_graph(lambda: lambda: torch.matmul(x, x, out=out), torch.device("cuda"))
     out.zero_()
     call()
     torch.cuda.synchronize()
@@ -144,6 +144,6 @@ def test_as_a_graph_a_call_of_many_launches_costs_one(fake_gpu):
             fake_gpu.launch("mine", 10e-6)
 
     eager = steady_loop(call, 0.1, 0.3, [], CUDA)
-    graph = steady_loop(as_graph(call, CUDA), 0.1, 0.3, [], CUDA)
+    graph = steady_loop(as_graph(lambda: call, CUDA), 0.1, 0.3, [], CUDA)
     assert eager.window_s * 1e3 / eager.calls == pytest.approx(0.4, rel=0.1)
     assert graph.window_s * 1e3 / graph.calls == pytest.approx(0.1, rel=0.1)

@@ -11,6 +11,8 @@ import torch
 
 from attnbench.harness.cases import Case
 from attnbench.harness.measure import launch
+from attnbench.harness.measure.clock import capture_stream
+from attnbench.harness.measure.prepared_call import PreparedCall
 from attnbench.harness.nvml import Device
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
@@ -133,6 +135,61 @@ def test_a_cache_that_follows_new_values_is_found_by_its_times(events):
     assert set(ended) == {"suspect"}
 
 
+def test_a_cache_that_keeps_all_results_is_found_too_and_so_is_one_of_a_half(events):
+    part = """key = float(k[:, :{0}].sum()), float(v[:, :{0}].sum())
+            kept[key] = kept.get(key, 0) + 1
+            for _ in range({1} if kept[key] == 1 else {2}):
+                result = (q @ k.mT * problem.scale).softmax(-1) @ v"""
+    for heads, new, again in ((2, 200, 1), (1, 200, 100)):
+        ended, _ = events(part.format(heads, new, again))
+        assert "it answers from memory" in ended["suspect"]["reason"]
+        assert set(ended) == {"suspect"}
+
+
+PROBLEM = Problem(batch=2, seq_len=48, d_model=32, heads=4, kv_heads=2)
+
+
+def sampled_on_cpu(names, problem, blocks):
+    """A worker in this process that has sampled some blocks of the backends, and its events."""
+    events = []
+    config = WorkerConfig(
+        device=torch.device("cpu"),
+        seed=0,
+        budget_bytes=1 << 30,
+        measure=("latency",),
+        warm_heap=False,
+        max_warm_up_s=0.05,
+        watched=Device(uuid=None),
+    )
+    measurer = Measurer(config, events.append)
+    cases = [Case(backend=name, problem=problem) for name in names]
+    measurer.check(cases)
+    measurer.warm_up(cases)
+    for _ in range(blocks):
+        measurer.sample(cases, {case.id: 2 for case in cases})
+    return measurer, events, cases
+
+
+@pytest.mark.parametrize("scope", ["core", "layer"])
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_honest_backends_follow_new_values_in_every_block(scope, passes, dtype):
+    problem = replace(PROBLEM, scope=scope, passes=passes, dtype=dtype)
+    for names in (["fused", "sdpa", "naive"], ["sdpa", "linformer", "performer:64"]):
+        measurer, events, cases = sampled_on_cpu(names, problem, blocks=4)
+        measurer.recheck(cases)
+        assert of_kind(events, "ended") == []
+        assert len(of_kind(events, "samples")) == 4 * len(cases)
+
+
+def test_signs_of_columns_are_drawn_unless_an_approximation_shares_the_inputs():
+    for names, by_columns in ((["fused", "sdpa"], True), (["fused", "linformer"], False)):
+        measurer, _, _ = sampled_on_cpu(names, PROBLEM, blocks=1)
+        (values,) = measurer._values()
+        assert values.flipped
+        assert (values.columns is not None) == by_columns
+
+
 LONG = "import time; time.sleep(0.31)"
 BOTH = ("latency", "memory")
 
@@ -243,6 +300,30 @@ def test_on_a_gpu_only_the_backward_pass_of_a_case_is_timed(slow_gpu):
     measurer.sample(cases, {case.id: 3})
     assert of_kind(events, "ended") == []
     assert len(of_kind(events, "samples")[0]["quantities"]["block_ms"]) == 3
+
+
+def test_on_a_gpu_graphs_of_a_backward_pass_have_a_forward_pass_on_their_stream(
+    slow_gpu, monkeypatch
+):
+    streams, setup = [], PreparedCall.setup
+
+    def noted(prepared):
+        streams.append(torch.cuda.current_stream())
+        return setup(prepared)
+
+    (case,) = cases = [Case(backend="naive", problem=replace(SMALL, passes="backward"))]
+    monkeypatch.setattr(PreparedCall, "setup", noted)  # before it is guarded
+    measurer, events = measurer_on(slow_gpu, measure=("latency", "utilization", "graphs"))
+    measurer.check(cases)
+    streams.clear()
+    measurer.warm_up(cases)
+    measurer.watch(case, ("utilization",), 0.1, "graph")
+    assert of_kind(events, "ended") == []
+    (warm,), (watched,) = of_kind(events, "warm"), of_kind(events, "watched")
+    assert (warm["graph_reason"], watched["window"]["way"]) == ("", "graph")
+    captured = capture_stream(CUDA)
+    assert captured != torch.cuda.current_stream()
+    assert streams == [torch.cuda.current_stream(), captured, captured]
 
 
 def test_on_a_gpu_a_case_beyond_the_budget_is_oom_and_the_next_one_is_measured(slow_gpu):

@@ -13,8 +13,8 @@ def test_a_ratio_near_1_has_three_decimals_and_its_interval() -> None:
 
 
 def test_a_ratio_that_is_far_away_has_three_digits() -> None:
-    ratio = Interval(value=820.2, low=0.0004, high=68915879.0, units=6)
-    assert ratio_text(ratio) == "820 (4.00e-04 to 6.89e+07)"
+    ratio = Interval(value=820.2, low=12.04, high=68915879.0, units=6)
+    assert ratio_text(ratio) == "820 (12.0 to 6.89e+07)"
 
 
 def test_without_an_interval_the_reason_stands_there() -> None:

@@ -4,7 +4,14 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tests.reports.fake_claims import LENGTHS, Made, layer, ledger_of, timed
+from tests.reports.fake_claims import (
+    LENGTHS,
+    Made,
+    layer,
+    ledger_of,
+    timed,
+    work,
+)
 from tests.reports.fake_runs import problem
 
 
@@ -21,11 +28,6 @@ def window(active: float) -> list[dict[str, Any]]:
         }
         for ratio in counters
     ]
-
-
-def work(of: dict[str, Any]) -> int:
-    projections = 8 * of["seq_len"] * of["d_model"] ** 2 if of["scope"] == "layer" else 0
-    return 4 * int(of["seq_len"]) ** 2 * int(of["d_model"]) + projections
 
 
 def counted(
@@ -89,36 +91,6 @@ def test_two_regimes_must_change_where_the_flops_do(tmp_path: Path) -> None:
         "supported",
         "refuted",
     ]
-
-
-def test_one_projection_must_be_as_right_and_faster(tmp_path: Path) -> None:
-    def made(loop: float, **changes: Any) -> list[Made]:
-        return [timed("naive", loop, layer(256), **changes), timed("fused", 1.0, layer(256))]
-
-    assert ledger_of(tmp_path / "a", *made(1.5))["C4"].verdict == "supported"
-    assert ledger_of(tmp_path / "b", *made(0.8))["C4"].verdict == "refuted"
-    assert ledger_of(tmp_path / "c", *made(1.5, error_ratio=None))["C4"].verdict == "inconclusive"
-    study = [{"study": "projection_equality", "holds": False}]
-    assert ledger_of(tmp_path / "d", *made(1.5), studies=study)["C4"].verdict == "refuted"
-
-
-def test_core_and_layer_split_the_time(tmp_path: Path) -> None:
-    def made(lengths: tuple[int, ...], projections: float) -> list[Made]:
-        cores = [
-            timed("fused", 2e-6 * n * n, problem(n), work_flops=work(problem(n))) for n in lengths
-        ]
-        return cores + [
-            timed("fused", 2e-6 * n * n + projections * n, layer(n), work_flops=work(layer(n)))
-            for n in lengths
-        ]
-
-    long = ledger_of(tmp_path / "a", *made((4096, 8192), 2e-3))
-    assert (long["C10"].verdict, long["C16"].verdict) == ("supported", "refuted")
-    assert "10% of the layer is outside its core at N = 8k" in long["C10"].parts[0].numbers
-    short = ledger_of(tmp_path / "b", *made((128, 512), 2e-3))
-    assert (short["C10"].verdict, short["C16"].verdict) == ("inconclusive", "inconclusive")
-    slow = ledger_of(tmp_path / "c", *made((4096, 8192), 8e-2))
-    assert (slow["C10"].verdict, slow["C16"].verdict) == ("refuted", "inconclusive")
 
 
 def test_sparse_and_linear_backends_are_decided_by_exponent_and_bytes(tmp_path: Path) -> None:

@@ -1,0 +1,90 @@
+"""Names of runs: baselines, the name of a grid that options give, and where there are no runs."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+from attnbench.harness.baselines import find
+from attnbench.harness.scenario import from_axes
+from tests.reports.fake_pairs import fake_run
+from tests.reports.fake_runs import quickstart
+
+Here = Callable[..., CompletedProcess[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return fake_run(tmp_path / "results", 1)
+
+
+def with_failures(run: Path, failed: Callable[[int], bool]) -> tuple[Path, int]:
+    """A copy of the run, in which cases crashed, and how many cases it has."""
+    copy = run.parent / "20261121T110000Z-failed-00000003"
+    shutil.copytree(run, copy)
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    crashed = {"status": "crashed", "reason": "died of signal 11", "block_ms": None}
+    (copy / "rows.jsonl").write_text(
+        "".join(
+            json.dumps(one | crashed if failed(place) else one) + "\n"
+            for place, one in enumerate(rows)
+        )
+    )
+    return copy, len(rows)
+
+
+def test_a_run_in_which_nothing_is_ok_is_no_baseline(here: Here, run: Path) -> None:
+    copy, count = with_failures(run, lambda place: True)
+    done = here("baseline", "save", "main", copy)
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"{copy.name}: no case is ok ({count} crashed); wanted a run with at least one, to compare"
+        f" with; see the reasons with `attnbench show {copy}`\n"
+    )
+    assert not (run.parent / "baselines").exists()
+
+
+def test_a_baseline_says_how_many_of_its_cases_have_no_time(here: Here, run: Path) -> None:
+    copy, count = with_failures(run, lambda place: place == 0)
+    done = here("baseline", "save", "main", copy)
+    assert (done.returncode, done.stdout) == (0, "results/baselines/main.json\n")
+    assert done.stderr == f"note: 1 of {count} cases has no time to compare with: 1 crashed\n"
+
+
+def test_a_whole_baseline_is_saved_without_a_note(here: Here, run: Path) -> None:
+    assert here("baseline", "save", "main", run).stderr == ""
+
+
+@pytest.mark.parametrize("words", [("list", "runs"), ("baseline", "list")])
+def test_an_empty_list_says_so_where_it_looked_and_what_to_do(
+    here: Here, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = here(*words, "--out", "nothing")
+    what = "runs" if words[0] == "list" else "baselines"
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"no {what} in {tmp_path}/nothing; ")
+    assert "`attnbench " in done.stdout
+    assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [("show",), ("compare", "main", "new"), ("export", "latest")])
+def test_where_there_is_no_run_at_all_the_name_is_not_the_mistake(
+    here: Here, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = here(*words, "--out", "nothing")
+    assert done.returncode == 2
+    assert f": no runs in {tmp_path}/nothing; make one with `attnbench run" in done.stderr
+
+
+def test_a_grid_that_options_give_is_named_grid(tmp_path: Path) -> None:
+    options = {"backends": "fused", "seq_len": "64", "d_model": "32", "heads": "2"}
+    assert from_axes(options).name == "grid"
+
+
+def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path: Path) -> None:
+    run = quickstart(tmp_path, (128,))
+    old = run.rename(run.with_name(run.name.replace("quickstart", "flags")))
+    assert find("flags", tmp_path) == old

@@ -1,0 +1,90 @@
+"""Mistakes in --only and --skip: refused before anything is started."""
+
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+
+import pytest
+
+import attnbench
+from attnbench.harness.errors import BadInput, NothingSelected
+from attnbench.harness.run import environments
+from attnbench.harness.run.start import RunOptions, start_run
+from attnbench.harness.scenario import load
+from attnbench.harness.selection import Selection, refuse_unmatched
+from attnbench.harness.terminal import QuietProgress
+
+Here = Callable[..., CompletedProcess[str]]
+OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
+SMALL = ("--backends", "naive,fused,sdpa", "--seq-len", "64", "--d-model", "32", "--heads", "2")
+
+
+@pytest.fixture(autouse=True)
+def no_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(*_: object, **__: object) -> None:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr(environments, "start_worker", start)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("quickstart",),
+        ("quickstart", "--dry-run"),
+        ("quickstart", "head_cost"),
+        ("quickstart", "--device", "cpu"),
+        ("quickstart", "--python", "old=absent", "--python", "new=absent"),
+        ("quickstart", "--only", "fused"),
+        SMALL,
+    ],
+)
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+def test_a_pattern_that_matches_nothing_is_one_line_with_the_nearest_names(
+    here: Here, tmp_path: Path, words: tuple[str, ...], option: str
+) -> None:
+    done = here("run", *words, option, "sdqa")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"{option} 'sdqa': matches nothing in ")
+    assert "; did you mean sdpa? wanted a backend (naive, fused, sdpa" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_several_patterns_in_one_are_given_one_at_a_time(here: Here) -> None:
+    done = here("run", "quickstart", "--only", "naive,sdpa")
+    assert done.returncode == 2
+    assert "give one pattern at a time: --only 'naive' --only 'sdpa'\n" in done.stderr
+
+
+def test_patterns_that_leave_nothing_together_are_refused_without_a_worker(
+    here: Here, tmp_path: Path
+) -> None:
+    done = here("run", "quickstart", "--only", "naive", "--skip", "naive", "--quiet")
+    assert done.returncode == 5
+    assert "--only and --skip leave no case of quickstart" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_skip_may_name_a_backend_that_the_scenario_lacks() -> None:
+    scenario = load("quickstart")
+    refuse_unmatched([(scenario, Selection(skip=("torch_mha", "native")))])
+    with pytest.raises(BadInput, match="--only 'torch_mha': matches nothing in quickstart"):
+        refuse_unmatched([(scenario, Selection(only=("torch_mha",)))])
+
+
+def test_a_pattern_may_match_in_one_scenario_of_a_suite_only() -> None:
+    only = Selection(only=("study-generation",))
+    refuse_unmatched([(load("quickstart"), only), (load("claims_generation"), only)])
+    with pytest.raises(BadInput, match="matches nothing in quickstart, memory_wall;"):
+        refuse_unmatched([(load("quickstart"), only), (load("memory_wall"), only)])
+
+
+def test_from_python_the_argument_is_named(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"^only: 'sdqa': matches nothing in quickstart; did"):
+        attnbench.run("quickstart", only="sdqa", out=tmp_path)
+
+
+def test_an_empty_selection_is_refused_whoever_starts_the_run(tmp_path: Path) -> None:
+    with pytest.raises(NothingSelected):
+        start_run(load("quickstart"), tmp_path, 0, Selection(only=("sdqa",)), OPTIONS)

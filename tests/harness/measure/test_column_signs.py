@@ -1,0 +1,82 @@
+"""Signs of columns: what the result of other values must be, to the bit, without computing it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from attnbench.harness.measure.column_signs import draw
+from attnbench.harness.measure.input_values import InputValues
+from attnbench.harness.measure.output_check import Fingerprint
+from attnbench.harness.measure.prepared_call import prepare_call
+from attnbench.impls import load
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+SMALL = Problem(batch=2, seq_len=48, d_model=32, heads=4, kv_heads=2)
+PROBLEMS = [
+    SMALL,
+    replace(SMALL, causal=True, dtype="bf16", kv_heads=1),
+    replace(SMALL, passes="forward+backward", kv_seq_len=20),
+    replace(SMALL, passes="forward+backward", dtype="fp16", mask="padding"),
+]
+
+
+def results(prepared):
+    found = prepared.run(prepared.setup())
+    return found if isinstance(found, tuple) else (found,)
+
+
+def case(backend, problem):
+    values = InputValues(problem, CPU, 0)
+    return values, prepare_call(problem, load(backend), values.tensors, values.gradient)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("backend", ["fused", "naive", "sdpa"])
+def test_results_follow_the_drawn_signs_to_the_bit(backend, problem):
+    values, prepared = case(backend, problem)
+    with prepared.in_force():
+        before = [one.clone() for one in results(prepared)]
+        for seed in range(2):
+            signs = draw(problem, CPU, torch.Generator().manual_seed(seed))
+            values.flip(False, signs)
+            found = results(prepared)
+            assert not any(map(torch.equal, found, before))
+            for one, first, factor in zip(found, before, signs.results, strict=True):
+                torch.testing.assert_close(one, first * factor, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_a_result_of_earlier_signs_is_noticed(problem):
+    values, prepared = case("fused", problem)
+    fingerprint = Fingerprint(problem, 0)
+    with prepared.in_force():
+        first = prepared.run(prepared.setup())
+        fingerprint.expected = {False: fingerprint.take(first)}
+        generator = torch.Generator().manual_seed(0)
+        for _ in range(3):
+            values.flip(False, draw(problem, CPU, generator))
+            result = prepared.run(prepared.setup())
+            fingerprint.look(result, False, values.columns, must=True)
+        assert fingerprint.complaint == ""
+        values.flip(False, draw(problem, CPU, generator))
+        fingerprint.look(result, False, values.columns, must=True)
+    assert "the result of earlier inputs" in fingerprint.complaint
+
+
+def test_what_mixes_columns_does_not_follow():
+    values, prepared = case("performer:64", SMALL)
+    (before,) = results(prepared)
+    signs = draw(SMALL, CPU, torch.Generator().manual_seed(0))
+    values.flip(False, signs)
+    (found,) = results(prepared)
+    assert (found - before * signs.results[0]).norm() > 0.01 * before.norm()
+
+
+def test_half_of_the_numbers_change_on_average():
+    problem = Problem(batch=2, seq_len=8, d_model=512, heads=8)
+    signs = draw(problem, CPU, torch.Generator().manual_seed(3))
+    for name in ("query", "key", "value"):
+        assert signs.inputs[name].shape == (2, 8, 1, 64)
+        assert 0.4 < (signs.inputs[name] < 0).float().mean() < 0.6

@@ -1,0 +1,50 @@
+"""reports/analysis/claims/score_scale.py: the factor keeps the variance and a derivative."""
+
+from typing import Any
+
+from attnbench.reports.analysis.claims.score_scale import softmax_gradient
+from tests.reports.fake_claims import (
+    bounded,
+    verdict,
+)
+
+
+def scale(d_k: int, by_score: float, by_query: float, *, scaled: bool) -> dict[str, Any]:
+    return {
+        "study": "score_scale",
+        "d_k": d_k,
+        "scaled": scaled,
+        **bounded("softmax_gradient", by_score),
+        **bounded("query_gradient_norm", by_query),
+    }
+
+
+def test_the_factor_keeps_a_derivative_alive_that_falls_without_it() -> None:
+    ends = [
+        scale(8, 2.0, 2.0, scaled=False),
+        scale(512, 0.3, 0.3, scaled=False),
+        scale(8, 3.0, 3.0, scaled=True),
+        scale(512, 3.0, 3.0, scaled=True),
+    ]
+    assert verdict("Q8", ends) == "supported"
+    falling = [*ends[:3], scale(512, 1.0, 1.0, scaled=True)]
+    assert verdict("Q8", falling) == "refuted"
+    assert verdict("Q8", [*ends[:1], *ends[2:]]) == "not run"
+
+
+def test_no_interval_is_written_as_empty() -> None:
+    found = [scale(d_k, 3e-5, 0.1, scaled=scaled) for d_k in (8, 512) for scaled in (False, True)]
+    for one in found:
+        one.update(softmax_gradient_low=2.9999e-5, softmax_gradient_high=3.0001e-5)
+    (numbers, *_) = (part.numbers for part in softmax_gradient(found))
+    assert numbers.count("3.00e-05 (within 1.00e-09)") == 4
+
+
+def test_by_the_query_the_factor_itself_counts() -> None:
+    ends = [
+        scale(8, 2.0, 0.7, scaled=False),
+        scale(512, 0.3, 2.4, scaled=False),
+        scale(8, 3.0, 0.1, scaled=True),
+        scale(512, 3.0, 0.1, scaled=True),
+    ]
+    assert verdict("Q8", ends) == "depends"

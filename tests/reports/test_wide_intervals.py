@@ -1,0 +1,122 @@
+"""Intervals that are too wide to decide anything are said to be, in every text; files of numbers
+keep them.
+"""
+
+import json
+import re
+from math import inf, nan
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.stats import ratio_says_nothing, says_nothing
+from attnbench.harness.terminal import echo
+from attnbench.reports.advice.answer import advise
+from attnbench.reports.comparison import text
+from attnbench.reports.comparison.compare import Comparison, compare_backends
+from attnbench.reports.formatting import measured_bounds_text, ratio_bounds_text, times_text
+from attnbench.reports.pages import html, terminal
+from attnbench.reports.pages.advice.sentences import decision_sentence
+from attnbench.reports.pages.report import open_report
+from tests.reports.fake_advice import EAGER, SDPA, inquiry, measured, rows_of
+from tests.reports.fake_runs import case, problem, row, write_run
+
+UNCERTAIN = "uncertain by more than 10 times"
+FAR = re.compile(r"e-\d\d|\d{5,} times|to \d{4,}\b")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Two blocks each, which disagree 50 times: Student t of them spans many powers of ten."""
+    planned = [case(name, problem(n)) for n in (256, 512) for name in ("fused", "sdpa")]
+    blocks = {"fused": [[1.0], [50.0]], "sdpa": [[50.0], [1.2]]}
+    rows = [
+        row(one, block_ms=[blocks[one["backend"]]], processes=1, half_width_ratio=25.0)
+        for one in planned
+    ]
+    return write_run(tmp_path, planned, rows)
+
+
+@pytest.fixture
+def comparison(run: Path) -> Comparison:
+    return compare_backends(run, "fused", None)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (2.05, 2.16, "2.05 to 2.16"),
+        (0.11, 10.9, "0.11 to 10.9"),
+        (0.1, 10.0, UNCERTAIN),
+        (7.46e-8, 354369.0, UNCERTAIN),
+        (0.0, inf, UNCERTAIN),
+        (3.0, 900.0, "3.00 to 900"),  # more than 1: that is decided
+        (1e-9, 0.5, "1.00e-09 to 0.50"),
+        (nan, nan, ""),
+        (None, None, ""),
+    ],
+)
+def test_a_ratio_has_bounds_as_far_as_they_decide(
+    low: float | None, high: float | None, said: str
+) -> None:
+    assert ratio_bounds_text(low, high) == said
+    assert times_text(2.0, low, high) == "2.00 times" + (f" ({said})" if said else "")
+
+
+def test_a_time_has_no_1_to_be_beside() -> None:
+    assert measured_bounds_text(3.0, 299.0) == "3.00 to 299"
+    assert measured_bounds_text(3.0, 300.0) == UNCERTAIN
+    assert says_nothing(3.0, 300.0)
+    assert not ratio_says_nothing(3.0, 300.0)
+    assert not says_nothing(0.0, 0.0)  # exactly 0
+    assert not says_nothing(-1.0, 100.0)  # no positive quantity
+
+
+@pytest.mark.parametrize("shape", ["table", "sentences", "markdown"])
+def test_a_comparison_says_that_it_is_uncertain(comparison: Comparison, shape: str) -> None:
+    found = {
+        "table": lambda: " ".join(" ".join(line) for line in text.table(comparison)[1]),
+        "sentences": lambda: " ".join(text.sentences(comparison)),
+        "markdown": lambda: text.markdown(comparison),
+    }[shape]()
+    assert not FAR.search(found), found
+    if shape != "sentences":
+        assert found.count(UNCERTAIN) == 2
+
+
+def test_its_json_keeps_the_numbers(comparison: Comparison) -> None:
+    latencies = [
+        one for one in json.loads(text.as_json(comparison))["cases"] if one["metric"] == "latency"
+    ]
+    assert len(latencies) == 2
+    assert all(one["low"] < 0.001 and one["high"] > 1000 for one in latencies)
+
+
+def test_so_does_the_page(run: Path) -> None:
+    page = html.render(open_report([run]))
+    titles = " ".join(re.findall(r"<title>(.*?)</title>", page))
+    shown = re.sub(r"<(script|style)\b.*?</\1>|<[^>]*>", " ", page, flags=re.DOTALL)
+    for written in (titles, shown):
+        assert UNCERTAIN in written
+        assert not re.search(r"\(\S+ to \d\S*e\+\d\d", written)
+
+
+def test_so_does_the_terminal(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part in terminal.render(open_report([run]), ["backends", "latency"]):
+        echo(part)
+    shown = capsys.readouterr().out
+    assert shown.count(f"0.91 ({UNCERTAIN})") == 2
+    assert shown.count(f"7.07 ms ({UNCERTAIN})") == 2
+    assert not FAR.search(shown), shown
+
+
+def test_so_does_advice(tmp_path: Path) -> None:
+    asked = inquiry(implementations=(EAGER, SDPA))
+    changes = {
+        one.backend: {"block_ms": [blocks], "processes": 1}
+        for one, blocks in ((EAGER, [[1.0], [50.0]]), (SDPA, [[50.0], [1.2]]))
+    }
+    advice = advise(asked, rows_of(asked, measured(tmp_path, asked, changes=changes)))
+    (sentence,) = map(decision_sentence, advice.decisions)
+    assert sentence.count(UNCERTAIN) == 2  # the time of the fastest, and a ratio to it
+    assert not FAR.search(sentence), sentence
