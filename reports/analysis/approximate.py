@@ -79,8 +79,8 @@ def emptiness(group: Group) -> str:
     return (
         f"no trade-off is drawn for {list_text(names)}: at {at} the cosine of their outputs and the"
         f" exact one is at most {largest:.2g} (below {NO_INFORMATION_COSINE:g} counts as none)."
-        f" Even the best multiple of such an output is off by {left} of the exact one's size, about"
-        f" as far as zeros are, so that the time saved buys nothing.{untrained}"
+        f" Even the best multiple of such an output is off by {left} of the exact one's size or"
+        f" more, about as far as zeros are, so that the time saved buys nothing.{untrained}"
     )
 
 

@@ -51,6 +51,11 @@ class Dominance:
     last: Ratio
 
     @property
+    def is_open(self) -> bool:
+        """It is undecided at the longest N."""
+        return self.more_from is None and self.less_to != self.lengths[-1]
+
+    @property
     def text(self) -> str:
         """`from N = 1k on (less up to 512, half at about 700)`."""
         first, last = self.lengths[0], self.lengths[-1]
@@ -144,7 +149,10 @@ def finding(group: Group, rows: Sequence[Row]) -> str:
     found = [dominance(some) for some in shares(group, rows).values()]
     texts = [f"with {one.backend} {one.text}" for one in found]
     counted = next((one.by_flops_text for one in found if one.by_flops_text), "")
-    text = f"attention takes more than half of a block's time {list_text(texts)}"
+    text = "attention takes more than half of a block's time"
+    # without `whether`, `with fused undecided` would read as if it did
+    text = f"whether {text}:" if any(one.is_open for one in found) else text
+    text += f" {list_text(texts)}"
     return f"{text}; by FLOPs above {counted}" if counted else text
 
 

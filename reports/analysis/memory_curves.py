@@ -6,7 +6,7 @@ measured peak; else it lies between the longest N that ran and the shortest that
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import log
+from math import exp, log
 from typing import Any, Literal
 
 from ..data.row_groups import AXES, Group, Row, backends, over_lengths, problem
@@ -48,6 +48,28 @@ class MemoryCurve:
         """The longest N that ran with a measured peak, and the bytes that it needed."""
         found = [(row["seq_len"], need) for row in self.rows if (need := measured_bytes(row))]
         return found[-1] if found else None
+
+
+def of_twice_the_length(curve: MemoryCurve) -> tuple[int, float] | None:
+    """The longest N that ran, and how much more is needed at twice that N, inputs included.
+
+    By the polynomial; without one, as from the last length before it. None if neither is known.
+    """
+    known = [(row["seq_len"], need) for row in curve.rows if (need := measured_bytes(row))]
+    if not known:
+        return None
+    n, need = known[-1]
+    inputs = through(
+        {row["seq_len"]: row["input_bytes"] for row in curve.rows if row["input_bytes"]}
+    )
+    if curve.peak is not None and inputs is not None:
+        return n, float(
+            (curve.peak.at(2 * n) + inputs.at(2 * n)) / (curve.peak.at(n) + inputs.at(n))
+        )
+    if len(known) < 2:
+        return None
+    before, less = known[-2]
+    return n, exp(log(need / less) * log(2) / log(n / before))
 
 
 def measured_bytes(row: Row) -> int | None:

@@ -103,7 +103,8 @@ def _faster_inexact(found: Race) -> str:
     for row in found.inexact:
         ratio = time_ratio(row, found.ranking[0])
         if ratio is not None and ratio.high < 1:
-            times = f"{number_text(ratio.value)} times as long as {found.ranking[0]['backend']}"
+            first = found.ranking[0]["backend"]
+            times = f"{number_text(ratio.value)} times as long as {first} ({ratio.bounds})"
             text = f"; {row['backend']} ({exactness_note(row)}) takes {times}"
             kinds.setdefault(row["exactness"], text)
     return "".join(kinds.values())

@@ -2,7 +2,14 @@
 
 from collections.abc import Sequence
 
-from ..analysis.memory_curves import MemoryCurve, memory_curves, need_bytes, same_for_any_heads
+from ..analysis.heads import MARGIN_RATIO
+from ..analysis.memory_curves import (
+    MemoryCurve,
+    memory_curves,
+    need_bytes,
+    of_twice_the_length,
+    same_for_any_heads,
+)
 from ..analysis.polynomial import Polynomial, coefficient_text
 from ..analysis.wall import OUT_OF_MEMORY
 from ..data.row_groups import Group, Row, case_key
@@ -14,6 +21,7 @@ from ..formatting import (
     count_text,
     length_text,
     list_text,
+    number_text,
     plural,
     size_text,
 )
@@ -108,11 +116,7 @@ def _sentence(heads: int, curves: dict[int, list[MemoryCurve]], budget: int | No
 def _needs(curve: MemoryCurve, heads: int) -> str:
     """`fused with 8 heads needs 64 N² bytes plus inputs, quadratic in N: twice the length, ...`"""
     name = f"{curve.backend} with {plural(heads, 'head')}"
-    grows = {
-        "quadratic": "quadratic: twice the length, four times the memory",
-        "linear": "linear: twice the length, twice the memory",
-        "": "",
-    }[curve.growth]
+    grows = _grows(curve)
     if curve.peak is not None and grows:
         return f"{name} needs {_leading(curve.peak)} bytes plus inputs, {grows}."
     size = curve.longest_need
@@ -120,6 +124,18 @@ def _needs(curve: MemoryCurve, heads: int) -> str:
         return ""
     needs = f"{name} needs {size_text(size[1])} at N\u00a0=\u00a0{length_text(size[0])}"
     return f"{needs}, {grows}." if grows else f"{needs}."
+
+
+def _grows(curve: MemoryCurve) -> str:
+    """The rule of thumb where it holds between the longest N and its double, else the times."""
+    if not curve.growth:
+        return ""
+    times, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
+    known = of_twice_the_length(curve)
+    if known is None or abs(known[1] / times - 1) <= MARGIN_RATIO:
+        return f"{curve.growth}: twice the length, {words} the memory"
+    at = f"N\u00a0=\u00a0{length_text(known[0])}"
+    return f"{curve.growth} in the end: twice {at} takes {number_text(known[1])} times the memory"
 
 
 def _leading(peak: Polynomial) -> str:

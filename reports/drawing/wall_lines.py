@@ -44,11 +44,14 @@ def bundles_of(drawn: Sequence[Drawn]) -> list[list[Drawn]]:
 
 
 def name_lines(name: str, room: float) -> list[str]:
-    """A name that is too long is broken before its variant, and cut if that is not enough."""
-    family, colon, variant = name.partition(":")
+    """A name that is too long is broken before its variant, else before its mark of exactness, and
+    cut if that is not enough.
+    """
+    family, colon, variant = name.partition(":" if ":" in name else " ")
     if text_width(name, NAME_PX, BOLD_EM) <= room or not variant:
         return [shortened(name, room, NAME_PX)]
-    return [shortened(part, room, NAME_PX) for part in (f"{family}{colon}", variant)]
+    parts = (f"{family}{colon}".rstrip(), variant)
+    return [shortened(part, room, NAME_PX) for part in parts]
 
 
 def stretches(points: Sequence[WallPoint]) -> list[tuple[bool, list[WallPoint]]]:

@@ -129,8 +129,9 @@ def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
     longest = max((one.row["seq_len"] for one in known), default=0)
     sized = [one for one in known if one.row["seq_len"] == longest and size(one.row) is not None]
     over_size = [
-        _series(name, [(size(one.row) or 0, one) for one in sized if _family(one) == name])
+        _series(_drawn_as(of), [(size(one.row) or 0, one) for one in of])
         for name in dict.fromkeys(map(_family, sized))
+        for of in [[one for one in sized if _family(one) == name]]
     ]
     panels = []
     if any(len(series.x) > 1 for series in over_size):
@@ -145,6 +146,13 @@ def _errors(made: Sequence[Trade]) -> tuple[Panel, ...]:
         ]
         panels.append(_panel(N_LABEL, over_n))
     return tuple(panels)
+
+
+def _drawn_as(family: Sequence[Trade]) -> str:
+    """Its own name if that is a backend, else its largest one: the legend has names of backends."""
+    names = {one.row["backend"] for one in family}
+    largest = max(family, key=lambda one: size(one.row) or 0)
+    return name if (name := _family(largest)) in names else str(largest.row["backend"])
 
 
 def _family(one: Trade) -> str:

@@ -262,7 +262,15 @@ def _along(rows: list[Row], axis: str, meta: Meta) -> Iterator[Block]:
     x = axis_title(axis)
     yield Table(
         title=f"Growth along {x}, from the smallest to the largest timed value",
-        columns=("problem", "backend", x, "time ratio", f"time grows as {x}^", "bytes as", "word"),
+        columns=(
+            "problem",
+            "backend",
+            x,
+            "time ratio",
+            f"time grows as {x}^",
+            f"peak bytes as {x}^",
+            "word",
+        ),
         rows=tuple(
             (
                 group.label or "all",

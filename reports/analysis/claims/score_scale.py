@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from ...formatting import number_text, range_text
+from ....harness.stats import Interval
+from ...formatting import number_text
+from ..growth import interval_text
 from .claim_verdict import EQUAL, Part, agreed, by_interval, jointly
 from .findings import Bounded, Finding, numbers, of_study
 from .statement import Statement
@@ -90,7 +92,7 @@ def _ends(
 
 
 def _bounded(one: Bounded) -> str:
-    return number_text(one[1]) + range_text(one[2], one[3])
+    return interval_text(Interval(value=one[1], low=one[2], high=one[3], units=0))
 
 
 def _quotient(one: Bounded, other: Bounded) -> tuple[float, float]:

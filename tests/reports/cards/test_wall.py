@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from attnbench.reports.cards import memory, wall
 from attnbench.reports.elements import Card, Table, WallChart
 from tests.reports.fake_runs import GIB, case, grid, problem, quickstart, row, write_run
@@ -171,3 +173,21 @@ def test_a_case_without_a_prediction_has_no_height(tmp_path: Path) -> None:
 def test_an_empty_run_has_no_card(tmp_path: Path) -> None:
     planned = [case("fused", problem(512))]
     assert card_of(wall, write_run(tmp_path, planned, [])) is None
+
+
+@pytest.mark.parametrize(
+    ("lengths", "grows"),
+    [
+        ((64, 128, 256, 512), "quadratic in the end: twice N = 512 takes 3.52 times the memory."),
+        (LENGTHS, "quadratic: twice the length, four times the memory."),
+    ],
+)
+def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(
+    tmp_path: Path, lengths: tuple[int, ...], grows: str
+) -> None:
+    """64 N^2 + 10240 N in all: at N = 512 the linear part still is a quarter."""
+    cases = grid(("fused",), lengths)
+    run = write_run(tmp_path, cases, [row(one) for one in cases], memory_bytes=None)
+    found = card_of(memory, run)
+    assert found is not None
+    assert grows in plain(found.sentence)

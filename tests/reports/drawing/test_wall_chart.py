@@ -10,6 +10,7 @@ import pytest
 
 from attnbench.reports.drawing.marks import BOLD_EM, TEXT_EM
 from attnbench.reports.drawing.wall_chart import draw
+from attnbench.reports.drawing.wall_lines import name_lines
 from attnbench.reports.elements import Scale, Table, WallChart, WallLine, WallPoint
 
 MIB = 1 << 20
@@ -253,3 +254,10 @@ def test_a_budget_below_every_need_leaves_a_zone_over_everything() -> None:
     highest = float(zone.get("y", "")) + float(zone.get("height", ""))
     (solid,) = classed(drawing, "ln")
     assert max(ys(solid)) < highest
+
+
+def test_a_name_that_is_too_long_is_cut_only_if_it_cannot_be_broken() -> None:
+    assert name_lines("performer ~", 90) == ["performer", "~"]
+    assert name_lines("linformer:pool512 ~", 95) == ["linformer:", "pool512 ~"]
+    assert name_lines("performer ~", 200) == ["performer ~"]
+    assert name_lines("attend@my_very_long_module", 90)[0].endswith("…")

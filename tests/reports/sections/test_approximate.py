@@ -93,6 +93,22 @@ def test_pools_are_a_method_of_their_own() -> None:
     ]  # fmt: skip
 
 
+def test_every_line_over_the_size_is_named_by_the_legend(tmp_path: Path) -> None:
+    """No backend is called `linformer:pool`: its line was grey and without a name."""
+    run = inexact(tmp_path, backends=("linformer", "linformer:64", "performer"))
+    text = (run / "rows.jsonl").read_text() + (run / "run.json").read_text()
+    assert "linformer:64" in text
+    for file in (run / "rows.jsonl", run / "run.json"):
+        pooled = file.read_text().replace("linformer:64", "linformer:pool64")
+        file.write_text(pooled.replace('"linformer"', '"linformer:pool256"'))
+    errors = next(iter(figures_of(blocks_of(approximate_section, run))))
+    over_size = next(panel for panel in errors.panels if "rank" in panel.x_label)
+    assert {series.backend: series.x for series in over_size.series} == {
+        "linformer:pool256": (64, 256),
+        "performer": (256,),
+    }
+
+
 def test_without_an_exact_backend_the_section_has_the_errors_only(tmp_path: Path) -> None:
     run = inexact(tmp_path, backends=("linformer",))
     blocks = blocks_of(approximate_section, run)
