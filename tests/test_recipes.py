@@ -6,9 +6,11 @@ file of a folder run in that copy.
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -43,73 +45,6 @@ def prepare(problem, inputs, weights):
 
     return as_call(problem, inputs, weights, attend)
 ''',
-    "harness/probes/pulse.py": '''
-"""A probe whose measure and columns nobody else knows."""
-
-from . import Readings
-
-MEASURES = ("pulse",)
-COLUMNS = {"pulse_ratio": "of the window: a number that no other probe has"}
-
-
-class Pulse:
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, error, trace):
-        pass
-
-    def readings(self):
-        return Readings({"pulse_ratio": 0.4321}, {})
-
-
-def watch(device):
-    return Pulse()
-''',
-    "harness/studies/coin.py": '''
-"""A study of one finding."""
-
-QUESTION = "Which side does the coin show?"
-
-
-def run(problem, device, seed):
-    yield {"side": "obverse", "heads_count": problem.heads, "shown_ratio": 0.8765}
-''',
-    "reports/sections/greeting.py": '''
-"""A section of one sentence and one table."""
-
-from ..elements import Table, Text
-
-TITLE = "A greeting"
-ORDER = 46
-NEEDS = ()
-
-
-def render(frame, meta):
-    yield Text(text=f"This run has {len(frame)} cases to greet.")
-    rows = tuple((case,) for case in frame["case"])
-    yield Table(title="Greeted", columns=("case",), rows=rows)
-''',
-    "reports/analysis/claims/eleven.py": '''
-"""C99: what no textbook says."""
-
-from .claim_verdict import Part
-from .statement import Statement
-
-
-def counted(rows):
-    return [Part(of="every backend", verdict="supported", numbers=f"{len(rows)} rows were seen")]
-
-
-CLAIMS = {
-    "C99": Statement(
-        statement="Rows can be counted.",
-        tested="counting",
-        to_run="anything",
-        test=lambda rows, findings: counted(rows),
-    ),
-}
-''',
     "reports/exports/names_only.py": '''
 """The names of the cases, a line each below a title."""
 
@@ -133,10 +68,25 @@ backends: [fused, halves]
 baseline: fused
 grid: {batch: 1, seq_len: [32, 64], d_model: 32, heads: 2}
 plan: {like: quick, window_s: 0.2, budget_s: 0.2}
-measure: [latency, memory, pulse]
-studies: [coin]
+measure: [latency, memory, waits]
+studies: [mine]
 """,
 }
+SHOWN = (
+    "harness/probes/mine.py",
+    "harness/studies/mine.py",
+    "reports/sections/mine.py",
+    "reports/analysis/claims/mine.py",
+)
+"""Files that CONTRIBUTING.md shows whole."""
+
+
+def shown(name: str) -> str:
+    """The indented block that begins with the file's name."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    block = re.search(rf"^    # {name}\n((?:(?: {{4}}.*)?\n)+)", page, re.M)
+    assert block is not None, name
+    return textwrap.dedent(block[1])
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +100,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(ROOT / file, house)
     (house / "results").mkdir()
     shutil.copy(ROOT / "results" / "README.md", house / "results")
-    for name, content in ADDED.items():
+    for name, content in (ADDED | {name: shown(name) for name in SHOWN}).items():
         assert not (house / name).exists()
         (house / name).write_text(content.lstrip("\n"))
     return house
@@ -187,8 +137,8 @@ def run(house: Path) -> Path:
     [
         ("backends", "halves"),
         ("scenarios", "five_files"),
-        ("studies", "coin"),
-        ("probes", "pulse_ratio"),
+        ("studies", "mine"),
+        ("probes", "wait_count"),
     ],
 )
 def test_a_new_file_is_listed(house: Path, what: str, name: str) -> None:
@@ -206,21 +156,20 @@ def test_a_new_backend_probe_study_and_scenario_reach_the_rows(run: Path) -> Non
         ("halves", 64),
     ]
     assert all(row["peak_bytes"] >= row["output_bytes"] > 0 for row in cases)
-    assert {window["pulse_ratio"] for row in cases for window in row["windows"]} == {0.4321}
+    assert all(window["wait_count"] >= 0 for row in cases for window in row["windows"])
     (study,) = [row for row in rows if row["kind"] == "study"]
-    assert study["findings"] == [{"side": "obverse", "heads_count": 2, "shown_ratio": 0.8765}]
+    assert study["findings"] == [{"heads_count": 2, "width_ratio": 0.5}]
 
 
 def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> None:
     page = Path(attnbench(house, "report", str(run)).strip()).read_text()
     assert "Does one new file of each kind suffice?" in page
     assert "halves" in page
-    assert "A greeting" in page
-    assert "This run has 4 cases to greet." in page
-    assert "pulse<td>43.2 %" in page  # the probe's column, as a table
-    assert "Findings of coin" in page
-    assert "4 rows were seen" in page  # what the claim was decided by
-    assert "obverse" in page
+    assert "My section" in page
+    assert "Here are 4 cases." in page
+    assert re.search(r"[Ww]ait(s|_count)?\W[^a-z]", page)  # the probe's column, as a table
+    assert "Findings of mine" in page
+    assert "4 times at most" in page  # what decided the claim
 
 
 def test_a_new_format_exports(house: Path, run: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import BadInput, shown
 from ..files import NotPlain, open_plain
+from ..printable import visible
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"
@@ -43,7 +44,7 @@ def read(path: Path) -> dict[str, Any]:
 
     Raises BadInput, with the line and column of what is not JSON.
     """
-    place = str(path) if str(path).isprintable() else ascii(str(path))
+    place = visible(str(path))
     text = _text(path, place)
     try:
         _check_depth(text)

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from ..errors import BadInput, shown
+from ..printable import visible
 from . import config_file, kept, plain, weights
 from .layers import Model
 
@@ -22,7 +23,7 @@ def model_of(path_or_name: str) -> Model:
     """
     path = config_file.find(path_or_name)
     data = config_file.read(path)
-    place = str(path) if str(path).isprintable() else ascii(str(path))
+    place = visible(str(path))
     if path in config_file.shipped().values():
         return plain.model(data, path.stem, place)
     name = path.resolve().parent.name if path.name == config_file.FILE else path.stem

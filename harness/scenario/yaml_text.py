@@ -27,6 +27,7 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 
 from ..errors import BadInput, shown
+from ..printable import visible
 from .document import Document, Keys
 
 MAX_BYTES = 1 << 20
@@ -52,7 +53,7 @@ TOO_DEEP = f"more than {MAX_DEPTH} levels of nesting; wanted a scenario, which h
 
 def read_yaml(path: Path) -> Document:
     """The one document of a file; data is None if the file is empty. Raises BadInput."""
-    name = str(path) if str(path).isprintable() else ascii(str(path))
+    name = visible(str(path))
     return parse_yaml(decode(read_bytes(path, name), name), name)
 
 

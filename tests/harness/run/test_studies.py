@@ -3,14 +3,12 @@
 import json
 import os
 import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, command_line, environment
-from tests.harness.run.test_faults import wait_for_end, worker_pids
+from tests.conftest import ROOT
+from tests.harness.run.small_runs import start_and_wait_for_rows, wait_for_end, worker_pids
 
 pytestmark = pytest.mark.long
 
@@ -44,25 +42,6 @@ def short(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": path, "GO": str(tmp_path / "go")}
 
 
-def started(folder: Path, env: dict[str, str], rows: int) -> tuple[subprocess.Popen[bytes], Path]:
-    process = subprocess.Popen(
-        command_line("run", *PARTS, *ONLY),
-        cwd=folder,
-        env=environment(env),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        for file in folder.glob("results/2*/rows.jsonl"):
-            if file.read_bytes().count(b"\n") >= rows:
-                return process, file.parent
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    raise AssertionError("no rows came")
-
-
 def rows_of(run: Path) -> list[dict]:
     return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
 
@@ -71,7 +50,7 @@ def rows_of(run: Path) -> list[dict]:
 def test_a_run_that_was_stopped_trains_only_the_parts_that_are_missing(
     tmp_path: Path, attnbench, short: dict[str, str], number: signal.Signals
 ) -> None:
-    process, run = started(tmp_path, short, rows=2)
+    process, run = start_and_wait_for_rows(tmp_path, (*PARTS, *ONLY), rows=2, env=short)
     workers = worker_pids(process.pid)
     process.send_signal(number)
     process.wait(60)

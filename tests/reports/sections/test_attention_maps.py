@@ -53,9 +53,3 @@ def test_a_finding_that_is_no_map_is_not_drawn(tmp_path: Path, broken: dict[str,
     run = with_study(tmp_path, "attention_maps", [finding(1, 1.0) | broken])
     (only,) = sentences(blocks_of(attention_maps, run))
     assert "No maps." in only
-
-
-def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    run = with_study(tmp_path, "attention_maps", [], status="error", reason="RuntimeError: a bug")
-    (only,) = sentences(blocks_of(attention_maps, run))
-    assert "RuntimeError: a bug" in only

@@ -81,9 +81,3 @@ def test_a_finding_of_another_form_is_not_shown(tmp_path: Path, broken: dict[str
     run = with_study(tmp_path, "generation", [finding("fused", 64) | broken])
     (only,) = sentences(blocks_of(generation, run))
     assert "Nothing was generated." in only
-
-
-def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    run = with_study(tmp_path, "generation", [], status="error", reason="RuntimeError: a bug")
-    (only,) = sentences(blocks_of(generation, run))
-    assert "RuntimeError: a bug" in only

@@ -57,9 +57,3 @@ def test_a_finding_that_is_no_example_is_not_shown(tmp_path: Path, broken: dict[
     run = with_study(tmp_path, "worked_example", [finding("none") | broken])
     (only,) = sentences(blocks_of(worked_example, run))
     assert "No example." in only
-
-
-def test_a_failed_study_has_its_reason(tmp_path: Path) -> None:
-    run = with_study(tmp_path, "worked_example", [], status="error", reason="RuntimeError: a bug")
-    (only,) = sentences(blocks_of(worked_example, run))
-    assert "RuntimeError: a bug" in only

@@ -1,0 +1,193 @@
+"""reports/comparison/compare.py: what is compared with what, and what the comparison says."""
+
+from math import isnan
+
+import pytest
+
+from attnbench.harness.run.environments import COMPARED_FACTS
+from attnbench.reports.comparison import text as compare_text
+from attnbench.reports.comparison.compare import (
+    FACTS,
+    DifferentDevices,
+    NotComparable,
+    compare_backends,
+    compare_runs,
+)
+from attnbench.reports.data.noise_floor import newest_noise_floor
+from attnbench.reports.data.read import BadRun
+from tests.reports.fake_compared import CPU, changed, floor_file, retold, starts
+from tests.reports.fake_pairs import PLANNED, fake_run
+from tests.reports.fake_runs import case, problem, row, write_run
+
+
+@pytest.fixture
+def run(tmp_path):
+    return fake_run(tmp_path / "results", 1)
+
+
+def test_facts_are_those_that_a_resumed_run_must_share():
+    assert FACTS == COMPARED_FACTS
+
+
+def test_cases_on_one_side_only_are_listed(run):
+    more = [*PLANNED, case("sdpa", problem(1024))]
+    found = compare_runs(run, fake_run(run.parent, 2, planned=more), None)
+    assert [(one.verdict, one.reasons) for one in found.verdicts if one.metric == "status"] == [
+        ("absent", ())
+    ]
+    assert "1 case absent from base" in " ".join(compare_text.sentences(found))
+
+
+def test_a_broken_case_is_named_with_its_reason(run):
+    first = PLANNED[0]["case"]
+    broken = changed(
+        run, "broken", lambda one: row(PLANNED[0], "oom") if one["case"] == first else one
+    )
+    said = " ".join(compare_text.sentences(compare_runs(run, broken, None)))
+    assert f"Broken: {first}, measured before, out of memory now" in said
+
+
+def test_runs_without_a_case_in_common_are_refused(run):
+    with pytest.raises(NotComparable, match="no case in common"):
+        compare_runs(run, fake_run(run.parent, 2, planned=[case("sdpa", problem(1024))]), None)
+
+
+def test_an_empty_run_is_refused(run):
+    with pytest.raises(NotComparable, match="no case has a row"):
+        compare_runs(run, write_run(run.parent, PLANNED, [], name="empty"), None)
+
+
+def test_a_torn_run_is_compared_and_says_so(run):
+    torn = changed(run, "torn", lambda one: one)
+    with (torn / "rows.jsonl").open("a") as file:
+        file.write('{"schema": 1, "ki')
+    assert "torn off" in " ".join(compare_text.sentences(compare_runs(run, torn, None)))
+
+
+def test_gpus_of_one_kind_with_other_uuids_are_different_devices(run):
+    facts = {"device": "cuda", "device_name": "GPU"}
+    one, other = (
+        retold(fake_run(run.parent, seed), device_uuid=f"GPU-{seed}", **facts) for seed in (2, 3)
+    )
+    with pytest.raises(DifferentDevices, match="device_uuid differs"):
+        compare_runs(one, other, None)
+    assert compare_runs(one, other, None, allow_different_devices=True)
+
+
+def test_a_cpu_and_a_gpu_are_different_devices(run):
+    with pytest.raises(DifferentDevices):
+        compare_runs(run, retold(fake_run(run.parent, 2), device="cuda", device_name="GPU"), None)
+
+
+def test_another_commit_is_told_and_is_no_other_environment(run):
+    found = compare_runs(run, retold(fake_run(run.parent, 2, 1.5), git="abc"), None)
+    assert [one.fact for one in found.matched.differences] == ["git"]
+    assert not any("environment_differs" in one.reasons for one in found.verdicts)
+    found = compare_runs(run, retold(fake_run(run.parent, 3, 1.5), torch="3.0"), None)
+    assert all(
+        "environment_differs" in one.reasons for one in found.verdicts if one.verdict == "slower"
+    )
+
+
+def test_a_baseline_that_shares_no_problem_is_refused(run):
+    cases = [case("naive", problem(256)), case("fused", problem(512))]
+    with pytest.raises(NotComparable, match="no other backend"):
+        compare_backends(fake_run(run.parent, 2, planned=cases), "fused", None)
+
+
+def test_backends_are_paired_by_session(run):
+    together = changed(run, "together", lambda one: one | {"session": one["case"].split("-", 1)[1]})
+    for path, paired in ((run, False), (together, True)):
+        found = [
+            one for one in compare_backends(path, "fused", None).verdicts if one.metric == "latency"
+        ]
+        assert [one.paired for one in found] == [paired] * 4
+        assert all(("unpaired" in one.reasons) is not paired for one in found)
+
+
+def test_the_newest_check_of_this_device_counts(run):
+    folder = run.parent
+    floor_file(folder, run_noise_ratio=0.5, started_utc="2026-11-19T10:00:00+00:00")
+    floor_file(folder)
+    floor_file(
+        folder,
+        environment={"cpu": "Another CPU"},
+        run_noise_ratio=0.9,
+        started_utc="2026-11-22T10:00:00+00:00",
+    )
+    with (folder / "selfcheck.jsonl").open("a") as file:
+        file.write('[]\n{"schema": 1}\nnot json\n{"schema": 7}\n')
+    floor_file(folder, run_noise_ratio="x", started_utc="2026-11-23T10:00:00+00:00")
+    floor = newest_noise_floor([folder], CPU)
+    assert floor is not None
+    assert floor.run_noise_ratio == 0.06
+    found = compare_runs(run, fake_run(folder, 2), None)
+    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.12}
+    assert "latency 12 %" in " ".join(compare_text.sentences(found))
+
+
+def test_without_a_check_the_margin_is_3_percent(run):
+    assert newest_noise_floor([run.parent], CPU) is None
+    found = compare_runs(run, fake_run(run.parent, 2), None)
+    assert {one.margin_ratio for one in found.verdicts if one.metric == "latency"} == {0.03}
+
+
+def test_a_sample_that_no_clock_reads_is_refused(run):
+    with pytest.raises(BadRun, match="wanted positive numbers, from 1e-09"):
+        compare_runs(
+            run, changed(run, "absurd", lambda one: one | {"block_ms": [[[1e-300]]]}), None
+        )
+
+
+def test_markdown_of_very_many_cases_stays_short_and_names_the_worst(run):
+    cases = [case("sdpa", problem(n)) for n in range(16, 416)]
+    base, new = fake_run(run.parent, 2, planned=cases), fake_run(run.parent, 3, 1.5, planned=cases)
+    text = compare_text.markdown(compare_runs(base, new, None))
+    assert len(text.encode()) < 1 << 20
+    assert text.count("\n| sdpa") == compare_text.MOST_ROWS
+    assert "300 more lines are left out" in text
+
+
+def test_one_process_names_what_processes_differ_by_and_what_would_decide(run):
+    starts(run.parent, 0.01)
+    found = compare_runs(
+        fake_run(run.parent, 2, processes=1), fake_run(run.parent, 3, 1.15, processes=1), None
+    )
+    assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
+    said = " ".join(compare_text.sentences(found))
+    assert "one process: the interval allows for the 7.6 % that processes differ on this" in said
+    assert "a standard run (--plan standard) has several processes" in said
+
+
+def test_two_runs_say_what_would_tell_how_much_runs_differ(run):
+    found = compare_runs(run, fake_run(run.parent, 2, 3.0), None)
+    assert {one.verdict for one in found.verdicts if one.metric == "latency"} == {"undecided"}
+    assert isnan(found.mean.low)
+    assert "selfcheck here in three or more separate starts" in " ".join(
+        compare_text.sentences(found)
+    )
+
+
+def test_separate_starts_of_the_check_say_how_much_runs_differ(run):
+    slow = fake_run(run.parent, 2, 1.9)
+    starts(run.parent, 0.05, count=2)
+    assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
+    starts(run.parent, 0.05, count=3, first=3)
+    found = compare_runs(run, slow, None)
+    assert found.noise_floor.starts == 5
+    assert all(one.worse for one in found.verdicts if one.metric == "latency")
+    said = " ".join(compare_text.sentences(found))
+    assert "that runs differ here, by 5 self-checks within 4.0 hours" in said
+    starts(run.parent, 0.5, count=4, first=10)
+    assert not any(one.worse for one in compare_runs(run, slow, None).verdicts)
+
+
+def test_starts_under_other_conditions_do_not_count(run):
+    starts(run.parent, 0.02)
+    floor_file(
+        run.parent,
+        environment={"cpu": "Imaginary CPU 9000", "torch": "3.0"},
+        started_utc="2026-11-22T10:00:00+00:00",
+    )
+    floor = newest_noise_floor([run.parent], CPU)
+    assert (floor.starts, floor.between_runs) == (1, None)
