@@ -150,6 +150,11 @@ def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
         ):
             given |= dict.fromkeys((option, pattern) for pattern in patterns)
     for option, pattern in given:
+        if not pattern:
+            raise BadInput(
+                f"{option}: an empty pattern, which matches everything; wanted a backend or a part"
+                " of a case's id"
+            )
         if any(matching(pattern, one) for one in planned.values()) or (
             option == "--skip" and real_name(pattern) in impls.names()
         ):

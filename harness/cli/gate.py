@@ -177,6 +177,8 @@ def gate(
 
 
 def _usual_scenario(head: Path) -> str:
+    if not head.is_dir():
+        raise BadInput(f"{head}: no such folder; wanted the checkout that is judged")
     found = next((head / name for name in USUAL_SCENARIOS if (head / name).is_file()), None)
     if found is None:
         raise BadInput(

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from .texts import separated
 
 
@@ -27,8 +27,8 @@ def read_scenarios(
             raise BadInput(hint)
         option = f"--{next(iter(axes)).replace('_', '-')}"
         raise BadInput(
-            f"{option}: cannot be combined with a scenario; change a scenario with --set"
-            " grid.seq_len=[512,1k]"
+            f"{option}: cannot be combined with a scenario, here {shown(scenarios[0])}; change a"
+            " scenario with --set grid.seq_len=[512,1k]"
         )
     if not scenarios and not axes:
         raise BadInput(

@@ -166,14 +166,14 @@ def show(
 def export(
     runs: RunNames,
     format_: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help=f"{', '.join(names())}.",
+            help=f"{', '.join(names())}. Without it: what FILE ends in, else csv.",
             autocompletion=completion.export_formats,
         ),
-    ] = "csv",
+    ] = None,
     output: Annotated[
         str,
         typer.Option(
@@ -193,6 +193,9 @@ def export(
     from ...reports.exports import export as exported
     from ..files import write_output
 
+    if format_ is None:
+        ending = Path(output).suffix.lower().removeprefix(".")
+        format_ = ending if ending in names() else "csv"
     if format_ not in names():
         raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
     try:

@@ -91,7 +91,7 @@ def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
 
 
 def test_without_a_finished_run_latest_says_what_to_continue(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"latest: no such run in .*; see `attnbench list runs"):
+    with pytest.raises(BadInput, match=r"latest: no runs in .*; make one with `attnbench run"):
         find("latest", tmp_path)
     path = run(tmp_path, 1, {"a": "ok"})
     with pytest.raises(BadInput, match=rf"no finished run in .*{path.name} with .*--resume latest"):

@@ -88,3 +88,18 @@ def test_runs_of_earlier_versions_are_found_by_the_name_they_had(tmp_path: Path)
     run = quickstart(tmp_path, (128,))
     old = run.rename(run.with_name(run.name.replace("quickstart", "flags")))
     assert find("flags", tmp_path) == old
+
+
+def test_an_export_has_the_format_that_its_file_ends_in(here: Here, run: Path) -> None:
+    for name in ("a.json", "a.csv", "a.txt"):
+        assert here("export", run, "-o", name).returncode == 0
+    json.loads(Path("a.json").read_text())
+    assert Path("a.csv").read_bytes() == Path("a.txt").read_bytes()
+    assert here("export", run, "-o", "b.json", "--format", "csv").returncode == 0
+    assert Path("b.json").read_bytes() == Path("a.csv").read_bytes()
+
+
+def test_a_checkout_that_is_not_there_is_the_mistake_not_its_scenario(here: Here) -> None:
+    done = here("gate", ".", "nothing")
+    assert done.returncode == 2
+    assert done.stderr == "nothing: no such folder; wanted the checkout that is judged\n"

@@ -88,3 +88,16 @@ def test_from_python_the_argument_is_named(tmp_path: Path) -> None:
 def test_an_empty_selection_is_refused_whoever_starts_the_run(tmp_path: Path) -> None:
     with pytest.raises(NothingSelected):
         start_run(load("quickstart"), tmp_path, 0, Selection(only=("sdqa",)), OPTIONS)
+
+
+@pytest.mark.parametrize("option", ["--only", "--skip"])
+def test_an_empty_pattern_is_refused(here: Here, option: str) -> None:
+    done = here("run", "quickstart", option, "")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{option}: an empty pattern, which matches everything; wanted")
+
+
+def test_a_word_that_was_taken_for_a_scenario_is_named(here: Here) -> None:
+    done = here("run", *SMALL, "--causal", "yes")
+    assert done.returncode == 2
+    assert "--backends: cannot be combined with a scenario, here 'yes'; change" in done.stderr
