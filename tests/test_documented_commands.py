@@ -7,6 +7,7 @@ measure, compile or need another interpreter, is parsed.
 import ast
 import gc
 import inspect
+import os
 import re
 import shlex
 import shutil
@@ -211,7 +212,10 @@ def test_pytest_takes_a_documented_command(command: str, tmp_path: Path) -> None
     """It finds cases; none is measured."""
     shutil.copytree(ROOT / "scenarios", tmp_path / "scenarios")
     arguments = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
-    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    done = subprocess.run(
+        arguments, cwd=tmp_path, env=own, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^\d+ tests collected", done.stdout, re.M), done.stdout
 

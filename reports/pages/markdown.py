@@ -15,6 +15,7 @@ from .report import Part, Report
 from .run_titles import page_title, questions, subtitle
 
 MOST_BYTES = 900_000  # GitHub drops a job summary of more than 1024 KiB
+CLOSING_BYTES = 2_000  # of these, for the names of sections that are not there
 MOST_ROWS = 200  # of one table
 OPEN = "summary"
 TOLD = ("latency", "backends")  # sections whose numbers are in the card on who is fastest
@@ -33,7 +34,7 @@ def render(report: Report) -> str:
         text = _section(part, with_numbers=part.name not in in_cards)
         if part.name in ON_PAGE or not text:
             on_page.append(part.title)
-        elif size + len(text.encode()) > MOST_BYTES:
+        elif size + len(text.encode()) > MOST_BYTES - CLOSING_BYTES:
             left_out.append(part.title)
         else:
             size += len(text.encode()) + 2
