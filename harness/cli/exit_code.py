@@ -2,19 +2,33 @@
 
 import errno
 import json
+import re
 import sys
+from typing import Any
 
 import typer
 
 from ..errors import BadInput, EnvironmentUnmet, Refusal, StoreError
+from ..printable import visible
+from ..scenario.names import shipped
+
+# Its classes are not in typer's own names, and their module differs between versions.
+UsageError: Any = typer.BadParameter.__base__
 
 
 def exit_code(app: typer.Typer) -> int:
     """Run the command line. What is refused is one line on stderr; a bug is a traceback."""
     try:
-        app(prog_name="attnbench")
+        code = app(prog_name="attnbench", standalone_mode=False)
+        return code if isinstance(code, int) else 0
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else int(end.code is not None)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+        else:
+            sys.stderr.write(f"{misused(error)}\n")
+        return int(error.exit_code)
     except Refusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         if isinstance(refusal, StoreError):
@@ -35,4 +49,19 @@ def exit_code(app: typer.Typer) -> int:
         return EnvironmentUnmet.exit_code
     except KeyboardInterrupt:
         return 130
-    return 0
+
+
+def misused(error: Any) -> str:
+    """A line on options or arguments that the command does not take."""
+    context = error.ctx
+    command = context.command_path if context else "attnbench"
+    text = re.sub(r"^Invalid value for (.+?): (?:Value error, )?", r"\1: ", error.format_message())
+    text = re.sub(r"Input should be (an? )?(?:valid )?", r"wanted \1", text)
+    text = re.sub(r", unable to parse .*", "", text).rstrip(".")
+    text = re.sub(r"'(--?[\w-]+)'", r"\1", text)
+    unknown = re.match(r"No such command '(.*?)'", text)
+    if unknown and unknown[1] in shipped():
+        text += f"; a scenario is measured with `attnbench run {unknown[1]}`"
+    elif unknown and "Did you mean" not in text:
+        text += f"; there are: {', '.join(context.command.list_commands(context))}"
+    return visible(f"{command}: {' '.join(text.split())}; see `{command} -h`")

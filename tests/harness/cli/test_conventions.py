@@ -25,6 +25,45 @@ def test_the_version_is_printed(here):
     assert here("--version").stdout == f"attnbench {__version__}\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run --plan", "attnbench: Option --plan requires an argument; see `attnbench -h`"),
+        (
+            "run quickstart --timeout abc",
+            "attnbench run: --timeout: wanted a number; see `attnbench run -h`",
+        ),
+        ("run --devise cpu", "attnbench run: No such option: --devise (Possible options: --device"),
+        ("run --device tpu", "attnbench run: --device: 'tpu' is not one of auto, cpu, cuda"),
+        ("report", "attnbench report: Missing argument 'RUN'; see `attnbench report -h`"),
+        (
+            "quickstart",
+            "attnbench: No such command 'quickstart'; a scenario is measured with `attnbench run"
+            " quickstart`; see `attnbench -h`",
+        ),
+        (
+            "baseline remove x",
+            "attnbench baseline: No such command 'remove'; there are: save, list",
+        ),
+        ("compre a b", "attnbench: No such command 'compre'"),
+        ("run --\x1b[31m", r"attnbench run: No such option: --\x1b[31m; see"),
+    ],
+)
+def test_a_misused_option_is_one_line_that_says_what_is_wanted(here, words, said):
+    done = here(*words.split())
+    assert done.returncode == 2
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+def test_a_group_without_a_command_prints_its_help(here):
+    done = here("baseline")
+    assert done.returncode == 2
+    assert "save" in done.stdout + done.stderr
+    assert "Usage" in done.stdout + done.stderr
+
+
 # ---- shapes and limits ---------------------------------------------------------------------------
 
 
