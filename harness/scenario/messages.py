@@ -90,7 +90,8 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of:
     match error["type"]:
         case "missing":
             field = model_at(keys[:-1], top).model_fields[str(keys[-1])]
-            return f"{label}missing; wanted: {field.description or 'a value'} Add {name}"
+            add = "" if label.startswith("--") else f" Add {name}"  # an option is named already
+            return f"{label}missing; wanted: {field.description or 'a value'}{add}"
         case "too_short":
             return f"{label}found an empty list; wanted at least one value"
         case "whole_message":

@@ -57,6 +57,12 @@ def test_a_misused_option_is_one_line_that_says_what_is_wanted(here, words, said
     assert done.stdout == ""
 
 
+def test_a_missing_option_is_named_once_and_as_an_option(here):
+    done = here("run", "--seq-len", "32")
+    wanted = "--backends: missing; wanted: Names of backends, see `attnbench list backends`.\n"
+    assert (done.returncode, done.stderr) == (2, wanted)
+
+
 def test_a_group_without_a_command_prints_its_help(here):
     done = here("baseline")
     assert done.returncode == 2
