@@ -26,10 +26,10 @@ demo: $(STAMP)  ## measure scenarios/quickstart.yaml on this machine and write t
 	@run=$$($(BIN)/attnbench run quickstart --out $(OUT)); code=$$?; \
 	if [ -n "$$run" ]; then echo "open this page:" >&2; $(BIN)/attnbench report "$$run"; fi; exit $$code
 
-test: $(STAMP)  ## before each commit: the tests that need no GPU, except the long ones; five minutes on two cores
+test: $(STAMP)  ## before each commit: the tests that need no GPU, except the long ones; ten minutes on two cores
 	$(BIN)/python -m pytest -m "not slow and not long" --numprocesses auto --maxprocesses 4 --dist worksteal
 
-test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes; a quarter of an hour
+test-all: $(STAMP)  ## as in CI: also the long ones, which start hundreds of processes; half an hour on two cores
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test-lowest:  ## the same with the lowest versions that pyproject.toml allows, in .venv-lowest
