@@ -10,7 +10,6 @@ import typer
 
 from ..errors import BadInput, EnvironmentUnmet, Refusal, StoreError
 from ..printable import visible
-from ..scenario.names import shipped
 
 # Its classes are not in typer's own names, and their module differs between versions.
 UsageError: Any = typer.BadParameter.__base__
@@ -59,9 +58,11 @@ def misused(error: Any) -> str:
     text = re.sub(r"Input should be (an? )?(?:valid )?", r"wanted \1", text)
     text = re.sub(r", unable to parse .*", "", text).rstrip(".")
     text = re.sub(r"'(--?[\w-]+)'", r"\1", text)
-    unknown = re.match(r"No such command '(.*?)'", text)
-    if unknown and unknown[1] in shipped():
-        text += f"; a scenario is measured with `attnbench run {unknown[1]}`"
-    elif unknown and "Did you mean" not in text:
-        text += f"; there are: {', '.join(context.command.list_commands(context))}"
+    if unknown := re.match(r"No such command '(.*?)'", text):
+        from ..scenario.names import shipped  # which imports what reads scenarios
+
+        if unknown[1] in shipped():
+            text += f"; a scenario is measured with `attnbench run {unknown[1]}`"
+        elif "Did you mean" not in text:
+            text += f"; there are: {', '.join(context.command.list_commands(context))}"
     return visible(f"{command}: {' '.join(text.split())}; see `{command} -h`")
