@@ -31,8 +31,6 @@ WIDENED_LEVEL = 0.95
 
 Both together cover the truth of normal draws in 96 % of runs.
 """
-MOST_TIMES = 10.0
-"""An interval that reaches farther either way from its middle, on the log scale, says nothing."""
 FEWEST_CORRELATED = 6  # blocks of a process from which their correlation is looked at
 MOST_CORRELATION = 0.9
 DOUBTED_CORRELATION = 0.1  # added: too little would be worse than too much
@@ -94,16 +92,6 @@ class Outliers:
 
 
 # ---- intervals -----------------------------------------------------------------------------------
-
-
-def says_nothing(low: float, high: float) -> bool:
-    """Whether an interval of a positive quantity, such as a latency, is too wide to be of use."""
-    return high > 0 and low >= 0 and high >= MOST_TIMES**2 * low
-
-
-def ratio_says_nothing(low: float, high: float) -> bool:
-    """Whether an interval of a ratio decides nothing: it is as wide, and on both sides of 1."""
-    return says_nothing(low, high) and low <= 1 <= high
 
 
 def latency_interval(block_ms: Samples) -> Interval:

@@ -311,7 +311,7 @@ def _width(half_ratio: float | None, interval: "Interval") -> str:
     """`half_ratio` is on the log scale. Beyond 100 % a ± would seem to reach below zero."""
     if half_ratio is None:
         return " (one block: no interval)"
-    from .stats import MOST_TIMES
+    from .wide_intervals import MOST_TIMES
 
     if half_ratio >= log(MOST_TIMES):
         return f" (uncertain by more than {MOST_TIMES:.0f} times)"
