@@ -26,6 +26,7 @@ from .live_bar import SafeConsole, clock_text, console, live_bar
 from .printable import file_of
 from .record import FAILURES, Record, Status
 from .run.time_left import TimeLeft, TimeLeftOnDevices
+from .wide_intervals import MOST_TIMES
 
 if TYPE_CHECKING:
     from .stats import Interval
@@ -311,8 +312,6 @@ def _width(half_ratio: float | None, interval: "Interval") -> str:
     """`half_ratio` is on the log scale. Beyond 100 % a ± would seem to reach below zero."""
     if half_ratio is None:
         return " (one block: no interval)"
-    from .wide_intervals import MOST_TIMES
-
     if half_ratio >= log(MOST_TIMES):
         return f" (uncertain by more than {MOST_TIMES:.0f} times)"
     above = expm1(half_ratio)

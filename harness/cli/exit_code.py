@@ -28,6 +28,8 @@ def exit_code(app: typer.Typer) -> int:
         else:
             sys.stderr.write(f"{misused(error)}\n")
         return int(error.exit_code)
+    except typer.Abort:
+        return 1
     except Refusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         if isinstance(refusal, StoreError):

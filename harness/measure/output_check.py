@@ -137,6 +137,7 @@ class Fingerprint:
         if columns is None:
             return 1.0
         pairs = zip(columns.results, self._positions, strict=True)
+        # the remainder is 0 for rows, which have one sign, and the place itself for other axes
         taken = [
             signs[tuple(axis % size for axis, size in zip(places, signs.shape, strict=True))]
             for signs, places in pairs
