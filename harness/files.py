@@ -175,12 +175,15 @@ def temporary(folder: Path, *, is_folder: bool) -> Iterator[tuple[Path, int]]:
         path = folder / f".{secrets.token_hex(8)}.attnbench-tmp"
         if is_folder:
             path.mkdir()
-            fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | PLAIN)
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | PLAIN)
+            except FileNotFoundError:  # swept already
+                continue
         else:
             fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | PLAIN, NEW_FILE)
         with suppress(OSError):  # some network file systems have no locks
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if path.exists():  # else it was swept before it was locked
+            fcntl.flock(fd, fcntl.LOCK_EX)  # waits for a sweeper that has it, until it is removed
+        if path.exists():
             break
         os.close(fd)
     try:

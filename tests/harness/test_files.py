@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,49 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(
         write_whole(tmp_path / "page", "newer")
         assert {path.name for path in tmp_path.iterdir()} == {"page", living.name}
     assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+def test_a_folder_that_is_swept_before_its_writer_has_opened_it_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = files.os.open
+
+    def open_late(path: Path, flags: int) -> int:
+        monkeypatch.setattr(files.os, "open", opened)
+        files.sweep(tmp_path)
+        assert not path.exists()
+        return opened(path, flags)
+
+    monkeypatch.setattr(files.os, "open", open_late)
+    with temporary(tmp_path, is_folder=True) as (made, _):
+        assert made.is_dir()
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_a_sweeper_has_locked_before_its_writer_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_folder: bool
+) -> None:
+    flock, remove = files.fcntl.flock, files._remove
+    locked, sweepers = threading.Event(), []
+
+    def remove_late(path: Path) -> None:
+        monkeypatch.setattr(files, "_remove", remove)
+        locked.set()
+        time.sleep(0.2)  # the writer locks meanwhile
+        remove(path)
+
+    def flock_late(fd: int, flags: int) -> None:
+        monkeypatch.setattr(files.fcntl, "flock", flock)
+        sweepers.append(threading.Thread(target=files.sweep, args=(tmp_path,)))
+        sweepers[0].start()
+        assert locked.wait(60)
+        flock(fd, flags)
+
+    monkeypatch.setattr(files, "_remove", remove_late)
+    monkeypatch.setattr(files.fcntl, "flock", flock_late)
+    with temporary(tmp_path, is_folder=is_folder) as (made, _):
+        sweepers[0].join()
+        assert [made] == list(tmp_path.iterdir())
 
 
 def test_names_that_only_look_like_ours_are_left_alone(tmp_path: Path) -> None:
