@@ -1,10 +1,10 @@
 """The shared inputs of a problem: give them other values in place, and notice who writes to them.
 
 Values change by their signs, which needs no second copy and can be undone exactly. In scope "core"
-keys and values are negated: every score and every output changes; also the signs of single columns
-can be drawn (column_signs.py). In the other scopes every input is negated. The weights stay, since
-`prepare` may have copied them. Writing goes through `.data`, which leaves the version counters of
-tensors alone: a backend cannot tell by them that values are new.
+keys and values are negated: every score and every output changes. In the other scopes every input
+is negated. Beside that the signs of single columns can be drawn (column_signs.py). The weights
+stay, since `prepare` may have copied them. Writing goes through `.data`, which leaves the version
+counters of tensors alone: a backend cannot tell by them that values are new.
 """
 
 import secrets
@@ -54,14 +54,13 @@ class InputValues:
             tensor.data.mul_(factor)
         self.flipped, self.columns = flipped, columns
 
-    def renew(self, *, by_columns: bool) -> None:
-        """Give the inputs values that they never had before; or, unless `by_columns`, in a layer,
-        and if only the backward pass is measured, those that they had before the last time.
-        """
-        p = self.problem
-        drawn = by_columns and p.scope == "core" and p.passes != "backward"
-        columns = draw(p, self.device, self._random) if drawn else None
-        self.flip(not self.flipped, columns)
+    def renew(self) -> None:
+        """Give the inputs values that they never had before."""
+        self.flip(not self.flipped, draw(self.problem, self.device, self._random))
+
+    def repeat(self) -> None:
+        """Give the inputs values whose results were checked, with one sign or the other."""
+        self.flip(bool(torch.randint(2, (), generator=self._random)))
 
     def flip_inputs(self) -> None:
         """Change the inputs' signs for a whole call, forward and backward; call it again after."""

@@ -5,6 +5,7 @@ elements drawn at random, ties every other call to those: timed calls are looked
 was taken.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from time import perf_counter
 from typing import cast
@@ -21,7 +22,12 @@ from .prepared_call import Tensors
 POSITIONS = 512  # of each tensor
 LOOK_SHARE = 0.01  # of the time of the calls, beyond the one look that every block gets
 FIRST_LOOKS = 32  # of a warm-up, where every call counts, however short
+MOST_EARLIER = 8  # results of new values, to recognise those that come again
 FROM_MEMORY = "its result did not follow new values of its inputs: it answers from memory"
+STALE = (
+    "a timed call gave the result of earlier inputs: it answers from memory, not from the values"
+    " that the inputs have"
+)
 SAME_RATIO = {"fp32": 2.0**-16, "bf16": 2.0**-6, "fp16": 2.0**-9}
 """How far, in relative L2, two calls with the same values may be apart: sums in another order."""
 
@@ -80,12 +86,16 @@ class Fingerprint:
     `expected`: by the sign of the inputs (input_values.InputValues.flipped).
     """
 
-    def __init__(self, problem: Problem, seed: int) -> None:
+    def __init__(self, problem: Problem, seed: int, *, is_exact: bool = True) -> None:
+        """`is_exact`: results follow the signs of columns where those of exact attention do."""
+        self.is_exact = is_exact
         self.most_ratio = SAME_RATIO[problem.dtype]
         self._generator = torch.Generator().manual_seed(seed)
         self._positions: list[tuple[Tensor, ...]] = []
         self.expected: dict[bool, Tensor] = {}
         self.complaint = ""
+        self._new: tuple[ColumnSigns, Tensor] | None = None  # values without a known result
+        self._earlier: deque[Tensor] = deque(maxlen=MOST_EARLIER)  # results of such
         self._held: object | None = None
         self._looks = 0
         self._look_s = 0.0
@@ -113,7 +123,7 @@ class Fingerprint:
         self, result: object, flipped: bool, columns: ColumnSigns | None = None, *, must: bool
     ) -> None:
         """Compare a call's result with what is expected of the inputs' signs, if it `must` be or
-        time allows.
+        time allows. Where that is not known: with that of the first call with the same `columns`.
         """
         if self._held is not None:
             self.complaint = SAME_MEMORY if share_storage(result, self._held) else self.complaint
@@ -124,7 +134,7 @@ class Fingerprint:
         if not (must or first or self._look_s <= LOOK_SHARE * spent_s):
             return
         if not self.complaint:
-            self.complaint = self._compare(self.take(result), flipped, self._factors(columns))
+            self.complaint = self._compare(self.take(result), flipped, columns)
         self._looks += 1
         self._look_s += perf_counter() - start
 
@@ -132,10 +142,12 @@ class Fingerprint:
         """Whether a result is, at these positions, one that was taken earlier."""
         return _near(self.take(result), earlier, self.most_ratio)
 
-    def _factors(self, columns: ColumnSigns | None) -> Tensor | float:
-        """Of the elements, by the signs of columns."""
+    def _factors(self, columns: ColumnSigns | None) -> Tensor | float | None:
+        """Of the elements, by the signs of columns; None if unknown."""
         if columns is None:
             return 1.0
+        if columns.results is None:
+            return None
         pairs = zip(columns.results, self._positions, strict=True)
         # the remainder is 0 for rows, which have one sign, and the place itself for other axes
         taken = [
@@ -144,21 +156,43 @@ class Fingerprint:
         ]
         return torch.cat(taken).double().cpu()
 
-    def _compare(self, found: Tensor, flipped: bool, factors: Tensor | float) -> str:
-        expected = self.expected[flipped] * factors
-        if _near(found, expected, self.most_ratio):
+    def _compare(self, found: Tensor, flipped: bool, columns: ColumnSigns | None) -> str:
+        factors = self._factors(columns)
+        expected = None if factors is None else self.expected[flipped] * factors
+        if expected is not None and _near(found, expected, self.most_ratio):
             return ""
+        if columns is not None and not (self.is_exact and columns.results):
+            return self._compare_new(found, columns)
+        assert expected is not None
         # Earlier inputs had other signs, of which some may be those of columns.
         earlier = [one.abs() for one in self.expected.values()]
         if any(_near(found.abs(), one, self.most_ratio) for one in earlier):
-            return (
-                "a timed call gave the result of earlier inputs: it answers from memory, not from"
-                " the values that the inputs have"
-            )
+            return STALE
+        return self._other_than("the call that was checked", found, expected)
+
+    def _compare_new(self, found: Tensor, columns: ColumnSigns) -> str:
+        """Of values for which nobody knows the result: it is none of those of other values, and
+        stays as it is.
+        """
+        if self._new and self._new[0] is columns:
+            if _near(found, self._new[1], self.most_ratio):
+                return ""
+            return self._other_than("an earlier one with the same values", found, self._new[1])
+        if not bool(found.isfinite().all()):
+            return "a timed call gave NaN or infinity"
+        # To the bit: results of other values may be close, as those over many keys are.
+        earlier = (*self.expected.values(), *self._earlier)
+        if bool(found.any()) and any(torch.equal(found, one) for one in earlier):
+            return STALE
+        self._new = columns, found
+        self._earlier.append(found)
+        return ""
+
+    def _other_than(self, which: str, found: Tensor, expected: Tensor) -> str:
         distance = float((found - expected).norm() / (expected.norm() or 1.0))
         return (
-            "a timed call gave another result than the call that was checked (relative L2"
-            f" {distance:.2g} at {len(found)} elements; up to {self.most_ratio:.2g} passes)"
+            f"a timed call gave another result than {which} (relative L2 {distance:.2g} at"
+            f" {len(found)} elements; up to {self.most_ratio:.2g} passes)"
         )
 
     def follows_inputs(self) -> bool:

@@ -89,7 +89,10 @@ class Checker:
             prepare = partial(self._prepare, values, view.backend, exact.held_bytes)
             prepared = self.phases.run(case, phase, partial(kept.of, prepare))
             if prepared is not None:
-                fingerprint = Fingerprint(problem, secrets.randbits(32))
+                exactness = view.backend.exactness
+                fingerprint = Fingerprint(
+                    problem, secrets.randbits(32), is_exact=exactness == "exact"
+                )
                 checked = CheckedCall(case, prepared, values, exact, kept, fingerprint)
                 self._check_call(checked)
                 del checked

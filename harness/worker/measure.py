@@ -152,7 +152,8 @@ class Measurer:
             complaint, output = self._checked_call(prepared, values, exact, readings)
             values.use_gradient(None)
             run = prepared.anew()
-            fingerprint = Fingerprint(case.problem, secrets.randbits(32))
+            is_exact = prepared.backend.exactness == "exact"
+            fingerprint = Fingerprint(case.problem, secrets.randbits(32), is_exact=is_exact)
             if not complaint:
                 known = self._known_results(case, output, readings)
                 if known:
@@ -261,12 +262,15 @@ class Measurer:
     def sample(self, cases: list[Case], calls: dict[str, int]) -> None:
         """One block: the given cases in the given order, each with its number of calls.
 
-        The inputs of a problem get other values before every second block, in place.
+        The inputs of a problem get new values before every second block, in place. Before the
+        others they get values with known results, unless all results of the new ones are known.
         """
         self.blocks += 1
-        if self.blocks % 2:
-            for values in self._values():
-                self._renew(values)
+        for values in self._values():
+            if self.blocks % 2:
+                values.renew()
+            elif not self._known(values):
+                values.repeat()
         for case in cases:
             if case.id in self.warm:
                 sample = partial(self._sample, case, calls[case.id])
@@ -317,7 +321,7 @@ class Measurer:
     def _recheck(self, case: Case) -> None:
         warm = self.warm[case.id]
         with warm.prepared.in_force():
-            complaint = recheck(warm.run, self.clock, warm.values, self._renew, warm.fingerprint)
+            complaint = recheck(warm.run, self.clock, warm.values, warm.fingerprint)
         if complaint and not self._inputs_changed(warm.values):
             del self.warm[case.id]
             warm.values.restore()
@@ -363,10 +367,11 @@ class Measurer:
             self.phases.end(case, Status.ERROR, reason, "latency")
         return True
 
-    def _renew(self, values: InputValues) -> None:
-        """Give the inputs new values, by columns if all backends that share them are exact."""
+    def _known(self, values: InputValues) -> bool:
+        """Whether it is known what each backend must give for these values."""
         backends = [warm.prepared.backend for warm in self.warm.values() if warm.values is values]
-        values.renew(by_columns=all(one.exactness == "exact" for one in backends))
+        all_exact = all(one.exactness == "exact" for one in backends)
+        return values.columns is None or (all_exact and values.columns.results is not None)
 
     def _values(self) -> list[InputValues]:
         """The inputs of the warm cases, once per problem."""

@@ -17,16 +17,15 @@ def recheck(
     run: Callable[[], object],
     clock: Clock,
     values: InputValues,
-    renew: Callable[[InputValues], None],
     fingerprint: Fingerprint,
 ) -> str:
-    """What is wrong, or "". `renew` gives the inputs other values; every result is looked at."""
+    """What is wrong, or "". Every result is looked at."""
 
     def call_ms(*, new: bool) -> float:
         signs = values.flipped, values.columns
-        renew(values)
+        values.renew()
         if new:
-            renew(values)
+            values.renew()
         else:
             values.flip(*signs)  # as much was written before either call
         clock.finish()

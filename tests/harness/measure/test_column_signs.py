@@ -80,3 +80,23 @@ def test_half_of_the_numbers_change_on_average():
     for name in ("query", "key", "value"):
         assert signs.inputs[name].shape == (2, 8, 1, 64)
         assert 0.4 < (signs.inputs[name] < 0).float().mean() < 0.6
+
+
+def test_in_a_layer_and_of_a_backward_pass_alone_results_are_unknown():
+    layer = Problem(batch=2, seq_len=8, d_model=32, heads=4, scope="layer")
+    for problem, names, shape in (
+        (layer, {"query", "key", "value"}, (2, 1, 32)),
+        (replace(layer, passes="backward"), set(), (2, 1, 32)),
+        (replace(layer, scope="core", passes="backward"), set(), (2, 4, 1, 8)),
+    ):
+        signs = draw(problem, CPU, torch.Generator().manual_seed(3))
+        assert signs.results is None
+        assert set(signs.inputs) == names
+        assert {one.shape for one in [*signs.inputs.values(), signs.gradient]} == {shape}
+
+
+def test_too_few_signs_are_not_drawn_where_a_repetition_would_look_like_a_cache():
+    layer = Problem(batch=1, seq_len=8, d_model=8, heads=1, scope="layer")
+    assert draw(layer, CPU, torch.Generator()) is None
+    assert draw(replace(layer, batch=2), CPU, torch.Generator()) is not None
+    assert draw(replace(layer, scope="core"), CPU, torch.Generator()) is not None

@@ -59,30 +59,51 @@ def test_of_a_backward_pass_only_the_outputs_gradient_flips():
     assert torch.equal(values.tensors.inputs.key, -inputs[1])
 
 
-@pytest.mark.parametrize("passes", ["forward", "forward+backward"])
-def test_new_values_were_never_there_before_and_go_without_a_trace(passes):
-    problem = replace(SMALL, passes=passes, kv_heads=2)
-    values = InputValues(problem, CPU, 0)
+@pytest.mark.parametrize("passes", ["forward", "backward", "forward+backward"])
+@pytest.mark.parametrize(
+    "change", [{"kv_heads": 2}, {"scope": "layer"}, {"scope": "layer", "kv_seq_len": 24}]
+)
+def test_new_values_were_never_there_before_and_go_without_a_trace(passes, change):
+    values = InputValues(replace(SMALL, passes=passes, **change), CPU, 0)
     before, seen = copies(values), []
     for _ in range(6):
-        values.renew(by_columns=True)
+        values.renew()
         seen.append(copies(values))
         assert (values.written(), values.changed()) == ("", "")
         assert same(copies(values), seen[-1])  # looking for changes leaves them as they are
     for one, other in itertools.combinations([before, *seen], 2):
         assert not same(one, other)
-    assert not any(torch.equal(x[i], seen[0][i]) for x in seen[1:] for i in range(3))
+    changed = [-1] if passes == "backward" else [0, 1, 2]
+    assert not any(torch.equal(x[i], seen[0][i]) for x in seen[1:] for i in changed)
     values.restore()
     assert same(copies(values), before)
 
 
-@pytest.mark.parametrize("change", [{"scope": "layer"}, {"passes": "backward"}])
-def test_where_no_columns_are_drawn_values_are_those_of_the_time_before_the_last(change):
+@pytest.mark.parametrize("change", [{}, {"scope": "layer"}, {"passes": "backward"}])
+def test_repeated_values_are_those_with_one_sign_or_the_other(change):
     values = InputValues(replace(SMALL, **change), CPU, 0)
+    known = []
+    for flipped in (False, True):
+        values.flip(flipped)
+        known.append(copies(values))
+    found = set()
+    for _ in range(40):
+        values.renew()
+        assert values.columns is not None
+        values.repeat()
+        assert values.columns is None
+        found.add(values.flipped)
+        assert same(copies(values), known[values.flipped])
+    assert found == {False, True}
+
+
+def test_of_few_columns_with_unknown_results_values_alternate_between_two():
+    tiny = Problem(batch=1, seq_len=8, d_model=8, heads=1, scope="layer")
+    values = InputValues(tiny, CPU, 0)
     before = copies(values)
-    values.renew(by_columns=True)
-    assert not same(copies(values), before)
-    values.renew(by_columns=True)
+    for flipped in (True, False):
+        values.renew()
+        assert (values.columns, values.flipped) == (None, flipped)
     assert same(copies(values), before)
 
 
