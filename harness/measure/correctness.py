@@ -38,14 +38,22 @@ GRADIENT_FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
 In half precision one rounding of the result. In fp32, where all steps round alike, 64 of them:
 flash kernels compute the weights again from a log-sum-exp that is kept in fp32, and grouped heads
 are summed in another order (correct backends were up to 4 times as far off as the textbook). TF32
-would be 2**-11 off. Outputs need no floor.
+would be 2**-11 off.
+"""
+SUM_ERROR = 2.0**-24 / 3
+"""Of a sum of N equal positive numbers in fp32, taken one after the other, times the root of N: the
+root mean square of N roundings at the size of the partial sums (Higham, The Accuracy of Floating
+Point Summation, 1993). torch's flex_attention sums the keys so on a CPU, and had 0.9 times as much
+for N of 4 096 and 8 192; the textbook formula sums in blocks.
 """
 WIDE_GRADIENT_FLOOR = 4 * WIDE_SCORE * 2.0**-23
 """Flash kernels compute weights as exp(score - log-sum-exp): both round in fp32 at their size."""
-WIDE_OUTPUT_FLOOR = {
-    name: WIDE_SCORE * roundoff
-    for name, roundoff in (("fp32", 2.0**-24), ("bf16", 2.0**-9), ("fp16", 2.0**-12))
-}
+ROUNDOFF = {"fp32": 2.0**-24, "bf16": 2.0**-9, "fp16": 2.0**-12}
+OUTPUT_FLOOR = {name: 2 * roundoff for name, roundoff in ROUNDOFF.items()}
+"""Relative errors of an output that prove nothing: a unit in the last place. Of a single key the
+textbook formula makes no error at all.
+"""
+WIDE_OUTPUT_FLOOR = {name: WIDE_SCORE * roundoff for name, roundoff in ROUNDOFF.items()}
 """Relative errors of an output that prove nothing with wide scores: one rounding of a score changes
 its weight by that much. The textbook's own error tells it as long as there are many rows; of one
 row, as in decoding, it can be small by chance.
@@ -103,7 +111,9 @@ class CorrectnessCheck:
             self.exact += torch.autograd.grad(exact, leaves(*exact_tensors), gradient.double())
             same_results += torch.autograd.grad(same, leaves(*same_tensors), gradient)
         floor_ratio = max(GRADIENT_FLOOR[problem.dtype], WIDE_GRADIENT_FLOOR if wide else 0.0)
-        output_floor_ratio = WIDE_OUTPUT_FLOOR[problem.dtype] if wide else 0.0
+        output_floor_ratio = (WIDE_OUTPUT_FLOOR if wide else OUTPUT_FLOOR)[problem.dtype]
+        if not self.exact[0].any():
+            output_floor_ratio = 0.0
         self.tolerances = [
             max(
                 distance(result, exact, by_row=index == 0),
@@ -112,6 +122,7 @@ class CorrectnessCheck:
             )
             for index, (result, exact) in enumerate(zip(same_results, self.exact, strict=True))
         ]
+        self.sum_error = SUM_ERROR * sqrt(problem.kv_seq_len)
         exact, rounded = self.exact[0], self.exact[0].to(same_results[0].dtype)
         self.row_tolerance = max(
             output_floor_ratio,
@@ -169,6 +180,7 @@ class CorrectnessCheck:
         largest = max((float(exact.norm()) for exact in self.exact[1:]), default=0.0)
         approximate = exactness == "approximate"
         worst_error = worst_ratio = 0.0
+        too_far = False
         for index, result in sorted(results.items()):
             exact, tolerance = self.exact[index], self.tolerances[index]
             vanishes = index and float(exact.norm()) <= VANISHING * largest
@@ -178,15 +190,15 @@ class CorrectnessCheck:
             worst_error = max(worst_error, error)
             ratio = error / tolerance if tolerance else (inf if error else 0.0)
             worst_ratio = max(worst_ratio, ratio)
-        if not isfinite(worst_ratio) or (
-            approximate and 0 in results and self._masked_rows_not_zero(results[0])
-        ):
+            explained = not index and error <= LIMIT_RATIO * self.sum_error
+            too_far = too_far or not (ratio <= LIMIT_RATIO or explained)
+        if not isfinite(worst_ratio) or (0 in results and self._masked_rows_not_zero(results[0])):
             complaint = "not zero where exactly zero is right"
             return CheckResult(error_l2_ratio=worst_error, complaint=complaint)
         complaint = ""
         if not approximate:
             complaint = self._wrong_rows(results[0]) if 0 in results else ""
-            if worst_ratio > LIMIT_RATIO:
+            if too_far:
                 complaint = self._complaint(worst_error, worst_ratio)
         return CheckResult(
             error_l2_ratio=worst_error,
@@ -222,7 +234,7 @@ class CorrectnessCheck:
         return f"{count} of {zero.numel()} rows are all zeros: not computed" if count else ""
 
     def _masked_rows_not_zero(self, output: Tensor) -> bool:
-        """Whether a fully masked row is not zero; for an exact backend the distance tells."""
+        """Whether a fully masked row is not zero."""
         fully_masked = ~self.exact[0].any(-1, keepdim=True)
         return bool((output.masked_select(fully_masked) != 0).any())
 

@@ -84,6 +84,26 @@ def test_a_kernel_that_drops_the_last_64_keys_fails_at_16k(dtype):
     assert check.check(output, []).complaint == ""
 
 
+def test_a_kernel_may_sum_the_keys_one_after_the_other():
+    """As flex_attention does on a CPU; the textbook formula sums in blocks, and is nearer."""
+    problem = Problem(batch=1, seq_len=4096, d_model=16, heads=1)
+    tensors = make_tensors(problem, CPU, 0)
+    q, k, v = (x[0, 0] for x in tensors.inputs)
+    check = CorrectnessCheck(problem, *tensors, 0)
+    weights = (q[check.rows] @ k.T * problem.scale).exp()
+    total, sums = torch.zeros(len(check.rows), 1), torch.zeros(len(check.rows), 16)
+    for key in range(4096):
+        total += weights[:, key, None]
+        sums += weights[:, key, None] * v[key]
+    output = torch.ones(1, 1, 4096, 16)
+    output[0, 0, check.rows] = sums / total
+    found = check.check(output, [])
+    assert found.complaint == ""
+    assert found.error_ratio > 2
+    output[0, 0, check.rows] *= 1 + 4 * check.sum_error
+    assert "times as far" in check.check(output, []).complaint
+
+
 def test_dropped_keys_are_seen_under_a_causal_mask_too():
     problem = Problem(batch=1, seq_len=4096, d_model=64, heads=1, causal=True)
     tensors = make_tensors(problem, CPU, 0)
@@ -205,20 +225,38 @@ def test_what_is_no_attention_has_no_distance():
     assert (found.error_l2_ratio, found.error_ratio, found.complaint) == (None, None, "")
 
 
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_of_a_single_key_a_last_place_is_allowed_and_an_approximation_may_be_off(dtype):
+    """The textbook formula gives the value itself: no error to compare with."""
+    single = replace(SMALL, seq_len=1, kv_seq_len=1, dtype=dtype)
+    rounded = 1 + 2.0 ** {"fp32": -23, "bf16": -7, "fp16": -10}[dtype]
+
+    def off(output, gradients):
+        return 3 * output, gradients
+
+    for exactness in ("exact", "approximate"):
+        assert checked(single, exactness).complaint == ""
+    found = checked(single, "exact", lambda output, gradients: (rounded * output, gradients))
+    assert (found.complaint, 0 < found.error_ratio <= 2) == ("", True)
+    assert "times as far" in checked(single, "exact", off).complaint
+    found = checked(single, "approximate", off)
+    assert found.complaint == ""
+    assert found.error_l2_ratio == pytest.approx(2, rel=0.01)
+
+
+@pytest.mark.parametrize("exactness", ["exact", "approximate"])
 @pytest.mark.parametrize("where", [0, 15])
-def test_queries_that_see_no_key_are_zero_in_an_approximation_too(where):
+def test_queries_that_see_no_key_are_zero_to_the_bit(where, exactness):
     """A leading one of a causal problem, and one fully masked."""
     causal = {"seq_len": 40, "kv_seq_len": 25, "causal": True, "causal_align": "bottom_right"}
     problem = replace(SMALL, **(causal if where == 0 else {"mask": "random"}))
 
     def dirty(output, gradients):
-        output[0, 0, where] = 1e-6
+        output[0, 0, where] = 1e-9
         return output, gradients
 
-    assert checked(problem, "approximate").complaint == ""
-    assert (
-        checked(problem, "approximate", dirty).complaint == "not zero where exactly zero is right"
-    )
+    assert checked(problem, exactness).complaint == ""
+    assert checked(problem, exactness, dirty).complaint == "not zero where exactly zero is right"
 
 
 def test_long_problems_are_sampled_in_every_tile_of_rows():
