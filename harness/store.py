@@ -243,7 +243,7 @@ def point_latest(root: Path, name: str) -> str:
     """Link results/latest to a run or suite that has finished, if the file system has links.
 
     Runs within a suite do not count: the suite does. Returns a remark if something that is no link
-    stands there: it is left alone.
+    stands there, which is left alone, or a link that cannot be changed.
     """
     latest = root / LATEST
     if (root / SUITE).is_file():
@@ -253,9 +253,16 @@ def point_latest(root: Path, name: str) -> str:
             f"{shown_path(latest)} is not a link and was left alone; `latest` on the command line"
             " names the newest run all the same"
         )
-    with suppress(OSError), temporary(root, is_folder=True) as (folder, _):
-        (folder / LATEST).symlink_to(name)
-        (folder / LATEST).replace(latest)
+    try:
+        with temporary(root, is_folder=True) as (folder, _):
+            (folder / LATEST).symlink_to(name)
+            (folder / LATEST).replace(latest)
+    except OSError as error:
+        if latest.is_symlink():
+            return (
+                f"{shown_path(latest)}: cannot be changed ({error.strerror}), and names an earlier"
+                " run; name this one by its folder"
+            )
     return ""
 
 

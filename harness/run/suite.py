@@ -163,15 +163,16 @@ class Suite:
         """A case of any of its runs crashed, failed, timed out or was incorrect."""
         return any(run_state(run).has_failures for run in runs_by_entry(self.path).values())
 
-    def close(self) -> None:
-        """A suite of which no run has started is removed."""
+    def close(self) -> str:
+        """A suite of which no run has started is removed. Returns a remark for the user, or ""."""
         try:
             if not runs_by_entry(self.path):
                 remove_suite(self.path)
             elif suite_state(self.path).has_ended:
-                point_latest(self.path.parent, self.path.name)
+                return point_latest(self.path.parent, self.path.name)
         finally:
             self._lock.release()
+        return ""
 
     def _give(self, checkpoints: Sequence[Checkpoint], *, retry_failed: bool) -> None:
         """To each entry the models that it still looks at. Raises BadInput."""

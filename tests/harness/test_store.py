@@ -169,6 +169,23 @@ def test_latest_follows_the_newest(tmp_path):
     assert (tmp_path / "latest").readlink() == Path("b")
 
 
+def test_a_link_that_cannot_be_changed_is_said_to_name_an_earlier_run(tmp_path, monkeypatch):
+    first, second = make(tmp_path, rows=1), make(tmp_path, rows=1)
+
+    def full(path, target):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as some:
+        some.setattr(Path, "symlink_to", full)
+        assert point_latest(tmp_path, first.path.name) == ""  # without a link the newest counts
+    assert point_latest(tmp_path, first.path.name) == ""
+    monkeypatch.setattr(Path, "symlink_to", full)
+    remark = point_latest(tmp_path, second.path.name)
+    assert "cannot be changed (No space left on device), and names an earlier run" in remark
+    for store in (first, second):
+        store.close()
+
+
 def test_newer_format_is_refused_naming_both_versions(tmp_path):
     store = make(tmp_path)
     store.close()
