@@ -64,6 +64,8 @@ def append_lines(path: Path, text: str) -> None:
     """
     fd = open_plain(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
     try:
+        with suppress(OSError):  # some network file systems have no locks
+            fcntl.flock(fd, fcntl.LOCK_EX)  # another one's line may be half there, and is not torn
         size = os.fstat(fd).st_size
         torn = text and size and os.pread(fd, 1, size - 1) != b"\n"
         write_all(fd, ("\n" * bool(torn) + text).encode())
@@ -86,6 +88,16 @@ def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def remove_folder(path: Path) -> None:
+    """A folder with all in it: after a crash it is whole, or gone with the next `sweep`.
+
+    Raises OSError.
+    """
+    gone = path.with_name(f".{secrets.token_hex(8)}.attnbench-tmp")
+    path.rename(gone)
+    _remove(gone)
 
 
 def sync_folder(path: Path) -> None:
@@ -247,14 +259,18 @@ class FileLock:
             if os.fstat(self._fd).st_nlink:
                 break
             os.close(self._fd)  # its last holder removed it; that lock excludes nobody
+        self._pid = os.getpid()
         with suppress(OSError):  # a full disk; the lock holds all the same
             os.ftruncate(self._fd, 0)
-            os.pwrite(self._fd, str(os.getpid()).encode(), 0)
+            os.pwrite(self._fd, str(self._pid).encode(), 0)
 
     def release(self) -> None:
-        """Safe to call twice."""
+        """Safe to call twice. In a fork of the holder it stays held."""
         if self._fd >= 0:
-            with suppress(OSError):
-                os.ftruncate(self._fd, 0)
+            if self._pid == os.getpid():
+                with suppress(OSError):
+                    os.ftruncate(self._fd, 0)
+                with suppress(OSError):  # a child that is being started has the descriptor too
+                    fcntl.flock(self._fd, fcntl.LOCK_UN)
             os.close(self._fd)
         self._fd = -1

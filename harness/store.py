@@ -16,6 +16,7 @@ from .files import (
     Held,
     make_folder,
     open_plain,
+    remove_folder,
     sweep,
     sync_folder,
     temporary,
@@ -37,10 +38,13 @@ class Store:
     The kernel frees the lock of a writer that is killed. Links are not followed.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Raises EnvironmentUnmet if another process holds the lock, BadInput."""
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
+        """`lock`: the folder's, if it is held already.
+
+        Raises EnvironmentUnmet if another process holds it, BadInput.
+        """
         self.path = path
-        self._lock = writer_lock(path)
+        self._lock = lock or writer_lock(path)
         try:
             with _refused(path / ROWS):
                 self._fd = open_plain(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND)
@@ -59,10 +63,10 @@ class Store:
 
         Raises BadInput.
         """
-        with _making(root, scenario, now) as (name, folder):
+        with _making(root, scenario, now) as (name, folder, lock):
             document = {"schema": SCHEMA, "run": name, **meta}
             write_whole(folder / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
-        return cls(root / name)
+        return cls(root / name, lock)
 
     @classmethod
     def reopen(cls, path: Path) -> "Store":
@@ -156,11 +160,22 @@ class Store:
         os.fdatasync(self._fd)
 
 
-def create_suite(root: Path, name: str, meta: Mapping[str, Any]) -> Path:
-    """A new folder for the runs of a suite under `root`, with its suite.json. Raises BadInput."""
-    with _making(root, name) as (folder_name, folder):
+def create_suite(root: Path, name: str, meta: Mapping[str, Any]) -> tuple[Path, FileLock]:
+    """A new folder for the runs of a suite under `root`, with its suite.json; its lock, held.
+
+    Raises BadInput.
+    """
+    with _making(root, name) as (folder_name, folder, lock):
         write_suite(folder, {"schema": SCHEMA, "suite": folder_name, **meta})
-    return root / folder_name
+    return root / folder_name, lock
+
+
+def remove_suite(path: Path) -> None:
+    """In one step, unless there is more in its folder. Only for the holder of its lock."""
+    with suppress(OSError):
+        sweep(path)
+        if {one.name for one in path.iterdir()} <= {SUITE, LOCK}:
+            remove_folder(path)
 
 
 def write_suite(path: Path, document: Mapping[str, Any]) -> None:
@@ -195,9 +210,11 @@ def _refused(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _making(root: Path, name: str, now: datetime | None = None) -> Iterator[tuple[str, Path]]:
-    """The name of a new folder, which tells the time, and a temporary one that will get it: a
-    folder of this name is complete, or absent.
+def _making(
+    root: Path, name: str, now: datetime | None = None
+) -> Iterator[tuple[str, Path, FileLock]]:
+    """The name of a new folder, which tells the time, a temporary one that will get it, and that
+    one's lock, held: a folder of this name is complete, or absent, and nobody else's to write to.
 
     Raises BadInput if it or what goes in cannot be written.
     """
@@ -207,8 +224,13 @@ def _making(root: Path, name: str, now: datetime | None = None) -> Iterator[tupl
         root.mkdir(parents=True, exist_ok=True)
         sweep(root)
         with temporary(root, is_folder=True) as (folder, _):
-            yield path.name, folder
-            folder.rename(path)
+            lock = FileLock(folder / LOCK)
+            try:
+                yield path.name, folder, lock
+                folder.rename(path)
+            except BaseException:
+                lock.release()
+                raise
         sync_folder(root)
     except OSError as error:
         raise BadInput(
@@ -221,7 +243,7 @@ def point_latest(root: Path, name: str) -> str:
     """Link results/latest to a run or suite that has finished, if the file system has links.
 
     Runs within a suite do not count: the suite does. Returns a remark if something that is no link
-    stands there: it is left alone.
+    stands there, which is left alone, or a link that cannot be changed.
     """
     latest = root / LATEST
     if (root / SUITE).is_file():
@@ -231,9 +253,16 @@ def point_latest(root: Path, name: str) -> str:
             f"{shown_path(latest)} is not a link and was left alone; `latest` on the command line"
             " names the newest run all the same"
         )
-    with suppress(OSError), temporary(root, is_folder=True) as (folder, _):
-        (folder / LATEST).symlink_to(name)
-        (folder / LATEST).replace(latest)
+    try:
+        with temporary(root, is_folder=True) as (folder, _):
+            (folder / LATEST).symlink_to(name)
+            (folder / LATEST).replace(latest)
+    except OSError as error:
+        if latest.is_symlink():
+            return (
+                f"{shown_path(latest)}: cannot be changed ({error.strerror}), and names an earlier"
+                " run; name this one by its folder"
+            )
     return ""
 
 

@@ -4,14 +4,17 @@ import ast
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.faults import in_process
 from tests.faults.__main__ import table
 from tests.faults.outcome import Outcome, Tally
 from tests.faults.rows import check_rows, whole_lines
@@ -117,6 +120,31 @@ def test_tracebacks_hangs_and_wrong_exit_codes_are_counted(trial: Trial) -> None
     trial.end(trial.start("import os; os._exit(77)", program=python))
     assert "exit code 77" in trial.outcome.wrong[-1]
     trial.end(trial.start("import time; time.sleep(60)", program=python), limit_s=0.2)
+    assert trial.outcome.hangs == 1
+
+
+def test_a_traceback_that_a_result_quotes_is_not_ours(trial: Trial) -> None:
+    code = "print('Traceback (most recent call last):')"
+    trial.end(trial.start(code, program=(sys.executable, "-c")))
+    assert trial.outcome.survived
+
+
+def endless() -> None:
+    while True:
+        pass
+
+
+def test_a_command_hangs_by_its_work_and_not_by_the_work_of_others(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    limit = (signal.SIGPROF, signal.ITIMER_PROF, 0.05)
+    monkeypatch.setattr(in_process, "LIMITS", (limit,))
+    monkeypatch.setattr(in_process.app, "main", lambda: time.sleep(0.2))
+    in_process.run(trial, ["waits"])
+    assert trial.outcome.survived
+    monkeypatch.setattr(in_process.app, "main", endless)
+    in_process.run(trial, ["works"])
     assert trial.outcome.hangs == 1
 
 

@@ -55,6 +55,17 @@ def newest_calibration(
     return newest
 
 
+def why_unreadable(root: Path) -> str:
+    """Why the file of calibrations cannot be read; "" if it can, or if there is none."""
+    try:
+        os.close(open_plain(root / FILE))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"{root / FILE}: cannot be read ({error.strerror})"
+    return ""
+
+
 def _is_of(found: Any, device_uuid: str | None, device_name: str | None) -> bool:
     if not isinstance(found, dict) or found.get("schema") != SCHEMA:
         return False

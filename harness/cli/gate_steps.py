@@ -4,6 +4,7 @@ A checkout is measured by `attnbench run` in a process of its own, with its code
 """
 
 import os
+import secrets
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,8 @@ class Settings:
     @classmethod
     def of(cls, *, out: Path | None, **others: Any) -> Self:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        return cls(out=out or DEFAULT_ROOT / f"gate-{stamp}", **others)
+        own = f"gate-{stamp}-{secrets.token_hex(4)}"  # two starts never share a folder
+        return cls(out=out or DEFAULT_ROOT / own, **others)
 
     @property
     def options(self) -> list[str]:
@@ -87,14 +89,10 @@ def measure(scenario: str, checkouts: Checkouts, settings: Settings) -> None:
     both equally. Raises BadInput, and typer.Exit where a side could not be measured.
     """
     out = settings.out
-    if (out / "head").exists() or (out / "base").exists():
-        raise BadInput(
-            f"{out}: has runs already, which would count as turns; remove it, or choose another"
-            " with --out DIR"
-        )
     if not checkouts.head.is_dir():
         raise BadInput(f"{checkouts.head}: no such folder; wanted the checkout that is judged")
-    with base_folder(checkouts, out) as base:
+    _refuse_used(out)
+    with base_folder(checkouts, out) as base, _only_writer(out):
         if settings.calibrate:
             _selfcheck(checkouts, settings)
         sides = {"head": (checkouts.head, checkouts.python)}
@@ -107,6 +105,33 @@ def measure(scenario: str, checkouts: Checkouts, settings: Settings) -> None:
                 if not settings.quiet:
                     typer.echo(f"turn {turn + 1} of {settings.turns}: {side}", err=True)
                 _run(side, *sides[side], turn, scenario, checkouts, settings)
+
+
+@contextmanager
+def _only_writer(out: Path) -> Iterator[None]:
+    """Hold the folder: runs of two at once would count as turns of one. Raises Refusal."""
+    from ..store import writer_lock
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(
+            f"{out}: cannot be made ({error.strerror}); choose another with --out DIR"
+        ) from None
+    lock = writer_lock(out)
+    try:
+        _refuse_used(out)
+        yield
+    finally:
+        lock.release()
+
+
+def _refuse_used(out: Path) -> None:
+    if (out / "head").exists() or (out / "base").exists():
+        raise BadInput(
+            f"{out}: has runs already, which would count as turns; remove it, or choose another"
+            " with --out DIR"
+        )
 
 
 def _run(

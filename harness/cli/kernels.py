@@ -104,9 +104,10 @@ def keep(
     A choice replaces an older one for the same kind of problem. Commit the file that is printed,
     and the runs that chose.
     """
-    from ...impls._triton.tuned import FILE, merge
+    from ...impls._triton.tuned import FILE, merged
     from ..audit.tuning_results import choices
     from ..baselines import find_run
+    from ..files import write_whole
 
     found: dict[Kind, Choice] = {}
     for run in runs:
@@ -120,7 +121,7 @@ def keep(
             " --device cuda` first"
         )
     try:
-        merge(found.values(), FILE)
+        write_whole(FILE, merged(found.values(), FILE))  # workers may be reading it
     except OSError as error:
         raise BadInput(
             f"{FILE}: cannot be written ({error.strerror}); keep choices from a checkout of"

@@ -97,7 +97,8 @@ def measure_suite(
                 break
         code = max([1 if suite.has_failures else 0, *(end.exit_code for end in ends)])
     finally:
-        suite.close()
+        if remark := suite.close():
+            options.listener.remark(remark)
     if suite.path.exists():
         print_end(suite.path, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)

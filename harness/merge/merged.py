@@ -1,18 +1,27 @@
 """Merge runs of shards into one run, and suites of shards into one suite."""
 
+import errno
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadInput
-from ..files import make_folder, open_plain, sweep, sync_folder, temporary, write_all, write_whole
+from ..files import (
+    NotPlain,
+    make_folder,
+    open_plain,
+    sweep,
+    sync_folder,
+    temporary,
+    write_all,
+    write_whole,
+)
 from ..run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
 from ..store import LOGS, point_latest, write_suite, writer_lock
 from ..suites import read_suite, run_state, runs_by_entry, suite_state
@@ -87,8 +96,28 @@ def merge_suites(
     document |= {"schema": SCHEMA, "suite": target.name}
     if not target.exists():
         _make_suite(target, document)
-    elif not (target / SUITE).is_file() or "merged" not in read_suite(target):
+    if not (target / SUITE).is_file() or "merged" not in read_suite(target):
         raise BadInput(f"{shown_path(target)}: exists, and is no merged suite; choose another -o")
+    lock = writer_lock(target)
+    try:
+        merged = _merge_entries(target, document, documents, of_entry, command)
+        write_suite(target, document)
+        if merged and target.parent == root and suite_state(target).has_ended:
+            notes = filter(None, [point_latest(root, target.name)])
+            merged[-1] = replace(merged[-1], notes=[*merged[-1].notes, *notes])
+    finally:
+        lock.release()
+    return merged
+
+
+def _merge_entries(
+    target: Path,
+    document: Mapping[str, Any],
+    documents: Sequence[Mapping[str, Any]],
+    of_entry: Mapping[int, Sequence[Path]],
+    command: Sequence[str],
+) -> list[Merged]:
+    """A merged run per entry, and how each ended in `document`. Raises BadInput."""
     known = runs_by_entry(target)
     merged = []
     for number, sources in of_entry.items():
@@ -104,9 +133,6 @@ def merge_suites(
         entry |= {"run": one.path.name, "ended": ended, "reason": reason}
         entry["statuses"] = dict(state.statuses)
         merged.append(one)
-    write_suite(target, document)
-    if target.parent == root and suite_state(target).has_ended:
-        point_latest(root, target.name)
     return merged
 
 
@@ -183,25 +209,46 @@ def _write(
 ) -> bool:
     """Write the run; whether there was anything to write. Raises BadInput, OSError."""
     document = {"schema": SCHEMA, "run": target.name, **document}
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent)
-        with temporary(target.parent, is_folder=True) as (folder, _):
-            _fill(folder, document, sources, rows)
-            folder.rename(target)
-        sync_folder(target.parent)
+    if not target.exists() and _make(target, lambda made: _fill(made, document, sources, rows)):
         return True
-    _refuse_other(target, sources, rows)
-    before = {**read_meta(target), "command": None}
-    same = before == {**json.loads(_json(document)), "command": None}
-    if same and len(rows_of(target)) == rows.count:
+    if not _lacks(target, document, sources, rows):
         return False
     lock = writer_lock(target)
     try:
-        _fill(target, document, sources, rows)
+        if changed := _lacks(target, document, sources, rows):  # nobody adds to it from here on
+            _fill(target, document, sources, rows)
     finally:
         lock.release()
+    return changed
+
+
+def _make(target: Path, fill: Callable[[Path], None]) -> bool:
+    """A new folder, complete or absent; False if another process has made it meanwhile.
+
+    Raises OSError, and what `fill` raises.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    sweep(target.parent)
+    with temporary(target.parent, is_folder=True) as (folder, _):
+        fill(folder)
+        try:
+            folder.rename(target)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                return False
+            raise
+    sync_folder(target.parent)
     return True
+
+
+def _lacks(
+    target: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows
+) -> bool:
+    """Whether a run lacks something of the sources. Raises BadInput if it is another one's."""
+    _refuse_other(target, sources, rows)
+    before = {**read_meta(target), "command": None}
+    same = before == {**json.loads(_json(document)), "command": None}
+    return not same or len(rows_of(target)) != rows.count
 
 
 def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], rows: Rows) -> None:
@@ -212,11 +259,11 @@ def _fill(folder: Path, document: Mapping[str, Any], sources: Sequence[Source], 
         number = source.parts[0]["number"]
         for log in sorted((source.path / LOGS).glob("*.log")):
             name = f"shard-{number}-{log.name}" if is_shard else log.name
-            _copy(log, folder / LOGS / name)
+            rows.notes += filter(None, [_copy(log, folder / LOGS / name)])
         for file in sorted(source.path.glob("telemetry*.jsonl")):
             if found := TELEMETRY.fullmatch(file.name):
                 name = f"telemetry-{number}{found[1]}.jsonl" if is_shard else file.name
-                _copy(file, folder / name)
+                rows.notes += filter(None, [_copy(file, folder / name)])
     with temporary(folder, is_folder=False) as (unfinished_file, fd):
         for line in read_lines_at(in_order(rows, sources[0].plan)):
             write_all(fd, line)
@@ -244,17 +291,25 @@ def _refuse_other(target: Path, sources: Sequence[Source], rows: Rows) -> None:
         )
 
 
-def _copy(source: Path, target: Path) -> None:
-    """A file as it is; what is no plain file is left alone."""
-    with suppress(OSError):
+def _copy(source: Path, target: Path) -> str:
+    """A file as it is; why it cannot be read, or "". What is no plain file is left alone.
+
+    Raises OSError if it cannot be written.
+    """
+    try:
         fd = open_plain(source)
-        try:
-            with temporary(target.parent, is_folder=False) as (unfinished_file, to):
-                while block := os.read(fd, COPY_BYTES):
-                    write_all(to, block)
-                unfinished_file.replace(target)
-        finally:
-            os.close(fd)
+    except NotPlain:
+        return ""
+    except OSError as error:
+        return f"{shown_path(source)}: cannot be read ({error.strerror}); it was left out"
+    try:
+        with temporary(target.parent, is_folder=False) as (unfinished_file, to):
+            while block := os.read(fd, COPY_BYTES):
+                write_all(to, block)
+            unfinished_file.replace(target)
+    finally:
+        os.close(fd)
+    return ""
 
 
 def _name(first: Source, parts: Sequence[Mapping[str, Any]]) -> str:
@@ -289,11 +344,7 @@ def _suite_name(documents: Sequence[Mapping[str, Any]]) -> str:
 def _make_suite(target: Path, document: Mapping[str, Any]) -> None:
     """A folder with its suite.json, complete or absent."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        sweep(target.parent)
-        with temporary(target.parent, is_folder=True) as (folder, _):
-            write_suite(folder, document)
-            folder.rename(target)
+        _make(target, lambda made: write_suite(made, document))
     except OSError as error:
         raise BadInput(
             f"{shown_path(target)}: cannot be made ({error.strerror}); choose another folder with"

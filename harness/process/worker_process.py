@@ -251,6 +251,11 @@ class WorkerProcess:
         """Append what the child has printed, and what it will print, to its log."""
         self._log.open(path)
 
+    @property
+    def log_failure(self) -> str | None:
+        """Why its log lacks some of what it printed."""
+        return self._log.failure
+
     def _copy_output(self, stream: IO[bytes]) -> None:
         """Read what the child prints, so that it never blocks: 1 MiB for the log, and the end."""
         with suppress(OSError, ValueError), stream:

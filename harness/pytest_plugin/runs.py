@@ -5,7 +5,7 @@ import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -184,8 +184,10 @@ class FileRun:
         ended = Refusal(f"its run ended early, by {name}")
         self.refusal = error if isinstance(error, Refusal) else ended
         if not isinstance(error, Interrupted | StoreError):
-            with suppress(StoreError):  # those rows are missing then, as after a crash
+            try:
                 session.stop(f"pytest ended it by {name}")
+            except StoreError as failure:  # those rows are missing then, as after a crash
+                self.log.remark(str(failure))
         self._stack.__exit__(type(error), error, error.__traceback__)
         if isinstance(error, Interrupted):
             raise_signal(session.result.signal or signal.SIGINT)

@@ -103,6 +103,10 @@ class DeviceRun:
         self._timeline.close()
 
     @property
-    def telemetry_failure(self) -> str | None:
-        """Why telemetry has ended early."""
-        return self._timeline.failure
+    def losses(self) -> list[str]:
+        """What the run's files lack though nothing failed, for the user."""
+        telemetry, logs = self._timeline.failure, self.pool.log_failure
+        return [
+            *([f"the timeline ends early: {telemetry}"] if telemetry else ()),
+            *([f"logs lack some of what workers printed: {logs}"] if logs else ()),
+        ]

@@ -52,6 +52,7 @@ class NodeDevice:
         self._signals = Signals()  # none is taken over: whoever ends this process ends all
         self._device: DeviceRun | None = None
         self._sent: dict[Path, int] = {}  # bytes of each file
+        self._losses: set[str] = set()  # that were said
         self._interpreters: Sequence[Interpreter] = ()
         self._next_s, self._every = 0.0, False
 
@@ -174,13 +175,13 @@ class NodeDevice:
                 self._say(row_of(record))
         for study in work.studies:
             row = row_of(device.study(study))
-            for model in self._models():
-                self._say(model)
+            for saved in self._models():
+                self._say(saved)
             self._say(row._replace(reason=self._given.named(row.reason)))
         for file in self._files():
             self._say(file)
-        if failure := device.telemetry_failure:
-            self._say(Remark(f"the timeline of {platform.node()} ends early: {failure}"))
+        for loss in device.losses:
+            self._say_once(loss)
 
     def close(self) -> None:
         self._stack.close()
@@ -191,20 +192,38 @@ class NodeDevice:
             self._next_s = now + SAID_EVERY_S
             self._say(Running(what, phase))
 
+    def _say_once(self, loss: str) -> None:
+        """A remark on what is lost here; it stays true after each work."""
+        if loss not in self._losses:
+            self._losses.add(loss)
+            self._say(Remark(f"{platform.node()}: {loss}"))
+
     def _files(self) -> Iterator[File]:
         """What was added to each file since it was sent last."""
+        if not (self._folder / LOGS).is_dir():
+            self._say_once(f"{self._folder} was removed there; logs and telemetry are lost")
         for path in sorted([*self._folder.glob("*.jsonl"), *(self._folder / LOGS).glob("*.log")]):
-            with suppress(OSError), path.open("rb") as file:
-                file.seek(self._sent.get(path, 0))
-                if data := file.read():
+            try:
+                with path.open("rb") as file:
+                    file.seek(self._sent.get(path, 0))
+                    data = file.read()
                     self._sent[path] = file.tell()
-                    yield File(path.name, data)
+            except OSError as error:
+                self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
+                continue
+            if data:
+                yield File(path.name, data)
 
     def _models(self) -> Iterator[Model]:
         """What studies have saved since it was sent last."""
         for path in sorted((self._folder / MODELS).glob("*.safetensors")):
-            with suppress(OSError):
-                yield Model(path.name, path.read_bytes())
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
+                continue
+            yield Model(path.name, data)
+            with suppress(OSError):  # then it is sent again, and kept once
                 path.unlink()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ...impls import is_ours
-from ..calibration.file import newest_calibration
+from ..calibration.file import newest_calibration, why_unreadable
 from ..cases import groups_of, study_of, wall_of
 from ..errors import BadInput
 from ..listener import Listener
@@ -90,6 +90,8 @@ def new_run(
     store = Store.create(root, scenario.name, meta)
     duplicates = selected.duplicates
     remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
+    if why := why_unreadable(results_root(root)):
+        remarks.append(f"{why}; this run knows no peaks of the device")
     config = _config(meta, environment, selection.interpreters, options)
     return _plan(store, meta, config, options.listener, remarks)
 

@@ -33,7 +33,7 @@ def open_session(plan: RunPlan, workers: Workers, signals: Signals) -> Iterator[
         session.stop(f"stopped by {signal_name(signals.received or signal.SIGINT)}")
     finally:
         session.close()
-    session.report_telemetry()
+    session.report_losses()
 
 
 class RunSession:
@@ -106,9 +106,9 @@ class RunSession:
         self._device.close()
         self.plan.store.close()
 
-    def report_telemetry(self) -> None:
-        if failure := self._device.telemetry_failure:
-            self.plan.listener.remark(f"the timeline ends early: {failure}")
+    def report_losses(self) -> None:
+        for loss in self._device.losses:
+            self.plan.listener.remark(loss)
 
     def _forecast(self) -> Forecast | None:
         """How long the rest will take; None if the worker cannot say how fast this machine is."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from ... import __version__
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
+from ..files import FileLock
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
@@ -17,7 +17,7 @@ from ..run_files import SUITE, read_meta
 from ..scenario import Scenario, from_mapping
 from ..selection import Selection
 from ..shards import read_shard
-from ..store import LOCK, create_suite, point_latest, write_suite, writer_lock
+from ..store import create_suite, point_latest, remove_suite, write_suite, writer_lock
 from ..studies.checkpoints.given import Checkpoint, given_again, names_in
 from ..suites import read_suite, run_state, runs_by_entry, suite_state
 from .planning import pending_studies
@@ -69,14 +69,15 @@ class Suite:
         checkpoints: Sequence[Checkpoint] = (),
         *,
         retry_failed: bool = False,
+        lock: FileLock | None = None,
     ) -> None:
         """`interpreters`, `checkpoints`: those of its environments and of the models that are left
-        to look at, by their names.
+        to look at, by their names. `lock`: its folder's, if it is held already.
 
         Raises BadInput; EnvironmentUnmet if another process measures this suite.
         """
         self.path = path
-        self._lock = writer_lock(path)
+        self._lock = lock or writer_lock(path)
         try:
             self._document = read_suite(path)
             self.entries = _entries_of(path, self._document, interpreters)
@@ -102,9 +103,10 @@ class Suite:
             **({"copies": selection.copies} if selection.copies > 1 else {}),
             "entries": [_planned(entry) for entry in entries],
         }
-        path = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
+        path, lock = create_suite(root, NOT_IN_NAMES.sub("_", name.lower())[:64], document)
         checkpoints = [one for entry in entries for one in entry.selection.checkpoints]
-        return cls(path, interpreters, list({one.name: one for one in checkpoints}.values()))
+        models = list({one.name: one for one in checkpoints}.values())
+        return cls(path, interpreters, models, lock=lock)
 
     def pending(self, *, retry_failed: bool = False) -> list[int]:
         """The numbers of the entries that still lack something. Raises BadInput."""
@@ -161,18 +163,16 @@ class Suite:
         """A case of any of its runs crashed, failed, timed out or was incorrect."""
         return any(run_state(run).has_failures for run in runs_by_entry(self.path).values())
 
-    def close(self) -> None:
-        """A suite of which no run has started is removed."""
+    def close(self) -> str:
+        """A suite of which no run has started is removed. Returns a remark for the user, or ""."""
         try:
             if not runs_by_entry(self.path):
-                for name in (SUITE, LOCK):
-                    (self.path / name).unlink(missing_ok=True)
-                with suppress(OSError):  # something else is in it
-                    self.path.rmdir()
+                remove_suite(self.path)
             elif suite_state(self.path).has_ended:
-                point_latest(self.path.parent, self.path.name)
+                return point_latest(self.path.parent, self.path.name)
         finally:
             self._lock.release()
+        return ""
 
     def _give(self, checkpoints: Sequence[Checkpoint], *, retry_failed: bool) -> None:
         """To each entry the models that it still looks at. Raises BadInput."""

@@ -105,6 +105,7 @@ class WorkerPool:
         self.started = max(map(int, filter(str.isdecimal, numbers)), default=0)
         self._workers: dict[Slot, WorkerProcess] = {}
         self._last: Slot | None = None
+        self._log_failure: str | None = None
 
     def adopt(self, worker: WorkerProcess, python: str | None = None) -> None:
         """Take over a worker that was started before the run's configuration was known."""
@@ -153,13 +154,25 @@ class WorkerPool:
         dismissed = {slot: self._workers.pop(slot) for slot in slots}
         for worker in dismissed.values():
             worker.kill()
+            self._note(worker)
         failed = dismissed.get(Slot(number, python))
         return failed.log_tail() if failed else None
 
     def close(self, *, at_once: bool = False) -> None:
         for worker in self._workers.values():
             worker.kill() if at_once else worker.close()
+            self._note(worker)
         self._workers.clear()
+
+    @property
+    def log_failure(self) -> str | None:
+        """Why a log lacks some of what its worker printed."""
+        for worker in self._workers.values():
+            self._note(worker)
+        return self._log_failure
+
+    def _note(self, worker: WorkerProcess) -> None:
+        self._log_failure = self._log_failure or worker.log_failure
 
     def _configure(self, worker: WorkerProcess, python: str | None) -> WorkerProcess:
         config = self.config

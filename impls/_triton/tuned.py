@@ -121,7 +121,7 @@ def choice_of(
 
 
 def read(path: Path = FILE) -> dict[Kind, Choice]:
-    """Raises ValueError, with the choice's number, for what `merge` would not have written."""
+    """Raises ValueError, with the choice's number, for what `merged` would not have written."""
     choices: dict[Kind, Choice] = {}
     for number, entry in enumerate(json.loads(path.read_text())["choices"], 1):
         try:
@@ -136,11 +136,11 @@ def read(path: Path = FILE) -> dict[Kind, Choice]:
     return choices
 
 
-def merge(new: Iterable[Choice], path: Path) -> None:
-    """Add choices to the file; the newest of each kind stays."""
+def merged(new: Iterable[Choice], path: Path) -> str:
+    """What the file holds once choices are added; the newest of each kind stays."""
     choices = read(path) | {choice.kind: choice for choice in new}
     entries = [_entry(choices[kind]) for kind in sorted(choices)]
-    path.write_text(json.dumps({"about": ABOUT, "choices": entries}, indent=2) + "\n")
+    return json.dumps({"about": ABOUT, "choices": entries}, indent=2) + "\n"
 
 
 def _parsed(entry: Mapping[str, Any]) -> Choice:

@@ -216,6 +216,59 @@ def test_a_lock_file_names_its_holder_until_it_is_free(tmp_path: Path) -> None:
     FileLock(tmp_path / "lock").release()
 
 
+def test_a_lock_is_free_though_a_child_that_another_thread_starts_has_its_descriptor(
+    tmp_path: Path,
+) -> None:
+    lock = FileLock(tmp_path / "lock")
+    child = os.dup(lock._fd)  # as between fork and exec
+    lock.release()
+    FileLock(tmp_path / "lock").release()
+    os.close(child)
+
+
+def test_a_fork_of_the_holder_does_not_free_its_lock(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    if (child := os.fork()) == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(Held) as held:
+        FileLock(tmp_path / "lock")
+    assert held.value.pid == os.getpid()
+    lock.release()
+
+
+def test_a_line_that_another_process_is_writing_is_not_taken_for_a_torn_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, written, others = tmp_path / "lines", files.write_all, []
+
+    def write_in_two(fd: int, data: bytes) -> None:
+        monkeypatch.setattr(files, "write_all", written)
+        written(fd, data[:3])
+        others.append(threading.Thread(target=append_lines, args=(path, "second\n")))
+        others[0].start()
+        others[0].join(0.2)  # it waits
+        written(fd, data[3:])
+
+    monkeypatch.setattr(files, "write_all", write_in_two)
+    append_lines(path, "first\n")
+    others[0].join()
+    assert path.read_text() == "first\nsecond\n"
+
+
+def test_a_folder_is_removed_in_one_step_and_the_next_sweep_finishes_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    with monkeypatch.context() as killed:
+        killed.setattr(files, "_remove", lambda path: None)
+        files.remove_folder(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+    files.sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_lock_is_not_taken_through_a_link_or_on_a_pipe(tmp_path: Path) -> None:
     (tmp_path / "victim").write_text("content")
     (tmp_path / "lock").symlink_to("victim")

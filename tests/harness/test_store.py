@@ -14,7 +14,7 @@ from attnbench.harness.baselines import find_run
 from attnbench.harness.errors import BadInput, EnvironmentUnmet, StoreError
 from attnbench.harness.files import write_whole
 from attnbench.harness.run_files import read_meta, read_rows
-from attnbench.harness.store import Store, point_latest, runs
+from attnbench.harness.store import Store, create_suite, point_latest, runs, writer_lock
 from tests.conftest import environment
 from tests.fakes.stored_runs import case, plan, record
 
@@ -26,6 +26,10 @@ def make(root: Path, rows: int = 0) -> Store:
     store = Store.create(root, "test", plan(cases, "test"))
     store.append(record(one) for one in cases)
     return store
+
+
+def create_suite_in(root: Path) -> None:
+    create_suite(root, "test", {})[1].release()
 
 
 def test_two_starts_in_one_second_get_two_folders(tmp_path):
@@ -46,6 +50,24 @@ def test_second_writer_is_refused_and_a_dead_ones_lock_is_free(tmp_path):
     )
     subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
     Store(store.path).close()
+
+
+@pytest.mark.parametrize("make_one", [lambda root: make(root).close(), create_suite_in])
+def test_nobody_else_can_write_to_a_new_folder_once_it_has_its_name(
+    tmp_path, monkeypatch, make_one
+):
+    rename, refused = Path.rename, []
+
+    def rename_and_try(path, target):
+        rename(path, target)
+        with pytest.raises(EnvironmentUnmet, match="another process") as error:
+            writer_lock(target)
+        refused.append(error)
+
+    monkeypatch.setattr(Path, "rename", rename_and_try)
+    make_one(tmp_path)
+    assert len(refused) == 1
+    writer_lock(next(tmp_path.iterdir())).release()
 
 
 def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
@@ -145,6 +167,23 @@ def test_latest_follows_the_newest(tmp_path):
     point_latest(tmp_path, "a")
     point_latest(tmp_path, "b")
     assert (tmp_path / "latest").readlink() == Path("b")
+
+
+def test_a_link_that_cannot_be_changed_is_said_to_name_an_earlier_run(tmp_path, monkeypatch):
+    first, second = make(tmp_path, rows=1), make(tmp_path, rows=1)
+
+    def full(path, target):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as some:
+        some.setattr(Path, "symlink_to", full)
+        assert point_latest(tmp_path, first.path.name) == ""  # without a link the newest counts
+    assert point_latest(tmp_path, first.path.name) == ""
+    monkeypatch.setattr(Path, "symlink_to", full)
+    remark = point_latest(tmp_path, second.path.name)
+    assert "cannot be changed (No space left on device), and names an earlier run" in remark
+    for store in (first, second):
+        store.close()
 
 
 def test_newer_format_is_refused_naming_both_versions(tmp_path):

@@ -1,12 +1,14 @@
 """`attnbench kernels keep`: from the rows of a made-up GPU run to the table that ships."""
 
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from attnbench.harness import files
 from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
 from attnbench.harness.errors import BadInput
@@ -105,6 +107,25 @@ def test_the_command_fills_the_table_and_says_where_it_is(
     app.app(["kernels", "keep", str(run)], standalone_mode=False)
     assert capsys.readouterr().out == f"{file}\n"
     assert list(table.read(file)) == list(choices(run)[0])
+
+
+def test_a_table_that_is_written_is_whole_for_who_reads_it_and_after_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "tuned.json"
+    file.write_text('{"about": "", "choices": []}')
+    monkeypatch.setattr(table, "FILE", file)
+    run = run_with(tmp_path, [(1024, facts())])
+
+    def full(fd: int, data: bytes) -> None:
+        os.write(fd, data[:100])
+        assert table.read(file) == {}
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files, "write_all", full)
+    with pytest.raises(BadInput, match="cannot be written"):
+        app.app(["kernels", "keep", str(run)], standalone_mode=False)
+    assert table.read(file) == {}
 
 
 def test_a_run_that_chose_nothing_is_refused_in_one_line(tmp_path: Path) -> None:

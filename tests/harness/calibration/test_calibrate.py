@@ -10,7 +10,7 @@ import torch
 
 from attnbench.harness.calibration import checks
 from attnbench.harness.calibration.calibrate import calibrate, check_peak
-from attnbench.harness.calibration.file import FILE, newest_calibration
+from attnbench.harness.calibration.file import FILE, newest_calibration, why_unreadable
 from attnbench.harness.calibration.peaks import Peak, Sizes
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from tests.conftest import environment
@@ -50,6 +50,15 @@ def test_a_cpu_is_calibrated(tmp_path):
     assert line["peaks"] == {peak.name: peak.best_per_s for peak in found.peaks}
     assert set(line["specified"].values()) == {None}
     assert newest_calibration(tmp_path, UUID, found.device_name) is None
+
+
+def test_calibrations_that_cannot_be_read_are_told_from_none(tmp_path):
+    assert why_unreadable(tmp_path) == ""
+    (tmp_path / FILE).write_text("")
+    assert why_unreadable(tmp_path) == ""
+    (tmp_path / FILE).unlink()
+    (tmp_path / FILE).mkdir()
+    assert why_unreadable(tmp_path) == f"{tmp_path / FILE}: cannot be read (not a plain file)"
 
 
 def test_the_command_prints_tables_or_json(attnbench, tmp_path):

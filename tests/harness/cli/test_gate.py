@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from attnbench.harness import store
+from attnbench.harness.cli import gate_steps
+from attnbench.harness.cli.gate_steps import Checkouts, Settings
+from attnbench.harness.errors import BadInput, EnvironmentUnmet
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
 from tests.reports.fake_runs import case, problem
 
@@ -84,3 +88,60 @@ def test_an_earlier_run_may_be_the_base(here, tmp_path):
     earlier = next((out / "head").glob("2*"))
     done = here("gate", "", "--step", "judge", "--out", out, "--baseline", earlier)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def two_gates(tmp_path: Path) -> tuple[Checkouts, Settings]:
+    base, head = tmp_path / "base", tmp_path / "head"
+    checkout(base, FAST)
+    checkout(head, FAST)
+    usual = {"code": "", "backend_dir": "", "python": "python", "base_python": "python"}
+    settings = Settings.of(
+        out=tmp_path / "out",
+        turns=1,
+        plan=None,
+        device=None,
+        calibrate=False,
+        margins="",
+        fail_on_undecided=False,
+        baseline=None,
+        quiet=True,
+    )
+    return Checkouts(base=str(base), head=head, **usual), settings
+
+
+@pytest.mark.parametrize("when", ["while the first measures", "once the first has measured"])
+def test_the_turns_of_two_gates_are_never_mixed(tmp_path, monkeypatch, when):
+    checkouts, settings = two_gates(tmp_path)
+    measured = []
+
+    def attnbench(python, words, environment):
+        measured.append(words)
+        (settings.out / Path(words[-1]).name).mkdir(parents=True, exist_ok=True)
+        if when.startswith("while") and len(measured) == 1:
+            monkeypatch.setattr(gate_steps, "_refuse_used", lambda out: None)  # asked just before
+            with pytest.raises(EnvironmentUnmet, match="is being written by another process"):
+                gate_steps.measure("bench.yaml", checkouts, settings)
+        return 0
+
+    monkeypatch.setattr(gate_steps, "_attnbench", attnbench)
+    if when.startswith("once"):
+        lock = store.writer_lock
+
+        def lock_late(path):
+            monkeypatch.setattr(store, "writer_lock", lock)
+            gate_steps.measure("bench.yaml", checkouts, settings)
+            return lock(path)
+
+        monkeypatch.setattr(store, "writer_lock", lock_late)
+        with pytest.raises(BadInput, match="has runs already"):
+            gate_steps.measure("bench.yaml", checkouts, settings)
+    else:
+        gate_steps.measure("bench.yaml", checkouts, settings)
+    assert [Path(words[-1]).name for words in measured] == ["base", "head"]
+    store.writer_lock(settings.out).release()
+
+
+def test_two_gates_of_one_second_get_two_folders():
+    names = {"turns": 1, "plan": None, "device": None, "calibrate": False, "margins": ""}
+    more = {"fail_on_undecided": False, "baseline": None, "quiet": True}
+    assert Settings.of(out=None, **names, **more).out != Settings.of(out=None, **names, **more).out

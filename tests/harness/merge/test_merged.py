@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.files import FileLock
 from attnbench.harness.merge import Merged, merge, merge_suites
+from attnbench.harness.merge import merged as merging
 from attnbench.harness.run_files import read_meta, read_rows
 from attnbench.harness.suites import run_state
 from tests.fakes.shard_runs import scenario, write_shard
@@ -317,6 +319,69 @@ def test_rows_that_only_the_target_has_are_never_lost(shards: list[Path], tmp_pa
     assert "rows that the given runs lack" in refused(shards[::2], tmp_path, "part")
 
 
+def test_two_merges_of_the_same_shards_at_once_make_one_run(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename, found = Path.rename, []
+
+    def rename_late(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        found.append(merged(shards, tmp_path))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_late)
+    second = merged(shards, tmp_path)
+    assert (second.path, second.changed, found[0].changed) == (found[0].path, False, True)
+    assert [one.name for one in second.path.parent.iterdir() if not one.is_symlink()] == [
+        second.path.name
+    ]
+
+
+def test_rows_that_another_process_adds_before_the_lock_are_never_lost(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = merged(shards[:1], tmp_path, "part").path
+    lock = merging.writer_lock
+
+    def lock_late(path: Path) -> FileLock:
+        monkeypatch.setattr(merging, "writer_lock", lock)
+        merged([shards[0], shards[2]], tmp_path, "part")
+        return lock(path)
+
+    monkeypatch.setattr(merging, "writer_lock", lock_late)
+    with pytest.raises(BadInput, match="rows that the given runs lack"):
+        merged(shards[:2], tmp_path, "part")
+    assert len(lines(part)) == sum(len(lines(run)) for run in shards[::2])
+    lock(part).release()
+
+
+def test_a_log_that_cannot_be_read_is_said_and_one_that_cannot_be_written_ends_the_merge(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in shards:
+        (run / "logs" / "worker-1.log").write_text("printed")
+    opened = merging.open_plain
+
+    def refuse(path: Path) -> int:
+        if path.parent.name == "logs" and path.parent.parent == shards[1]:
+            raise PermissionError(13, "Permission denied")
+        return opened(path)
+
+    with monkeypatch.context() as some:
+        some.setattr(merging, "open_plain", refuse)
+        found = merged(shards, tmp_path)
+    assert [one for one in found.notes if "worker-1.log: cannot be read (Permission" in one]
+    assert len(list((found.path / "logs").iterdir())) == 2
+
+    def full(fd: int, data: bytes) -> None:
+        if data == b"printed":
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(merging, "write_all", full)
+    assert "cannot be written (No space left on device)" in refused(shards, tmp_path, "other")
+    assert not (tmp_path / "other").exists()
+
+
 def test_a_full_disk_leaves_no_half_run(
     shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +437,33 @@ def test_a_suite_is_merged_entry_by_entry(tmp_path: Path, target: str | None) ->
     assert [one["run"] for one in document["entries"]] == [one.path.name for one in found]
     assert "shard" not in document
     again = merge_suites(suites, to, tmp_path / "results", COMMAND)
+    assert [(one.path, one.changed) for one in again] == [(one.path, False) for one in found]
+
+
+def test_a_merged_suite_has_one_writer(tmp_path: Path) -> None:
+    suites = [write_suite_shard(tmp_path / "apart", number) for number in (1, 2)]
+    folder = merge_suites(suites[:1], tmp_path / "whole", tmp_path, COMMAND)[0].path.parent
+    lock = merging.writer_lock(folder)
+    with pytest.raises(EnvironmentUnmet, match="is being written by another process"):
+        merge_suites(suites, folder, tmp_path, COMMAND)
+    lock.release()
+    assert len(merge_suites(suites, folder, tmp_path, COMMAND)) == 2
+    merging.writer_lock(folder).release()
+
+
+def test_two_merges_of_the_same_suites_at_once_make_one_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suites = [write_suite_shard(tmp_path / "apart", number) for number in (1, 2)]
+    rename, found = Path.rename, []
+
+    def rename_late(path: Path, target: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        found.extend(merge_suites(suites, None, tmp_path / "results", COMMAND))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename_late)
+    again = merge_suites(suites, None, tmp_path / "results", COMMAND)
     assert [(one.path, one.changed) for one in again] == [(one.path, False) for one in found]
 
 

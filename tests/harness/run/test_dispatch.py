@@ -50,6 +50,13 @@ def plan(
     )
 
 
+def test_a_run_says_that_calibrations_cannot_be_read(tmp_path: Path) -> None:
+    assert plan(tmp_path, Heard()).remarks == []
+    (tmp_path / "calibration.jsonl").mkdir()
+    (remark,) = plan(tmp_path, Heard()).remarks
+    assert "cannot be read (not a plain file); this run knows no peaks" in remark
+
+
 @pytest.fixture
 def measured(tmp_path: Path):
     """A run on a fake fleet; its rows by case."""

@@ -202,6 +202,27 @@ def test_a_suite_of_which_nothing_could_start_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite = new_suite(tmp_path, "one")
+    (suite.path / "mine").write_text("kept")
+    suite.close()
+    assert {one.name for one in suite.path.iterdir()} == {"mine", "suite.json", ".lock"}
+    (suite.path / "mine").unlink()
+    monkeypatch.setattr("attnbench.harness.files._remove", lambda path: None)  # killed before
+    Suite(suite.path).close()
+    assert not suite.path.exists()
+
+
+def test_closing_a_suite_says_what_is_wrong_with_latest(tmp_path: Path, fake_runs: Any) -> None:
+    fake_runs(one=["done"])
+    (tmp_path / "latest").mkdir()
+    suite = new_suite(tmp_path, "one")
+    suite.measure(0, OPTIONS)
+    assert "not a link" in suite.close()
+
+
 def test_failed_cases_are_repeated_only_if_asked(tmp_path: Path, fake_runs: Any) -> None:
     fake = fake_runs(one=["done"], two=["fails", "done"])
     suite = new_suite(tmp_path, "one", "two")

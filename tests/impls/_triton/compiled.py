@@ -287,7 +287,7 @@ def tuned() -> dict[str, Any]:
         path.write_text('{"choices": []}')
         facts = made["timed"]["facts"]
         names = {"run": "a run", "gpu": "a GPU", "triton": triton.__version__}
-        table.merge([table.choice_of(problem, (9, 0), facts, **names)], path)
+        path.write_text(table.merged([table.choice_of(problem, (9, 0), facts, **names)], path))
         with patch.object(tune, "read", lambda: table.read(path)):
             made["table"] = found(problem)
             stale = Config(**facts["configuration"]["forward"])

@@ -9,7 +9,16 @@ import pytest
 
 from attnbench.impls import Problem
 from attnbench.impls._triton.configs import KERNELS, candidates
-from attnbench.impls._triton.tuned import ABOUT, FILE, Choice, Kind, choice_of, kind_of, merge, read
+from attnbench.impls._triton.tuned import (
+    ABOUT,
+    FILE,
+    Choice,
+    Kind,
+    choice_of,
+    kind_of,
+    merged,
+    read,
+)
 
 PROBLEM = Problem(
     batch=2,
@@ -97,8 +106,8 @@ def test_problems_that_differ_in_no_tile_are_of_one_kind(
 
 def test_merged_choices_can_be_read_and_the_newest_of_a_kind_stays(table: Path) -> None:
     forward = replace(PROBLEM, passes="forward")
-    merge([choice(), choice(problem=forward)], table)
-    merge([choice(1, run="second")], table)
+    table.write_text(merged([choice(), choice(problem=forward)], table))
+    table.write_text(merged([choice(1, run="second")], table))
     found = read(table)
     assert found == {
         KIND: choice(1, run="second"),
@@ -113,8 +122,8 @@ def test_the_order_of_choices_changes_no_byte(table: Path, tmp_path: Path) -> No
     other = tmp_path / "other.json"
     other.write_text(table.read_text())
     both = [choice(), choice(problem=replace(PROBLEM, passes="forward"))]
-    merge(both, table)
-    merge(reversed(both), other)
+    table.write_text(merged(both, table))
+    other.write_text(merged(reversed(both), other))
     assert table.read_bytes() == other.read_bytes()
 
 
@@ -140,7 +149,7 @@ def test_the_order_of_choices_changes_no_byte(table: Path, tmp_path: Path) -> No
 def test_a_wrong_choice_is_refused_with_its_number(
     table: Path, changes: dict[str, Any], message: str
 ) -> None:
-    merge([choice(problem=replace(PROBLEM, passes="forward")), choice()], table)
+    table.write_text(merged([choice(problem=replace(PROBLEM, passes="forward")), choice()], table))
     written = json.loads(table.read_text())
     written["choices"][1] |= changes
     table.write_text(json.dumps(written))
@@ -150,7 +159,7 @@ def test_a_wrong_choice_is_refused_with_its_number(
 
 
 def test_a_second_choice_for_one_kind_is_refused(table: Path) -> None:
-    merge([choice()], table)
+    table.write_text(merged([choice()], table))
     written = json.loads(table.read_text())
     table.write_text(json.dumps(written | {"choices": written["choices"] * 2}))
     with pytest.raises(ValueError, match="a second one for"):
