@@ -68,8 +68,9 @@ def _core_part(backend: str, found: tuple[Row, Ratio, bool], *, bottleneck: bool
     elif decides:
         verdict = by_interval(ratio.low, ratio.high, (HALF, inf))
     outside, low, high = (max(0.0, 1 - share) for share in (ratio.value, ratio.high, ratio.low))
-    text = f"{outside:.0%} of the layer is outside its core at N = {count_text(row['seq_len'])}"
-    text += f" ({low:.0%} to {high:.0%})" if isfinite(ratio.low) else ""
+    n = count_text(row["seq_len"])
+    text = f"{100 * outside:.0f} % of the layer is outside its core at N = {n}"
+    text += f" ({100 * low:.0f} to {100 * high:.0f} %)" if isfinite(ratio.low) else ""
     text += "" if past else ", which is not past the crossover"
     text += DISTURBED if ratio.disturbed else ""
     return Part(of=backend, verdict=verdict, numbers=text)
@@ -90,8 +91,8 @@ def output_share(findings: Sequence[Any]) -> list[Part]:
     for of, (n, share, own_low, own_high) in longest.items():
         low, high = own_low / (1 + ASSUMED_RATIO), min(1.0, own_high * (1 + ASSUMED_RATIO))
         text = (
-            f"{share:.0%}{beyond_text(share)} of the layer's time at N = {n:.0f} ({low:.0%} to"
-            f" {high:.0%}){ALLOWS}"
+            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {n:.0f}"
+            f" ({100 * low:.0f} to {100 * high:.0f} %){ALLOWS}"
         )
         parts.append(Part(of=of, verdict=by_interval(low, high, (HALF, 1.0)), numbers=text))
     return parts

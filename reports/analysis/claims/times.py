@@ -225,7 +225,9 @@ def _less(ours: Interval, theirs: Interval) -> ClaimVerdict:
 
 
 def _active_text(ours: Interval, theirs: Interval) -> str:
-    one, other = (f"{found.value:.0%}{beyond_text(found.value)}" for found in (ours, theirs))
+    one, other = (
+        f"{100 * found.value:.0f} %{beyond_text(found.value)}" for found in (ours, theirs)
+    )
     return f"SMs active {one} against {other}"
 
 

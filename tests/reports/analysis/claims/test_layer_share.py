@@ -24,7 +24,7 @@ def test_core_and_layer_split_the_time(tmp_path: Path) -> None:
 
     long = ledger_of(tmp_path / "a", *made((4096, 8192), 2e-3))
     assert (long["C10"].verdict, long["C16"].verdict) == ("supported", "refuted")
-    assert "10% of the layer is outside its core at N = 8k" in long["C10"].parts[0].numbers
+    assert "10 % of the layer is outside its core at N = 8k" in long["C10"].parts[0].numbers
     short = ledger_of(tmp_path / "b", *made((128, 512), 2e-3))
     assert (short["C10"].verdict, short["C16"].verdict) == ("inconclusive", "inconclusive")
     slow = ledger_of(tmp_path / "c", *made((4096, 8192), 8e-2))
