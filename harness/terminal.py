@@ -296,7 +296,7 @@ def line_of(record: Record, name: str = "") -> str:
     if record["exactness"] == "approximate" and error is not None:
         cosine = record["output_cosine"]
         angle = "" if cosine is None else f", cosine {cosine:.2f}"
-        parts.append(f"[yellow]approximate, error {error:.1%}{angle}[/]")
+        parts.append(f"[yellow]approximate, error {100 * error:.1f} %{angle}[/]")
     if record["peak_bytes"] is not None:
         parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
     if record["workspace_bytes"]:
@@ -317,7 +317,7 @@ def _width(half_ratio: float | None, interval: "Interval") -> str:
     above = expm1(half_ratio)
     if above > 1:
         return f" ({interval.low:.3g} to {interval.high:.3g})"
-    return f" ±{above:.1%}"
+    return f" ± {100 * above:.1f} %"
 
 
 # ---- tables and summaries ------------------------------------------------------------------------

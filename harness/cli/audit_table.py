@@ -113,7 +113,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         NONE if shared is None else f"{shared / 1024:.0f} K",
         _spilled(row),
         NONE if blocks is None else f"{blocks}x{warps}",
-        NONE if ratio is None else f"{100 * ratio:.3g}%",
+        NONE if ratio is None else f"{100 * ratio:.3g} %",
         _limits(row),
         _matrix(row["instructions"]),
         "one by one" if is_serialized(row) else _busy(row),
@@ -148,7 +148,7 @@ def _matrix(instructions: Mapping[str, int] | None) -> str:
 def _busy(row: Row) -> str:
     """The most that the tensor cores can be busy."""
     ratio = row["tensor_busy_most_ratio"]
-    return NONE if ratio is None else f"<= {100 * ratio:.0f}% {row['tensor_busy_limited_by']}"
+    return NONE if ratio is None else f"<= {100 * ratio:.0f} % {row['tensor_busy_limited_by']}"
 
 
 # ---- sentences -----------------------------------------------------------------------------------

@@ -35,14 +35,14 @@ def row_of(peak: Peak, stated: float | None) -> tuple[str, ...]:
     if best is None:
         return name, "not measured", "", "", rate(stated, unit), ""
     typical = latency_interval([peak.block_ms])
-    share = "" if stated is None else f"{best / stated:.0%}"
+    share = "" if stated is None else f"{100 * best / stated:.0f} %"
     if stated is not None and best > stated:
         share += " (impossible)"
     return (
         name,
         rate(best, unit),
         rate(peak.work / (typical.value / 1e3), unit),
-        f"±{typical.half_width_ratio:.1%}",
+        f"± {100 * typical.half_width_ratio:.1f} %",
         rate(stated, unit),
         share,
     )

@@ -32,12 +32,15 @@ def sentences(floor: NoiseFloor, root: Path, environment: Mapping[str, Any]) -> 
     """What the numbers mean for the next measurement here, and where they were written."""
     yield (
         f"Noise floor on {floor.device}: equal backends differ by up to"
-        f" {floor.paired_noise_ratio:.1%} within one process, and by up to"
-        f" {floor.run_noise_ratio:.1%} between processes (95 % of cases)."
+        f" {100 * floor.paired_noise_ratio:.1f} % within one process, and by up to"
+        f" {100 * floor.run_noise_ratio:.1f} % between processes (95 % of cases)."
     )
     share = floor.clock_overhead_ms / floor.shortest_ms
     overhead_ns = floor.clock_overhead_ms * 1e6
-    yield f"The clock adds {overhead_ns:.0f} ns to a call, {share:.3%} of the shortest call here."
+    yield (
+        f"The clock adds {overhead_ns:.0f} ns to a call, {100 * share:.3f} % of the shortest call"
+        " here."
+    )
     if floor.contended_blocks or floor.throttled_blocks:
         yield (
             f"Of {floor.blocks} blocks {floor.contended_blocks} were contended and"

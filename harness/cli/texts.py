@@ -55,7 +55,7 @@ def ratio_of(tolerance: str) -> float:
     if not 0 < ratio <= MOST_TOLERANCE_RATIO:
         raise BadInput(
             f"--tolerance {shown(tolerance)}: wanted a percentage above 0 and up to"
-            f" {MOST_TOLERANCE_RATIO:.0%}, such as 1%"
+            f" {100 * MOST_TOLERANCE_RATIO:.0f} %, such as 1%"
         )
     return ratio
 

@@ -53,7 +53,7 @@ def _prediction_error(row: dict[str, Any]) -> str:
     bound = row["predicted_source"] == "nearest"
     if predicted is None or not low or row["limited_by"] != "memory" or bound:
         return ""
-    return f"{predicted / low - 1:+.2%}"
+    return f"{100 * (predicted / low - 1):+.2f} %"
 
 
 def _reason(row: dict[str, Any]) -> str:

@@ -79,7 +79,7 @@ def utilization(facts: GpuFacts) -> Finding:
         "dram_bandwidth_ratio": "memory",
     }
     values = [(word, facts.values.get(name)) for name, word in names.items()]
-    shown = ", ".join(f"{word} {value:.0%}" for word, value in values if value is not None)
+    shown = ", ".join(f"{word} {100 * value:.0f} %" for word, value in values if value is not None)
     found = f"{facts.tier}: {MEANING[facts.tier]}" + (f"; now {shown}" if shown else "")
     if facts.tier == "gpm":
         return Finding("utilization", found)
@@ -99,7 +99,7 @@ def others(facts: GpuFacts) -> Finding:
     busy = [facts.values.get(name) for name in ("kernel_busy_ratio", "sm_active_ratio")]
     busiest = max((value for value in busy if value is not None), default=0.0)
     working = busiest > BUSY_SHARE
-    share = f"; the GPU is busy {busiest:.0%} of the time" if working else ""
+    share = f"; the GPU is busy {100 * busiest:.0f} % of the time" if working else ""
     grade: Grade = "bad" if working else "note"
     advice = "wait for it to end, or choose another GPU with CUDA_VISIBLE_DEVICES"
     if users is None:

@@ -11,9 +11,9 @@ MEANING: dict[Tier, str] = {
     "host": "CPU time of the process over the time of its threads",
 }
 HEADLINES: dict[str, tuple[str, str]] = {
-    "gpm": ("sm_active_ratio", "{:.0%} of the SMs active"),
-    "busy": ("kernel_busy_ratio", "kernels run {:.0%} of the time"),
-    "host": ("host_cpu_ratio", "threads busy {:.0%} of the time"),
+    "gpm": ("sm_active_ratio", "{:.0f} % of the SMs active"),
+    "busy": ("kernel_busy_ratio", "kernels run {:.0f} % of the time"),
+    "host": ("host_cpu_ratio", "threads busy {:.0f} % of the time"),
 }
 
 
@@ -27,7 +27,7 @@ def utilization_ratio(windows: Iterable[Mapping[str, Any]], tier: str) -> float 
 def headline(windows: Iterable[Mapping[str, Any]], tier: str) -> str:
     """The same as text; "" if there is none."""
     ratio = utilization_ratio(windows, tier)
-    return "" if ratio is None else HEADLINES[tier][1].format(ratio)
+    return "" if ratio is None else HEADLINES[tier][1].format(100 * ratio)
 
 
 def tier_of(

@@ -73,7 +73,7 @@ def cost(model: Decoder, order: Sequence[Head], batch: Batch) -> dict[str, Any]:
     with torch.no_grad():
         inputs = _inputs(model, batch)
         layers = [smaller_layers(model, order[:count]) for count in counts]
-        samples = timed(tuple(partial(_forward, some, inputs) for some in layers), device)
+        samples = timed(tuple(partial(_forward, some, inputs) for some in layers), device).samples
         ratios = [ratio_interval(one, samples[0]) for one in samples]
         found = (
             [latency_interval(one).value for one in samples],

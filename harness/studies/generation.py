@@ -9,7 +9,7 @@ from copy import deepcopy
 from dataclasses import replace
 from math import isfinite, log2, nan
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from ...impls import Decoder, load, missing, names
 from ...impls.generation import Cache, empty_cache, extend, generate, step_flops
 from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
+from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.correctness import LIMIT_RATIO, ROW_LIMIT_RATIO
 from ..stats import Interval, Samples, latency_interval, mean_interval, ratio_interval
 
@@ -32,10 +33,22 @@ Times = list[list[float]]
 """Milliseconds of every step, for each repeat."""
 
 
+class BothWays(NamedTuple):
+    """Times with and without a cache, a block for each sequence.
+
+    `contended_blocks`: those during which other work wanted the same cores; None if unknown.
+    """
+
+    cached: Times
+    full: Times
+    contended_blocks: int | None
+
+
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
     """One finding per backend and number of tokens: 8, 16, 32, ... up to the problem's kv_seq_len.
 
     `complaint`: why a backend's cached steps are not the full causal pass; it is not timed then.
+    `blocks`: sequences that were timed, and `contended_blocks` those of them that were disturbed.
     """
     longest = min(LONGEST, max(SHORTEST, problem.kv_seq_len))
     shape = Problem(
@@ -54,7 +67,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             continue
         decoder.backend = name
         error_ratio, complaint = gate(decoder, prompt, longest)
-        times = None if complaint else _times(decoder, prompt, longest, clock_for(device))
+        times = None if complaint else _times(decoder, prompt, longest, device)
         n = FIRST
         while n <= longest:
             yield {
@@ -116,9 +129,11 @@ def _can(name: str, shape: Problem, device: torch.device) -> bool:
 
 
 @torch.no_grad()
-def _times(decoder: Decoder, prompt: Tensor, steps: int, clock: Clock) -> tuple[Times, Times]:
+def _times(decoder: Decoder, prompt: Tensor, steps: int, device: torch.device) -> BothWays:
     """With and without a cache, in turns."""
+    clock, watch = clock_for(device), conditions_for(device)
     both: tuple[Times, Times] = ([], [])
+    flags: list[bool | None] = []
     for cached in (True, False):
         _one_sequence(decoder, prompt, WARM_UP_STEPS, clock, cached=cached)
     start = perf_counter()
@@ -126,8 +141,10 @@ def _times(decoder: Decoder, prompt: Tensor, steps: int, clock: Clock) -> tuple[
         if repeat >= FEWEST_REPEATS and perf_counter() - start > BUDGET_S:
             break
         for cached, kept in zip((True, False), both, strict=True):
+            watch.before()
             kept.append(_one_sequence(decoder, prompt, steps, clock, cached=cached))
-    return both
+            flags.append(contended(watch.after()))
+    return BothWays(*both, contended_blocks=count_flagged(flags))
 
 
 def _one_sequence(
@@ -163,14 +180,17 @@ def _counted(decoder: Decoder, n: int) -> dict[str, int]:
     return found
 
 
-def _timed(times: tuple[Times, Times] | None, n: int) -> dict[str, float | None]:
+def _timed(times: BothWays | None, n: int) -> dict[str, float | None]:
     """The step at n tokens, the n steps up to it and how they grow, each with its 95 % interval.
 
     `*_total_exponent`: of the time of n steps over that of n / 2, log2. Null if not timed.
     """
-    fields: dict[str, float | None] = {}
+    fields: dict[str, float | None] = {
+        "contended_blocks": None if times is None else times.contended_blocks,
+        "blocks": None if times is None else len(times.cached) + len(times.full),
+    }
     samples: dict[str, dict[str, Samples]] = {"step": {}, "total": {}}
-    for name, repeats in zip(("cached", "full"), times or ([], []), strict=True):
+    for name, repeats in zip(("cached", "full"), times[:2] if times else ([], []), strict=True):
         window = max(1, n // WINDOW)
         samples["step"][name] = [[one[n - window : n] for one in repeats]]
         samples["total"][name] = [[[sum(one[:n])] for one in repeats]]

@@ -30,7 +30,10 @@ Model = Callable[[list[Tensor]], Tensor]
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
-    """One finding per model and length; norms are geometric means over draws."""
+    """One finding per model and length; norms are geometric means over draws.
+
+    `fitted_tokens`: the longest distance that `fade_per_token` is fitted to.
+    """
     with torch.random.fork_rng([]):
         torch.manual_seed(seed)
         for name, make in MODELS.items():
@@ -49,6 +52,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                     "gradient_norms": [
                         _geometric([one[distance] for one in drawn]) for distance in range(length)
                     ],
+                    "fitted_tokens": min(FIT_MOST, max(reached)),
                     **_with_interval("fade_per_token", slopes),
                 }
 

@@ -26,7 +26,8 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
             joined = torch.randn(3 * D_MODEL, D_MODEL, generator=generator).to(device, dtype)
             parts = [part.contiguous() for part in joined.split(D_MODEL)]
             with torch.no_grad():
-                three, one = timed((partial(_each, x, parts), partial(linear, x, joined)), device)
+                made = timed((partial(_each, x, parts), partial(linear, x, joined)), device)
+            three, one = made.samples
             found = ratio_interval(three, one)
             yield {
                 "batch": batch,
@@ -36,6 +37,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                 "time_ratio": found.value,
                 "time_low_ratio": found.low,
                 "time_high_ratio": found.high,
+                **made.conditions,
             }
 
 

@@ -6,7 +6,7 @@ The parts and the whole layer are timed in the same blocks.
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import linear
@@ -16,6 +16,7 @@ from ...impls.backend import make_inputs
 from ...impls.layer import make_weights, merge_heads
 from ...impls.problem import Problem
 from ..measure.clock import Timer, clock_for
+from ..measure.conditions import conditions_for, contended, count_flagged
 from ..stats import Samples, ratio_interval
 
 QUESTION = "What share of a layer's time do joining the heads and the output projection take?"
@@ -23,6 +24,22 @@ BACKENDS = ("naive", "fused", "sdpa")
 LENGTHS = {"cpu": (128, 512, 1024), "cuda": (512, 2048, 8192)}
 D_MODEL, HEADS = 256, 4
 BLOCKS, BLOCK_MS, MOST_CALLS = 8, 8.0, 50
+
+
+class Timed(NamedTuple):
+    """Samples of each call, and during how many of the blocks other work wanted the same cores.
+
+    `contended_blocks`: None where the kernel does not say.
+    """
+
+    samples: list[Samples]
+    contended_blocks: int | None
+    blocks: int = BLOCKS
+
+    @property
+    def conditions(self) -> dict[str, int | None]:
+        """For the finding, named as in a row of latencies."""
+        return {"contended_blocks": self.contended_blocks, "blocks": self.blocks}
 
 
 def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str, Any]]:
@@ -37,7 +54,8 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
         )
         for name in BACKENDS:
             with torch.no_grad():
-                whole, merging, projecting = timed(_calls(name, layer, device, seed), device)
+                found = timed(_calls(name, layer, device, seed), device)
+            whole, merging, projecting = found.samples
             pairs = zip(merging[0], projecting[0], strict=True)
             both = [[[a + b for a, b in zip(*blocks, strict=True)] for blocks in pairs]]
             share, copy = ratio_interval(both, whole), ratio_interval(merging, whole)
@@ -52,6 +70,7 @@ def run(problem: Problem, device: torch.device, seed: int) -> Iterator[dict[str,
                 "join_ratio": copy.value,
                 "join_low_ratio": copy.low,
                 "join_high_ratio": copy.high,
+                **found.conditions,
             }
 
 
@@ -67,8 +86,8 @@ def _calls(
     return whole, lambda: merge_heads(output), lambda: linear(merged, weights.w_o, weights.b_o)
 
 
-def timed(calls: tuple[Callable[[], object], ...], device: torch.device) -> list[Samples]:
-    """Samples of each call, interleaved: each block makes every call equally often."""
+def timed(calls: tuple[Callable[[], object], ...], device: torch.device) -> Timed:
+    """Each call, interleaved: each block makes every call equally often."""
     clock = clock_for(device)
     timers: list[Timer] = []
     longest_ms = 0.0
@@ -82,5 +101,12 @@ def timed(calls: tuple[Callable[[], object], ...], device: torch.device) -> list
         longest_ms = max(longest_ms, call_ms)
         timers.append(clock.timer(call, call_ms))
     times = min(MOST_CALLS, max(1, int(BLOCK_MS / max(longest_ms, 1e-3))))
-    blocks = [[timer.sample(times).block_ms for timer in timers] for _ in range(BLOCKS)]
-    return [[[block[number] for block in blocks]] for number in range(len(calls))]
+    watch, flags, blocks = conditions_for(device), [], []
+    for _ in range(BLOCKS):
+        watch.before()
+        blocks.append([timer.sample(times).block_ms for timer in timers])
+        flags.append(contended(watch.after()))
+    return Timed(
+        samples=[[[block[number] for block in blocks]] for number in range(len(calls))],
+        contended_blocks=count_flagged(flags),
+    )

@@ -62,6 +62,11 @@ def _costs(group: Group) -> list[HeadCost]:
     return costs
 
 
+def share_width(group: Group) -> bool:
+    """Heads are h slices of d_model, so more heads are narrower."""
+    return group.problem.get("d_k") == group.problem.get("d_v") == "d_model/h"
+
+
 def _bytes(row: Row) -> float | None:
     """With what is kept between calls, where that is known."""
     needed: float | None = row.get("needed_bytes")

@@ -104,7 +104,7 @@ def _extremes(rows: list[Row], name: str, title: str) -> list[str]:
         return []
     high, low = _highest_and_lowest(shares)
     most, least = (
-        f"{share:.0%}{beyond_text(share, OF.get(name, ''))}"
+        f"{100 * share:.0f} %{beyond_text(share, OF.get(name, ''))}"
         for share in (shares[high], shares[low])
     )
     if shares[high] < STATED_RATIO * shares[low]:

@@ -230,7 +230,7 @@ def _note(at: str, costs: dict[str, HeadCost], names: Sequence[str]) -> str:
     parts = []
     if len(costs) == len(names) > 1:
         parts.append(f"{at} is the longest at which {_all(len(names))} ran with both.")
-    parts.append(f"Grey: ±{100 * MARGIN_RATIO:g}\u00a0%, “same”.")
+    parts.append(f"Grey: ±\u00a0{100 * MARGIN_RATIO:g}\u00a0%, “same”.")
     noises = {
         found.ratio.noise
         for cost in costs.values()

@@ -347,7 +347,7 @@ def _tick_text(tick: float, unit: str) -> str:
         text = PREFIXED[unit](tick)
         return text.replace(".00 ", " ").replace(".0 ", " ")
     if unit == "share":
-        return f"{length_text(int(100 * tick))}%" if tick >= 10 else f"{100 * tick:g}%"
+        return f"{length_text(int(100 * tick))} %" if tick >= 10 else f"{100 * tick:g} %"
     return f"{tick:g}"
 
 

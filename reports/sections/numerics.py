@@ -73,7 +73,7 @@ def _scale(found: list[Finding], caption: str) -> Iterator[Block]:
         one["entropy_ratio"] for one in known if one["d_k"] == widest and not one["scaled"]
     ]
     end = (
-        f": {at_widest[0]:.0%} of the highest possible entropy is left at d_k = {widest}"
+        f": {100 * at_widest[0]:.0f} % of the highest possible entropy is left at d_k = {widest}"
         if at_widest
         else ""
     )

@@ -66,8 +66,8 @@ def finish(progress: LiveProgress, case: Case, status: Status, reason: str = "")
     ("half_ratio", "said"),
     [
         (None, "(one block: no interval)"),
-        (0.03, "±3.0%"),
-        (0.5, "±64.9%"),
+        (0.03, "± 3.0 %"),
+        (0.5, "± 64.9 %"),
         (1.0, "(1.1 to 2.1)"),
         (5.0, "(uncertain by more than 10 times)"),
     ],

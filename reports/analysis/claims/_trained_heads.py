@@ -8,7 +8,7 @@ from typing import Any
 
 from ....harness.stats import Interval
 from ...data.row_groups import Row
-from ...formatting import number_text, range_text
+from ...formatting import number_text, plural, range_text
 from ..trained_heads import HeadCount, TaskResult, results
 from .claim_verdict import ClaimVerdict, Part
 from .statement import Statement
@@ -34,10 +34,12 @@ def statement_on_tasks(
     )
 
 
-def on_this_task(result: TaskResult, verdict: ClaimVerdict, text: str, count: HeadCount) -> Part:
-    """With on what it holds."""
+def on_this_task(
+    result: TaskResult, verdict: ClaimVerdict, text: str, count: HeadCount, found: Interval
+) -> Part:
+    """With on what it holds. `found`: what decides; seeds that lack what it needs are no units."""
     sizes = count.trainings[0]
-    where = f"d_model {sizes.get('d_model')}, {len(count.trainings)} seeds"
+    where = f"d_model {sizes.get('d_model')}, {plural(found.units, 'seed')}"
     return Part(of=result.task, verdict=verdict, numbers=f"{text} ({where})")
 
 

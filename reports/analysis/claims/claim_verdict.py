@@ -70,6 +70,19 @@ def by_interval(low: float, high: float, claimed: tuple[float, float]) -> ClaimV
     return "refuted" if low > claimed[1] or high < claimed[0] else "inconclusive"
 
 
+def above(low: float, high: float, bound: float) -> ClaimVerdict:
+    """Whether a value is more than a bound: supported if its whole interval is, refuted if none is.
+
+    A tie, of equal accuracies for example, is not more. Inconclusive with a NaN.
+    """
+    return "supported" if low > bound else "refuted" if high <= bound else "inconclusive"
+
+
+def below(low: float, high: float, bound: float) -> ClaimVerdict:
+    """The same for less than a bound."""
+    return above(-high, -low, -bound)
+
+
 def part(of: str, evidence: Sequence[Evidence], numbers: str | None = None) -> list[Part]:
     """The evidence of several problems as one part, by default with the numbers that decide.
 

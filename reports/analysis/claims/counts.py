@@ -12,7 +12,7 @@ from typing import Any
 
 from ...data.row_groups import Group, Row, backends, groups
 from ...formatting import bytes_text, number_text, plural
-from ..heads import MARGIN_RATIO, HeadCost, comparable
+from ..heads import MARGIN_RATIO, HeadCost, comparable, share_width
 from ..polynomial import bytes_over_n, coefficient_text
 from .claim_verdict import ClaimVerdict, Evidence, Part, agreed, part
 from .findings import numbers, of_study
@@ -52,7 +52,7 @@ def score_matrix(rows: Sequence[Row]) -> list[Part]:
         if not found.exact:
             evidence.append(("inconclusive", f"{text}, but no fourth length agrees"))
             continue
-        if not evidence:
+        if not evidence and found.quadratic == claimed:
             elements = float(found.quadratic * TEXTBOOK_N**2 / claimed)
             size = f"{elements:,.0f} elements".replace(",", "\u00a0")
             size += f", {bytes_text(elements * item)}"
@@ -67,7 +67,7 @@ def flops_of_heads(rows: Sequence[Row]) -> list[Part]:
     most = 1
     for group in groups(rows, "heads"):
         by_heads = {row["heads"]: row["work_flops"] for row in group.rows if row.get("work_flops")}
-        if _share_width(group) and 1 in by_heads and len(by_heads) > 1:
+        if share_width(group) and 1 in by_heads and len(by_heads) > 1:
             same = len(set(by_heads.values())) == 1
             evidence.append(("supported" if same else "refuted", ""))
             most = max(most, *by_heads)
@@ -96,7 +96,7 @@ def _coefficients(rows: Sequence[Row], backend: str) -> list[tuple[str, dict[int
     together: dict[tuple[object, ...], tuple[str, dict[int, Fraction]]] = {}
     for group in groups([row for row in rows if row["backend"] == backend], "seq_len"):
         found = bytes_over_n(group.rows, backend)
-        if found is not None and found.exact and _share_width(group):
+        if found is not None and found.exact and share_width(group):
             key = tuple(value for axis, value in group.problem.items() if axis != "heads")
             where = f"{group.problem['passes']}, {group.problem['scope']}"
             _, by_heads = together.setdefault(key, (where, {}))
@@ -109,12 +109,15 @@ def _coefficients(rows: Sequence[Row], backend: str) -> list[tuple[str, dict[int
 
 
 def _of_coefficients(by_heads: dict[int, Fraction], where: str) -> Evidence:
-    one, most = by_heads[1], max(by_heads)
+    one = by_heads[1]
+    worst = max(
+        (heads for heads in by_heads if heads > 1), key=lambda heads: (by_heads[heads], heads)
+    )
     text = (
-        f"{coefficient_text(by_heads[most])} bytes per N² with {most} heads,"
+        f"{coefficient_text(by_heads[worst])} bytes per N² with {worst} heads,"
         f" {coefficient_text(one)} with one, {where}"
     )
-    return ("refuted" if any(found > one for found in by_heads.values()) else "supported"), text
+    return ("refuted" if by_heads[worst] > one else "supported"), text
 
 
 def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) -> list[Evidence]:
@@ -125,7 +128,7 @@ def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) ->
             for cost in costs
             if cost.backend == backend and cost.heads > 1 and cost.peak_bytes == cost.peak_bytes
         ]
-        if mine and _share_width(group):
+        if mine and share_width(group):
             worst = max(mine, key=lambda cost: cost.peak_bytes)
             text = (
                 f"{number_text(worst.peak_bytes)} times the bytes of one head with {worst.heads} at"
@@ -135,11 +138,6 @@ def _of_peaks(compared: Sequence[tuple[Group, list[HeadCost]]], backend: str) ->
             verdict: ClaimVerdict = "supported" if equal else "refuted"
             evidence.append((verdict, text))
     return evidence
-
-
-def _share_width(group: Group) -> bool:
-    """Heads are h slices of d_model, so more heads are narrower."""
-    return group.problem.get("d_k") == group.problem.get("d_v") == "d_model/h"
 
 
 def first_texts(evidence: Sequence[Evidence]) -> str:

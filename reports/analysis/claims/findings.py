@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...data.noise_floor import ASSUMED_RATIO, share_text
+from ...data.noise_floor import ASSUMED_RATIO, DISTURBED_RATIO, share_text
 from ...data.run_meta import finite_number
 
 Finding = dict[str, Any]
 Bounded = tuple[float, float, float, float]
 """Where, the value, and its bounds."""
-ALLOWS = f", which allows for {share_text(ASSUMED_RATIO, 'assumed')}"
-"""After the interval of a study, which measures in one process."""
+NOT_RECORDED = " (whether other work disturbed them was not recorded)"
+"""After the times of a study in rows of earlier versions."""
 
 
 def of_study(findings: Sequence[Any], name: str) -> list[Finding]:
@@ -22,6 +22,28 @@ def numbers(one: Finding, *names: str) -> list[float] | None:
     found = [finite_number(one, name) for name in names]
     known = [value for value in found if value is not None]
     return known if len(known) == len(found) else None
+
+
+def disturbed(one: Finding) -> bool | None:
+    """Whether other work competed for the cores in most blocks; None if the finding has no count.
+
+    `contended_blocks` and `blocks` are named as in a row of latencies.
+    """
+    known = numbers(one, "contended_blocks", "blocks")
+    return None if known is None else 2 * known[0] > known[1]
+
+
+def extended(one: Finding, low: float, high: float) -> tuple[float, float, str]:
+    """The bounds of a study's ratio, which is of one process, extended by what processes differ.
+
+    With the words that say so. Disturbed processes differ by more, as for ratios of latencies.
+    """
+    is_disturbed = disturbed(one)
+    ratio = DISTURBED_RATIO if is_disturbed else ASSUMED_RATIO
+    words = f", which allows for {share_text(ratio, 'assumed')}"
+    words += " while other work disturbs them" if is_disturbed else ""
+    words += NOT_RECORDED if is_disturbed is None else ""
+    return low / (1 + ratio), high * (1 + ratio), words
 
 
 def unanswered(run: Mapping[str, Any], study: str) -> str:

@@ -1,14 +1,13 @@
 """Q16: what a cache of keys and values saves, from the study generation."""
 
 from collections.abc import Sequence
-from math import inf, isfinite
+from math import isfinite, nan
 from typing import Any
 
-from ...data.noise_floor import ASSUMED_RATIO
 from ...formatting import count_text, number_text, times_text
 from ..generation import STUDY, Generated, complaints, flops_exponent, generated, timed
-from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
-from .findings import ALLOWS, of_study
+from .claim_verdict import ClaimVerdict, Part, above, jointly
+from .findings import extended, of_study
 from .statement import Statement
 
 RATIO = "full_over_cached_total"
@@ -50,22 +49,21 @@ def _time(backend: str, some: Sequence[Generated]) -> Part:
     `some`: by tokens.
     """
     last = some[-1]
-    low, high = (_extended(last, end) for end in ("low", "high"))
+    low, high, allows = _extended(last)
     times = times_text(last[f"{RATIO}_ratio"], low, high)
     text = f"{_tokens(last)} tokens without a cache take {times} the time of those with it"
-    text += ALLOWS if isfinite(low) else ""
-    slower = [one for one in some if _extended(one, "high") < 1]
+    text += allows if isfinite(low) else ""
+    slower = [one for one in some if _extended(one)[1] < 1]
     if slower:
         text += f", but {_tokens(slower[-1])} tokens take less"
-    return Part(of=f"time, {backend}", verdict=by_interval(low, high, (1.0, inf)), numbers=text)
+    return Part(of=f"time, {backend}", verdict=above(low, high, 1.0), numbers=text)
 
 
-def _extended(one: Generated, end: str) -> float:
-    """A bound of the ratio of times; NaN without an interval."""
-    found = one[f"{RATIO}_{end}_ratio"]
-    if found is None:
-        return float("nan")
-    return float(found / (1 + ASSUMED_RATIO) if end == "low" else found * (1 + ASSUMED_RATIO))
+def _extended(one: Generated) -> tuple[float, float, str]:
+    """The bounds of the ratio of times, NaN without an interval, and what they allow for."""
+    ends = (one[f"{RATIO}_{end}_ratio"] for end in ("low", "high"))
+    low, high = (nan if bound is None else float(bound) for bound in ends)
+    return extended(dict(one), low, high)
 
 
 def _tokens(one: Generated) -> str:

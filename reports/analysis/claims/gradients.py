@@ -1,7 +1,7 @@
 """Gradients over the distance, paths between tokens, and first weights: Q9, Q10 and Q14.
 
 Each reads the findings of a study:
-    gradient_distance   Q9    model, seq_len, fade_per_token with bounds
+    gradient_distance   Q9    model, seq_len, fade_per_token with bounds, fitted_tokens
                         Q10   model, seq_len, shortest_path_steps
     trained_gradients   Q9    model, fade_per_token_after, accuracy_ratio
     initialisation      Q14   rule, d_model, heads, output_variance and gradient_variance, bounds
@@ -9,19 +9,20 @@ Each reads the findings of a study:
 
 from collections.abc import Sequence
 from itertools import pairwise
-from math import inf
+from math import gcd, inf
 from typing import Any
 
 from ...formatting import list_text, number_text, percent_text, range_text
 from ..trained_gradients import STUDY as TRAINED
 from ..trained_gradients import trained_models
 from .claim_verdict import ClaimVerdict, Part, agreed, by_interval
-from .findings import Bounded, numbers, of_study
+from .findings import Bounded, Finding, numbers, of_study
 from .statement import Statement
 
 FADES_BY = 0.01  # of its logarithm per token: 1 % per token is a fade
 WELL_SCALED = (0.1, 10.0)  # a variance that a layer changes by less than ten times
 LEARNT_SHARE = 0.9  # of the answers, from which a model has learnt what a gradient is asked for
+OPEN = "of a kind that these lengths leave open"
 FADES = {"attention": False, "gru": True}
 """Whether a model's gradient is said to fade over the distance."""
 
@@ -33,10 +34,12 @@ def gradient_over_distance(findings: Sequence[Any]) -> list[Part]:
         known = _longest(findings, model, "fade_per_token")
         if known is None:
             continue
-        length, fade, low, high = known
+        (length, fade, low, high), one = known
+        most = numbers(one, "fitted_tokens")
+        fitted = f" up to {most[0]:.0f}" if most else ""
         text = (
             f"ln of the gradient changes by {number_text(fade)}{range_text(low, high)} per token"
-            f" over {length:.0f} tokens, at first weights"
+            f" of distance{fitted} in {length:.0f} tokens, at first weights"
         )
         verdict = by_interval(low, high, _claimed(fades=fades))
         parts.append(Part(of=model, verdict=verdict, numbers=text))
@@ -68,14 +71,14 @@ def trained_gradient(findings: Sequence[Any]) -> list[Part]:
     return parts
 
 
-def _longest(findings: Sequence[Any], model: str, name: str) -> Bounded | None:
+def _longest(findings: Sequence[Any], model: str, name: str) -> tuple[Bounded, Finding] | None:
     """At the longest sequence of a model."""
-    found: list[Bounded] = []
+    found: list[tuple[Bounded, Finding]] = []
     for one in of_study(findings, "gradient_distance"):
         known = numbers(one, "seq_len", name, f"{name}_low", f"{name}_high")
         if one.get("model") == model and known:
-            found.append((known[0], known[1], known[2], known[3]))
-    return max(found, default=None)
+            found.append(((known[0], known[1], known[2], known[3]), one))
+    return max(found, key=lambda pair: pair[0], default=None)
 
 
 def _claimed(*, fades: bool) -> tuple[float, float]:
@@ -100,24 +103,49 @@ def path_length(findings: Sequence[Any]) -> list[Part]:
         )
         if len(found) < 3:
             continue
-        growth = _growth([steps for _, steps in found])
+        growth = _growth(found)
         text = (
             f"{growth}: {list_text([f'{steps:.0f}' for _, steps in found])} operations from the"
             f" first to the last of {list_text([f'{n:.0f}' for n, _ in found])} tokens"
         )
         verdict: ClaimVerdict = "supported" if growth == claimed else "refuted"
+        if growth == OPEN:
+            verdict = "inconclusive"
         parts.append(Part(of=model, verdict=verdict, numbers=text))
     return parts
 
 
-def _growth(steps: Sequence[float]) -> str:
-    """Of counts at doubled lengths."""
-    rises = [after - before for before, after in pairwise(steps)]
+def _growth(found: Sequence[tuple[float, float]]) -> str:
+    """Of counts of operations at lengths that double, (length, count) each.
+
+    A constant part and one that doubles is linear; a constant rise per doubling is logarithmic.
+    """
+    if any(after != 2 * before for (before, _), (after, _) in pairwise(found)):
+        return OPEN
+    rises = [int(after - before) for (_, before), (_, after) in pairwise(found)]
     if not any(rises):
         return "constant"
-    if all(after == 2 * before for before, after in pairwise(rises)):
+    if rises[0] > 0 and all(after == 2 * before for before, after in pairwise(rises)):
         return "linear"
-    return "logarithmic" if max(rises) == rises[0] else "of another kind"
+    return _logarithmic(rises)
+
+
+def _logarithmic(rises: Sequence[int]) -> str:
+    """Whether the rises per doubling are one constant, up to whole layers.
+
+    The layers needed are the logarithm rounded up. Rounded multiples of a constant have equally
+    long stretches that differ by one layer at most, and no other sequence has (Morse and Hedlund
+    1940). Every rise is a whole number of layers; two rises can be rounded from anything.
+    """
+    layer = gcd(*rises)
+    counts = [rise // layer for rise in rises]
+    for length in range(1, len(counts)):
+        sums = [sum(counts[at : at + length]) for at in range(len(counts) - length + 1)]
+        if max(sums) - min(sums) > 1:
+            return "of another kind"
+    if min(counts) < 0:
+        return "of another kind"
+    return "logarithmic" if len(rises) >= 3 or len(set(rises)) == 1 else OPEN
 
 
 def initial_scale(findings: Sequence[Any]) -> list[Part]:

@@ -1,19 +1,19 @@
 """What shares of a layer's time its core and its output have: C10 and C16.
 
 C16 also reads the study output_share, of joining the heads and W_O: backend, seq_len,
-share_ratio, share_low_ratio, share_high_ratio.
+share_ratio, share_low_ratio, share_high_ratio, contended_blocks and blocks.
 """
 
-from collections.abc import Sequence
-from math import inf, isfinite
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
-from ...data.noise_floor import ASSUMED_RATIO
-from ...data.row_groups import Row, problem
-from ...formatting import beyond_text, count_text
+from ...data.row_groups import Row, backends, groups
+from ...formatting import beyond_text
 from ..ratio import Ratio, time_ratio
-from .claim_verdict import DISTURBED, ClaimVerdict, Part, by_interval
-from .findings import ALLOWS, numbers, of_study
+from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, above, part
+from .findings import Finding, disturbed, extended, numbers, of_study
 from .statement import Statement
 from .times import full_attention
 
@@ -21,12 +21,22 @@ HALF = 0.5  # a part of a layer that takes more of its time is a bottleneck
 _BOTH_SCOPES = "scope: [core, layer], N up to several times 2 d_model"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A layer's time on one problem. `share`: core over layer; `past`: by FLOPs above one half."""
+
+    at: str
+    seq_len: int
+    share: Ratio
+    past: bool
+
+
 def core_share(rows: Sequence[Row]) -> list[Part]:
     """C10: the core takes more than half of the layer's time at the longest N.
 
     That N is past the crossover of the FLOPs.
     """
-    return [_core_part(backend, found, bottleneck=False) for backend, found in _cores(rows)]
+    return _parts(rows, lambda share: above(share.low, share.high, HALF))
 
 
 def outside_share(rows: Sequence[Row]) -> list[Part]:
@@ -34,66 +44,73 @@ def outside_share(rows: Sequence[Row]) -> list[Part]:
 
     A small share refutes the claim; a large one proves nothing.
     """
-    return [_core_part(backend, found, bottleneck=True) for backend, found in _cores(rows)]
+    return _parts(rows, lambda share: "refuted" if share.low > HALF else "inconclusive")
 
 
-def _cores(rows: Sequence[Row]) -> list[tuple[str, tuple[Row, Ratio, bool]]]:
-    """Per backend, the longest problem with both scopes timed.
-
-    The layer's row, core over layer, and whether N is past the crossover.
-    """
-    found: dict[str, tuple[Row, Ratio, bool]] = {}
-    known = full_attention(rows)
-    cores = {_key(row): row for row in known if row["scope"] == "core"}
-    for row in known:
-        core = cores.get(_key(row)) if row["scope"] == "layer" else None
-        ratio = time_ratio(core, row) if core is not None else None
-        best = found.get(row["backend"])
-        if core and ratio and (best is None or row["seq_len"] > best[0]["seq_len"]):
-            past = row["work_flops"] > 2 * (row["work_flops"] - core["work_flops"])
-            found[row["backend"]] = (row, ratio, past)
-    return list(found.items())
+def _parts(rows: Sequence[Row], judge: Callable[[Ratio], ClaimVerdict]) -> list[Part]:
+    """A part per backend, of all its problems, each at its longest N."""
+    parts = []
+    for backend, splits in _splits(rows).items():
+        evidence: list[Evidence] = [
+            (
+                judge(one.share) if one.past and not one.share.disturbed else "inconclusive",
+                _text(one),
+            )
+            for one in splits
+        ]
+        parts += part(backend, evidence)
+    return parts
 
 
-def _key(row: Row) -> tuple[Any, ...]:
-    return row["backend"], *(value for axis, value in problem(row).items() if axis != "scope")
+def _splits(rows: Sequence[Row]) -> dict[str, list[Split]]:
+    """Per backend, every problem at the longest N at which both scopes were timed."""
+    found: dict[str, dict[tuple[Any, ...], Split]] = {}
+    for group in groups(full_attention(rows), "scope"):
+        rest = tuple(value for axis, value in group.problem.items() if axis != "seq_len")
+        for backend in backends(group.rows):
+            by_scope = {row["scope"]: row for row in group.rows if row["backend"] == backend}
+            core, layer = by_scope.get("core"), by_scope.get("layer")
+            ratio = time_ratio(core, layer) if core and layer else None
+            if core is None or layer is None or ratio is None:
+                continue
+            mine, n = found.setdefault(backend, {}), layer["seq_len"]
+            if rest not in mine or n > mine[rest].seq_len:
+                past = layer["work_flops"] > 2 * (layer["work_flops"] - core["work_flops"])
+                mine[rest] = Split(at=group.at, seq_len=n, share=ratio, past=past)
+    return {backend: list(splits.values()) for backend, splits in found.items()}
 
 
-def _core_part(backend: str, found: tuple[Row, Ratio, bool], *, bottleneck: bool) -> Part:
-    row, ratio, past = found
-    verdict: ClaimVerdict = "inconclusive"
-    decides = past and not ratio.disturbed
-    if decides and bottleneck:
-        verdict = "refuted" if ratio.low > HALF else "inconclusive"
-    elif decides:
-        verdict = by_interval(ratio.low, ratio.high, (HALF, inf))
-    outside, low, high = (max(0.0, 1 - share) for share in (ratio.value, ratio.high, ratio.low))
-    text = f"{outside:.0%} of the layer is outside its core at N = {count_text(row['seq_len'])}"
-    text += f" ({low:.0%} to {high:.0%})" if isfinite(ratio.low) else ""
-    text += "" if past else ", which is not past the crossover"
-    text += DISTURBED if ratio.disturbed else ""
-    return Part(of=backend, verdict=verdict, numbers=text)
+def _text(one: Split) -> str:
+    share = one.share
+    outside, low, high = (max(0.0, 1 - bound) for bound in (share.value, share.high, share.low))
+    text = f"{100 * outside:.0f} % of the layer is outside its core at {one.at}"
+    text += f" ({100 * low:.0f} to {100 * high:.0f} %)" if isfinite(share.low) else ""
+    text += "" if one.past else ", which is not past the crossover"
+    return text + (DISTURBED if share.disturbed else "")
 
 
 def output_share(findings: Sequence[Any]) -> list[Part]:
     """C16: the share of joining and W_O at the longest N.
 
     A study measures in one process, so its interval is extended by what processes may differ.
+    While other work disturbs most blocks, a share decides nothing.
     """
     names = ("seq_len", "share_ratio", "share_low_ratio", "share_high_ratio")
-    longest: dict[str, list[float]] = {}
+    longest: dict[str, tuple[list[float], Finding]] = {}
     for one in of_study(findings, "output_share"):
         known, of = numbers(one, *names), str(one.get("backend"))
-        if known and (of not in longest or known[0] > longest[of][0]):
-            longest[of] = known
+        if known and (of not in longest or known[0] > longest[of][0][0]):
+            longest[of] = known, one
     parts = []
-    for of, (n, share, own_low, own_high) in longest.items():
-        low, high = own_low / (1 + ASSUMED_RATIO), min(1.0, own_high * (1 + ASSUMED_RATIO))
+    for of, ((n, share, own_low, own_high), one) in longest.items():
+        low, high, allows = extended(one, own_low, own_high)
+        low, high = min(1.0, low), min(1.0, high)
         text = (
-            f"{share:.0%}{beyond_text(share)} of the layer's time at N = {n:.0f} ({low:.0%} to"
-            f" {high:.0%}){ALLOWS}"
+            f"{100 * share:.0f} %{beyond_text(share)} of the layer's time at N = {n:.0f}"
+            f" ({100 * low:.0f} to {100 * high:.0f} %){allows}"
         )
-        parts.append(Part(of=of, verdict=by_interval(low, high, (HALF, 1.0)), numbers=text))
+        verdict = "inconclusive" if disturbed(one) else above(low, high, HALF)
+        parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts
 
 

@@ -15,7 +15,7 @@ from ._trained_heads import (
     on_this_task,
     statement_on_tasks,
 )
-from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
+from .claim_verdict import ClaimVerdict, Part, above, by_interval, jointly
 from .statement import Statement
 
 ALIKE_BITS, ALIKE_SHARE = 0.05, 0.9  # Jensen-Shannon below, or CKA above: the heads are alike
@@ -35,8 +35,8 @@ def different_patterns(result: TaskResult) -> Part | None:
         f" back on average; training adds {bounded(spread, 'tokens')} to that range and"
         f" {bounded(pattern, 'bits')} to their difference"
     )
-    verdicts = [by_interval(one.low, one.high, (0.0, inf)) for one in (spread, pattern)]
-    return on_this_task(result, jointly(verdicts), text, count)
+    verdicts = [above(one.low, one.high, 0.0) for one in (spread, pattern)]
+    return on_this_task(result, jointly(verdicts), text, count, spread)
 
 
 def similar_patterns(result: TaskResult) -> Part | None:
@@ -56,13 +56,14 @@ def similar_patterns(result: TaskResult) -> Part | None:
         f"{bounded_percent(found, 0)} of {count.heads} heads have a twin, some in"
         f" {sum(share > 0 for share in shares)} of {plural(len(shares), 'seed')}"
     )
-    return on_this_task(result, verdict, text, count)
+    return on_this_task(result, verdict, text, count, found)
 
 
 def heads_vary(result: TaskResult) -> Part | None:
     """Q18: mean distances vary between heads many times as much as one head's over sequences."""
     count = at_most(result, HEADS)
-    ratios = [ratio for one in (count.trainings if count else ()) if (ratio := _varies(one))]
+    known = (_varies(one) for one in (count.trainings if count else ()))
+    ratios = [ratio for ratio in known if ratio is not None]
     if count is None or not ratios:
         return None
     found = mean_interval(ratios, "seed")
@@ -71,9 +72,8 @@ def heads_vary(result: TaskResult) -> Part | None:
         f" {number_text(found.value)} times{range_text(found.low, found.high)} that of a head"
         " over sequences"
     )
-    return on_this_task(
-        result, by_interval(found.low, found.high, (VARIES_TIMES, inf)), text, count
-    )
+    verdict = by_interval(found.low, found.high, (VARIES_TIMES, inf))
+    return on_this_task(result, verdict, text, count, found)
 
 
 def _change(count: HeadCount, metric: str, summary: Callable[[list[float]], float]) -> Interval:

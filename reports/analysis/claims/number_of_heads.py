@@ -23,7 +23,7 @@ from ._trained_heads import (
     on_this_task,
     statement_on_tasks,
 )
-from .claim_verdict import ClaimVerdict, Part, by_interval, jointly
+from .claim_verdict import ClaimVerdict, Part, above, by_interval, jointly
 from .statement import Statement
 
 FEW, MIDDLE, MANY = (1, 2), (8, 16), (32, 64)
@@ -56,7 +56,7 @@ def best_number(result: TaskResult) -> Part | None:
     worse = result.of("worse")
     text = f"{result.enough.heads} enough"
     text += f", worse than the best: {list_text([str(one) for one in worse])}" if worse else ""
-    return on_this_task(result, jointly(verdicts), text, result.best)
+    return on_this_task(result, jointly(verdicts), text, result.best, result.best.accuracy)
 
 
 def one_head_averages(result: TaskResult) -> Part | None:
@@ -69,7 +69,8 @@ def one_head_averages(result: TaskResult) -> Part | None:
         f"{100 * one.accuracy.value:.1f} % of the answers with one head,"
         f" {100 * many.accuracy.value:.1f} % with {many.heads}, {bounded_percent(gain)} more"
     )
-    return on_this_task(result, by_interval(gain.low, gain.high, (MARGIN_RATIO, inf)), text, many)
+    verdict = by_interval(gain.low, gain.high, (MARGIN_RATIO, inf))
+    return on_this_task(result, verdict, text, many, gain)
 
 
 def noise(result: TaskResult) -> Part | None:
@@ -91,10 +92,10 @@ def noise(result: TaskResult) -> Part | None:
     )
     if not (gap.low >= -MARGIN_RATIO and gap.high <= MARGIN_RATIO):
         text += ", but they may differ without it"
-        return on_this_task(result, "inconclusive", text, many)
+        return on_this_task(result, "inconclusive", text, many, gap)
     saved = _less(one, many, points_lost)
     text += f", {bounded(saved, 'points')} fewer"
-    return on_this_task(result, by_interval(saved.low, saved.high, (0.0, inf)), text, many)
+    return on_this_task(result, above(saved.low, saved.high, 0.0), text, many, saved)
 
 
 def too_many_overfit(result: TaskResult) -> Part | None:
@@ -110,7 +111,7 @@ def too_many_overfit(result: TaskResult) -> Part | None:
         f"new less known text: {number_text(few)} nats with one head,"
         f" {number_text(many)} with {most.heads}, {bounded(grows, 'nats')} more"
     )
-    return on_this_task(result, by_interval(grows.low, grows.high, (0.0, inf)), text, most)
+    return on_this_task(result, above(grows.low, grows.high, 0.0), text, most, grows)
 
 
 def _gap(one: Finding) -> float | None:

@@ -5,16 +5,14 @@ batch, seq_len, d_model, time_ratio with bounds.
 """
 
 from collections.abc import Sequence
-from math import inf
 from typing import Any
 
-from ...data.noise_floor import ASSUMED_RATIO
 from ...data.row_groups import Row, groups
 from ...formatting import times_text
 from ..errors import ALLOWED_RATIO
 from ..ratio import time_ratio
-from .claim_verdict import ClaimVerdict, Evidence, Part, by_interval, jointly, part
-from .findings import ALLOWS, numbers, of_study
+from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, above, jointly, part
+from .findings import extended, numbers, of_study
 from .statement import Statement
 from .times import FUSED, LOOP
 
@@ -41,11 +39,10 @@ def one_projection(rows: Sequence[Row], findings: Sequence[Any]) -> list[Part]:
             equal = "supported" if all(holds is True for holds in studied) else "refuted"
         elif len(known) == 2:
             equal = "supported" if max(known) <= ALLOWED_RATIO else "refuted"
-        text = (
-            f"loop {ratio.text} at {group.at}; equal:"
-            f" {'yes' if equal == 'supported' else 'not shown'}"
-        )
-        faster = by_interval(ratio.low, ratio.high, (1.0, inf))
+        said = {"supported": "yes", "refuted": "no"}.get(equal, "not shown")
+        noise = DISTURBED if ratio.disturbed else ""
+        text = f"loop {ratio.text} at {group.at}{noise}; equal: {said}"
+        faster = "inconclusive" if ratio.disturbed else above(ratio.low, ratio.high, 1.0)
         evidence.append((jointly([equal, faster]), text))
     return part(f"{FUSED} against {LOOP}", evidence)
 
@@ -62,9 +59,9 @@ def one_product(findings: Sequence[Any]) -> list[Part]:
         if known is None:
             continue
         batch, n, width, ratio, low, high = known
-        low, high = low / (1 + ASSUMED_RATIO), high * (1 + ASSUMED_RATIO)
-        verdict = by_interval(low, high, (1.0, inf))
-        text = f"three take {times_text(ratio, low, high)} the time of one{ALLOWS}"
+        low, high, allows = extended(one, low, high)
+        verdict = above(low, high, 1.0)
+        text = f"three take {times_text(ratio, low, high)} the time of one{allows}"
         of = f"batch {batch:.0f}, N = {n:.0f}, d = {width:.0f}"
         parts.append(Part(of=of, verdict=verdict, numbers=text))
     return parts

@@ -6,7 +6,7 @@ from ...data.exactness import is_exact
 from ...data.row_groups import Row, groups
 from ...formatting import number_text
 from ..ratio import time_ratio
-from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, by_interval, part
+from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, below, part
 from .statement import Statement
 
 GRU_FLOPS = 12  # per token and d²: three gates of two matrices
@@ -31,7 +31,7 @@ def recurrent_for_short(rows: Sequence[Row]) -> list[Part]:
         for row in group.rows:
             taken = time_ratio(gru, row) if row is not gru and is_exact(row) else None
             if taken is not None:
-                verdict = by_interval(taken.low, taken.high, (0.0, 1.0))
+                verdict = below(taken.low, taken.high, 1.0)
                 verdict = "inconclusive" if taken.disturbed else verdict
                 text = f"{taken.text} the time of {row['backend']} at {at}"
                 text += DISTURBED if taken.disturbed else ""

@@ -25,7 +25,7 @@ def single_heads(result: TaskResult) -> Part | None:
         f" are worth, the most important one {bounded_percent(worst, 0)}"
     )
     verdict = by_interval(usual.low, usual.high, (-inf, LIMITED_SHARE))
-    return on_this_task(result, verdict, text, count)
+    return on_this_task(result, verdict, text, count, usual)
 
 
 def half_the_heads(result: TaskResult) -> Part | None:
@@ -43,7 +43,7 @@ def half_the_heads(result: TaskResult) -> Part | None:
         f" {bounded_percent(found)} of what all are worth"
     )
     verdict = by_interval(found.low, found.high, (-inf, LIMITED_SHARE))
-    return on_this_task(result, verdict, text, count)
+    return on_this_task(result, verdict, text, count, found)
 
 
 def _lost(one: Finding) -> list[float]:

@@ -29,7 +29,7 @@ def test_a_line_shows_the_worse_of_causal_and_not_and_whatever_fields_a_configur
         "80 K",
         "4+8",
         "1x8 of 64",
-        "12.5%",
+        "12.5 %",
         "regs",
         "256 HGMMA",
         "-",
@@ -40,7 +40,7 @@ def test_a_line_shows_the_worse_of_causal_and_not_and_whatever_fields_a_configur
 def test_kernels_that_do_not_fit_and_unknown_values_are_marked() -> None:
     assert lines([row(plan("9.0"), block_shared_bytes=TOO_BIG)])[0][-5:-2] == [
         "0x8 of 64",
-        "0%",
+        "0 %",
         "too big: shared",
     ]
     assert lines([row(plan("13.0"))])[0][-5:-2] == ["-", "-", "-"]
@@ -52,7 +52,7 @@ def test_how_busy_the_tensor_cores_can_be_is_shown_unless_products_run_one_by_on
     cycles = {"tensor": 1024.0, "exponential": 528.0, "issue": 557.0}
     busy = {f"loop_{name}_cycles": value for name, value in cycles.items()}
     busy |= {"loop_overlaps": False}
-    assert lines([row(plan("9.0"), **busy)])[0][-1] == "<= 65% turns"
+    assert lines([row(plan("9.0"), **busy)])[0][-1] == "<= 65 % turns"
     assert lines([row(plan("9.0"), **busy, serialized=True)])[0][-1] == "one by one"
 
 

@@ -29,6 +29,6 @@ def test_more_than_the_specification_is_called_impossible(tmp_path):
     fast = Peak(name="gemm_bf16_flops_per_s", work=3 * stated, block_ms=[[1000.0], [1000.0]])
     calibration = made(peaks=[fast])
     peaks, _ = tables(calibration)
-    assert "300% (impossible)" in list(peaks.columns[-1].cells)
+    assert "300 % (impossible)" in list(peaks.columns[-1].cells)
     assert any("the clock is wrong" in one for one in sentences(calibration, tmp_path))
     assert not any("clock is wrong" in one for one in sentences(made(), tmp_path))

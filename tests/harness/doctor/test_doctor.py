@@ -161,7 +161,7 @@ def test_another_busy_process_is_bad_and_named(fake_nvml):
     other = about(found, "other processes")
     assert other["grade"] == "bad"
     assert "process 1" in other["found"]
-    assert "97%" in other["found"]
+    assert "97 %" in other["found"]
     assert [process["ours"] for process in found["gpus"][0]["processes"]] == [False, True]
 
 

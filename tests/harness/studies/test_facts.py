@@ -6,6 +6,7 @@ import torch
 from attnbench.harness import studies
 from attnbench.harness.studies import attention_facts, gradient_distance, joined_projections
 from attnbench.harness.studies.attention_facts import hull_distance
+from attnbench.harness.studies.output_share import Timed
 from attnbench.impls.problem import Problem
 
 CPU = torch.device("cpu")
@@ -62,6 +63,7 @@ def test_a_gru_fades_and_attention_does_not() -> None:
 def test_paths_are_constant_linear_or_logarithmic() -> None:
     steps: dict[str, list[int]] = {}
     for one in found("gradient_distance"):
+        assert 0 < one["fitted_tokens"] <= min(gradient_distance.FIT_MOST, one["seq_len"] - 1)
         steps.setdefault(one["model"], []).append(one["shortest_path_steps"])
         assert one["reach_tokens"] == one["seq_len"] - 1
         assert one["longest_path_steps"] >= one["shortest_path_steps"]
@@ -105,11 +107,12 @@ def test_three_products_are_held_against_one(monkeypatch: pytest.MonkeyPatch) ->
 
     def timed(calls, device):
         results.append([call() for call in calls])
-        return [[[[ms] * 3] * 8] for ms in (3.0, 2.0)]
+        return Timed([[[[ms] * 3] * 8] for ms in (3.0, 2.0)], contended_blocks=5)
 
     monkeypatch.setattr(joined_projections, "timed", timed)
     for one in found("joined_projections"):
         assert one["time_ratio"] == pytest.approx(1.5)
+        assert (one["contended_blocks"], one["blocks"]) == (5, 8)
     for parts, whole in results:
         torch.testing.assert_close(torch.cat(parts, -1), whole, atol=1e-4, rtol=1e-4)
 

@@ -27,6 +27,19 @@ def test_every_exact_backend_that_can_is_timed_at_every_number_of_tokens(finding
         assert one["error_ratio"] <= 2
         assert one["cached_step_ms"] > 0
         assert one["full_total_ms"] > one["full_step_ms"]
+        assert one["blocks"] >= 2 * generation.FEWEST_REPEATS
+
+
+def test_sequences_that_other_work_disturbed_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Watch:
+        def before(self) -> None: ...
+
+        def after(self):
+            return {"wall_s": 1.0, "waited_s": 0.5}
+
+    monkeypatch.setattr(generation, "conditions_for", lambda device: Watch())
+    found = list(generation.run(Problem(batch=1, seq_len=32, d_model=16, heads=2), CPU, 0))
+    assert all(one["contended_blocks"] == one["blocks"] > 0 for one in found)
 
 
 def test_bytes_and_flops_are_counted(findings) -> None:
@@ -55,4 +68,4 @@ def test_steps_that_forget_a_cached_token_do_not_pass(monkeypatch: pytest.Monkey
     _, complaint = generation.gate(Decoder(SHAPE, 64, 1, seed=0), PROMPT, 32)
     assert complaint.startswith("cached steps are not the full causal pass: ")
     found = list(generation.run(Problem(batch=1, seq_len=32, d_model=16, heads=2), CPU, 0))
-    assert all(one["complaint"] and one["full_step_ms"] is None for one in found)
+    assert all(one["complaint"] and one["full_step_ms"] is one["blocks"] is None for one in found)

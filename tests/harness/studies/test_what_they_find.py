@@ -104,19 +104,34 @@ def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
 def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
     """With given times: 10 ms for the layer, 1 ms for merging heads, 2 ms for the projection."""
     monkeypatch.setattr(output_share, "LENGTHS", {"cpu": (8,)})
-    monkeypatch.setattr(
-        output_share, "timed", lambda calls, device: [[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)]
-    )
+    made = output_share.Timed([[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)], contended_blocks=5)
+    monkeypatch.setattr(output_share, "timed", lambda calls, device: made)
     for finding in found("output_share"):
         assert finding["share_ratio"] == pytest.approx(0.3)
         assert finding["join_ratio"] == pytest.approx(0.1)
+        assert (finding["contended_blocks"], finding["blocks"]) == (5, 8)
         assert finding["share_low_ratio"] <= 0.3000001 <= finding["share_high_ratio"] + 1e-6
 
 
 def test_calls_of_a_study_are_interleaved():
     made: list[str] = []
-    samples = output_share.timed((lambda: made.append("a"), lambda: made.append("b")), CPU)
+    samples, *_ = output_share.timed((lambda: made.append("a"), lambda: made.append("b")), CPU)
     assert [len(blocks) for (blocks,) in samples] == [output_share.BLOCKS] * 2
     timed_calls = made[4:]  # two each to warm up
     times = len(timed_calls) // (2 * output_share.BLOCKS)
     assert timed_calls == (["a"] * times + ["b"] * times) * output_share.BLOCKS
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "wanted"), [(0.5, output_share.BLOCKS), (0.0, 0), (None, None)]
+)
+def test_blocks_during_which_others_wanted_the_cores_are_counted(monkeypatch, waited_s, wanted):
+    class Watch:
+        def before(self) -> None: ...
+
+        def after(self):
+            return {"wall_s": 1.0, **({} if waited_s is None else {"waited_s": waited_s})}
+
+    monkeypatch.setattr(output_share, "conditions_for", lambda device: Watch())
+    found = output_share.timed((lambda: None,), CPU)
+    assert found.conditions == {"contended_blocks": wanted, "blocks": output_share.BLOCKS}

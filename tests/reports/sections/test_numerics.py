@@ -54,7 +54,7 @@ def test_entropy_is_drawn_with_and_without_the_factor(tmp_path: Path) -> None:
     ]
     (figure,) = blocks(tmp_path, found)
     assert isinstance(figure, Figure)
-    assert figure.title.endswith("1% of the highest possible entropy is left at d_k = 512")
+    assert figure.title.endswith("1 % of the highest possible entropy is left at d_k = 512")
     assert [panel.series[0].y for panel in figure.panels] == [(0.9, 0.9), (0.5, 0.0078125)]
     assert len(figure.table.rows) == 4
 

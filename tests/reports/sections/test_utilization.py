@@ -47,7 +47,7 @@ def test_no_share_of_the_device_above_1_stands_without_being_called_impossible(
 def test_the_section_says_who_keeps_the_gpu_at_work_and_what_a_call_costs(tmp_path: Path) -> None:
     found = blocks_of(section, with_utilization(tmp_path))
     text = " ".join(sentences(found))
-    assert "sdpa keeps the SMs active for 90% of the time, naive 20%" in text
+    assert "sdpa keeps the SMs active for 90 % of the time, naive 20 %" in text
     assert "a call of naive takes 1.5 times the energy of one of sdpa" in text
     assert "hmma_ratio (GPM metric 7: this GPU does not offer it)" in text
     (headlines,) = tables_of(found)
@@ -185,9 +185,9 @@ def test_page_markdown_and_terminal_show_unknown_columns_and_kernels(tmp_path: P
         console.print(part)
     page = text_of(section_of(page_of(run), "utilization"))
     for text in (page, out.getvalue()):
-        for wanted in ("90% of the time", "fan speed", "gemm", "north"):
+        for wanted in ("90 % of the time", "fan speed", "gemm", "north"):
             assert wanted in text
-    assert "90% of the time" in markdown_of(run)
+    assert "90 % of the time" in markdown_of(run)
     assert "torch.profiler" in page
 
 

@@ -4,7 +4,9 @@ import pytest
 
 from attnbench.reports.analysis.claims.claim_verdict import (
     ClaimVerdict,
+    above,
     agreed,
+    below,
     by_interval,
     deciding,
     jointly,
@@ -32,6 +34,21 @@ def test_tests_of_a_general_statement_and_halves_of_one_claim(
 
 def test_an_interval_that_does_not_exist_decides_nothing() -> None:
     assert by_interval(float("nan"), float("nan"), (0.9, 1.1)) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [
+        (0.1, 0.2, "supported"),
+        (0.0, 0.0, "refuted"),  # a tie is not more
+        (-0.2, 0.0, "refuted"),
+        (0.0, 0.2, "inconclusive"),
+        (float("nan"), float("nan"), "inconclusive"),
+    ],
+)
+def test_more_is_more_than_a_tie(low: float, high: float, wanted: str) -> None:
+    assert above(low, high, 0.0) == wanted
+    assert below(-high, -low, 0.0) == wanted
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,24 @@ def test_one_byte_more_per_pair_refutes_it_and_three_lengths_decide_nothing(tmp_
     assert ledger_of(tmp_path / "b", *made(LENGTHS[:3], 0))["C1"].verdict == "inconclusive"
 
 
+def test_only_what_is_equal_says_how_many_elements_a_matrix_has(tmp_path: Path) -> None:
+    cases = [problem(n, 8) for n in LENGTHS]
+    made = [timed("fused", 1.0, of, peak_bytes=96 * of["seq_len"] ** 2) for of in cases]
+    assert "elements" not in ledger_of(tmp_path, *made)["C1"].parts[0].numbers
+
+
+def test_the_number_of_heads_that_takes_more_is_the_one_shown(tmp_path: Path) -> None:
+    """Four heads take more, eight as much as one: the text said 8 and 8."""
+    made = [
+        timed("fused", 1.0, problem(n, h), peak_bytes=(16 if h == 4 else 8) * n * n)
+        for n in LENGTHS
+        for h in (1, 4, 8)
+    ]
+    (part,) = ledger_of(tmp_path, *made)["C3b"].parts
+    assert part.verdict == "refuted"
+    assert part.numbers.startswith("16 bytes per N² with 4 heads, 8 with one")
+
+
 def test_masked_rows_are_no_evidence_on_the_score_matrix(tmp_path: Path) -> None:
     shape = {"batch": 2, "mask": "local", "window": 64}
     masked = [timed("fused", 1.0, problem(n, 8, **shape), peak_bytes=65 * n * n) for n in LENGTHS]

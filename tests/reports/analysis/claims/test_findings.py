@@ -85,6 +85,8 @@ STUDIES: list[tuple[str, list[Any], str]] = [
         [SHARE | {"share_ratio": 0.6, "share_low_ratio": 0.58, "share_high_ratio": 0.62}],
         "inconclusive",
     ),
+    ("C16", [SHARE | {"contended_blocks": 5, "blocks": 8}], "inconclusive"),
+    ("C16", [SHARE | {"contended_blocks": 4, "blocks": 8}], "refuted"),
 ]
 
 

@@ -50,6 +50,16 @@ def test_a_ratio_within_what_processes_differ_decides_nothing() -> None:
     assert parts(over(512, 3.0, **ends))[FUSED].verdict == "inconclusive"
 
 
+def test_disturbed_sequences_decide_only_what_disturbed_processes_cannot_explain() -> None:
+    loud = {"contended_blocks": 6, "blocks": 10}
+    assert parts(over(512, 3.0, **loud))[FUSED].verdict == "inconclusive"
+    assert parts(over(512, 5.0, **loud))[FUSED].verdict == "supported"
+    assert "while other work disturbs them" in parts(over(512, 5.0, **loud))[FUSED].numbers
+    quiet = parts(over(512, 3.0, contended_blocks=0, blocks=10))[FUSED]
+    assert quiet.verdict == "supported"
+    assert "not recorded" not in quiet.numbers
+
+
 def test_flops_that_grow_alike_refute_it() -> None:
     alike = [over(n, 3.0, full_total_flops=4 * n**2) for n in (256, 512)]
     assert parts(*alike)[FLOPS].verdict == "refuted"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports.analysis.claims.gradients import gradient_over_distance
 from tests.reports.fake_claims import (
     bounded,
     verdict,
@@ -38,6 +39,14 @@ def test_gradients_fade_through_the_recurrent_layer_only(
     assert verdict("Q9", [fade("attention", attention), fade("gru", gru)]) == wanted
 
 
+def test_what_was_fitted_is_said_and_not_the_whole_sequence() -> None:
+    """A slope over 32 tokens was said to be over 64."""
+    (part,) = gradient_over_distance([{**fade("gru", -0.5), "fitted_tokens": 32}])
+    assert "per token of distance up to 32 in 64 tokens" in part.numbers
+    (part,) = gradient_over_distance([fade("gru", -0.5)])
+    assert "per token of distance in 64 tokens" in part.numbers
+
+
 def test_the_longest_sequence_decides() -> None:
     assert verdict("Q9", [fade("attention", 0.0), fade("attention", -0.5, 8)]) == "supported"
 
@@ -52,6 +61,13 @@ def test_the_longest_sequence_decides() -> None:
         ("convolutions", (17, 29, 53), "supported"),
         ("dilated convolutions", (11, 14, 17), "supported"),
         ("dilated convolutions", (11, 23, 47), "refuted"),
+        ("dilated convolutions", (11, 14, 17, 17), "supported"),  # layers are whole
+        ("dilated convolutions", (11, 14, 14, 17, 17), "supported"),
+        ("dilated convolutions", (11, 19, 21, 21), "refuted"),  # it falls, by no constant
+        ("dilated convolutions", (11, 14, 17, 17, 17), "refuted"),
+        ("dilated convolutions", (17, 14, 11), "refuted"),
+        ("dilated convolutions", (11, 19, 21), "refuted"),
+        ("dilated convolutions", (11, 14, 14), "inconclusive"),  # a rounded constant, or an end
         ("gru", (29, 53), "not run"),
     ],
 )
@@ -68,6 +84,13 @@ def test_path_lengths_are_counted_over_doubled_lengths(
         for place, count in enumerate(steps)
     ]
     assert verdict("Q10", found) == wanted
+
+
+def test_lengths_that_do_not_double_decide_no_growth() -> None:
+    counts = zip((8, 16, 64), (11, 14, 17), strict=True)
+    of = {"study": "gradient_distance", "model": "dilated convolutions"}
+    found = [{**of, "seq_len": n, "shortest_path_steps": count} for n, count in counts]
+    assert verdict("Q10", found) == "inconclusive"
 
 
 def initial(rule: str, output: float, gradient: float) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from attnbench.reports.analysis.claims.claim_verdict import Part
 from attnbench.reports.analysis.claims.projections import one_product
 from tests.reports.fake_claims import (
     Made,
@@ -50,5 +51,26 @@ def test_the_interval_shown_is_the_one_that_decides() -> None:
     (part,) = one_product([product(1.1)])
     assert part.numbers == (
         "three take 1.10 times (0.83 to 1.46) the time of one, which allows for the 30 % that"
-        " processes may differ"
+        " processes may differ (whether other work disturbed them was not recorded)"
     )
+
+
+def test_disturbed_products_decide_only_what_disturbed_processes_cannot_explain() -> None:
+    def part(ratio: float, contended: int) -> Part:
+        return one_product([{**product(ratio), "contended_blocks": contended, "blocks": 8}])[0]
+
+    assert (part(2.0, 4).verdict, part(2.0, 5).verdict) == ("supported", "inconclusive")
+    assert part(5.0, 5).verdict == "supported"
+    assert part(2.0, 5).numbers.endswith(
+        "which allows for the 300 % that processes may differ while other work disturbs them"
+    )
+    assert part(2.0, 4).numbers.endswith("the 30 % that processes may differ")
+
+
+def test_a_disturbed_ratio_of_the_loop_decides_nothing(tmp_path: Path) -> None:
+    made = [
+        timed(b, ms, layer(256), contended_blocks=8) for b, ms in (("naive", 1.5), ("fused", 1.0))
+    ]
+    claim = ledger_of(tmp_path, *made)["C4"]
+    assert claim.verdict == "inconclusive"
+    assert "while other work disturbed most blocks" in claim.parts[0].numbers

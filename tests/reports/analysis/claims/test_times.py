@@ -93,6 +93,21 @@ def test_two_regimes_must_change_where_the_flops_do(tmp_path: Path) -> None:
     ]
 
 
+def test_two_regimes_are_no_matter_of_masks_that_leave_none(tmp_path: Path) -> None:
+    """By the FLOPs of a window N² never takes over, whatever a backend computes."""
+    shapes = [problem(n, 8, scope="layer", mask="local", window=64) for n in LENGTHS]
+    made = [
+        timed("fused", 2e-6 * n * (1024 + n), of, work_flops=4096 * n)
+        for n, of in zip(LENGTHS, shapes, strict=True)
+    ]
+    assert ledger_of(tmp_path, *made)["C2"].verdict == "not run"
+
+
+def test_heads_whose_values_have_a_width_of_their_own_are_another_matter(tmp_path: Path) -> None:
+    made = [timed("fused", 1.0, problem(512, h, d_v=64)) for h in (1, 8)]
+    assert ledger_of(tmp_path, *made)["C3c"].verdict == "not run"
+
+
 def test_sparse_and_linear_backends_are_decided_by_exponent_and_bytes(tmp_path: Path) -> None:
     made = [timed("sparse_local", 1e-3 * n, problem(n), peak_bytes=4096 * n) for n in LENGTHS]
     made += [timed("linformer", 1e-3 * n, problem(n), peak_bytes=4096 * n + n * n) for n in LENGTHS]

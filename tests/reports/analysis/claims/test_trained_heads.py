@@ -67,6 +67,7 @@ def test_one_head_is_judged_on_tasks_of_several_positions_alone() -> None:
         (0.98, 0.98, (0.4, 0.8), "supported"),
         (0.98, 0.98, (0.8, 0.4), "refuted"),
         (0.3, 0.98, (0.2, 0.9), "inconclusive"),  # who knows little has little to lose
+        (0.98, 0.98, (0.5, 0.5), "refuted"),  # as sensitive is not less sensitive
     ],
 )
 def test_noise_is_judged_where_both_are_equally_good(
@@ -86,6 +87,7 @@ def test_overfitting_is_judged_on_text_alone() -> None:
     assert verdict("Q7", grown) == "supported"
     shrunk = [*({**one, "seen_loss_nats": one["loss_nats"] - 1} for one in few), *many]
     assert verdict("Q7", shrunk) == "refuted"
+    assert verdict("Q7", [*few, *many]) == "refuted"  # the same gap
     assert verdict("Q7", [{**one, "task": "copy"} for one in grown]) == "not run"
     assert verdict("Q7", with_fields(grown, seen_loss_nats=None)) == "not run"
 
@@ -183,6 +185,26 @@ def test_heads_vary_if_they_differ_more_than_each_of_them_does() -> None:
     )
     assert verdict("Q18", findings) == "supported"
     assert verdict("Q18", with_fields(findings, distance_variance_after=[[99.0] * 4])) == "refuted"
+
+
+def test_heads_that_do_not_vary_at_all_are_evidence_too() -> None:
+    """Two seeds whose heads attend equally far were left out, and the other three supported it."""
+    findings = with_fields(of("copy", {4: 0.9}), distance_variance_after=[[0.1] * 4])
+    for one, distances in zip(
+        findings, ([5.0] * 4, [5.0] * 4, *[[0.0, 3.0, 6.0, 9.0]] * 3), strict=True
+    ):
+        one["distance_tokens_after"] = [distances]
+    (part,) = claims(findings)["Q18"].parts
+    assert part.verdict == "inconclusive"
+    assert part.numbers.endswith("(d_model 64, 5 seeds)")
+
+
+def test_seeds_that_lack_what_a_claim_needs_are_not_counted() -> None:
+    findings = with_fields(
+        of("copy", {8: 0.9}), single_loss_nats=[[0.11] * 8], pruned_loss_nats=[0.1] * 8 + [1.1]
+    )
+    del findings[0]["single_loss_nats"]
+    assert claims(findings)["Q3"].parts[0].numbers.endswith("(d_model 64, 4 seeds)")
 
 
 def test_too_few_seeds_decide_nothing() -> None:
