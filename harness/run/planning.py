@@ -76,7 +76,7 @@ def new_run(
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(options.command),
         "scenario": scenario.resolved(device),
-        "own_backends": [name for name in scenario.backends if not is_ours(name)],
+        "own_backends": own_backends_of(scenario),
         "device": device,
         "memory_bytes": budget_bytes_of(scenario, free_bytes),
         "seed": seed,
@@ -93,6 +93,11 @@ def new_run(
     remarks = [f"{duplicates} duplicate problems were left out"] if duplicates else []
     config = _config(meta, environment, selection.interpreters, options)
     return _plan(store, meta, config, options.listener, remarks)
+
+
+def own_backends_of(scenario: Scenario) -> list[str]:
+    """The backends that are no files of attnbench's: the user's, or of another package."""
+    return [name for name in scenario.backends if not is_ours(name)]
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:

@@ -99,12 +99,12 @@ def resume_run(
     Refusal; EnvironmentUnmet if the machine or its software changed.
     """
     meta = resumable(path)
-    check_resumable(path, meta)
     finished = finished_result(path, meta, options.listener, retry_failed=retry_failed)
     if finished is not None:
         return finished
     interpreters = given_again(path, meta.get("environments", ()), interpreters)
     refuse_imports(planned_backends(meta), allowed=options.allow_import)
+    check_resumable(path, meta)
     again = {"retry_failed": retry_failed, "force": force}
     if options.cluster is not None:
         return resume_elsewhere(

@@ -63,9 +63,18 @@ def test_a_misused_option_is_one_line_that_says_what_is_wanted(here, words, said
     assert done.stdout == ""
 
 
+def test_a_word_after_wall_is_answered_with_what_takes_a_model(here):
+    done = here("wall", "llama-3-8b")
+    assert done.returncode == 2
+    assert "attnbench advise MODEL" in done.stderr
+
+
 def test_a_missing_option_is_named_once_and_as_an_option(here):
     done = here("run", "--seq-len", "32")
-    wanted = "--backends: missing; wanted: Names of backends, see `attnbench list backends`.\n"
+    wanted = (
+        "--backends: missing; wanted: names of backends, such as naive, fused and sdpa; see"
+        " `attnbench list backends`.\n"
+    )
     assert (done.returncode, done.stderr) == (2, wanted)
 
 
