@@ -148,7 +148,10 @@ def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
         raise BadInput(f"{name}: {no_runs(root)}")
     close = get_close_matches(name, run_names(root), n=1)
     hint = f"did you mean {close[0]}? " if close else ""
-    raise BadInput(f"{name}: no such run; {hint}see `attnbench list runs --out {root}`")
+    raise BadInput(
+        f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --out"
+        f" {root}`"
+    )
 
 
 def find_run(name: str, root: Path) -> Path:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple
 
 from .. import impls
@@ -310,6 +311,12 @@ def backends_of(flags: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for text in flags:
         attribute = attribute_from_flag(text)
+        file, _, name = text.rpartition(":")
+        if file.endswith(".py"):
+            raise BadInput(
+                f"--backend {text!r}: a file; wanted its module, {Path(file).stem}:{name}, in the"
+                " folder where attnbench is started or on PYTHONPATH"
+            )
         if attribute is None:
             raise BadInput(
                 f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"

@@ -87,13 +87,20 @@ class LiveProgress:
     def begin(
         self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
     ) -> None:
+        is_done = 0 < done == sum(planned.values())
         already = f", {done} of them already measured" if done else ""
         parts = [
             f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
             for what, count in planned.items()
             if count
         ] or ["0 cases"]
-        self.out.print(f"{' and '.join(parts)}{already}; writing {escape(str(path))}")
+        what = " and ".join(parts)
+        if is_done:
+            self.out.print(
+                f"{what}, all measured: nothing is left to measure in {escape(str(path))}"
+            )
+        else:
+            self.out.print(f"{what}{already}; writing {escape(str(path))}")
         for remark in remarks:
             self.out.print(f"[yellow]note:[/] {escape(remark)}")
         self.total, self.done, self.found_done = sum(planned.values()), done, done

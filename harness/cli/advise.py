@@ -164,7 +164,7 @@ def advise(
 
 def _print(advice: "Advice") -> None:
     """The headline, tables, and the sentences that no table says."""
-    from ...reports.pages.advice.sentences import beside_tables, headline
+    from ...reports.pages.advice.sentences import beside_tables, headline, run_commands
     from ...reports.pages.advice.tables import about, choice_tables, longest_table
     from ..terminal import echo, say, table
 
@@ -177,6 +177,10 @@ def _print(advice: "Advice") -> None:
     typer.echo("")
     for sentence in beside_tables(advice):
         say(sentence)
+    if advice.is_doubtful:
+        say("What measures these choices again, in several processes:")
+        for command in run_commands(advice):
+            say(f"  {command}")
 
 
 def _write(path: Path, advice: "Advice") -> None:
@@ -387,8 +391,8 @@ def _measured(
                 rows = _rows(inquiry, here, out)
             elif not quiet:
                 say(
-                    f"The choice is close; a standard run would take about {takes_s / 60:.0f} min,"
-                    " see the commands: --plan standard.",
+                    f"The choice is close; a standard run would take about {takes_s / 60:.0f} min:"
+                    " the commands are at the end.",
                     stderr=True,
                 )
     return rows

@@ -25,13 +25,7 @@ from .claims import claims
 from .compare import baseline_app, compare
 from .elsewhere import Address, DeviceKind, On, cluster_of, refuse_alone
 from .exit_code import exit_code
-from .flags import (
-    DEFAULT_ROOT,
-    EARLIER,
-    Root,
-    examples,
-    unfolded,
-)
+from .flags import DEFAULT_ROOT, EARLIER, Root
 from .gate import gate
 from .kernels import kernels_app
 from .lists import list_app
@@ -39,12 +33,13 @@ from .measuring import listening, measure_all, print_dry_run, read_scenarios
 from .merge import merge
 from .output import lasting_output, make_streams_safe
 from .texts import as_changes, given
+from .verbs import Verb, Verbs, examples, unfolded
 from .wall import wall
 
 MEASURE, READ, MACHINE, FILES = "Measure", "Read and compare", "This machine", "Files"
 
 app = typer.Typer(
-    cls=flags.Verbs,
+    cls=Verbs,
     help=(
         "Benchmark multi-head attention: latency, exact memory and GPU utilization, with intervals"
         " and an offline report."
@@ -59,9 +54,6 @@ app = typer.Typer(
         "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
     ),
 )
-app.add_typer(list_app, name="list", rich_help_panel=READ)
-app.add_typer(baseline_app, name="baseline", rich_help_panel=READ)
-app.add_typer(kernels_app, name="kernels", rich_help_panel=MACHINE)
 
 
 def print_version(asked: bool) -> None:
@@ -74,7 +66,7 @@ def verb(panel: str, *lines: str) -> Callable[[Callable[..., None]], Callable[..
     """A decorator: a function as a verb, in a group of the help and with examples."""
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        settings = {"rich_help_panel": panel, "help": unfolded(function), "cls": flags.Verb}
+        settings = {"rich_help_panel": panel, "help": unfolded(function), "cls": Verb}
         return app.command(**settings, epilog=examples(*lines))(function)  # type: ignore[arg-type]
 
     return decorate
@@ -264,9 +256,55 @@ def run(
     return measure([partial(start_run, one.scenario, out, seed, one.selection)])
 
 
+verb(
+    MEASURE,
+    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
+    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
+    " --tolerance 0.1% --budget 600",
+    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
+)(wall)
+verb(
+    MEASURE,
+    "attnbench advise llama-3-8b --context 8k --memory-gib 24",
+    "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
+)(advise)
+verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
+verb(
+    MEASURE,
+    "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
+    "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
+)(gate)
 verb(MEASURE, "attnbench merge shard-1 shard-2 shard-3", "attnbench merge shards/*/* -o whole")(
     merge
 )
+verb(READ, "attnbench show", "attnbench show quickstart --sections memory,heads")(report_verbs.show)
+verb(
+    READ,
+    "attnbench report latest --open",
+    "attnbench report quickstart memory_wall -o page.html",
+    "attnbench report latest --format md --figures plots",
+)(report_verbs.report)
+verb(
+    READ,
+    "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
+    "attnbench compare latest --baseline fused --only sdpa",
+    "attnbench compare latest@old latest@new",
+    "attnbench compare base/ head/ --turns --format md",
+)(compare)
+app.add_typer(baseline_app, name="baseline", rich_help_panel=READ)
+verb(
+    READ,
+    "attnbench export latest -o cases.csv",
+    "attnbench export latest --format parquet -o cases.parquet",
+)(report_verbs.export)
+app.add_typer(list_app, name="list", rich_help_panel=READ)
+verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
+    machine_verbs.doctor
+)
+verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")(
+    machine_verbs.selfcheck
+)
+app.add_typer(kernels_app, name="kernels", rich_help_panel=MACHINE)
 
 
 @verb(FILES, "attnbench validate my.yaml")
@@ -307,51 +345,6 @@ def schema(
     from ..scenario import schema as scenario_schema
 
     typer.echo(json.dumps(scenario_schema(of_suites=suite), indent=2))
-
-
-verb(
-    MEASURE,
-    "attnbench wall --heads 32 --kv-heads 8 --head-dim 128 --memory-gib 4",
-    "attnbench wall --backends naive,fused --heads 8 --d-model 512 --memory-gib 1"
-    " --tolerance 0.1% --budget 600",
-    "attnbench wall --backends hf:eager,hf:sdpa --heads 8 --head-dim 64 --dtype bf16 --dry-run",
-)(wall)
-verb(
-    MEASURE,
-    "attnbench advise llama-3-8b --context 8k --memory-gib 24",
-    "attnbench advise ./my-model --context 32k,128k --measure -o advice.html",
-)(advise)
-verb(MACHINE, "attnbench doctor", "attnbench doctor --calibrate --device cuda")(
-    machine_verbs.doctor
-)
-verb(MACHINE, "attnbench selfcheck", "attnbench selfcheck --court --device cpu")(
-    machine_verbs.selfcheck
-)
-verb(MEASURE, "attnbench claims", "attnbench claims --run latest")(claims)
-verb(
-    MEASURE,
-    "attnbench gate ../base . --scenario bench.yaml --backend-dir attention",
-    "attnbench gate main . --scenario quickstart --turns 7 --gate 'latency: 3%'",
-)(gate)
-verb(
-    READ,
-    "attnbench compare main latest --gate 'latency: 5%, peak_bytes: 0%'",
-    "attnbench compare latest --baseline fused --only sdpa",
-    "attnbench compare latest@old latest@new",
-    "attnbench compare base/ head/ --turns --format md",
-)(compare)
-verb(
-    READ,
-    "attnbench report latest --open",
-    "attnbench report quickstart memory_wall -o page.html",
-    "attnbench report latest --format md --figures plots",
-)(report_verbs.report)
-verb(READ, "attnbench show", "attnbench show quickstart --sections memory,heads")(report_verbs.show)
-verb(
-    READ,
-    "attnbench export latest -o cases.csv",
-    "attnbench export latest --format parquet -o cases.parquet",
-)(report_verbs.export)
 
 
 def main() -> None:

@@ -10,8 +10,9 @@ import typer
 
 from ..errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
-from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage, Verb, Verbs
+from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage
 from .lists import print_table
+from .verbs import Verb, Verbs
 
 if TYPE_CHECKING:
     from ...reports.comparison.compare import Comparison

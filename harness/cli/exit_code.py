@@ -10,9 +10,7 @@ import typer
 
 from ..errors import BadInput, EnvironmentUnmet, Refusal, StoreError
 from ..printable import visible
-
-# Its classes are not in typer's own names, and their module differs between versions.
-UsageError: Any = typer.BadParameter.__base__
+from .verbs import UsageError
 
 
 def exit_code(app: typer.Typer) -> int:

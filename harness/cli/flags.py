@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
 from ..axes import AXES, VALUE_ALIASES
 from ..errors import BadInput
@@ -34,47 +33,6 @@ class Device(StrEnum):
     AUTO = "auto"
     CPU = "cpu"
     CUDA = "cuda"
-
-
-def without_type(parameters: list[Any]) -> list[Any]:
-    """Flags take no value, so their help has no type."""
-    for one in parameters:
-        if getattr(one, "is_flag", False):
-            one.metavar = ""
-    return parameters
-
-
-class Verb(TyperCommand):
-    """A command in whose help flags have no type, and paragraphs are lines."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self.help = folded(self.help or "")
-
-    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]
-        return without_type(super().get_params(ctx))
-
-
-class Verbs(TyperGroup):
-    """A group of commands in whose help flags have no type."""
-
-    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]
-        return without_type(super().get_params(ctx))
-
-
-def examples(*lines: str) -> str:
-    """The end of a verb's help; a line per example."""
-    return "\n\n".join(["Examples:", *(line.replace("[", r"\[") for line in lines)])
-
-
-def unfolded(function: Callable[..., None]) -> str:
-    """A docstring whose paragraphs are lines, which the terminal folds."""
-    return folded(inspect.getdoc(function) or "")
-
-
-def folded(text: str) -> str:
-    """With paragraphs of one line each."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def device_named(text: str | Device) -> Device:

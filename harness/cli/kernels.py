@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from ..errors import BadInput
-from .flags import DEFAULT_ROOT, AsJson, Quiet, Root, Verb, Verbs
+from .flags import DEFAULT_ROOT, AsJson, Quiet, Root
+from .verbs import Verb, Verbs
 
 if TYPE_CHECKING:
     from ...impls._triton.tuned import Choice, Kind

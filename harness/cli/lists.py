@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import BadInput
-from .flags import DEFAULT_ROOT, Device, PickedDevice, Root, Verb, Verbs, examples
+from .flags import DEFAULT_ROOT, Device, PickedDevice, Root
+from .verbs import Verb, Verbs, examples
 
 if TYPE_CHECKING:
     from ..suites import RunState

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import BadInput
+from ..errors import BadInput, shown
 from . import flags
 from .flags import DEFAULT_ROOT, LIMITS, Root
 from .measuring import listening, measure_all, print_dry_run
@@ -63,7 +63,11 @@ def wall(
 
     axes = {**given({"backends": backends}), **axes, **given({"head_dim": head_dim})}
     if words:
-        raise BadInput(separated(words, sys.argv) or f"wall: {words[0]!r}: wanted options only")
+        raise BadInput(
+            separated(words, sys.argv)
+            or f"wall: {shown(words[0])}: wanted options, such as --heads 32 --head-dim 128; how"
+            " long a context a model may have: attnbench advise MODEL"
+        )
     scenario = from_axes(
         axes,
         [

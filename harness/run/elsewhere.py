@@ -23,7 +23,9 @@ from .planning import (
     RunOptions,
     budget_bytes_of,
     new_run,
+    own_backends_of,
     pending_studies,
+    planned_backends,
     point_finished,
     resumed_run,
 )
@@ -63,6 +65,7 @@ def start_elsewhere(
             free_bytes=free_bytes,
             more={"devices": [facts_of(one) for one in opened]},
         )
+        remarks = [*own_files_remarks(own_backends_of(scenario)), *remarks]
         plan = with_model_files(plan, models, remarks, save=scenario.save_models)
         return _measure(plan, fleet, signals, shipping)
 
@@ -98,6 +101,7 @@ def resume_elsewhere(
             path, meta, environments, interpreters, options, changed, retry_failed=retry_failed
         )
         plan.store.add_devices([facts_of(one) for one in opened])
+        remarks = [*own_files_remarks(own_planned(meta)), *remarks]
         plan = with_model_files(plan, models, remarks, save=save)
         return _measure(plan, fleet, signals, shipping)
 
@@ -105,6 +109,24 @@ def resume_elsewhere(
 def needed(checkpoints: Sequence[Checkpoint], *, save: bool) -> list[tuple[str, str]]:
     """Packages that every device must have, each with the extra that brings it."""
     return sorted({*(one.needs for one in checkpoints), *([NEEDS[True]] if save else ())})
+
+
+def own_planned(meta: Mapping[str, Any]) -> list[str]:
+    """The user's backends in run.json, which names them since version 0.2."""
+    own = meta.get("own_backends")
+    planned = dict.fromkeys(planned_backends(meta))
+    return [name for name in planned if isinstance(own, list) and name in own]
+
+
+def own_files_remarks(own_backends: Sequence[str]) -> list[str]:
+    """What to say of backends that are not attnbench's: their files stay where they are."""
+    if not own_backends:
+        return []
+    names = ", ".join(own_backends)
+    return [
+        f"{names}: no file of a backend of yours is sent; every node needs it, as an installed"
+        " package, on PYTHONPATH, or in the folder that ATTNBENCH_BACKENDS names"
+    ]
 
 
 def refuse_unlike(devices: Sequence[Opened]) -> None:

@@ -1,5 +1,6 @@
 """What a run plans: run.json of a new one, and what is still to be measured of any."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -21,7 +22,7 @@ from .environments import Change, Environments, measured_on
 from .planned import planned_fields
 from .remote import Cluster
 from .resumable import previous_rows
-from .run_rows import PreviousRow, RunPlan, RunRows
+from .run_rows import PreviousRow, RunPlan, RunResult, RunRows
 from .worker_pool import RunConfig
 
 SAFE_SHARE = 0.7  # of the memory that is free at the start; our reference and others need the rest
@@ -75,7 +76,7 @@ def new_run(
         "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": list(options.command),
         "scenario": scenario.resolved(device),
-        "own_backends": [name for name in scenario.backends if not is_ours(name)],
+        "own_backends": own_backends_of(scenario),
         "device": device,
         "memory_bytes": budget_bytes_of(scenario, free_bytes),
         "seed": seed,
@@ -94,6 +95,11 @@ def new_run(
         remarks.append(f"{why}; this run knows no peaks of the device")
     config = _config(meta, environment, selection.interpreters, options)
     return _plan(store, meta, config, options.listener, remarks)
+
+
+def own_backends_of(scenario: Scenario) -> list[str]:
+    """The backends that are no files of attnbench's: the user's, or of another package."""
+    return [name for name in scenario.backends if not is_ours(name)]
 
 
 def budget_bytes_of(scenario: Scenario, free_bytes: int) -> int:
@@ -124,6 +130,27 @@ def pending_studies(
     """The studies of run.json that a resume runs."""
     final = _final(previous_rows(path), _repeated(retry_failed=retry_failed))
     return [fields for fields in meta.get("studies", ()) if fields["case"] not in final]
+
+
+def finished_result(
+    path: Path, meta: Mapping[str, Any], listener: Listener, *, retry_failed: bool
+) -> RunResult | None:
+    """The result of a run of which a resume would measure nothing, said to the listener; None if
+    something is left. Raises BadInput.
+    """
+    previous = previous_rows(path)
+    final = _final(previous, _repeated(retry_failed=retry_failed))
+    planned = {kind: meta.get(kind, ()) for kind in ("cases", "walls", "studies")}
+    cases = [fields["case"] for some in planned.values() for fields in some]
+    if not cases or not all(case in final for case in cases):
+        return None
+    result = RunResult(path=path, statuses=Counter(row.status for row in previous.values()))
+    count = sum(result.statuses[status] for status in RETRIED)
+    remarks = [f"{count} failed; --retry-failed measures again what did"] if count else []
+    listener.begin(path, {kind: len(some) for kind, some in planned.items()}, len(cases), remarks)
+    if remark := point_latest(path.parent, path.name):
+        listener.remark(remark)
+    return result
 
 
 def resumed_run(

@@ -26,6 +26,7 @@ from .planning import (
     SAFE_SHARE,
     RunOptions,
     budget_bytes_of,
+    finished_result,
     new_run,
     pending_studies,
     planned_backends,
@@ -94,9 +95,13 @@ def resume_run(
     """Measure what a run still lacks.
 
     `interpreters`, `checkpoints`: those of its environments and studies, by their names; run.json's
-    own paths are not used. Raises Refusal; EnvironmentUnmet if the machine or its software changed.
+    own paths are not used. Where nothing is left, neither these nor a worker are needed. Raises
+    Refusal; EnvironmentUnmet if the machine or its software changed.
     """
     meta = resumable(path)
+    finished = finished_result(path, meta, options.listener, retry_failed=retry_failed)
+    if finished is not None:
+        return finished
     interpreters = given_again(path, meta.get("environments", ()), interpreters)
     refuse_imports(planned_backends(meta), allowed=options.allow_import)
     check_resumable(path, meta)

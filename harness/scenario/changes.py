@@ -60,6 +60,7 @@ def options_document(options: Mapping[str, str | bool], *, find_wall: bool) -> D
     document = Document(data, "command line")
     for name in ("backends", "seq_len", "d_model", "heads"):
         document.values[(name,) if name in top else ("grid", name)] = option(name)
+    document.values[("grid", "d_model")] = "--d-model or --head-dim"
     if "model" in options:
         data["cases"] = model_cases(options)
         document.values[("cases",)] = f"--model {one_line(str(options['model']))}"

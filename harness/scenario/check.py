@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ...impls import Problem, names
-from ...impls.discovery.names import ALIASES, attribute_from_name
+from ...impls.discovery.names import ALIASES, attribute_from_flag, attribute_from_name
 from ..errors import shown
 from ..probes import shared_measures
 from ..studies import declared, spellings
@@ -96,8 +96,16 @@ def _unknown(
     what: str, name: str, known: tuple[str, ...], keys: Keys, aliases: Iterable[str] = ()
 ) -> Iterator[Finding]:
     if name not in known:
-        hint = suggestion(name, (*known, *aliases))
+        hint = suggestion(name, (*known, *aliases)) or _own_function(what, name, known)
         yield Finding(keys, f"no {what} {shown(name)}; {hint}there are: {', '.join(known)}")
+
+
+def _own_function(what: str, name: str, known: tuple[str, ...]) -> str:
+    """How a function of the user's is named, for a name that looks like one."""
+    own = attribute_from_flag(name) if what == "backend" else None
+    if own is None or own.module in known:
+        return ""
+    return f"a function of yours is {own.name} here, or --backend {name} instead; "
 
 
 def _missing_axes(scenario: Scenario) -> Iterator[Finding]:

@@ -32,6 +32,9 @@ WANTED = {
     "model_attributes_type": "a mapping of fields",
     "model_type": "a mapping of fields",
 }
+HOLDERS: tuple[Keys, ...] = (("grid",), ("limits",), ("plan",))
+"""Whose fields are taken for fields of a scenario."""
+SEVERAL = re.compile(r"[\w.+-]{1,20}(\s*,\s*[\w.+-]{1,20}){1,20}")
 MOST_LINES = 20
 CLOSE = 0.7  # gpu is not a misspelt cpu
 
@@ -90,13 +93,20 @@ def line(error: Mapping[str, Any], document: Document, top: type[BaseModel], of:
     match error["type"]:
         case "missing":
             field = model_at(keys[:-1], top).model_fields[str(keys[-1])]
+            said = field.description or "a value"
             add = "" if label.startswith("--") else f" Add {name}"  # an option is named already
-            return f"{label}missing; wanted: {field.description or 'a value'}{add}"
+            return f"{label}missing; wanted: {said[0].lower()}{said[1:]}{add}"
         case "too_short":
             return f"{label}found an empty list; wanted at least one value"
         case "whole_message":
             return f"{label}{error['msg']}"
-    return f"{label}found {shown(error['input'])}; {wanted(error)}"
+    return f"{label}found {shown(error['input'])}; {wanted(error)}{_brackets(keys, error['input'])}"
+
+
+def _brackets(keys: Keys, value: Any) -> str:
+    """What to say of the values of an axis that are written like those of an option."""
+    several = isinstance(value, str) and SEVERAL.fullmatch(value) and keys[:1] == ("grid",)
+    return f"; several values have brackets: [{value}]" if several else ""
 
 
 def wanted(error: Mapping[str, Any]) -> str:
@@ -124,12 +134,20 @@ def unknown_field(keys: Keys, document: Document, top: type[BaseModel], of: str)
     place = document.place(keys, of_key=True)
     owner = document.name(keys[:-1])
     prefix = f"{owner}." if owner else ""
-    close = closest(keys, top)
-    hint = f"did you mean {prefix}{close[-1]}?" if close != keys else ""
+    close = _inside(keys) or closest(keys, top)
+    meant = ".".join(str(key) for key in close[len(keys) - 1 :])
+    hint = f"did you mean {prefix}{meant}?" if close != keys else ""
     if not hint or place.startswith("--set"):
         known = model_at(keys[:-1], top).model_fields
         hint += f"{' ' if hint else ''}there are: {', '.join(known)}"
     return f"{place}: {prefix}{key_word(str(keys[-1]))}: not a field of {of}; {hint}"
+
+
+def _inside(keys: Keys) -> Keys:
+    """Where a field belongs that stands at the top: seq_len in grid, memory_gib in limits."""
+    name = ALIASES.get(str(keys[0]), str(keys[0]))
+    holders = [holder for holder in HOLDERS if name in MODELS[holder].model_fields]
+    return (*holders[0], name) if holders and len(keys) == 1 else ()
 
 
 def closest(keys: Keys, top: type[BaseModel]) -> Keys:

@@ -66,7 +66,10 @@ class Scenario(Strict):
     )
     backends: Annotated[
         tuple[str, ...], AtLeastOne, one_or_list(str), AfterValidator(real_names)
-    ] = Field(description="Names of backends, see `attnbench list backends`.")
+    ] = Field(
+        description="Names of backends, such as naive, fused and sdpa; see"
+        " `attnbench list backends`."
+    )
     baseline: Annotated[str, AfterValidator(real_name)] | None = Field(
         default=None, description="The backend that the others are compared with; one of backends."
     )

@@ -37,7 +37,9 @@ def find(path_or_name: str) -> Path:
         return Path(path_or_name)
     if Path(path_or_name).is_dir():
         raise BadInput(f"{shown(path_or_name)}: a folder; wanted a .yaml file, or a shipped name")
-    close = get_close_matches(path_or_name, known, n=1)
+    files = [path_or_name + ending for ending in (".yaml", ".yml")]
+    close = [one for one in files if Path(one).is_file()]
+    close += get_close_matches(path_or_name, known, n=1)
     hint = f"did you mean {close[0]}? " if close else ""
     raise BadInput(
         f"no scenario {shown(path_or_name)}; {hint}there are: {', '.join(known)}; or give the path"

@@ -6,7 +6,7 @@ from functools import cached_property
 
 from ..data.read import Run
 from .asked import Asked, Implementation, Inquiry, Phase
-from .choices import Cell, Choice, Decision, decide
+from .choices import Cell, Choice, Decision, decide, disturbed
 from .memory import Longest, MemoryOver, Need
 from .stored import StoredRows
 
@@ -80,6 +80,17 @@ class Advice:
         for decision in self.decisions:
             for choice in decision.choices:
                 yield from choice.cells
+
+    @property
+    def disturbed(self) -> tuple[int, int]:
+        """Of how many times most blocks were disturbed by other work, and of how many in all."""
+        timed = [cell for cell in self.cells if cell.time_ms is not None]
+        return sum(map(disturbed, timed)), len(timed)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """A longer run, or one on an idle machine, may decide more."""
+        return bool(self.disturbed[0]) or any(map(close_choices, self.decisions))
 
     @property
     def missing(self) -> list[Decision]:

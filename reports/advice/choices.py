@@ -139,6 +139,12 @@ class Decision:
         return [one for one in self.choices if one.against and one.against.verdict != SLOWER]
 
     @property
+    def word_of_best(self) -> str:
+        """What the first one is called: nothing is claimed that is not decided."""
+        undecided = any(one.against and one.against.verdict == UNDECIDED for one in self.ties)
+        return "fastest seen" if undecided else "fastest"
+
+    @property
     def missing(self) -> list[Implementation]:
         """Those without a row."""
         return [one.implementation for one in self.choices if one.missing]
@@ -310,7 +316,7 @@ def _fitted_part(one: Cell, two: Cell) -> Against:
     slower = two if verdict == SLOWER else one
     if unknown:
         verdict, reasons = UNDECIDED, ["between_runs", *reasons]
-    elif verdict in (SLOWER, FASTER) and _disturbed(slower):
+    elif verdict in (SLOWER, FASTER) and disturbed(slower):
         verdict, reasons = UNDECIDED, ["contended", *reasons]
     elif verdict == UNDECIDED:
         reasons = ["interval_wide", *reasons]
@@ -338,7 +344,7 @@ def _time_of(cell: Cell, rules: Rules) -> Interval:
     return replace(time_ms, low=low, high=high)
 
 
-def _disturbed(cell: Cell) -> bool:
+def disturbed(cell: Cell) -> bool:
     """Whether other work competed for the cores in most blocks that the time is from."""
     if cell.stored is None:
         return cell.fit_disturbed

@@ -208,3 +208,8 @@ def test_names_that_users_know_are_taken_everywhere(attnbench):
     compared = attnbench("compare", "latest", "--baseline", "native")
     assert compared.returncode == 2
     assert "has no other backend on a problem of sdpa" in compared.stderr
+
+
+def test_a_file_in_place_of_its_module_is_answered_with_the_module():
+    with pytest.raises(BadInput, match=r"a file; wanted its module, mine:attend, in the folder"):
+        backends_of(["./code/mine.py:attend"])

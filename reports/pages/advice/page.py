@@ -151,7 +151,7 @@ def named_below(advice: Advice) -> str:
 def _ratios(advice: Advice) -> DotPlot | None:
     """Every implementation against the fastest; None if nothing is measured."""
     rows = [
-        _dot_row(f"{decision.phase} {count_text(decision.context)}", one)
+        _dot_row(f"{decision.phase} {count_text(decision.context)}", one, decision.word_of_best)
         for decision in advice.decisions
         if decision.best is not None
         for one in decision.choices
@@ -174,12 +174,12 @@ def _ratios(advice: Advice) -> DotPlot | None:
     )
 
 
-def _dot_row(group: str, one: Choice) -> DotRow:
+def _dot_row(group: str, one: Choice, best: str) -> DotRow:
     backend = one.implementation.backend
     if one.total_ms is None:
         return DotRow(group=group, label=backend, dot=None, missing=first_words(one.why_not))
     if one.against is None:
-        return DotRow(group=group, label=backend, dot=None, missing="fastest")
+        return DotRow(group=group, label=backend, dot=None, missing=best)
     against = one.against
     dot = Dot(
         ratio=against.ratio,

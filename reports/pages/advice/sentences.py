@@ -62,15 +62,24 @@ def _use(name: str, decisions: Sequence[Decision]) -> str:
     """`"sdpa" for prefill of 1,024 tokens (faster than eager)`: and whether that is clear."""
     parts = []
     for decision in decisions:
-        slower = [
-            one.implementation.name
-            for one in decision.choices
-            if one.against is not None and one.against.verdict == "slower"
-        ]
-        is_clear = _name(decision) == name and slower
-        how = f"faster than {list_text(slower)}" if is_clear else "no other is clearly faster"
-        parts.append(f"{question(decision)} ({how})")
+        parts.append(f"{question(decision)} ({_how_clear(name, decision)})")
     return f'"{name}" for {list_text(parts)}'
+
+
+def _how_clear(name: str, decision: Decision) -> str:
+    """Against which others this is decided, and against which not."""
+    found: dict[str, list[str]] = {}
+    for one in decision.choices:
+        if one.against is not None:
+            found.setdefault(one.against.verdict, []).append(one.implementation.name)
+    slower, undecided = found.get("slower", []), found.get("undecided", [])
+    if (best := _name(decision)) != name:  # it is as good as the fastest
+        slower, undecided = [], [best] if name in undecided else []
+    if slower and undecided:
+        return f"faster than {list_text(slower)}; undecided against {list_text(undecided)}"
+    if undecided:
+        return f"undecided: {list_text(undecided)} may be as fast or faster"
+    return f"faster than {list_text(slower)}" if slower else "no other is clearly faster"
 
 
 def _name(decision: Decision) -> str:
@@ -116,6 +125,13 @@ def beside_tables(advice: Advice) -> Iterator[str]:
 def _others(advice: Advice) -> Iterator[str]:
     yield from _memory(advice)
     yield from (f"Caution: {trap}." for trap in advice.traps)
+    count, timed = advice.disturbed
+    if count:
+        yield (
+            f"Caution: other work competed for the same cores in most blocks of {count} of these"
+            f" {plural(timed, 'time')}: measure again when the machine is idle; the newest rows"
+            " count."
+        )
     yield from (f"Decode: {note}." for note in rate_notes(advice))
     yield from _unknown(advice)
     yield NOT_INCLUDED

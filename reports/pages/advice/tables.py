@@ -29,7 +29,7 @@ def _choices(decision: Decision) -> Table:
         ratio = "1" if one.against is None else f"{one.against.ratio:.3g}"
         if one.against is not None:
             ratio += ratio_range_text(one.against.low, one.against.high)
-        verdict = "fastest" if one.against is None else STATE[one.against.verdict]
+        verdict = decision.word_of_best if one.against is None else STATE[one.against.verdict]
         time = interval_text(one.total_ms) + (" (fitted)" if one.fitted else "")
         rows.append(
             (

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,12 @@ def test_the_version_is_printed(here):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("run --plan", "attnbench: Option --plan requires an argument; see `attnbench -h`"),
+        ("run --plan", "attnbench run: Option --plan requires an argument; see `attnbench run -h`"),
+        ("run x --out", "attnbench run: Option --out requires an argument; see `attnbench run -h`"),
+        (
+            "list runs --out",
+            "attnbench list runs: Option --out requires an argument; see `attnbench list runs -h`",
+        ),
         (
             "run quickstart --timeout abc",
             "attnbench run: --timeout: wanted a number; see `attnbench run -h`",
@@ -57,9 +63,18 @@ def test_a_misused_option_is_one_line_that_says_what_is_wanted(here, words, said
     assert done.stdout == ""
 
 
+def test_a_word_after_wall_is_answered_with_what_takes_a_model(here):
+    done = here("wall", "llama-3-8b")
+    assert done.returncode == 2
+    assert "attnbench advise MODEL" in done.stderr
+
+
 def test_a_missing_option_is_named_once_and_as_an_option(here):
     done = here("run", "--seq-len", "32")
-    wanted = "--backends: missing; wanted: Names of backends, see `attnbench list backends`.\n"
+    wanted = (
+        "--backends: missing; wanted: names of backends, such as naive, fused and sdpa; see"
+        " `attnbench list backends`.\n"
+    )
     assert (done.returncode, done.stderr) == (2, wanted)
 
 
@@ -234,11 +249,66 @@ def test_a_run_that_is_not_there_is_answered_with_one_that_is(here, results, nam
     assert f"did you mean {close}" in done.stderr
 
 
+# ---- a run that is finished ----------------------------------------------------------------------
+
+REFERENCE = Path(__file__).parents[3] / "results" / "reference" / "cpu-20261121-quickstart"
+
+
+@pytest.fixture
+def finished(tmp_path, monkeypatch) -> Path:
+    """A copy of a run that is kept with the project, where no worker can be started."""
+
+    def refused(*arguments: object, **settings: object) -> None:
+        raise AssertionError("a worker was started")
+
+    monkeypatch.setattr("attnbench.harness.run.start.first_workers", refused)
+    run = tmp_path / "results" / json.loads((REFERENCE / "run.json").read_text())["run"]
+    shutil.copytree(REFERENCE, run)
+    return run
+
+
+def test_resume_says_that_nothing_is_left_before_it_starts_a_worker(here, finished):
+    rows = (finished / "rows.jsonl").read_bytes()
+    done = here("run", "--resume", "latest")
+    assert done.returncode == 0
+    assert done.stdout == f"{finished}\n"
+    first, *_ = done.stderr.splitlines()
+    assert first.endswith(f", all measured: nothing is left to measure in {finished}")
+    assert (finished / "rows.jsonl").read_bytes() == rows
+    assert (finished.parent / "latest").resolve() == finished
+
+
+@pytest.mark.parametrize(("status", "is_retried"), [("crashed", True), ("incorrect", False)])
+def test_resume_of_what_failed_names_the_option_that_repeats_it(here, finished, status, is_retried):
+    lines = (finished / "rows.jsonl").read_text().splitlines()
+    last = {**json.loads(lines[0]), "status": status, "reason": "signal 11"}
+    kept = {name: value for name, value in last.items() if name != "block_ms"}
+    (finished / "rows.jsonl").write_text("\n".join([json.dumps(kept), *lines[1:]]) + "\n")
+    done = here("run", "--resume", finished)
+    assert done.returncode == 1
+    assert "nothing is left to measure" in done.stderr
+    assert ("1 failed; --retry-failed measures again" in done.stderr) == is_retried
+
+
+def test_resume_measures_what_has_no_row_yet(here, finished):
+    lines = (finished / "rows.jsonl").read_text().splitlines()
+    (finished / "rows.jsonl").write_text("\n".join(lines[:-1]) + "\n")
+    with pytest.raises(AssertionError, match="a worker was started"):
+        here("run", "--resume", finished)
+
+
 # ---- help, lists and completion ------------------------------------------------------------------
 
 VERBS = shlex.split(
     "run wall gate claims compare report show export doctor selfcheck validate schema"
 )
+
+
+def test_the_help_names_first_what_measures_then_what_reads(here):
+    text = here("--help").stdout
+    groups = ["Measure", "Read and compare", "This machine", "Files"]
+    places = [text.index(f"─ {name} ─") for name in groups]
+    assert places == sorted(places)
 
 
 def test_a_flag_has_no_type_in_the_help(here):

@@ -1,6 +1,6 @@
 """A run on a fake cluster, started and resumed as any other: which files go there."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -95,6 +95,36 @@ def test_a_run_that_saves_models_says_so_to_its_devices_also_when_it_is_resumed(
     resume_run(run, replace(cluster.options))
     assert cluster.fleet.config.save_to is not None
     assert cluster.wanted.needs == [("safetensors", "checkpoint")]
+
+
+class Remarks(QuietProgress):
+    """Keeps what is said before the first case."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
+        self.said += remarks
+
+
+def test_own_backends_are_said_to_stay_here_before_a_case_is_measured(tmp_path: Path) -> None:
+    cluster, first, again = FakeCluster(), Remarks(), Remarks()
+    mine = scenario(backends=["fused", "attend@my_module"])
+    options = replace(cluster.options, listener=first, allow_import=True)
+    run = start_run(mine, tmp_path, 0, Selection(), options).path
+    assert [one.partition(":")[0] for one in first.said] == ["attend@my_module"]
+    assert "every node needs it" in first.said[0]
+    (run / "rows.jsonl").write_text("")
+    resume_run(run, replace(options, listener=again))
+    assert again.said == first.said
+
+
+def test_of_attnbench_s_own_backends_nothing_is_said(tmp_path: Path) -> None:
+    cluster, listener = FakeCluster(), Remarks()
+    start_run(scenario(), tmp_path, 0, Selection(), replace(cluster.options, listener=listener))
+    assert listener.said == []
 
 
 def test_a_model_that_cannot_be_read_here_is_refused_before_a_cluster_is_asked(

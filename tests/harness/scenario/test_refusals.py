@@ -97,7 +97,7 @@ FIELDS = {
     "missing": (
         {"question": None},
         (
-            "f.yaml:1:1: question: missing; wanted: The question that the report answers, in plain"
+            "f.yaml:1:1: question: missing; wanted: the question that the report answers, in plain"
             " words. Add question"
         ),
     ),
@@ -373,6 +373,10 @@ CHANGES = {
         "--set measure=[memory: not valid YAML: expected ',' or ']', but got '<stream end>' (while"
         " parsing a flow sequence)"
     ),
+    "grid.seq_len=64,128": (
+        "--set grid.seq_len=64,128: grid.seq_len: found '64,128'; wanted a whole number from 1 on,"
+        " such as 512 or 1k; several values have brackets: [64,128]"
+    ),
     "backends=nave": (
         f"--set backends=nave: backends: no backend 'nave'; did you mean naive? {THERE_ARE}"
     ),
@@ -384,7 +388,20 @@ def test_a_wrong_change_is_named_as_it_was_given(change: str) -> None:
     assert refusal(text_with(), change) == CHANGES[change]
 
 
+MOVED = {"seq_len=64": "grid.seq_len", "h=4": "grid.heads", "memory_gib=4": "limits.memory_gib"}
+
+
+@pytest.mark.parametrize("change", MOVED)
+def test_a_field_that_stands_too_high_is_named_where_it_belongs(change: str) -> None:
+    said = refusal(text_with(), change)
+    assert f"not a field of a scenario; did you mean {MOVED[change]}? there are:" in said
+
+
 FLAGS = {
+    (
+        "--backends mine:attend: no backend 'mine:attend'; a function of yours is attend@mine here,"
+        f" or --backend mine:attend instead; {THERE_ARE}"
+    ): {"backends": "mine:attend"},
     (
         "--heads 8,3: d_model (512) is not a multiple of heads (3); choose other"
         " sizes, or give d_k and d_v"
@@ -417,6 +434,20 @@ def test_a_missing_flag_is_named() -> None:
     with pytest.raises(BadInput) as caught:
         from_axes({"backends": "naive", "seq_len": "512", "d_model": "512"})
     assert str(caught.value) == "--heads: missing; wanted seq_len, d_model and heads; add heads"
+
+
+def test_a_missing_width_may_be_given_as_that_of_a_head() -> None:
+    with pytest.raises(BadInput, match=r"^--d-model or --head-dim: missing; wanted seq_len"):
+        from_axes({"backends": "naive", "seq_len": "512", "heads": "8"})
+
+
+def test_a_name_without_its_ending_is_answered_with_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.yaml").write_text(text_with())
+    with pytest.raises(BadInput, match=r"^no scenario 'my'; did you mean my\.yaml\? there are:"):
+        load("my")
 
 
 def test_all_mistakes_are_named_at_once_in_the_order_of_lines(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from attnbench.reports.pages.advice.sentences import (
     run_commands,
     sentences,
 )
-from attnbench.reports.pages.advice.tables import about
+from attnbench.reports.pages.advice.tables import about, choice_tables
 from tests.reports.fake_advice import (
     EAGER,
     FLEX,
@@ -42,7 +42,31 @@ def test_a_clear_winner_is_named_with_what_it_beats(tmp_path: Path):
 def test_a_tie_is_no_victory(tmp_path: Path):
     asked = inquiry(implementations=(EAGER, SDPA))
     advice = advise(asked, rows_of(asked, measured(tmp_path, asked)))
-    assert headline(advice).endswith("for prefill of 1,024 tokens (no other is clearly faster).")
+    end = "for prefill of 1,024 tokens (undecided: sdpa may be as fast or faster)."
+    assert headline(advice).endswith(end)
+    (table,) = choice_tables(advice)
+    assert [row[3] for row in table.rows] == ["fastest seen", "undecided"]
+    assert advice.is_doubtful
+
+
+def test_beside_a_clear_loser_what_is_undecided_is_said(tmp_path: Path):
+    asked = inquiry(implementations=(EAGER, SDPA, FLEX))
+    advice = advise(asked, rows_of(asked, measured(tmp_path, asked, changes=SLOW)))
+    assert "(faster than eager; undecided against " in headline(advice)
+
+
+def test_times_that_other_work_disturbed_come_with_a_caution(tmp_path: Path):
+    asked = inquiry(implementations=(EAGER, SDPA))
+    calm = advice_of(tmp_path / "calm")
+    assert not any("competed" in one for one in sentences(calm))
+    assert not calm.is_doubtful
+    disturbed = {"hf:eager": {"speed": 8.0}, "hf:sdpa": {"contended_blocks": 8}}
+    folder = measured(tmp_path / "busy", asked, changes=disturbed)
+    busy = advise(asked, rows_of(asked, folder))
+    (caution,) = [one for one in sentences(busy) if "competed" in one]
+    kinds = len(asked.shapes.asked("prefill", 1024))
+    assert f"in most blocks of {kinds} of these {2 * kinds} times: measure again" in caution
+    assert busy.is_doubtful
 
 
 def test_without_rows_the_headline_says_that_nothing_is_measured():
