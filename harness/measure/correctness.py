@@ -32,13 +32,14 @@ MOST_HEADS = 2048  # of all checked entries together: the reference takes them o
 FEWEST_ENTRIES = 2
 WIDE_SCORE = 150.0
 """The largest scores of `widen`. exp overflows in fp32 and bf16 above 88.7, in fp16 above 11.1."""
-GRADIENT_FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-8, "fp16": 2.0**-11}
+GRADIENT_FLOOR = {"fp32": 2.0**-18, "bf16": 2.0**-7, "fp16": 2.0**-10}
 """Relative errors of a gradient that prove nothing.
 
-In half precision one rounding of the result. In fp32, where all steps round alike, 64 of them:
-flash kernels compute the weights again from a log-sum-exp that is kept in fp32, and grouped heads
-are summed in another order (correct backends were up to 4 times as far off as the textbook). TF32
-would be 2**-11 off.
+In half precision two roundings of the result: on 7 tokens a correct backend had 2.7 in fp16 where
+the textbook formula had 1.3, so that a tolerance from the latter alone depends on chance. In fp32,
+where all steps round alike, 64: flash kernels compute the weights again from a log-sum-exp that is
+kept in fp32, and grouped heads are summed in another order (correct backends were up to 4 times as
+far off as the textbook). TF32 would be 2**-11 off.
 """
 SUM_ERROR = 2.0**-24 / 3
 """Of a sum of N equal positive numbers in fp32, taken one after the other, times the root of N: the
@@ -47,13 +48,21 @@ Point Summation, 1993). torch's flex_attention sums the keys so on a CPU, and ha
 for N of 4 096 and 8 192; the textbook formula sums in blocks.
 """
 WIDE_GRADIENT_FLOOR = 4 * WIDE_SCORE * 2.0**-23
-"""Flash kernels compute weights as exp(score - log-sum-exp): both round in fp32 at their size."""
-ROUNDOFF = {"fp32": 2.0**-24, "bf16": 2.0**-9, "fp16": 2.0**-12}
-OUTPUT_FLOOR = {name: 2 * roundoff for name, roundoff in ROUNDOFF.items()}
-"""Relative errors of an output that prove nothing: a unit in the last place. Of a single key the
+"""Flash kernels compute weights as exp(score - log-sum-exp): both round in fp32 at their size.
+
+In half precision gradients of wide scores are not compared, and only have to be finite. Where one
+key has nearly all the weight, a score's gradient is the small difference of two large numbers, and
+flash kernels take one of them from the rounded output: on two tokens the gradients of queries and
+keys were off by 65 % in fp16.
+"""
+OUTPUT_FLOOR = {"fp32": 2.0**-23, "bf16": 2.0**-8, "fp16": 2.0**-11}
+"""Relative errors of an output that prove nothing: one rounding, in fp32 two. Of a single key the
 textbook formula makes no error at all.
 """
-WIDE_OUTPUT_FLOOR = {name: WIDE_SCORE * roundoff for name, roundoff in ROUNDOFF.items()}
+WIDE_OUTPUT_FLOOR = {
+    name: WIDE_SCORE * roundoff
+    for name, roundoff in (("fp32", 2.0**-24), ("bf16", 2.0**-9), ("fp16", 2.0**-12))
+}
 """Relative errors of an output that prove nothing with wide scores: one rounding of a score changes
 its weight by that much. The textbook's own error tells it as long as there are many rows; of one
 row, as in decoding, it can be small by chance.
@@ -93,6 +102,7 @@ class CorrectnessCheck:
     ) -> None:
         generator = torch.Generator().manual_seed(seed)
         self.problem, self.seed = problem, seed
+        self._compares_gradients = not wide or problem.dtype == "fp32"
         self.entries, self.rows = sample(problem, generator, few_rows=few_rows)
         rows = torch.tensor(self.rows, device=inputs.query.device)
         part = replace(problem, batch=len(self.entries))
@@ -182,6 +192,8 @@ class CorrectnessCheck:
         worst_error = worst_ratio = 0.0
         too_far = False
         for index, result in sorted(results.items()):
+            if index and not self._compares_gradients:
+                continue
             exact, tolerance = self.exact[index], self.tolerances[index]
             vanishes = index and float(exact.norm()) <= VANISHING * largest
             if vanishes and (approximate or float(result.double().norm()) <= 0.01 * largest):

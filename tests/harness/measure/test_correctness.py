@@ -400,3 +400,21 @@ def test_a_single_query_with_wide_scores_convicts_no_correct_backend(dtype):
         for name in ("naive", "fused", "sdpa"):
             prepared = prepare_call(problem, impls.load(name), values.tensors, None)
             assert check.check(prepared.result()[0], ()).complaint == "", (name, seed)
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])
+def test_gradients_of_wide_scores_are_compared_in_fp32_and_finite_in_half_precision(dtype):
+    """Two tokens, of which one has all the weight: gradients of scores cancel."""
+    problem = Problem(
+        batch=1, seq_len=2, d_model=64, heads=1, causal=True, dtype=dtype, passes="forward+backward"
+    )
+    values = InputValues(problem, CPU, 0)
+    values.widen()
+    check = CorrectnessCheck(problem, *values.tensors, 0, few_rows=True, wide=True)
+    gradients = [exact.clone() for exact in check.exact[1:]]
+    output = check.exact[0]
+    assert check.check(output, gradients).complaint == ""
+    off = [*gradients[:2], gradients[2] * 2]
+    assert bool(check.check(output, off).complaint) == (dtype == "fp32")
+    lost = [gradients[0] * float("inf"), *gradients[1:]]
+    assert "NaN or infinity" in check.check(output, lost).complaint
