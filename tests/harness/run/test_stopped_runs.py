@@ -221,7 +221,7 @@ def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
         time.sleep(0.01)
     workers = worker_pids(process.pid)
     process.send_signal(signal.SIGINT)
-    error = process.communicate(timeout=30)[1]
+    error = process.communicate(timeout=120)[1]
     assert process.returncode == 130
     assert error == "stopped before the first case; nothing was measured\n"
     wait_for_end(workers)
