@@ -178,8 +178,8 @@ def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     fake_nvml.write(H100 + "power_w 500\nenergy_base_mj 123456789\nenergy_step_ms 100\n")
     written_s = time.time()
     code = """
-    readings, ends = [], time.monotonic() + 0.45
-    while time.monotonic() < ends:
+    readings, ends = [], time.monotonic() + 60
+    while len(set(readings)) < 4 and time.monotonic() < ends:
         readings.append(n.nvmlDeviceGetTotalEnergyConsumption(h))
         time.sleep(0.005)
     say(readings)
@@ -187,7 +187,7 @@ def test_the_energy_counter_grows_with_time_at_the_power_in_steps(fake_nvml):
     readings = ask(fake_nvml, code)
     spent_mj = (time.time() - written_s + 0.02) * 500_000
     steps = [later - earlier for earlier, later in pairwise(readings) if later != earlier]
-    assert 2 <= len(steps) <= 6
+    assert len(steps) == 3
     assert all(step % 50_000 in (0, 1, 49_999) for step in steps)  # 500 W for 100 ms; whole mJ
     assert 0 <= readings[0] - 123_456_789 <= readings[-1] - 123_456_789 <= spent_mj
 

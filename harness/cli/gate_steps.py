@@ -6,6 +6,7 @@ A checkout is measured by `attnbench run` in a process of its own, with its code
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 import typer
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 STEPS = MEASURE, JUDGE = "measure", "judge"
 VERDICTS = {0: "passed", 3: "failed", 6: "undecided"}
+ENDING = signal.SIGTERM, signal.SIGHUP
 SUMMARY_BYTES = 1_000_000  # GitHub discards a summary of more than 1024 KiB
 
 
@@ -92,7 +95,7 @@ def measure(scenario: str, checkouts: Checkouts, settings: Settings) -> None:
     if not checkouts.head.is_dir():
         raise BadInput(f"{checkouts.head}: no such folder; wanted the checkout that is judged")
     _refuse_used(out)
-    with base_folder(checkouts, out) as base, _only_writer(out):
+    with _ended_by_signals(), base_folder(checkouts, out) as base, _only_writer(out):
         if settings.calibrate:
             _selfcheck(checkouts, settings)
         sides = {"head": (checkouts.head, checkouts.python)}
@@ -105,6 +108,23 @@ def measure(scenario: str, checkouts: Checkouts, settings: Settings) -> None:
                 if not settings.quiet:
                     typer.echo(f"turn {turn + 1} of {settings.turns}: {side}", err=True)
                 _run(side, *sides[side], turn, scenario, checkouts, settings)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what runs and remove the worktree, as Ctrl-C does."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        raise typer.Exit(128 + number)
+
+    ours = [n for n in ENDING if signal.getsignal(n) is signal.SIG_DFL]  # not under nohup
+    try:
+        for number in ours:
+            signal.signal(number, end)
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextmanager

@@ -101,7 +101,13 @@ def merge_suites(
     lock = writer_lock(target)
     try:
         merged = _merge_entries(target, document, documents, of_entry, command)
-        write_suite(target, document)
+        try:
+            write_suite(target, document)
+        except OSError as error:
+            raise BadInput(
+                f"{shown_path(target / SUITE)}: cannot be written ({error.strerror}); its runs are"
+                " merged: merge again once it can"
+            ) from None
         if merged and target.parent == root and suite_state(target).has_ended:
             notes = filter(None, [point_latest(root, target.name)])
             merged[-1] = replace(merged[-1], notes=[*merged[-1].notes, *notes])

@@ -17,6 +17,24 @@ from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment
 from tests.fakes.stored_runs import case, record
 
+GUARD = """
+import os, resource
+from attnbench.harness.process.guard import guarded
+before = resource.getrusage(resource.RUSAGE_CHILDREN)
+if os.fork() == 0:
+    guarded(os.getppid(), ())
+    os._exit(0)
+assert os.wait()[1] == 0
+after = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+"""
+
+
+def test_a_guard_costs_less_than_20_ms_of_processor_time() -> None:
+    command = [sys.executable, "-c", GUARD]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
+    assert float(done.stdout) < 0.02
+
 
 @pytest.mark.parametrize(
     ("arguments", "most_s"),

@@ -29,7 +29,7 @@ def test_a_pipe_is_written_in_place_and_stays_a_pipe(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
     assert not write_output(pipe, "page")
-    reader.join(10)
+    reader.join(60)
     assert got == [b"page"]
     assert pipe.is_fifo()
 

@@ -1,15 +1,19 @@
 """`attnbench gate`: two checkouts measured in turns and compared; what it refuses."""
 
 import json
+import signal
 import subprocess
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from attnbench.harness import store
 from attnbench.harness.cli import gate_steps
 from attnbench.harness.cli.gate_steps import Checkouts, Settings
 from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from tests.conftest import command_line, environment
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
 from tests.reports.fake_runs import case, problem
 
@@ -88,6 +92,33 @@ def test_an_earlier_run_may_be_the_base(here, tmp_path):
     earlier = next((out / "head").glob("2*"))
     done = here("gate", "", "--step", "judge", "--out", out, "--baseline", earlier)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_gate_that_is_ended_ends_what_it_runs_and_removes_its_worktree(tmp_path):
+    repository, script = tmp_path / "repository", tmp_path / "python"
+    checkout(repository, FAST)
+    script.write_text(
+        "#!/bin/sh\necho $$ > pid.unfinished; mv pid.unfinished pid; exec sleep 600\n"
+    )
+    script.chmod(0o755)
+    git = ["git", "-C", str(repository), "-c", "user.name=x", "-c", "user.email=x@example.com"]
+    for words in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "x")):
+        subprocess.run([*git, *words], check=True)
+    words = ("gate", "HEAD", str(repository), "--out", "out", "--python", str(script))
+    gate = subprocess.Popen(
+        command_line(*words), cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    measuring = psutil.Process(int((tmp_path / "pid").read_text()))
+    assert (tmp_path / "out" / "base-checkout").exists()
+    gate.send_signal(signal.SIGTERM)
+    assert gate.wait(120) == 143
+    assert not measuring.is_running()
+    assert not (tmp_path / "out" / "base-checkout").exists()
+    listed = subprocess.run([*git, "worktree", "list"], capture_output=True, text=True, check=True)
+    assert listed.stdout.count("\n") == 1
 
 
 def two_gates(tmp_path: Path) -> tuple[Checkouts, Settings]:

@@ -32,7 +32,7 @@ def test_a_pipe_gets_the_whole_output_and_stays(
     reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
     reader.start()
     done = here(*words, good, "-o", pipe)
-    reader.join(30)
+    reader.join(120)
     assert (done.returncode, done.stdout) == (0, "")
     assert got == [(tmp_path / "file").read_bytes()]
     assert pipe.is_fifo()

@@ -28,7 +28,7 @@ def test_calls_between_the_watches_are_counted():
     )
     assert notes == [0, done.calls]
     assert done.calls >= 2
-    assert 0.1 <= done.window_s < 5
+    assert done.window_s >= 0.1
 
 
 def test_a_call_longer_than_the_window_is_made_once():

@@ -451,6 +451,22 @@ def test_a_merged_suite_has_one_writer(tmp_path: Path) -> None:
     merging.writer_lock(folder).release()
 
 
+def test_a_disk_that_is_full_at_the_end_of_a_suite_is_one_line_and_merging_again_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suites = [write_suite_shard(tmp_path / "apart", number) for number in (1, 2)]
+    folder = merge_suites(suites[:1], tmp_path / "whole", tmp_path, COMMAND)[0].path.parent
+
+    def full(path: Path, document: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as some:
+        some.setattr(merging, "write_suite", full)
+        with pytest.raises(BadInput, match=r"suite.json: cannot be written \(No space left"):
+            merge_suites(suites, folder, tmp_path, COMMAND)
+    assert len(merge_suites(suites, folder, tmp_path, COMMAND)) == 2
+
+
 def test_two_merges_of_the_same_suites_at_once_make_one_suite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

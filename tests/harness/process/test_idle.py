@@ -36,6 +36,6 @@ def test_a_process_with_one_thread_that_spins_is_not_at_rest_until_it_sleeps():
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "sleeps\n"
-    assert wait_until_idle(process.pid, most_s=30)
+    assert wait_until_idle(process.pid, most_s=120)
     process.communicate("\n")
     assert wait_until_idle(process.pid, most_s=0), "one that has ended"

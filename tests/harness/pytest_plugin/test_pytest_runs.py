@@ -375,13 +375,15 @@ def test_a_folder_that_cannot_be_written_is_an_error_in_words(tmp_path):
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 2), (signal.SIGTERM, -signal.SIGTERM)]
 )
-def test_a_signal_during_a_measurement_leaves_rows_and_no_process(tmp_path, number, code):
+def test_a_signal_during_a_measurement_leaves_rows_and_no_process(
+    tmp_path, monkeypatch, number, code
+):
+    monkeypatch.setenv("HANGS_IN", str(tmp_path / "hangs"))
     scenario(tmp_path, TINY.replace("[fused, sdpa]", "[fused, hangs]"))
     process = start(tmp_path, "tiny.yaml")
     deadline = time.monotonic() + 120
-    while not runs(tmp_path) and time.monotonic() < deadline:
+    while not (tmp_path / "hangs").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    time.sleep(2)
     workers = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
     output, _ = process.communicate(timeout=120)
@@ -391,7 +393,7 @@ def test_a_signal_during_a_measurement_leaves_rows_and_no_process(tmp_path, numb
     reasons = {row["reason"].partition(";")[0] for row in rows(*runs(tmp_path)).values()}
     assert reasons == {f"stopped by {number.name}", f"not reached: stopped by {number.name}"}
     assert workers
-    assert not psutil.wait_procs(workers, timeout=10)[1]
+    assert not psutil.wait_procs(workers, timeout=60)[1]
     with device_lock("cpu", wait=False, check=lambda: None):
         pass
 

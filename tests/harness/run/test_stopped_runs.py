@@ -88,7 +88,7 @@ def test_a_signal_ends_the_run_in_order_and_resume_finishes_it(
     process, run = start_and_wait_for_rows(tmp_path, LONG, rows=2)
     workers = worker_pids(process.pid)
     process.send_signal(number)
-    assert process.wait(30) == exit_code
+    assert process.wait(120) == exit_code
     wait_for_end(workers)
     rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
     assert len(rows) == 8
@@ -111,7 +111,7 @@ def test_a_second_signal_ends_at_once(tmp_path):
     process.send_signal(signal.SIGINT)
     with suppress(ProcessLookupError):
         process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(120) == 130
     wait_for_end(workers)
 
 
@@ -221,7 +221,7 @@ def test_a_signal_before_the_first_case_leaves_nothing(tmp_path):
         time.sleep(0.01)
     workers = worker_pids(process.pid)
     process.send_signal(signal.SIGINT)
-    error = process.communicate(timeout=30)[1]
+    error = process.communicate(timeout=120)[1]
     assert process.returncode == 130
     assert error == "stopped before the first case; nothing was measured\n"
     wait_for_end(workers)

@@ -174,7 +174,7 @@ def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(at
     ):
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
-    run = tmp_path / process.communicate(timeout=30)[0].strip()
+    run = tmp_path / process.communicate(timeout=120)[0].strip()
     assert process.returncode == 130
     rows = walls_of(run)
     assert {name: row["status"] for name, row in rows.items()} == {

@@ -1,4 +1,4 @@
-"""Lines of telemetry.jsonl, and waiting for them."""
+"""Lines of telemetry.jsonl, and waiting for them, as long as a busy machine may take."""
 
 import json
 import time
@@ -17,7 +17,7 @@ def headers_of(folder):
     return [line for line in lines_of(folder) if "kind" in line]
 
 
-def wait_for(condition, timeout_s=20):
+def wait_for(condition, timeout_s=120):
     """The condition's value, once it is true."""
     ends_s = time.monotonic() + timeout_s
     while not (found := condition()):

@@ -5,11 +5,9 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 
-from attnbench.harness.telemetry.sources import PERIOD_S
 from attnbench.harness.telemetry.timeline import Timeline
 from tests.conftest import environment
 from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
@@ -37,9 +35,7 @@ def test_the_sampler_dies_with_a_parent_that_is_killed_even_if_it_cannot_run(tmp
         for process in (sampler, *sampler.children()):  # its guard, if it had not started yet
             process.suspend()  # it cannot read the end of its requests
         parent.kill()
-    wait_for(
-        lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE, timeout_s=5
-    )
+    wait_for(lambda: not sampler.is_running() or sampler.status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(
@@ -51,9 +47,7 @@ def test_a_sampler_that_does_not_answer_is_killed_and_the_run_goes_on(
     timeline.sample("fused")
     sampler = psutil.Process(timeline.pid)
     sampler.suspend()
-    start_s = time.monotonic()
-    timeline.pause()
-    assert time.monotonic() - start_s < 2
+    timeline.pause()  # waits for no longer than PAUSE_S: it never answers
     assert not sampler.is_running()
     assert timeline.failure == "the sampler did not answer in time and was ended"
     timeline.sample("sdpa")
@@ -66,7 +60,7 @@ def test_a_sampler_that_is_killed_ends_telemetry_and_nothing_else(timeline):
     timeline.sample("fused")
     timeline.pause()
     os.kill(timeline.pid, signal.SIGKILL)
-    time.sleep(0.1)
+    wait_for(lambda: timeline._sampler.exit_code is not None)
     timeline.sample("fused")
     timeline.pause()
     assert timeline.failure.startswith("SIGKILL")
@@ -95,7 +89,7 @@ def test_a_full_disk_ends_telemetry_with_a_reason(timeline, tmp_path):
         timeline.sample("fused")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    time.sleep(4 * PERIOD_S)
+    wait_for(lambda: timeline._sampler.exit_code is not None)  # it ends when it cannot write
     timeline.close()
     assert timeline.failure == f"{tmp_path / 'telemetry.jsonl'}: No space left on device"
 
@@ -104,7 +98,7 @@ def test_telemetry_is_not_written_through_a_link(timeline, tmp_path):
     (tmp_path / "victim").write_text("content")
     (tmp_path / "telemetry.jsonl").symlink_to(tmp_path / "victim")
     timeline.sample("fused")
-    time.sleep(4 * PERIOD_S)
+    wait_for(lambda: timeline._sampler.exit_code is not None)
     timeline.close()
     assert "links are not followed" in timeline.failure
     assert (tmp_path / "victim").read_text() == "content"
