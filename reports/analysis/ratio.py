@@ -13,6 +13,9 @@ from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, DISTURBED_RATIO, percent_
 from ..data.row_groups import Row, problem
 from ..formatting import number_text, ratio_bounds_text, times_text
 
+DISTURBED = ", while other work disturbed most blocks"
+"""After numbers that decide nothing for that reason."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:

@@ -8,6 +8,7 @@ from ..analysis.speedup import baseline
 from ..data.row_groups import Group, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
+from ..formatting import plural
 from ._over import MOST_PANELS, joined, tests_claims, time_panels
 
 ORDER = 17
@@ -51,7 +52,11 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         subtitle="latency over N",
         note=(
             "Faster means by more than noise, at every longer N that was measured."
-            + (f" {more} more problems are in the sections below." if more > 0 else "")
+            + (
+                f" {plural(more, 'more problem is', 'more problems are')} in the sections below."
+                if more > 0
+                else ""
+            )
         ),
         wide=len(groups) > 2,
     )

@@ -200,7 +200,9 @@ def _sentence(ran: Sequence[Raced]) -> str:
         f"{name} is fastest in {count} of {len(contested)}" for name, count in won.most_common()
     ]
     if ties:
-        every = f"all {ties}" if ties == len(contested) > 1 else str(ties)
+        every = (
+            ("both" if ties == 2 else f"all {ties}") if ties == len(contested) > 1 else str(ties)
+        )
         are = "are ties" if ties > 1 else "is a tie"
         texts.append(f"{every} {are}" if won else f"{every} problems are ties" if ties > 1 else "")
     tally = list_text([text for text in texts if text]) if len(contested) > 1 else ""
@@ -210,7 +212,7 @@ def _sentence(ran: Sequence[Raced]) -> str:
 
 def _capital(text: str) -> str:
     """Names of backends keep their case."""
-    return f"{text[0].upper()}{text[1:]}" if text.startswith("all ") else text
+    return f"{text[0].upper()}{text[1:]}" if text.startswith(("all ", "both ")) else text
 
 
 def _longest(contested: Sequence[Raced]) -> str:

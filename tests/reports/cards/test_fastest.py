@@ -33,6 +33,9 @@ def test_what_cannot_be_told_apart_is_a_tie(tmp_path: Path) -> None:
     cells = [line[1].partition(" · ")[0] for line in table(found).rows]
     assert set(cells) <= {"tie: fused = other", "tie: other = fused"}
     assert found.sentence.startswith("All 3 problems are ties.")
+    two = [one for one in cases if one["seq_len"] > 256]
+    run = write_run(tmp_path / "two", two, [row(one) for one in two])
+    assert fastest_card(run).sentence.startswith("Both problems are ties.")
 
 
 def test_the_only_one_that_fits_is_called_so(tmp_path: Path) -> None:
