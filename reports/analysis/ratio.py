@@ -63,6 +63,11 @@ class Ratio:
         return f"ratio {self.bounds}, which allows for {self.noise}"
 
     @property
+    def beside(self) -> str:
+        """`, while other work disturbed most blocks`, of a clear ratio; others have `doubt`."""
+        return DISTURBED if self.clear and self.disturbed else ""
+
+    @property
     def _unpaired(self) -> str:
         return "" if self.paired else ", unpaired"
 

@@ -4,8 +4,9 @@ import pandas as pd
 
 from ..analysis import approximate, recurrence, sparse
 from ..analysis.crossover import Crossover
+from ..analysis.ratio import disturbed
 from ..analysis.speedup import baseline
-from ..data.row_groups import Group, records
+from ..data.row_groups import Group, Row, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
 from ..formatting import plural
@@ -52,6 +53,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         subtitle="latency over N",
         note=(
             "Faster means by more than noise, at every longer N that was measured."
+            + _disturbed([row for group in groups for row in group.rows])
             + (
                 f" {plural(more, 'more problem is', 'more problems are')} in the sections below."
                 if more > 0
@@ -60,6 +62,13 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         ),
         wide=len(groups) > 2,
     )
+
+
+def _disturbed(rows: list[Row]) -> str:
+    timed = [row for row in rows if row.get("latency_ms") is not None]
+    count = sum(map(disturbed, timed))
+    of = f" Other work disturbed most blocks of {count} of {plural(len(timed), 'case')}."
+    return of if count else ""
 
 
 def _table(shown: list[tuple[Group, str, list[Crossover]]]) -> Table:

@@ -45,6 +45,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     notes = [
         "Tie: not told apart, since the 95 % interval of the ratio to the fastest includes 1.",
         f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
+        _disturbed([found for _, found in shown if found.clear]),
         f"{plural(left, 'more problem')} below." if left else "",
     ]
     return Card(
@@ -55,6 +56,17 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         picture=table,
         note=" ".join(filter(None, notes)),
         wide=wide,
+    )
+
+
+def _disturbed(won: Sequence[Race]) -> str:
+    """How many of the races that somebody won other work disturbed."""
+    count = sum(any(margin.disturbed for margin in found.margins) for found in won)
+    if not count:
+        return ""
+    return (
+        f"Other work disturbed most blocks in {count} of the"
+        f" {plural(len(won), 'problem')} that a backend is fastest in: measure again."
     )
 
 
@@ -231,7 +243,7 @@ def _longest(contested: Sequence[Raced]) -> str:
     times = f"{first['backend']} takes {time}"
     if found.clear:
         ratio = f"{number_text(margin.value)} times as long ({margin.bounds})"
-        return f"At {where}: {times}, {rival} {ratio}."
+        return f"At {where}: {times}, {rival} {ratio}{margin.beside}."
     return f"At {where}: {times}; {rival} cannot be told apart from it ({margin.doubt})."
 
 
