@@ -11,7 +11,13 @@ from ...reports.advice.asked import Asked, Implementation, Phase, Predicted
 from ..cases import Case, problem_of
 from ..costs import input_bytes
 from ..models.layers import Model
-from ..models.questions import cache_bytes, paged_cache_bytes, questions
+from ..models.questions import (
+    appended_bytes,
+    cache_bytes,
+    cached_bytes,
+    paged_cache_bytes,
+    questions,
+)
 
 NAMES = ("eager", "sdpa", "flex_attention", "flash_attention_2")
 COMPILES = "flex_attention"
@@ -54,6 +60,8 @@ class ModelShapes:
                 count=one.count,
                 problem=None if one.problem is None else asdict(one.problem),
                 why=one.why,
+                cached_bytes=cached_bytes(one, context=context),
+                appended_bytes=appended_bytes(one),
             )
             for one in found
         ]

@@ -82,6 +82,39 @@ def _problem(
     return problem, ""
 
 
+def cached_bytes(asked: Question, *, context: int) -> int:
+    """Of a question's own keys and values, the bytes that `cache_bytes` counts too.
+
+    At the call k and v are the cache's own tensors, in prefill as in decode; so they are of a layer
+    that reads those of an earlier one.
+    """
+    one, layer = asked.problem, asked.layer
+    if one is None or asked.phase == "training" or layer.stack == "encoder":
+        return 0
+    tokens = layer.kv_seq_len or context
+    tokens = min(tokens, layer.window) if layer.reach == "sliding" else tokens
+    return one.batch * layer.kv_heads * (layer.d_k + layer.d_v) * tokens * one.item_bytes
+
+
+def appended_bytes(asked: Question) -> int:
+    """What is there beside the cache while the cache takes up this layer's keys and values.
+
+    Hugging Face's DynamicCache appends by copying, keys first: in prefill q, k and v wait beside
+    their copies, in decode the keys, or the values, are there twice. 0 where nothing is appended.
+    """
+    one, layer = asked.problem, asked.layer
+    if one is None or asked.phase == "training" or not layer.stores_cache:
+        return 0
+    q = layer.heads * layer.d_k * one.seq_len
+    if asked.phase == "prefill":
+        numbers = q + layer.kv_heads * (layer.d_k + layer.d_v) * one.kv_seq_len
+    elif layer.stack == "cross":
+        return 0
+    else:
+        numbers = q + layer.kv_heads * max(layer.d_k, layer.d_v) * one.kv_seq_len
+    return one.batch * numbers * one.item_bytes
+
+
 def cache_bytes(model: Model, *, context: int, batch: int, dtype: Dtype) -> int:
     """Bytes of keys and values that a context leaves: batch * kv_heads * (d_k + d_v) * tokens.
 

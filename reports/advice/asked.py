@@ -71,7 +71,9 @@ class Implementation:
 class Asked:
     """The attention of one kind of layer in one phase, and how many layers have it.
 
-    `problem`: None if attnbench cannot measure it; `why` says why.
+    `problem`: None if attnbench cannot measure it; `why` says why. `cached_bytes`: of one layer's k
+    and v, those in the cache of all layers, so that they count once. `appended_bytes`: what is
+    beside the cache while that takes up the layer's keys and values.
     """
 
     phase: Phase
@@ -79,6 +81,8 @@ class Asked:
     count: int
     problem: Fields | None
     why: str = ""
+    cached_bytes: int = 0
+    appended_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

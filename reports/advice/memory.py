@@ -11,6 +11,8 @@ from .in_time import Time, TimeOver
 from .stored import StoredRows
 
 MOST_CONTEXT = 1 << 27  # tokens, where a model names no limit of its own
+APPENDING = "copied into the cache"
+"""In place of where the bytes of the call are from, where appending k and v needs more."""
 Limit = Literal["memory", "model", "time", "backend", "unknown", "none"]
 """What ends the longest context. "backend": the implementation fails beyond it. "unknown": what is
 beyond it needs bytes, or takes a time, that nothing says.
@@ -22,8 +24,9 @@ FoundBy = Literal["bytes", "wall", "time"]
 class Need:
     """Bytes at one context. None: not known, and `words` say why, else where they are from.
 
-    `attention`: of the layer that needs most at a time: its q, k and v, and what the call adds; in
-    training, what its backward pass adds to `kept`. `kept`: what attention of all layers keeps for
+    `attention`: of the layer that needs most at a time, what is beside the cache: its q and what
+    the call adds, or its q, k and v while the cache takes them up; in training, what its backward
+    pass adds to `kept`. `kept`: what attention of all layers keeps for
     the backward pass; None without one. `at_most`: it may need less. `wall`: a wall decides, and no
     count of bytes. `refused`: the implementation fails.
     """
@@ -175,14 +178,19 @@ class MemoryOver:
     ) -> tuple[Bytes, tuple[Bytes, int] | None]:
         """Of one call; and in training what a layer keeps, with how many layers there are.
 
-        The call's are then those beyond what its own layer keeps.
+        The call's are those beyond what its own layer keeps, in training, or has in the cache.
         """
         if asked.problem is None:
             why = f"not known for {asked.layer}: {asked.why}"
             return Bytes(value=None, words=why), None
         call = self.calls.needed(implementation, asked.problem)
         if asked.phase != "training":
-            return call, None
+            if call.value is None:
+                return call, None
+            beside = max(0, call.value - asked.cached_bytes)
+            if beside < asked.appended_bytes:
+                return Bytes(value=asked.appended_bytes, words=APPENDING), None
+            return replace(call, value=beside), None
         kept = self.calls.kept(implementation, asked.problem)
         if call.value is not None and kept.value is not None:
             call = replace(call, value=max(0, call.value - kept.value))

@@ -8,7 +8,7 @@ from typing import Any
 from ..data.exactness import NO_INFORMATION_COSINE, carries_nothing, error_text, is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..formatting import list_text, percent_text
-from .crossover import Crossover, crossover
+from .crossover import Crossover, crossover, from_text
 from .ratio import Ratio, time_ratio
 from .speed import race
 
@@ -177,8 +177,10 @@ def finding(group: Group) -> str:
     best: dict[str, str] = {}
     for name in sorted(faster, key=lambda name: _last_error(group, name)[1]):
         best.setdefault(method(name), name)
+    lengths = {one.backend: one.lengths for one in found}
     texts = [
-        f"{name} from {axis_text('seq_len', faster[name])} on{_error_text(group, name)}"
+        f"{name} {from_text(faster[name], lengths[name], axis_text('seq_len', faster[name]))}"
+        f"{_error_text(group, name)}"
         for name in best.values()
     ]
     return f"faster than {exact}: {list_text(texts)}"

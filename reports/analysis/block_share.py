@@ -11,7 +11,7 @@ from typing import Any
 
 from ..data.row_groups import Group, Row, axis_text, backends, groups, problem
 from ..formatting import count_text, list_text
-from .crossover import crossing
+from .crossover import crossing, from_text
 from .ratio import Ratio, time_ratio
 
 HALF = 0.5
@@ -61,10 +61,11 @@ class Dominance:
         first, last = self.lengths[0], self.lengths[-1]
         if self.more_from is None:
             return self._not_at_the_longest
-        if self.more_from == first:
+        if self.more_from == first and first != last:
             return f"at every N from {count_text(first)} to {count_text(last)}"
         half = "" if self.half_at is None else f", half at about {_about(self.half_at)}"
-        return f"from N = {count_text(self.more_from)} on{self._less_text(half)}"
+        where = from_text(self.more_from, self.lengths, f"N = {count_text(self.more_from)}")
+        return f"{where}{self._less_text(half)}"
 
     @property
     def _not_at_the_longest(self) -> str:

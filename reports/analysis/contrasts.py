@@ -298,18 +298,22 @@ def answer(of: Contrasted, backend: str = "") -> str:
     axes = varying(picked)
     parts: list[str] = []
     doubts: dict[str, None] = {}
+    is_disturbed = False
     for group, one in picked:
         costs = ", ".join(filter(None, (time_text(one), bytes_text(one))))
         parts.append(", ".join(filter(None, (place(group, axes), costs + _proportion(one)))))
-        if one.time is not None and one.time.noise and ", undecided" in costs:
+        if one.time is not None and ", undecided" in costs:
             doubts[one.time.noise] = None
+            is_disturbed = is_disturbed or (one.time.disturbed and not one.time.noise)
     first = picked[0][1]
     at = axis_text("seq_len", picked[0][0].problem.get("seq_len"))
     if of.axis != "kv_seq_len" and isinstance(picked[0][0].problem.get("kv_seq_len"), int):
         at = axis_text("kv_seq_len", picked[0][0].problem["kv_seq_len"])
     where = f" at {at}" if at else ""
     against = f"{setting(of.axis, first.row)} against {setting(of.axis, first.base)}"
-    doubt = f"; the interval allows for {list_text(list(doubts))}" if doubts else ""
+    known = [doubt for doubt in doubts if doubt]
+    doubt = f"; the interval allows for {list_text(known)}" if known else ""
+    doubt += "; other work disturbed most blocks" if is_disturbed else ""
     return f"{against}{where}, {name}: {'; '.join(parts)}{doubt}"
 
 

@@ -33,21 +33,30 @@ class Crossover:
 
     @property
     def text(self) -> str:
-        """`from N = 2k on (slower up to 1k, even at about 1400)`."""
+        """`from N = 2k on (slower up to 1k, even at about 1400)`, `at N = 4k, the longest`."""
         first, last = self.lengths[0], self.lengths[-1]
         if self.faster_from is None and self.faster_at:
             return f"only at N = {list_text([count_text(n) for n in self.faster_at])}"
         if self.faster_from is None:
             return f"not up to N = {count_text(last)}"
-        if self.faster_from == first:
+        if self.faster_from == first and first != last:
             return f"at every N from {count_text(first)} to {count_text(last)}"
-        text = f"from N = {count_text(self.faster_from)} on"
+        text = from_text(self.faster_from, self.lengths, f"N = {count_text(self.faster_from)}")
         if self.slower_to is None:
             return text
         even = "" if self.even_at is None else f", even at about {float(f'{self.even_at:.2g}'):.0f}"
         below = [n for n in self.lengths if n <= self.slower_to]
         where = "up to" if set(below) <= set(self.slower_at) else "at"
         return f"{text} (slower {where} {count_text(self.slower_to)}{even})"
+
+
+def from_text(start: int, lengths: Sequence[int], where: str) -> str:
+    """`from N = 2k on`; at the longest length nothing is known of what is beyond it:
+    `at N = 8k, the longest`, and `at N = 8k` if that is the only one. `where`: `start` in words.
+    """
+    if start < max(lengths):
+        return f"from {where} on"
+    return f"at {where}, the longest" if len(set(lengths)) > 1 else f"at {where}"
 
 
 def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | None:
@@ -86,11 +95,11 @@ def crossover(rows: Sequence[Row], backend: str, against: str) -> Crossover | No
     )
 
 
-def fewer_bytes_from(rows: Sequence[Row], backend: str, against: str) -> int | None:
-    """The shortest N from which on `backend` needs fewer peak bytes at every length.
-
-    Bytes are exact, so the lengths at which both are known decide. None if it does not at the
-    longest.
+def fewer_bytes_from(
+    rows: Sequence[Row], backend: str, against: str
+) -> tuple[int | None, list[int]]:
+    """The shortest N from which on `backend` needs fewer peak bytes at every length, and all N at
+    which both are known: bytes are exact, so these decide. None if it does not at the longest.
     """
     ours, theirs = (
         {
@@ -101,11 +110,12 @@ def fewer_bytes_from(rows: Sequence[Row], backend: str, against: str) -> int | N
         for name in (backend, against)
     )
     start: int | None = None
-    for n in sorted(ours.keys() & theirs.keys(), reverse=True):
+    lengths = sorted(ours.keys() & theirs.keys())
+    for n in reversed(lengths):
         if ours[n] >= theirs[n]:
             break
         start = n
-    return start
+    return start, lengths
 
 
 def _ratios(rows: Sequence[Row], backend: str, against: str) -> dict[int, Ratio]:

@@ -15,7 +15,7 @@ from ..data.run_meta import Meta
 from ..formatting import number_text, ratio_bounds_text
 from .contrasts import asks_for
 from .growth import EXPONENT_MARGIN, interval_text, slope
-from .ratio import Ratio, time_ratio
+from .ratio import DISTURBED, Ratio, time_ratio
 from .speedup import baseline
 
 SIZES = ("seq_len", "kv_seq_len", "d_model", "batch", "d_k")
@@ -47,7 +47,12 @@ class Along:
 
     @property
     def name(self) -> str:
-        """`linear`, `less than linear`; "" if the interval does not decide."""
+        """`linear`, `less than linear`; "" if the interval does not decide.
+
+        Nor do times that other work disturbed: it slows long calls down more than short ones.
+        """
+        if self.time.disturbed:
+            return ""
         low, high = self.exponent.low, self.exponent.high
         for power, name in NAMES.items():
             if power - EXPONENT_MARGIN <= low and high <= power + EXPONENT_MARGIN:
@@ -167,4 +172,5 @@ def _text(one: Along, *, span: str) -> str:
     exponent = interval_text(one.exponent) + ("" if isfinite(one.exponent.low) else ", no interval")
     name = f", {one.name}" if one.name else ""
     of = ", ".join(filter(None, (f"{times} times", bounds)))
-    return f"{one.backend} x = {exponent}{name}{span} ({of})"
+    noise = DISTURBED if one.time.disturbed else ""
+    return f"{one.backend} x = {exponent}{name}{span} ({of}){noise}"

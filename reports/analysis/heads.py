@@ -7,7 +7,7 @@ from typing import Literal
 from ...harness.stats import equivalence
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import list_text, number_text, times_text
-from .ratio import Ratio, time_ratio
+from .ratio import DISTURBED, Ratio, time_ratio
 
 MARGIN_RATIO = 0.05  # costs within this margin count as equal
 Answer = Literal["yes", "no", "undecided"]
@@ -99,7 +99,7 @@ class SameTime:
     @property
     def noise_shown(self) -> bool:
         """Whether the text says that noise is why it is undecided."""
-        return self.answer == "undecided" and bool(self.ratio.noise)
+        return self.answer == "undecided" and bool(self.ratio.noise or self.ratio.disturbed)
 
     @property
     def text(self) -> str:
@@ -107,7 +107,10 @@ class SameTime:
         text = times_text(self.value, self.low, self.high) + (
             "" if self.ratio.paired else ", unpaired"
         )
-        return f"{text}, which allows for {self.ratio.noise}" if self.noise_shown else text
+        if not self.noise_shown:
+            return text
+        noise = self.ratio.noise
+        return f"{text}, which allows for {noise}" if noise else f"{text}{DISTURBED}"
 
 
 def same_time(cost: HeadCost) -> SameTime | None:
@@ -120,7 +123,8 @@ def equal_time(ratio: Ratio | None, row: Row, base: Row) -> SameTime | None:
 
     None without a ratio; "no" if the interval of the test lies beyond the margin. If the two were
     not measured in the same blocks of several processes, the interval of their ratio is used, which
-    is stricter.
+    is stricter. Times of several processes that other work disturbed decide nothing; the interval
+    of a single one allows for that.
     """
     if ratio is None:
         return None
@@ -132,8 +136,15 @@ def equal_time(ratio: Ratio | None, row: Row, base: Row) -> SameTime | None:
         low, high = found.low, found.high
     is_same = 1 / edge < low and high < edge
     differs = low > edge or high < 1 / edge
+    decides = bool(ratio.noise) or not ratio.disturbed
     return SameTime(
-        answer="yes" if is_same else "no" if differs else "undecided",
+        answer="undecided"
+        if not decides
+        else "yes"
+        if is_same
+        else "no"
+        if differs
+        else "undecided",
         value=ratio.value,
         low=low,
         high=high,

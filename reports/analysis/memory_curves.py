@@ -6,7 +6,7 @@ measured peak; else it lies between the longest N that ran and the shortest that
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import log
 from typing import Any, Literal
 
 from ..data.row_groups import AXES, Group, Row, backends, over_lengths, problem
@@ -53,12 +53,12 @@ class MemoryCurve:
 def of_twice_the_length(curve: MemoryCurve) -> tuple[int, float] | None:
     """The longest N that ran, and how much more is needed at twice that N, inputs included.
 
-    By the polynomial; without one, as from the last length before it. None if neither is known.
+    None without a polynomial: from measured lengths alone nothing is known beyond them.
     """
     known = [(row["seq_len"], need) for row in curve.rows if (need := measured_bytes(row))]
     if not known:
         return None
-    n, need = known[-1]
+    n, _ = known[-1]
     inputs = through(
         {row["seq_len"]: row["input_bytes"] for row in curve.rows if row["input_bytes"]}
     )
@@ -66,10 +66,16 @@ def of_twice_the_length(curve: MemoryCurve) -> tuple[int, float] | None:
         return n, float(
             (curve.peak.at(2 * n) + inputs.at(2 * n)) / (curve.peak.at(n) + inputs.at(n))
         )
+    return None
+
+
+def last_rise(curve: MemoryCurve) -> tuple[int, int, float] | None:
+    """The last two N that ran, and how many times the memory the longer one needed."""
+    known = [(row["seq_len"], need) for row in curve.rows if (need := measured_bytes(row))]
     if len(known) < 2:
         return None
-    before, less = known[-2]
-    return n, exp(log(need / less) * log(2) / log(n / before))
+    (before, less), (n, need) = known[-2:]
+    return before, n, need / less
 
 
 def measured_bytes(row: Row) -> int | None:

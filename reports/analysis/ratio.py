@@ -13,6 +13,9 @@ from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, DISTURBED_RATIO, percent_
 from ..data.row_groups import Row, problem
 from ..formatting import number_text, ratio_bounds_text, times_text
 
+DISTURBED = ", while other work disturbed most blocks"
+"""After numbers that decide nothing for that reason."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
@@ -58,6 +61,11 @@ class Ratio:
         if abs(log(self.value)) <= log1p(self.noise_ratio):
             return f"ratio {number_text(self.value)}, within {self.noise}"
         return f"ratio {self.bounds}, which allows for {self.noise}"
+
+    @property
+    def beside(self) -> str:
+        """`, while other work disturbed most blocks`, of a clear ratio; others have `doubt`."""
+        return DISTURBED if self.clear and self.disturbed else ""
 
     @property
     def _unpaired(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ..data.row_groups import Group, Row, axis_text, backends, family, groups
-from .crossover import Crossover, crossover, fewer_bytes_from
+from .crossover import Crossover, crossover, fewer_bytes_from, from_text
 
 FAMILY = "sparse_"  # backends whose names begin with this compute no dense matrix
 PREFERRED = ("sdpa", "fused")  # to compare with
@@ -42,11 +42,14 @@ def finding(group: Group, baseline: str = "") -> str:
     """`sparse_local is faster than sdpa from N = 2k on (...), fewer bytes from N = 512 on`."""
     texts = []
     for one in crossovers(group, baseline):
-        start = fewer_bytes_from(group.rows, one.backend, one.against)
+        start, known = fewer_bytes_from(group.rows, one.backend, one.against)
         last = axis_text("seq_len", one.lengths[-1])
         faster = "faster than" if one.faster_at else "not clearly faster than"
         when = one.text if one.faster_at else f"up to {last}"
-        size = f"not fewer bytes up to {last}" if start is None else "fewer bytes"
-        size += "" if start is None else f" from {axis_text('seq_len', start)} on"
-        texts.append(f"{one.backend} is {faster} {one.against} {when}, {size}")
+        size = ""
+        if start is not None:
+            size = f", fewer bytes {from_text(start, known, axis_text('seq_len', start))}"
+        elif known:
+            size = f", not fewer bytes up to {axis_text('seq_len', known[-1])}"
+        texts.append(f"{one.backend} is {faster} {one.against} {when}{size}")
     return "; ".join(texts) or "no sparse backend shares a timed N with a dense one"

@@ -85,7 +85,10 @@ def finding(group: Group) -> str:
     if not fastest.clear:
         return f"{tie_text(fastest)} {where} ({margin.doubt}){inexact}"
     times = f"{number_text(margin.value)} times as long ({margin.bounds})"
-    return f"{first['backend']} is fastest {where}: {time}; {other} takes {times}{inexact}"
+    return (
+        f"{first['backend']} is fastest {where}: {time}; {other} takes"
+        f" {times}{margin.beside}{inexact}"
+    )
 
 
 def alone(rows: list[Row], found: Race) -> str:

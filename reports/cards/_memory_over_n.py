@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ..analysis.heads import MARGIN_RATIO
 from ..analysis.memory_curves import (
     MemoryCurve,
+    last_rise,
     memory_curves,
     need_bytes,
     of_twice_the_length,
@@ -26,6 +27,7 @@ from ..formatting import (
     size_text,
 )
 
+MOST_CLAUSES = 3  # on backends that still fit
 MOST_NAMES = 4  # in one clause of the sentence; the picture has them all
 
 
@@ -127,12 +129,22 @@ def _needs(curve: MemoryCurve, heads: int) -> str:
 
 
 def _grows(curve: MemoryCurve) -> str:
-    """The rule of thumb where it holds between the longest N and its double, else the times."""
+    """The rule of thumb where it holds between the longest N and its double, else the times.
+
+    Without an exact polynomial only what was measured, and `about quadratic`.
+    """
     if not curve.growth:
         return ""
-    times, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
+    if curve.peak is None:
+        rise = last_rise(curve)
+        if rise is None:
+            return ""
+        before, n, times = rise
+        lengths = f"from N\u00a0=\u00a0{length_text(before)} to {length_text(n)}"
+        return f"about {curve.growth}: {number_text(times)} times the memory {lengths}"
+    usual, words = {"quadratic": (4, "four times"), "linear": (2, "twice")}[curve.growth]
     known = of_twice_the_length(curve)
-    if known is None or abs(known[1] / times - 1) <= MARGIN_RATIO:
+    if known is None or abs(known[1] / usual - 1) <= MARGIN_RATIO:
         return f"{curve.growth}: twice the length, {words} the memory"
     at = f"N\u00a0=\u00a0{length_text(known[0])}"
     return f"{curve.growth} in the end: twice {at} takes {number_text(known[1])} times the memory"
@@ -190,20 +202,19 @@ def _where(curve: MemoryCurve, *, first: bool = False) -> str:
 
 def _goes_on(free: Sequence[MemoryCurve], others_stop: bool) -> list[str]:
     """`sdpa grows linearly and still fits at 8 192 with 65 MiB.`"""
-    same: dict[tuple[str, int], list[MemoryCurve]] = {}
+    same: dict[tuple[str, bool, int], list[MemoryCurve]] = {}
     for curve in free:
         n, _ = curve.longest_need or (0, 0)
-        same.setdefault((curve.growth, n), []).append(curve)
+        same.setdefault((curve.growth, curve.peak is not None, n), []).append(curve)
     sentences = []
-    for (growth, n), some in list(same.items())[:2]:
+    for (growth, is_exact, n), some in list(same.items())[:MOST_CLAUSES]:
         sizes = sorted((curve.longest_need or (0, 0))[1] for curve in some)
         low, high = size_text(sizes[0]), size_text(sizes[-1])
         size = low if low == high else f"{low} to {high}"
         names = _names([curve.backend for curve in some])
         s = "s" if len(some) == 1 else ""
-        grows = {"quadratic": f"grow{s} quadratically", "linear": f"grow{s} linearly", "": ""}[
-            growth
-        ]
+        how = {"quadratic": "quadratically", "linear": "linearly", "": ""}[growth]
+        grows = f"grow{s} {'' if is_exact else 'about '}{how}" if how else ""
         fits = f"{'still ' if others_stop else ''}fit{s} at {length_text(n)} with {size}"
         sentences.append(f"{names} {grows} and {fits}." if grows else f"{names} {fits}.")
     return sentences

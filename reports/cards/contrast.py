@@ -22,7 +22,7 @@ from ..analysis.heads import MARGIN_RATIO
 from ..data.row_groups import Group, axis_text, backends, records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
-from ..formatting import list_text, number_text, ratio_range_text
+from ..formatting import list_text, number_text, plural, ratio_range_text
 
 ORDER = 15
 LENGTHS = ("seq_len", "kv_seq_len")
@@ -142,7 +142,11 @@ def _note(of: Contrasted, picked: Sequence[Picked]) -> str:
     paired = all(one.paired for one in ratios_of_time)
     how = "Times are paired block by block." if paired else "Some times are unpaired."
     more = len(of.problems) - len(picked)
-    rest = f" {more} more problems are under Contrasts." if more > 0 else ""
+    rest = (
+        f" {plural(more, 'more problem is', 'more problems are')} under Contrasts."
+        if more > 0
+        else ""
+    )
     return f"Counted: {list_text(texts)}. {how}{rest}" if texts else f"{how}{rest}"
 
 

@@ -4,10 +4,12 @@ import pandas as pd
 
 from ..analysis import approximate, recurrence, sparse
 from ..analysis.crossover import Crossover
+from ..analysis.ratio import disturbed
 from ..analysis.speedup import baseline
-from ..data.row_groups import Group, records
+from ..data.row_groups import Group, Row, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Table
+from ..formatting import plural
 from ._over import MOST_PANELS, joined, tests_claims, time_panels
 
 ORDER = 17
@@ -51,10 +53,22 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         subtitle="latency over N",
         note=(
             "Faster means by more than noise, at every longer N that was measured."
-            + (f" {more} more problems are in the sections below." if more > 0 else "")
+            + _disturbed([row for group in groups for row in group.rows])
+            + (
+                f" {plural(more, 'more problem is', 'more problems are')} in the sections below."
+                if more > 0
+                else ""
+            )
         ),
         wide=len(groups) > 2,
     )
+
+
+def _disturbed(rows: list[Row]) -> str:
+    timed = [row for row in rows if row.get("latency_ms") is not None]
+    count = sum(map(disturbed, timed))
+    of = f" Other work disturbed most blocks of {count} of {plural(len(timed), 'case')}."
+    return of if count else ""
 
 
 def _table(shown: list[tuple[Group, str, list[Crossover]]]) -> Table:

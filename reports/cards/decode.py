@@ -7,7 +7,7 @@ from ..data.peaks import memory_bytes_per_s
 from ..data.row_groups import Group, Row, axis_title, backends, case_key, groups, records
 from ..data.run_meta import Meta, caption
 from ..elements import Card, Figure, Panel, Series, Table
-from ..formatting import bandwidth_text, count_text
+from ..formatting import bandwidth_text, count_text, plural
 from ._over import MOST_PANELS, tests_claims
 
 ORDER = 16
@@ -43,7 +43,9 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
             panels=tuple(_panel(group, meta) for group in shown),
             table=_table(shown),
         ),
-        note=f"{more} more problems are in the section below." if more else "",
+        note=f"{plural(more, 'more problem is', 'more problems are')} in the section below."
+        if more
+        else "",
         wide=len(shown) > 2,
     )
 

@@ -12,6 +12,7 @@ from ..comparison.verdict import SAME, UNDECIDED, verdict_of
 from ..data.row_groups import records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
+from ..formatting import plural
 
 ORDER = 6
 ALL_COPIES = True
@@ -51,7 +52,11 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         subtitle="the same cases on two devices of one kind, measured on purpose",
         note=(
             "Devices differ with their hosts, and with what else ran there."
-            + (f" {left} more cases are under Between devices." if left > 0 else "")
+            + (
+                f" {plural(left, 'more case is', 'more cases are')} under Between devices."
+                if left > 0
+                else ""
+            )
         ),
     )
 

@@ -12,6 +12,7 @@ from ..comparison.verdict_text import ratio_text, severity, verdict_text
 from ..data.row_groups import records
 from ..data.run_meta import Meta
 from ..elements import Card, Dot, DotPlot, DotRow, Table
+from ..formatting import plural
 
 ORDER = 5
 MOST_DOTS = 12  # the worst cases
@@ -54,7 +55,11 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         subtitle=f"time over that in {base}; above 1 is slower",
         note=(
             "Measured alternately in the same blocks, so drift cancels."
-            + (f" {left} more cases are under Between environments." if left > 0 else "")
+            + (
+                f" {plural(left, 'more case is', 'more cases are')} under Between environments."
+                if left > 0
+                else ""
+            )
         ),
     )
 

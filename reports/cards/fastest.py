@@ -45,6 +45,7 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
     notes = [
         "Tie: not told apart, since the 95 % interval of the ratio to the fastest includes 1.",
         f"Not ranked: {'; '.join(meanings(inexact))}." if inexact else "",
+        _disturbed([found for _, found in shown if found.clear]),
         f"{plural(left, 'more problem')} below." if left else "",
     ]
     return Card(
@@ -55,6 +56,17 @@ def card(frame: pd.DataFrame, meta: Meta) -> Card | None:
         picture=table,
         note=" ".join(filter(None, notes)),
         wide=wide,
+    )
+
+
+def _disturbed(won: Sequence[Race]) -> str:
+    """How many of the races that somebody won other work disturbed."""
+    count = sum(any(margin.disturbed for margin in found.margins) for found in won)
+    if not count:
+        return ""
+    return (
+        f"Other work disturbed most blocks in {count} of the"
+        f" {plural(len(won), 'problem')} that a backend is fastest in: measure again."
     )
 
 
@@ -200,7 +212,9 @@ def _sentence(ran: Sequence[Raced]) -> str:
         f"{name} is fastest in {count} of {len(contested)}" for name, count in won.most_common()
     ]
     if ties:
-        every = f"all {ties}" if ties == len(contested) > 1 else str(ties)
+        every = (
+            ("both" if ties == 2 else f"all {ties}") if ties == len(contested) > 1 else str(ties)
+        )
         are = "are ties" if ties > 1 else "is a tie"
         texts.append(f"{every} {are}" if won else f"{every} problems are ties" if ties > 1 else "")
     tally = list_text([text for text in texts if text]) if len(contested) > 1 else ""
@@ -210,7 +224,7 @@ def _sentence(ran: Sequence[Raced]) -> str:
 
 def _capital(text: str) -> str:
     """Names of backends keep their case."""
-    return f"{text[0].upper()}{text[1:]}" if text.startswith("all ") else text
+    return f"{text[0].upper()}{text[1:]}" if text.startswith(("all ", "both ")) else text
 
 
 def _longest(contested: Sequence[Raced]) -> str:
@@ -229,7 +243,7 @@ def _longest(contested: Sequence[Raced]) -> str:
     times = f"{first['backend']} takes {time}"
     if found.clear:
         ratio = f"{number_text(margin.value)} times as long ({margin.bounds})"
-        return f"At {where}: {times}, {rival} {ratio}."
+        return f"At {where}: {times}, {rival} {ratio}{margin.beside}."
     return f"At {where}: {times}; {rival} cannot be told apart from it ({margin.doubt})."
 
 

@@ -231,11 +231,13 @@ def _note(at: str, costs: dict[str, HeadCost], names: Sequence[str]) -> str:
     if len(costs) == len(names) > 1:
         parts.append(f"{at} is the longest at which {_all(len(names))} ran with both.")
     parts.append(f"Grey: ±\u00a0{100 * MARGIN_RATIO:g}\u00a0%, “same”.")
-    noises = {
-        found.ratio.noise
+    undecided = [
+        found.ratio
         for cost in costs.values()
-        if (found := same_time(cost)) and found.answer == "undecided" and found.ratio.noise
-    }
-    if noises:
-        parts.append(f"Undecided: the interval allows for {list_text(sorted(noises))}.")
+        if (found := same_time(cost)) and found.answer == "undecided"
+    ]
+    if noises := sorted({ratio.noise for ratio in undecided if ratio.noise}):
+        parts.append(f"Undecided: the interval allows for {list_text(noises)}.")
+    if any(ratio.disturbed and not ratio.noise for ratio in undecided):
+        parts.append("Undecided: other work disturbed most blocks.")
     return " ".join(parts)

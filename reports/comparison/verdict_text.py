@@ -122,4 +122,5 @@ def counts_text(verdicts: Sequence[CaseVerdict]) -> str:
 def mean_text(mean: GeometricMean | None) -> str:
     if mean is None:
         return ""
-    return f"{times_text(mean.ratio, mean.low, mean.high)} over {plural(mean.cases, 'case')}"
+    text = f"{times_text(mean.ratio, mean.low, mean.high)} over {plural(mean.cases, 'case')}"
+    return text if isfinite(mean.low) else f"{text}, without an interval"

@@ -14,7 +14,6 @@ LOOKS: dict[str, Literal["good", "bad", "mixed", "open"]] = {
     "inconclusive": "open",
 }  # of those that were tested, in the order of sentences
 EQUAL = (1 / (1 + MARGIN_RATIO), 1 + MARGIN_RATIO)  # ratios that count as equal
-DISTURBED = ", while other work disturbed most blocks"  # after numbers that decide nothing
 Evidence = tuple[ClaimVerdict, str]  # of one problem: verdict and numbers
 
 

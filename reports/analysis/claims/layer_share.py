@@ -11,8 +11,8 @@ from typing import Any
 
 from ...data.row_groups import Row, backends, groups
 from ...formatting import beyond_text
-from ..ratio import Ratio, time_ratio
-from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, above, part
+from ..ratio import DISTURBED, Ratio, time_ratio
+from .claim_verdict import ClaimVerdict, Evidence, Part, above, part
 from .findings import Finding, disturbed, extended, numbers, of_study
 from .statement import Statement
 from .times import full_attention

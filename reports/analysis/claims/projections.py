@@ -10,8 +10,8 @@ from typing import Any
 from ...data.row_groups import Row, groups
 from ...formatting import times_text
 from ..errors import ALLOWED_RATIO
-from ..ratio import time_ratio
-from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, above, jointly, part
+from ..ratio import DISTURBED, time_ratio
+from .claim_verdict import ClaimVerdict, Evidence, Part, above, jointly, part
 from .findings import extended, numbers, of_study
 from .statement import Statement
 from .times import FUSED, LOOP

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from ...data.row_groups import AXES, Row, backends
 from ...formatting import count_text, number_text
-from ..ratio import time_ratio
-from .claim_verdict import DISTURBED, EQUAL, Evidence, Part, by_interval, part
+from ..ratio import DISTURBED, time_ratio
+from .claim_verdict import EQUAL, Evidence, Part, by_interval, part
 from .statement import Statement
 
 DIFFERING = ("heads", "kv_heads")  # between a layer and the same layer with fewer heads

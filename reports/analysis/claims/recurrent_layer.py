@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from ...data.exactness import is_exact
 from ...data.row_groups import Row, groups
 from ...formatting import number_text
-from ..ratio import time_ratio
-from .claim_verdict import DISTURBED, ClaimVerdict, Evidence, Part, below, part
+from ..ratio import DISTURBED, time_ratio
+from .claim_verdict import ClaimVerdict, Evidence, Part, below, part
 from .statement import Statement
 
 GRU_FLOPS = 12  # per token and d²: three gates of two matrices

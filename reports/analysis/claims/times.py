@@ -12,11 +12,10 @@ from ...formatting import beyond_text, count_text, number_text
 from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text
 from ..heads import comparable, same_time, share_width
 from ..polynomial import bytes_over_n, through
-from ..ratio import disturbed
+from ..ratio import DISTURBED, disturbed
 from ..recurrence import RECURRENT
 from ..utilization import observed
 from .claim_verdict import (
-    DISTURBED,
     ClaimVerdict,
     Evidence,
     Part,

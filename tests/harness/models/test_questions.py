@@ -8,7 +8,10 @@ import torch
 from attnbench.harness.errors import BadInput
 from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
 from attnbench.harness.models.questions import (
+    Phase,
+    appended_bytes,
     cache_bytes,
+    cached_bytes,
     paged_cache_bytes,
     questions,
 )
@@ -99,6 +102,59 @@ def test_windows_and_shared_caches_save_bytes_only_where_layers_have_their_own_p
     token = 2 * 2 * (16 + 16) * 4  # batch, heads, columns, bytes
     assert cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 8)
     assert paged_cache_bytes(found, context=32, batch=2, dtype="fp32") == token * (32 + 32)
+
+
+def beside(layer: AttentionLayer, phase: Phase, context: int) -> tuple[int, int]:
+    """Bytes of the layer's own k and v that are in the cache, and those that appending takes."""
+    (asked,) = questions(model(layer), phase, context=context, batch=2, dtype="fp32")
+    return cached_bytes(asked, context=context), appended_bytes(asked)
+
+
+def test_keys_and_values_of_a_call_are_those_of_the_cache() -> None:
+    k = v = 2 * 2 * 16 * 32 * 4  # batch, heads, width, tokens, bytes
+    q = 2 * 8 * 16 * 32 * 4
+    one_q = q // 32
+    assert beside(FULL, "prefill", 32) == (k + v, q + k + v)
+    assert beside(FULL, "decode", 32) == (k + v, one_q + k)
+    assert beside(FULL, "training", 32) == (0, 0)
+
+
+def test_of_a_window_the_cache_has_the_last_tokens_of_the_calls_own() -> None:
+    k = v = 2 * 2 * 16 * 8 * 4  # 8 tokens
+    assert beside(LOCAL, "prefill", 32)[0] == k + v
+    assert beside(LOCAL, "decode", 32) == (k + v, 2 * 8 * 16 * 4 + k)
+
+
+def test_a_layer_with_the_keys_of_an_earlier_one_appends_none_and_counts_none_twice() -> None:
+    shared = replace(FULL, stores_cache=False)
+    assert beside(shared, "decode", 32) == (beside(FULL, "decode", 32)[0], 0)
+    encoder = replace(FULL, stack="encoder", causal=False, stores_cache=False)
+    assert beside(encoder, "prefill", 32) == (0, 0)
+
+
+@pytest.mark.parametrize("tokens", [16, 1])
+def test_hugging_faces_attention_gets_the_caches_own_keys_and_values(tokens: int) -> None:
+    transformers = pytest.importorskip("transformers")
+    from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+    sizes = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 2, "vocab_size": 9}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = transformers.LlamaConfig(**sizes, **heads, attn_implementation="sdpa")
+    decoder = transformers.LlamaForCausalLM(config).eval()
+    cache, sdpa = transformers.DynamicCache(config=config), ALL_ATTENTION_FUNCTIONS["sdpa"]
+    shared: list[bool] = []
+
+    def seen(layer, q, k, v, mask, **named):
+        kept = cache.layers[layer.layer_idx]
+        pairs = ((k, kept.keys), (v, kept.values))
+        shared.append(all(one.data_ptr() == other.data_ptr() for one, other in pairs))
+        return sdpa(layer, q, k, v, mask, **named)
+
+    with pytest.MonkeyPatch.context() as patch, torch.no_grad():
+        decoder(torch.zeros(1, 8, dtype=torch.int64), past_key_values=cache)
+        patch.setitem(ALL_ATTENTION_FUNCTIONS._global_mapping, "sdpa", seen)
+        decoder(torch.zeros(1, tokens, dtype=torch.int64), past_key_values=cache)
+    assert shared == [True, True]
 
 
 def test_heads_are_divided_and_key_heads_repeated_over_devices() -> None:

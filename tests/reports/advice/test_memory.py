@@ -23,6 +23,28 @@ def test_what_was_measured_at_this_length_counts_with_its_inputs_and_workspace(t
     assert need.paged_cache == 200 * 1024
 
 
+class Cached(FakeShapes):
+    """Of a layer's 1,000 bytes of inputs a token 600 are in the cache; appending takes 900."""
+
+    def asked(self, phase, context):
+        some = super().asked(phase, context)
+        more = {"cached_bytes": 600 * context, "appended_bytes": 900 * context}
+        return [replace(one, **more) for one in some]
+
+
+def test_keys_and_values_in_the_cache_count_once():
+    """They counted among those of all layers, and again among the inputs of one."""
+    memory = MemoryOver(
+        inquiry=inquiry(shapes=Cached(formulas={"hf:sdpa": 700, "hf:eager": 7})), rows=StoredRows()
+    )
+    called = memory.need(SDPA, "decode", 100)
+    assert (called.attention, called.words) == (100 * (1000 + 700 - 600), "by the formula")
+    assert called.total == 10_000 + 100 * 100 + 100 * 1100
+    appended = memory.need(EAGER, "decode", 100)
+    assert (appended.attention, appended.words) == (100 * 900, "copied into the cache")
+    assert memory.need(FLEX, "decode", 100).attention is None
+
+
 def test_other_lengths_follow_exactly_from_four_measured_ones(tmp_path: Path):
     asked = inquiry(implementations=(EAGER,))
     rows = rows_of(asked, measured(tmp_path, asked, LENGTHS))

@@ -47,7 +47,7 @@ def of_blocks(parent: Path, *at: list[float]) -> Crossover:
 def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path: Path) -> None:
     found = of_blocks(tmp_path, SLOWER, OPEN, FASTER)
     assert (found.slower_to, found.faster_from) == (128, 512)
-    assert found.text.startswith("from N = 512 on (slower up to 128, even at about ")
+    assert found.text.startswith("at N = 512, the longest (slower up to 128, even at about ")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,10 @@ def test_a_length_at_which_two_cannot_be_told_apart_counts_for_neither(tmp_path:
         ((FASTER, FASTER, OPEN), "only at N = 128 and 256"),
         ((FASTER, SLOWER), "only at N = 128"),
         ((SLOWER, OPEN), "not up to N = 256"),
-        ((OPEN, SLOWER, FASTER), "from N = 512 on (slower at 256, even at about "),
+        ((OPEN, SLOWER, FASTER, FASTER), "from N = 512 on (slower at 256, even at about "),
+        ((OPEN, SLOWER, FASTER), "at N = 512, the longest (slower at 256, even at about "),
+        ((OPEN, OPEN, FASTER), "at N = 512, the longest"),
+        ((FASTER,), "at N = 128"),
     ],
 )
 def test_no_length_is_spoken_for_by_another_one(
@@ -72,4 +75,4 @@ def test_even_is_where_what_was_measured_between_crosses_one(tmp_path: Path) -> 
     assert found.even_at == pytest.approx(359, rel=0.01)
     several = of_blocks(tmp_path / "several", SLOWER, below, above, FASTER)
     assert several.even_at is None
-    assert several.text == "from N = 1k on (slower up to 128)"
+    assert several.text == "at N = 1k, the longest (slower up to 128)"

@@ -39,6 +39,19 @@ def test_the_exponent_along_every_size_is_measured_from_two_values(
     assert one.name == name
 
 
+def test_disturbed_times_have_an_exponent_and_no_name(tmp_path: Path) -> None:
+    made = [
+        timed("fused", problem(1024, batch=batch), float(batch), contended_blocks=99)
+        for batch in (1, 2)
+    ]
+    found = growth_along.growth_along(rows_of(run_of(tmp_path, *made)), "batch")
+    ((_, (one,)),) = found
+    assert one.name == ""
+    text = growth_along.joint_finding(found)
+    assert text.count("while other work disturbed most blocks") == 1
+    assert "linear" not in text
+
+
 def test_decode_says_how_time_grows_with_the_cache(tmp_path: Path) -> None:
     run = decode(tmp_path)
     texts = growth_along.findings(rows_of(run), run_meta([read_run(run)]))

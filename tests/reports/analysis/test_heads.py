@@ -36,6 +36,19 @@ def cost(
     return costs[-1]
 
 
+@pytest.mark.parametrize("ratio", [1.0, 3.0])
+def test_disturbed_times_of_several_processes_decide_nothing(tmp_path: Path, ratio: float) -> None:
+    """They were the same, or more, as if nothing else had run."""
+    calm, loud = cost(tmp_path / "a", ratio), cost(tmp_path / "b", ratio, contended_blocks=99)
+    found = heads.same_time(loud)
+    assert found is not None
+    assert found.answer == "undecided"
+    assert found.text.endswith(", while other work disturbed most blocks")
+    quiet = heads.same_time(calm)
+    assert quiet is not None
+    assert quiet.answer == ("yes" if ratio == 1 else "no")
+
+
 def test_heads_are_compared_with_one_head_of_the_same_backend(tmp_path: Path) -> None:
     rows = rows_of(head_sweep(tmp_path))
     ((group, costs),) = heads.comparable(rows)

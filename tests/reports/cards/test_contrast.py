@@ -49,6 +49,25 @@ def test_training_has_a_dot_per_backend_scope_and_cost(tmp_path: Path) -> None:
     )
 
 
+def test_disturbed_times_of_several_processes_are_undecided_and_the_sentence_says_why(
+    tmp_path: Path,
+) -> None:
+    run = run_of(
+        tmp_path,
+        *(
+            timed("fused", problem(n, mask=mask), ms, contended_blocks=99)
+            for n in (512, 1024)
+            for mask, ms in (("none", 1.0), ("padding", 3.0))
+        ),
+        contrast=("mask",),
+    )
+    card = card_of(run)
+    assert card is not None
+    assert ", undecided" in card.sentence
+    assert card.sentence.endswith("; other work disturbed most blocks.")
+    assert card.note.endswith(" 1 more problem is under Contrasts.")
+
+
 def test_a_setting_that_failed_is_named_in_place_of_its_dot(tmp_path: Path) -> None:
     run = run_of(
         tmp_path,

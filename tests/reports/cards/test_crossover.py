@@ -79,3 +79,18 @@ def test_an_output_that_carries_no_information_has_no_line(tmp_path: Path) -> No
     drawn = {series.backend for panel in card.picture.panels for series in panel.series}
     assert "performer" in drawn
     assert not {"linformer", "linformer:64"} & drawn
+
+
+def test_cases_beside_other_work_are_counted(tmp_path: Path) -> None:
+    run = run_of(
+        tmp_path,
+        *(
+            timed(backend, problem(n, mask="local", window=128), ms, contended_blocks=loud)
+            for n, loud in ((256, 0), (512, 99))
+            for backend, ms in (("sdpa", 9.0), ("sparse_local", 1.0))
+        ),
+        baseline="sdpa",
+    )
+    card = card_of(run)
+    assert card is not None
+    assert "Other work disturbed most blocks of 2 of 4 cases." in card.note

@@ -191,3 +191,16 @@ def test_four_times_the_memory_is_said_only_of_lengths_where_it_is_so(
     found = card_of(memory, run)
     assert found is not None
     assert grows in plain(found.sentence)
+
+
+def test_without_a_polynomial_only_what_was_measured_is_said(tmp_path: Path) -> None:
+    """Three lengths show no polynomial: what twice the longest takes was told all the same."""
+    cases = grid(("fused", "sdpa"), (512, 1024, 2048))
+    rows = [row(one, predicted_peak_bytes=None) for one in cases]
+    found = card_of(memory, write_run(tmp_path, cases, rows, memory_bytes=None))
+    assert found is not None
+    text = plain(found.sentence)
+    assert "about quadratic: " in text
+    assert "times the memory from N = 1 024 to 2 048." in text
+    assert "twice" not in text
+    assert "sdpa grows about linearly and fits at 2 048" in text

@@ -2,6 +2,8 @@
 
 import json
 import re
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from attnbench.reports.comparison.environments import (
     exceptions,
     finding,
 )
+from attnbench.reports.comparison.verdict import GeometricMean
+from attnbench.reports.comparison.verdict_text import mean_text
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import by_environment, records
@@ -60,6 +64,13 @@ def test_what_an_upgrade_did_is_found_for_every_backend(tmp_path: Path) -> None:
         "new against old: slower in 2, faster in 2, same in 2 and undecided in 0 of 6 cases;"
         " geometric mean 1.0"
     )
+
+
+def test_a_mean_without_an_interval_says_so() -> None:
+    bounded = GeometricMean(ratio=1.2, low=1.1, high=1.3, cases=4)
+    assert mean_text(bounded) == "1.20 times (1.10 to 1.30) over 4 cases"
+    unknown = replace(bounded, low=nan, high=nan)
+    assert mean_text(unknown) == "1.20 times over 4 cases, without an interval"
 
 
 def test_the_page_and_the_command_have_the_same_verdicts(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_the_section_on_approximations_draws_errors_and_times(tmp_path: Path) ->
     assert len(errors.table.rows) == 3 * len(LENGTHS)
     assert (
         times.title.replace("\u00a0", " ")
-        == "faster than fused and sdpa: performer from N = 4k on (error 5 % at N = 4k) and"
+        == "faster than fused and sdpa: performer at N = 4k, the longest (error 5 % at N = 4k) and"
         " linformer from N = 2k on (error 12 % at N = 4k)"
     )
     assert [series.backend for series in times.panels[0].series] == [
@@ -56,7 +56,7 @@ def test_an_output_that_carries_no_information_is_in_no_trade_off_and_the_page_s
     errors, times = figures_of(blocks)
     assert [series.backend for series in times.panels[0].series] == ["fused", "sdpa", "performer"]
     assert times.title.replace("\u00a0", " ") == (
-        "faster than fused and sdpa: performer from N = 4k on (error 5 % at N = 4k)"
+        "faster than fused and sdpa: performer at N = 4k, the longest (error 5 % at N = 4k)"
     )
     assert not any("linformer" in row[0] for row in times.table.rows)
     (why,) = [one for one in sentences(blocks) if "no trade-off" in one.lower()]
