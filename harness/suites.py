@@ -222,6 +222,21 @@ def newest_started(root: Path) -> Path | None:
     return None
 
 
+def unfinished_after(found: Path, root: Path) -> Path | None:
+    """The run or suite under `root` that was started last, if that was after `found` and it is not
+    finished; None if there is none, or if `found` is a part of it.
+    """
+    stored = runs_and_suites(root)
+    if not stored or found.is_relative_to(stored[-1].resolve()):
+        return None  # as nearly always: no run need be read
+    newest = newest_started(root)
+    if newest is None or newest.name < found.name or found.is_relative_to(newest.resolve()):
+        return None
+    with suppress(BadInput):
+        return None if _finished(newest) else newest
+    return None
+
+
 def _finished(path: Path) -> Path | None:
     if not is_suite(path):
         counts = (path / META).is_file() and not run_state(path).why_not_counted

@@ -180,8 +180,9 @@ def run(
         scenarios or fields or backend or changes or only or skip or shard or replicate or dry_run
     ):
         raise BadInput(
-            "--resume: the run is measured as it was planned; leave out scenarios, axes, --backend,"
-            " --set, --only, --skip, --shard, --replicate, --memory-gib and --dry-run"
+            "--resume: the run is measured as it was planned; leave out scenarios, axes,"
+            " --backend, --set, --only, --skip, --shard, --replicate, --plan, --device, --timeout,"
+            " --memory-gib and --dry-run"
         )
     if resume is None and (retry_failed or force):
         raise BadInput("--retry-failed and --force belong to --resume RUN")

@@ -150,6 +150,7 @@ def compare(
         else None
     )
     patterns = [real_name(pattern) for pattern in only or ()]
+    same = ""
     # large runs are millions of objects without a cycle among them; looking for one takes 40 % of
     # the time
     gc.disable()
@@ -166,6 +167,8 @@ def compare(
         elif new is not None:
             (path, python), (other, other_python) = find_part(base, out), find_part(new, out)
             pythons = (python, other_python)
+            if path == other and python == other_python:
+                same = f"{base} and {new} are the same run, {path.name}"
             comparison = compare_runs(
                 path,
                 other,
@@ -196,6 +199,8 @@ def compare(
     except NoCaseLeft as error:
         raise NothingSelected(str(error)) from None
     print_comparison(comparison, format_)
+    if same:
+        typer.echo(f"note: {same}; measure again before you compare", err=True)
     result = comparison.gate_result
     raise typer.Exit(EXIT_CODES[result.outcome] if result else 0)
 

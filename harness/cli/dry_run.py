@@ -57,6 +57,11 @@ def preflight_tables(
     yield from spread
 
 
+def bytes_said(count: int) -> str:
+    """`15.1 GiB (16,211,355,238 bytes)`: cases are held against the exact number."""
+    return f"{count / 2**30:.3g} GiB ({count:,} bytes)"
+
+
 class DryRun:
     """What is known of a scenario's run before it begins."""
 
@@ -76,7 +81,7 @@ class DryRun:
 
     def tables(self) -> Iterator[RenderableType]:
         """Cases with bytes, predicted peak, work and refusals; walls with their prediction."""
-        name, budget, device = self.scenario.name, f"{self.budget:,} bytes", self.device.type
+        name, budget, device = self.scenario.name, bytes_said(self.budget), self.device.type
         if self.views:
             many = self.environments
             where = f" in {many} environments, predicted by this interpreter" if many else ""

@@ -58,6 +58,8 @@ def misused(error: Any) -> str:
     text = re.sub(r"Input should be (an? )?(?:valid )?", r"wanted \1", text)
     text = re.sub(r", unable to parse .*", "", text).rstrip(".")
     text = re.sub(r"'(--?[\w-]+)'", r"\1", text)
+    if re.match(r"Missing argument 'RUN", text):
+        text += ", such as latest"
     if unknown := re.match(r"No such command '(.*?)'", text):
         from ..scenario.names import shipped  # which imports what reads scenarios
 

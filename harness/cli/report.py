@@ -2,6 +2,7 @@
 other programs.
 """
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -124,8 +125,17 @@ def say_notes(opened: "Report") -> None:
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once; a suite stands for its runs."""
     from ..baselines import find_runs
+    from ..store import LATEST
+    from ..suites import unfinished_after
 
-    return list(dict.fromkeys(path for name in names for path in find_runs(name, out)))
+    paths = [path for name in names for path in find_runs(name, out)]
+    if names == [LATEST] and (newer := unfinished_after(paths[0], out)) is not None:
+        typer.echo(
+            f"note: latest is what finished last; {newer.name} was started later and is not"
+            f" finished: attnbench run --resume {shlex.quote(str(newer))}",
+            err=True,
+        )
+    return list(dict.fromkeys(paths))
 
 
 def show(

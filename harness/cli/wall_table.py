@@ -15,6 +15,9 @@ COLUMNS = (
 )
 
 
+MORE_TIME = "more time: attnbench wall --budget, --timeout; limits.wall_budget_s, limits.timeout_s"
+
+
 def found_table(path: Path) -> Table | None:
     """The walls of a run; None if it has none."""
     planned = [wall["case"] for wall in read_meta(path).get("walls", ())]
@@ -62,4 +65,6 @@ def _reason(row: dict[str, Any]) -> str:
     if row["limited_by"] == "backend":
         trials = (trial for trial in row["probes"] if trial["seq_len"] == row["seq_len_high"])
         return next((trial["reason"] for trial in trials), "")
+    if row["limited_by"] == "time":
+        return MORE_TIME
     return str(row["predicted_reason"])

@@ -16,6 +16,7 @@ from attnbench.harness.suites import (
     read_suite,
     run_state,
     suite_state,
+    unfinished_after,
 )
 from tests.fakes.stored_runs import case, kernel, plan, record
 
@@ -158,6 +159,25 @@ def test_a_suite_of_which_nothing_is_left_is_latest(tmp_path: Path) -> None:
     assert find_run("latest", tmp_path) == inside
     later = run(tmp_path, 3, DONE)
     assert find("latest", tmp_path) == later
+
+
+def test_what_was_started_after_latest_and_is_not_finished_is_found(tmp_path: Path) -> None:
+    done = run(tmp_path, 1, DONE)
+    assert unfinished_after(done, tmp_path) is None
+    stopped = run(tmp_path, 2, {"a": "ok", "b": "interrupted"})
+    assert find("latest", tmp_path) == done
+    assert unfinished_after(done, tmp_path) == stopped
+    assert unfinished_after(stopped, tmp_path) is None
+    later = run(tmp_path, 3, DONE)
+    assert unfinished_after(later, tmp_path) is None
+    assert unfinished_after(done, tmp_path) is None  # what is newest has finished
+
+
+def test_a_suite_that_goes_on_is_not_said_to_come_after_its_own_run(tmp_path: Path) -> None:
+    path = suite(tmp_path, 1, entry("one"), entry("two"))
+    inside = run(path, 2, DONE, "one", suite_entry=0)
+    assert find("latest", tmp_path) == inside
+    assert unfinished_after(inside, tmp_path) is None
 
 
 def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:

@@ -90,6 +90,12 @@ def test_bad_input_is_one_line_and_exit_code_2(attnbench, run, arguments, said):
     assert done.stdout == ""
 
 
+def test_a_run_against_itself_is_said_to_be_that(attnbench, run):
+    said = f"are the same run, {run.name}; measure again before you compare"
+    assert said in attnbench("compare", run, run).stderr
+    assert said not in attnbench("compare", run, fake_run(run.parent, 2)).stderr
+
+
 def test_other_devices_are_refused_unless_allowed(attnbench, run):
     other = retold(fake_run(run.parent, 2), cpu="Another CPU")
     done = attnbench("compare", run, other)

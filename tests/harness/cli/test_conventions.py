@@ -41,7 +41,10 @@ def test_the_version_is_printed(here):
         ),
         ("run --devise cpu", "attnbench run: No such option: --devise (Possible options: --device"),
         ("run --device tpu", "attnbench run: --device: 'tpu' is not one of auto, cpu, cuda"),
-        ("report", "attnbench report: Missing argument 'RUN'; see `attnbench report -h`"),
+        (
+            "report",
+            "attnbench report: Missing argument 'RUN', such as latest; see `attnbench report -h`",
+        ),
         (
             "quickstart",
             "attnbench: No such command 'quickstart'; a scenario is measured with `attnbench run"

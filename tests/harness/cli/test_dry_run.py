@@ -1,5 +1,7 @@
 """`run --dry-run`: the titles of its tables."""
 
+from attnbench.harness.cli.dry_run import bytes_said
+
 WALL = """
 name: one
 question: How long?
@@ -38,3 +40,7 @@ def test_a_dry_run_of_a_shard_has_its_cases_only(attnbench):
     assert not cases[0] & cases[1]
     assert len(cases[0] | cases[1]) == 36
     assert all(f"Shard {n}/2: " in shard for n, shard in enumerate(shards, start=1))
+
+
+def test_a_budget_is_read_at_a_glance_and_exact():
+    assert bytes_said(16_211_355_238) == "15.1 GiB (16,211,355,238 bytes)"

@@ -103,3 +103,15 @@ def test_a_checkout_that_is_not_there_is_the_mistake_not_its_scenario(here: Here
     done = here("gate", ".", "nothing")
     assert done.returncode == 2
     assert done.stderr == "nothing: no such folder; wanted the checkout that is judged\n"
+
+
+def test_latest_is_said_to_be_earlier_than_a_run_that_was_stopped(here: Here, run: Path) -> None:
+    stopped = run.parent / "20991121T110000Z-stopped-00000003"
+    shutil.copytree(run, stopped)
+    rows = (stopped / "rows.jsonl").read_text().splitlines(keepends=True)
+    (stopped / "rows.jsonl").write_text("".join(rows[:-1]))
+    done = here("export", "latest", "--format", "csv")
+    assert done.returncode == 0, done.stderr
+    assert f"{stopped.name} was started later and is not finished" in done.stderr
+    assert f"attnbench run --resume results/{stopped.name}" in done.stderr
+    assert "started later" not in here("export", run.name).stderr
