@@ -59,8 +59,11 @@ class InputValues:
         self.flip(not self.flipped, draw(self.problem, self.device, self._random))
 
     def repeat(self) -> None:
-        """Give the inputs values whose results were checked, with one sign or the other."""
-        self.flip(bool(torch.randint(2, (), generator=self._random)))
+        """Give the inputs values that a call had before, whose results were checked: with one sign
+        or the other, or, of a backward pass alone, of which one was never called, with that one.
+        """
+        either = self.problem.passes != "backward"
+        self.flip(either and bool(torch.randint(2, (), generator=self._random)))
 
     def flip_inputs(self) -> None:
         """Change the inputs' signs for a whole call, forward and backward; call it again after."""

@@ -214,6 +214,7 @@ def with_firsts(new, repeated, usual=1.0, apart=True):
         (with_firsts(new=[4.0, 3.5, 9.0], repeated=[0.01, 0.02, 0.01]), True),
         (with_firsts(new=[400.0] * 3, repeated=[0.01] * 3, apart=False), True),
         (with_firsts(new=[1.4, 1.3, 1.9], repeated=[1.0, 0.9, 1.35]), True),  # by half
+        (with_firsts(new=[9.5, 9.2, 8.8], repeated=[9.4, 2.7, 14.1]), True),  # beside other work
         (with_firsts(new=[1.2] * 3, repeated=[1.0] * 3), False),
         (with_firsts(new=[9.0, 1.0, 1.0], repeated=[1.0] * 3), False),
         (with_firsts(new=[1.0, 1.4, 1.4], repeated=[2.0, 2.0, 0.9]), False),  # noise
