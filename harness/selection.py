@@ -11,7 +11,7 @@ from .. import impls
 from ..impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
 from ..impls.problem import Problem
 from .cases import Case, Group, PlannedStudy, Wall
-from .errors import BadInput, NothingSelected, shown
+from .errors import BadInput, EnvironmentUnmet, NothingSelected, shown
 from .process.interpreter import Interpreter
 from .record import Planned
 from .scenario import Scenario
@@ -324,6 +324,17 @@ def backends_of(flags: Iterable[str]) -> dict[str, str]:
             )
         found[attribute.name] = f"--backend {text}"
     return found
+
+
+def refuse_unknown(backends: Iterable[str]) -> None:
+    """Raises EnvironmentUnmet if a backend of a stored run does not exist here any more."""
+    known = impls.names()
+    for name in dict.fromkeys(backends):
+        if attribute_from_name(name) is None and real_name(name) not in known:
+            raise EnvironmentUnmet(
+                f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
+                " as it was, or install its package; see `attnbench list backends`"
+            )
 
 
 def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:

@@ -83,7 +83,7 @@ def advise(
             rich_help_panel=HOW,
         ),
     ] = False,
-    device: flags.Where = None,
+    device: flags.OwnWhere = None,
     threads: flags.Threads = None,
     wait: flags.Wait = False,
     memory_gib: Annotated[

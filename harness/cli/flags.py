@@ -137,6 +137,17 @@ Skip = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+OwnWhere = Annotated[
+    Device | None,
+    typer.Option(
+        metavar="auto|cpu|cuda",
+        help="Where to measure; auto, the default, takes a GPU if there is one.",
+        parser=device_named,
+        autocompletion=completion.devices,
+        rich_help_panel=HOW,
+    ),
+]
+"""Of a command that measures no scenario."""
 Where = Annotated[
     Device | None,
     typer.Option(

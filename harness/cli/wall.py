@@ -26,7 +26,7 @@ def wall(
     axes: Mapping[str, str | bool] = {},
     head_dim: flags.HeadDim = None,
     memory_gib: flags.MemoryGib = None,
-    device: flags.Where = None,
+    device: flags.OwnWhere = None,
     threads: flags.Threads = None,
     out: Root = DEFAULT_ROOT,
     dry_run: flags.DryRun = False,

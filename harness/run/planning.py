@@ -124,6 +124,13 @@ def planned_backends(meta: Mapping[str, Any]) -> list[str]:
     return [fields["backend"] for fields in (*meta["cases"], *meta.get("walls", ()))]
 
 
+def pending_backends(path: Path, meta: Mapping[str, Any], *, retry_failed: bool) -> list[str]:
+    """The backends of the cases and walls of run.json that a resume measures."""
+    final = _final(previous_rows(path), _repeated(retry_failed=retry_failed))
+    planned = (*meta["cases"], *meta.get("walls", ()))
+    return [fields["backend"] for fields in planned if fields["case"] not in final]
+
+
 def pending_studies(
     path: Path, meta: Mapping[str, Any], *, retry_failed: bool
 ) -> list[Mapping[str, Any]]:

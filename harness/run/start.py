@@ -8,7 +8,7 @@ from ..process.interpreter import Interpreter, given_again
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..scenario import Scenario
-from ..selection import Selection, refuse_empty, refuse_imports
+from ..selection import Selection, refuse_empty, refuse_imports, refuse_unknown
 from ..studies.checkpoints.given import Checkpoint, names_in
 from ..studies.checkpoints.given import given_again as given_again_files
 from .elsewhere import resume_elsewhere, start_elsewhere
@@ -28,6 +28,7 @@ from .planning import (
     budget_bytes_of,
     finished_result,
     new_run,
+    pending_backends,
     pending_studies,
     planned_backends,
     point_finished,
@@ -105,6 +106,7 @@ def resume_run(
     interpreters = given_again(path, meta.get("environments", ()), interpreters)
     refuse_imports(planned_backends(meta), allowed=options.allow_import)
     check_resumable(path, meta)
+    refuse_unknown(pending_backends(path, meta, retry_failed=retry_failed))
     again = {"retry_failed": retry_failed, "force": force}
     if options.cluster is not None:
         return resume_elsewhere(

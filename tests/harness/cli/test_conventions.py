@@ -293,6 +293,20 @@ def test_resume_of_what_failed_names_the_option_that_repeats_it(here, finished, 
     assert ("1 failed; --retry-failed measures again" in done.stderr) == is_retried
 
 
+def test_resume_without_the_folder_of_an_own_backend_is_refused_and_writes_no_row(here, finished):
+    meta = json.loads((finished / "run.json").read_text())
+    first = meta["cases"][0]
+    first |= {"backend": "mine", "case": f"mine-{first['case'].partition('-')[2]}"}
+    (finished / "run.json").write_text(json.dumps(meta))
+    rows = (finished / "rows.jsonl").read_bytes()
+    done = here("run", "--resume", finished)
+    assert done.returncode == 4
+    assert done.stderr.startswith(
+        "the run has the backend 'mine', which is not here; set ATTNBENCH"
+    )
+    assert (finished / "rows.jsonl").read_bytes() == rows
+
+
 def test_resume_measures_what_has_no_row_yet(here, finished):
     lines = (finished / "rows.jsonl").read_text().splitlines()
     (finished / "rows.jsonl").write_text("\n".join(lines[:-1]) + "\n")

@@ -175,6 +175,7 @@ def test_resume_in_another_environment_is_refused_unless_forced(attnbench):
     meta = json.loads((run / "run.json").read_text())
     meta["environment"]["torch"] = "1.0"
     (run / "run.json").write_text(json.dumps(meta))
+    (run / "rows.jsonl").write_text("")  # of a finished run nothing would be measured
     refused = attnbench("run", "--resume", run)
     assert refused.returncode == 4
     assert "measured with torch '1.0'" in refused.stderr
