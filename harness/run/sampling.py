@@ -24,7 +24,7 @@ BLOCK_MS = {"cpu": 10.0, "cuda": 20.0}
 """A block calls a case for about this long, so that one slow reading is not a whole block."""
 MAX_CALLS = 200  # per block
 # First calls with new values against those with the same: the ratio of their medians, and the share
-# of pairs of a new and a repeated one in which the new one takes longer; or the ratio of the shortest.
+# of pairs of a new and a repeated one in which the new one takes longer; or that of the shortest.
 SUSPICIOUS_RATIO, SUSPICIOUS_SHARE = 1.25, 0.75
 ALIKE_RATIO = 1.25  # calls whose times differ by less get equal numbers of calls
 
@@ -84,27 +84,25 @@ class Sampling:
     def slower_with_new_values(self) -> bool:
         """Whether calls with new values of the inputs seem to take longer than repeated ones.
 
-        Compares the first call of each block, which is apart unless calls are long. Load can look
-        like this too, so it is only a reason to look closer.
+        Compares the first call of each block, which is apart unless calls are long, by the clock
+        and by the processor time that it took. Load can look like this too, so it is only a reason
+        to look closer.
         """
-        blocks = zip(
-            itertools.chain(*self.quantities.get("conditions", ())),
-            itertools.chain(*self.block_ms),
-            strict=True,
+        blocks = list(
+            zip(
+                itertools.chain(*self.quantities.get("conditions", ())),
+                itertools.chain(*self.block_ms),
+                strict=True,
+            )
         )
-        new: list[float] = []
-        repeated: list[float] = []
+        by_clock: tuple[list[float], list[float]] = [], []
+        by_processor: tuple[list[float], list[float]] = [], []
         for conditions, readings in blocks:
-            first_ms = conditions.get("first_call_ms", readings[0])
-            (new if conditions["new_values"] else repeated).append(first_ms)
-        if not new or not repeated:
-            return False
-        if min(new) >= SUSPICIOUS_RATIO * min(repeated):
-            return True  # few blocks on a busy machine: some are longer by other work
-        if median(new) < SUSPICIOUS_RATIO * median(repeated):
-            return False
-        slower = sum(one > other for one in new for other in repeated)
-        return slower >= SUSPICIOUS_SHARE * len(new) * len(repeated)
+            is_new = bool(conditions["new_values"])
+            by_clock[is_new].append(conditions.get("first_call_ms", readings[0]))
+            if "first_cpu_ms" in conditions:
+                by_processor[is_new].append(conditions["first_cpu_ms"])
+        return _slower(*by_clock) or _slower(*by_processor)
 
     def fields(self) -> dict[str, Any]:
         """The fields of the case's row."""
@@ -119,6 +117,18 @@ class Sampling:
             "contended_blocks": count_flagged(map(contended, blocks)),
             "throttled_blocks": count_flagged(map(throttled, blocks)),
         }
+
+
+def _slower(repeated: list[float], new: list[float]) -> bool:
+    """Whether first calls with new values seem to take longer."""
+    if not new or not repeated:
+        return False
+    if min(new) >= SUSPICIOUS_RATIO * min(repeated):
+        return True  # few blocks on a busy machine: some are longer by other work
+    if median(new) < SUSPICIOUS_RATIO * median(repeated):
+        return False
+    slower = sum(one > other for one in new for other in repeated)
+    return slower >= SUSPICIOUS_SHARE * len(new) * len(repeated)
 
 
 def calls_per_block(call_ms: float, block_ms: float) -> int:
