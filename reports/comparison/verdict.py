@@ -231,7 +231,10 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
     verdict = found.verdict
     if found.worse or found.better:
         slow, fast = (new, base) if found.worse else (base, new)
-        if disturbed := _disturbances(slow, fast, paired=together is not None):
+        paired = together is not None
+        # Of one process each, nothing shows how differently the two were disturbed.
+        alike = paired and not (rules.own_processes and "one_process" in reasons)
+        if disturbed := _disturbances(slow, fast, paired=paired, alike=alike):
             verdict, reasons = UNDECIDED, [*reasons, *disturbed]
     if together is None and rules.same_run:
         reasons.append("unpaired")
@@ -353,16 +356,17 @@ def is_disturbed(case: CaseSamples) -> bool:
     return 2 * case.contended_blocks > case.blocks
 
 
-def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool) -> list[str]:
+def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
     """Reasons that alone could explain why the slow side is slow.
 
-    Blocks that were measured alternately are disturbed alike: there, only what disturbed one side
-    and not the other is a reason. A lower clock is not: a backend may cause it itself.
+    `paired`: a lower clock is no reason, since a backend may cause it itself. `alike`: blocks that
+    were measured alternately are disturbed alike, and only what disturbed one side and not the
+    other is a reason.
     """
 
     def disturbed(blocks: str) -> bool:
         is_slow, is_fast = (2 * getattr(case, blocks) > case.blocks for case in (slow, fast))
-        return is_slow and not (paired and is_fast)
+        return is_slow and not (alike and is_fast)
 
     codes = ["contended"] if disturbed("contended_blocks") else []
     codes += ["throttled"] if disturbed("throttled_blocks") else []
