@@ -272,8 +272,13 @@ def _as_argument(problem: str) -> str:
     return re.sub(r"^--(set|resume:) ", "", problem)
 
 
-def _as_texts(device: Device | None, plan: Plan | None, changes: Mapping[str, Any]) -> list[str]:
-    """As --set takes them. JSON is YAML too."""
+def _as_texts(device: Device | None, plan: Plan | None, changes: object) -> list[str]:
+    """As --set takes them. JSON is YAML too. Raises BadInput."""
+    if not isinstance(changes, Mapping):
+        raise BadInput(
+            f"changes: {type(changes).__name__}; wanted a mapping of fields to values, as"
+            ' {"limits.memory_gib": 2}'
+        )
     flags = {
         name: value for name, value in (("device", device), ("plan", plan)) if value is not None
     }

@@ -203,9 +203,14 @@ def export(
     from ...reports.exports import export as exported
     from ..files import write_output
 
+    notes: list[str] = []
     if format_ is None:
         ending = Path(output).suffix.lower().removeprefix(".")
         format_ = ending if ending in names() else "csv"
+        if ending not in (*names(), "", "txt"):
+            notes.append(
+                f".{ending} names no format, so it is csv; --format takes {', '.join(names())}"
+            )
     if format_ not in names():
         raise BadInput(f"export: no format {format_!r}; there are: {', '.join(names())}")
     try:
@@ -222,7 +227,7 @@ def export(
             is_file = write_output(Path(output), done.content)
         if is_file:
             typer.echo(output)
-    for note in done.notes:
+    for note in (*notes, *done.notes):
         typer.echo(f"note: {note}", err=True)
 
 

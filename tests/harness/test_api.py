@@ -102,6 +102,7 @@ def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> Non
         {"device": "tpu"},
         {"changes": {"limits.memory": 2}},
         {"changes": {"plan.budget_s": "long"}},
+        {"changes": ["plan.budget_s=2"]},
     ):
         with pytest.raises(attnbench.BadInput) as caught:
             attnbench.run(TINY, out=tmp_path, **arguments)

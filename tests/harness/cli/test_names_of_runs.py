@@ -95,6 +95,9 @@ def test_an_export_has_the_format_that_its_file_ends_in(here: Here, run: Path) -
         assert here("export", run, "-o", name).returncode == 0
     json.loads(Path("a.json").read_text())
     assert Path("a.csv").read_bytes() == Path("a.txt").read_bytes()
+    done = here("export", run, "-o", "a.xlsx")
+    assert "note: .xlsx names no format, so it is csv; --format takes " in done.stderr
+    assert Path("a.xlsx").read_bytes() == Path("a.csv").read_bytes()
     assert here("export", run, "-o", "b.json", "--format", "csv").returncode == 0
     assert Path("b.json").read_bytes() == Path("a.csv").read_bytes()
 
