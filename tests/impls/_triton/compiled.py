@@ -154,7 +154,8 @@ def gluon() -> list[dict[str, Any]]:
     found = []
     for job in jobs((9, 0), ("bf16",)):
         if job.config.gluon:
-            code = disassembly(triton.compile(*job.arguments()).asm["cubin"])
+            made = triton.compile(*job.arguments())
+            code = disassembly(made.asm["cubin"])
             fields = compile_kernel(job)
             record = kernel_record(
                 {
@@ -173,8 +174,23 @@ def gluon() -> list[dict[str, Any]]:
                 {"width": job.d_k, "causal": job.causal}
                 | dict(record.values)
                 | {"exponentials_before_the_wait": before.count("MUFU.EX2") >= 64}
+                | {"arrivals_alone": arrivals_alone(made.asm["ptx"])}
             )
     return found
+
+
+def arrivals_alone(ptx: str) -> list[str]:
+    """Arrivals at an mbarrier by one thread whose warpgroup may still read what it gives back."""
+    alone, together = [], False
+    for line in ptx.splitlines():
+        if "bar.sync" in line:
+            together = True
+        elif re.search(r"wgmma\.(mma_async|wait_group)|(ld|st)\.shared", line):
+            together = False
+        elif "mbarrier.arrive.shared" in line and not together:
+            alone.append(line.strip())
+    assert "mbarrier.arrive.shared" in ptx
+    return alone
 
 
 class NoGpu:
