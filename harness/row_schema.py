@@ -210,8 +210,8 @@ output_cosine: float?+
     `approximate` backends: cosine of the angle between their output and the exact one, over all
     rows that are checked; 1 is equal but for a factor, near 0 carries no information on it
 error_ratio: float?
-    that error over the error of the textbook formula in the same dtype. Up to 2 passes; for
-    `approximate` backends it has no limit
+    that error over the error of the textbook formula in the same dtype. Up to 2 passes, and what
+    summing the keys in sequence in fp32 explains; for `approximate` backends it has no limit
 kernel_requested: str?
     the kernel that the user pinned (`flash`); null if the choice was open, or the variant is
     not a kernel
@@ -311,7 +311,9 @@ part: object?+
 = device host device_uuid device_name status reason
 findings: list
     what was found: flat objects of numbers, text and lists, numbers with their unit in the
-    name; empty unless `status` is `ok`
+    name; empty unless `status` is `ok`. Those of `generation`, `joined_projections` and
+    `output_share`, whose times claims judge, have `blocks` and `contended_blocks` as a row of a
+    case has them (of `generation`: timed sequences); absent in earlier versions
 = attempt started_utc spent_s log_tail
 """
 
