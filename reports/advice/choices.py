@@ -7,6 +7,7 @@ from math import expm1, inf, isfinite, log1p, nan, sqrt
 from ...harness.stats import Interval, latency_interval
 from ..analysis.ratio import of_one_process, widened
 from ..comparison.case_samples import CaseSamples, case_samples
+from ..comparison.disturbances import is_disturbed
 from ..comparison.verdict import (
     BETTER_WORSE,
     DEFAULT_MARGIN,
@@ -15,7 +16,6 @@ from ..comparison.verdict import (
     CaseVerdict,
     Rules,
     case_verdicts,
-    is_disturbed,
     process_spread,
     verdict_of,
 )

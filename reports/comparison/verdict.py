@@ -5,7 +5,7 @@ A ratio is new / base, so above 1 is worse. docs/method.md, Comparing, has the r
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import exp, inf, isfinite, log, nan
+from math import exp, inf, isfinite, nan
 from statistics import fmean
 from typing import Literal
 
@@ -20,6 +20,7 @@ from ...harness.contrasts import (
 from ...harness.stats import CONFIDENCE
 from ..data.noise_floor import ASSUMED, DISTURBED, ProcessNoise
 from .case_samples import UNFINISHED, CaseSamples
+from .disturbances import disturbances, is_disturbed
 
 Metric = Literal["latency", "peak_bytes", "energy_per_call"]
 BETTER_WORSE: dict[str, tuple[str, str]] = {
@@ -51,7 +52,6 @@ REASONS = {
 DEFAULT_MARGIN = {"latency": 0.03, "peak_bytes": 0.0, "energy_per_call": 0.03}
 # Noise never raises a margin above this: a noisier machine must be made quiet first.
 MOST_RAISED_RATIO = 0.25
-CLOCK_STEP_RATIO = 0.02  # a GPU's clock moves in steps of about 1 %
 ALPHA = 1 - CONFIDENCE
 
 
@@ -234,7 +234,7 @@ def _latency(base: CaseSamples, new: CaseSamples, rules: Rules) -> CaseVerdict:
         paired = together is not None
         # Of one process each, nothing shows how differently the two were disturbed.
         alike = paired and not (rules.own_processes and "one_process" in reasons)
-        if disturbed := _disturbances(slow, fast, paired=paired, alike=alike):
+        if disturbed := disturbances(slow, fast, paired=paired, alike=alike):
             verdict, reasons = UNDECIDED, [*reasons, *disturbed]
     if together is None and rules.same_run:
         reasons.append("unpaired")
@@ -349,35 +349,6 @@ def process_spread(base: CaseSamples, new: CaseSamples, rules: Rules) -> Spread:
     learnt = rules.process.spread
     contended = is_disturbed(base) or is_disturbed(new)
     return DISTURBED if contended and learnt.ratio < DISTURBED.ratio else learnt
-
-
-def is_disturbed(case: CaseSamples) -> bool:
-    """Whether other work competed for the cores in most of its blocks."""
-    return 2 * case.contended_blocks > case.blocks
-
-
-def _disturbances(slow: CaseSamples, fast: CaseSamples, *, paired: bool, alike: bool) -> list[str]:
-    """Reasons that alone could explain why the slow side is slow.
-
-    `paired`: a lower clock is no reason, since a backend may cause it itself. `alike`: blocks that
-    were measured alternately are disturbed alike, and only what disturbed one side and not the
-    other is a reason.
-    """
-
-    def disturbed(blocks: str) -> bool:
-        is_slow, is_fast = (2 * getattr(case, blocks) > case.blocks for case in (slow, fast))
-        return is_slow and not (alike and is_fast)
-
-    codes = ["contended"] if disturbed("contended_blocks") else []
-    codes += ["throttled"] if disturbed("throttled_blocks") else []
-    if (
-        not paired
-        and slow.clock_mhz
-        and fast.clock_mhz
-        and log(fast.clock_mhz / slow.clock_mhz) > CLOCK_STEP_RATIO
-    ):
-        codes.append("clocks_differ")
-    return codes
 
 
 def _holm(verdicts: Sequence[CaseVerdict]) -> list[CaseVerdict]:
