@@ -88,12 +88,10 @@ class Sampling:
         and by the processor time that it took. Load can look like this too, so it is only a reason
         to look closer.
         """
-        blocks = list(
-            zip(
-                itertools.chain(*self.quantities.get("conditions", ())),
-                itertools.chain(*self.block_ms),
-                strict=True,
-            )
+        blocks = zip(
+            itertools.chain(*self.quantities.get("conditions", ())),
+            itertools.chain(*self.block_ms),
+            strict=True,
         )
         by_clock: tuple[list[float], list[float]] = [], []
         by_processor: tuple[list[float], list[float]] = [], []
