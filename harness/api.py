@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .baselines import find_run
-from .errors import BadInput, Stopped
-from .record import FAILURES, Status
+from .files.errors import BadInput, Stopped
+from .rows.record import FAILURES, Status
+from .store.baselines import find_run
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .learning.checkpoints.given import Checkpoint
     from .run.run_rows import RunResult
     from .run.start import RunOptions
     from .scenario import Scenario
-    from .selection import Selection
-    from .studies.checkpoints.given import Checkpoint
+    from .scenario.selection import Selection
 
 Models = str | Path | Sequence[str | Path] | Mapping[str, str | Path]
 Device = Literal["auto", "cpu", "cuda"]
@@ -73,7 +73,7 @@ class Run:
         """
         from ..reports.pages.html import render
         from ..reports.pages.report import open_report, page_path
-        from .files import write_output, write_whole
+        from .files.safe_files import write_output, write_whole
 
         page = render(open_report([self.path]))
         if path is not None:
@@ -183,7 +183,7 @@ def run(
     Ctrl-C raises KeyboardInterrupt once the rows are safe.
     """
     from .run.start import start_run
-    from .selection import Selection, refuse_unmatched
+    from .scenario.selection import Selection, refuse_unmatched
 
     models = _models(checkpoints, tokens)
     texts = _as_texts(device, plan, changes or {})
@@ -235,7 +235,7 @@ def _alone(selection: "Selection", changes: list[str]) -> "tuple[Scenario, Selec
 
 def _models(given: Models, tokens: str | Path | None) -> "tuple[Checkpoint, ...]":
     """Raises BadInput."""
-    from .studies.checkpoints.given import checkpoints_of
+    from .learning.checkpoints.given import checkpoints_of
 
     several: list[tuple[str | None, str]]
     if isinstance(given, Mapping):
@@ -304,7 +304,7 @@ def _measure(
     the caller's own handler.
     """
     from .run.start import RunOptions
-    from .terminal import progress
+    from .terminal.progress import progress
 
     listener = progress(quiet=quiet)
     listener.start("starting a worker")

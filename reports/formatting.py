@@ -7,8 +7,8 @@ from typing import Literal
 
 import humanize
 
-from ..harness.printable import visible
-from ..harness.wide_intervals import MOST_TIMES, ratio_says_nothing, says_nothing
+from ..harness.files.printable import visible
+from ..harness.stats.wide_intervals import MOST_TIMES, ratio_says_nothing, says_nothing
 
 Unit = Literal["bytes", "ms", "ratio", "share", "flops_per_s", "bytes_per_s", "plain"]
 

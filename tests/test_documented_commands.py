@@ -21,9 +21,9 @@ import typer
 from typer.testing import CliRunner
 
 import attnbench
-from attnbench.harness.baselines import save
 from attnbench.harness.cli.app import app
-from attnbench.harness.store import point_latest
+from attnbench.harness.store.baselines import save
+from attnbench.harness.store.run_store import point_latest
 from tests.conftest import ROOT
 
 PAGES = (

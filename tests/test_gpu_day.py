@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.scenario import load
-from attnbench.harness.selection import Selection, select
+from attnbench.harness.scenario.selection import Selection, select
 from tests.conftest import ROOT, environment
 from tests.gpu_day.__main__ import main, parse, plan
 from tests.gpu_day.commands import Ended

@@ -72,7 +72,7 @@ def test_the_sdist_holds_the_files_of_the_court(built):
 
 def test_the_installed_wheel_finds_its_court(wheel, tmp_path):
     zipfile.ZipFile(wheel).extractall(tmp_path / "site")
-    code = "from attnbench.harness.court import suspects; print(len(suspects()))"
+    code = "from attnbench.harness.selfcheck.court import suspects; print(len(suspects()))"
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,

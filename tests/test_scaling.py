@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 from ruamel.yaml import YAML
 
-from attnbench.harness.on_ray.seats import RESOURCE
+from attnbench.harness.fleet.ray_seats import RESOURCE
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs" / "scaling.md").read_text()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .harness.api import Run, open_run, run
-    from .harness.errors import BadInput, EnvironmentUnmet, Refusal
+    from .harness.files.errors import BadInput, EnvironmentUnmet, Refusal
     from .reports.data.load import load
     from .reports.data.read import BadRun
 
@@ -35,7 +35,7 @@ __all__ = [
 
 _HOMES = {
     **dict.fromkeys(("Run", "open_run", "run"), "harness.api"),
-    **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.errors"),
+    **dict.fromkeys(("BadInput", "EnvironmentUnmet", "Refusal"), "harness.files.errors"),
     "load": "reports.data.load",
     "BadRun": "reports.data.read",
 }

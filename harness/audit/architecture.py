@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..errors import BadInput
+from ..files.errors import BadInput
 
 Capability = tuple[int, int]
 KIB = 1 << 10

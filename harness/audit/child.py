@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..errors import first_line, traceback_end
+from ..files.errors import first_line, traceback_end
 from ..process.child import Parent
 
 
@@ -19,7 +19,7 @@ def main() -> None:
     os.environ.pop("TRITON_INTERPRET", None)  # interpreted kernels cannot be compiled
     import torch
 
-    from ..environment import collect
+    from ..machine.environment import collect
     from .compiler import TRITON
 
     torch.set_num_threads(1)

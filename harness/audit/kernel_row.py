@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from ..record import Record, Status
+from ..rows.record import Record, Status
 from .architecture import ARCHITECTURES, SM_REGISTER_COUNT, Architecture
 from .main_loop import most_busy
 from .occupancy import Block, occupancy

@@ -12,10 +12,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Self
 
-from ..errors import BadInput
+from ..files.errors import BadInput
 from ..process import events
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
-from ..record import Status
+from ..rows.record import Status
 from .architecture import Capability, dotted
 
 PROGRAM = "attnbench.harness.audit.child"

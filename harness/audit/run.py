@@ -8,13 +8,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from ..errors import EnvironmentUnmet
-from ..listener import Listener
+from ..files.errors import EnvironmentUnmet
 from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure
-from ..record import Record, Status
-from ..store import LOGS, Store
+from ..rows.record import Record, Status
+from ..run.listener import Listener
+from ..store.run_store import LOGS, Store
 from .kernel_row import kernel_record
 from .pool import CompilerPool, KernelSelection, Started
 from .verdict import CapabilityVerdict, Row, verdicts

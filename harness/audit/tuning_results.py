@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ...impls._triton.tuned import Choice, Kind, choice_of
-from ..cases import problem_of
-from ..record import Status
-from ..run_files import read_meta, read_rows
+from ..cases.case import problem_of
+from ..rows.record import Status
+from ..rows.run_files import read_meta, read_rows
 
 
 def choices(run: Path) -> tuple[dict[Kind, Choice], list[str]]:

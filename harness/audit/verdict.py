@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..kernel_faults import is_serialized, spills
-from ..record import Status
+from ..rows.record import Status
+from .kernel_faults import is_serialized, spills
 
 Row = Mapping[str, Any]
 

@@ -15,22 +15,22 @@ from typing import Annotated
 import typer
 
 from ... import __version__
-from ..errors import BadInput
+from ..advise.verb import advise
+from ..audit.verb import kernels_app
+from ..files.errors import BadInput
+from ..fleet.merge_verb import merge
+from ..fleet.options import Address, DeviceKind, On, cluster_of, refuse_alone
+from ..learning.options import Checkpoints, Tokens
 from . import completion, flags
 from . import machine as machine_verbs
 from . import report as report_verbs
-from .advise import advise
-from .checkpoints import Checkpoints, Tokens
 from .claims import claims
 from .compare import baseline_app, compare
-from .elsewhere import Address, DeviceKind, On, cluster_of, refuse_alone
 from .exit_code import exit_code
 from .flags import DEFAULT_ROOT, EARLIER, Root
 from .gate import gate
-from .kernels import kernels_app
 from .lists import list_app
 from .measuring import listening, measure_all, print_dry_run, read_scenarios
-from .merge import merge
 from .output import lasting_output, make_streams_safe
 from .texts import as_changes, given
 from .verbs import Verb, Verbs, examples, unfolded
@@ -188,21 +188,21 @@ def run(
         raise BadInput("--retry-failed and --force belong to --resume RUN")
     refuse_alone(on, address, devices, device_kind, dry_run=dry_run)
 
-    from ..baselines import find
+    from ..learning.checkpoints.given import read_checkpoints
     from ..process.interpreter import read_interpreters
     from ..run.start import resume_run, start_run
     from ..run.suite import Suite
     from ..scenario.of_checkpoints import beside, of_checkpoints
-    from ..selection import (
+    from ..scenario.selection import (
         Selection,
         backends_of,
         refuse_imports,
         refuse_too_many,
         refuse_unmatched,
     )
-    from ..shards import read_shard
-    from ..studies.checkpoints.given import read_checkpoints
-    from ..suites import is_suite
+    from ..scenario.shards import read_shard
+    from ..store.baselines import find
+    from ..store.suites import is_suite
     from .suite import measure_suite, planned_entries, suite_name
 
     progress, options = listening(

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ... import __version__, impls
-from ..files import write_whole
-from ..user_cache import cache_folder
+from ..files.safe_files import write_whole
+from ..files.user_cache import cache_folder
 
 if TYPE_CHECKING:
     import torch
@@ -94,8 +94,8 @@ def _stamp(path: Path) -> tuple[str, int, int]:
 
 
 def _asked(device: str) -> Listing:
-    from ..environment import pick_device
-    from ..errors import EnvironmentUnmet
+    from ..files.errors import EnvironmentUnmet
+    from ..machine.environment import pick_device
 
     found, why = pick_device(device)
     if why:
@@ -107,9 +107,9 @@ def backend_rows(device: "torch.device") -> Iterator[tuple[str, ...]]:
     """Each backend: its other names, what its result is, and whether it runs a small problem."""
     from ...impls.discovery.names import ALIASES
     from ...impls.problem import ALL_MASKS, Problem, windowed
-    from ..cases import Case
-    from ..preflight import preflight_outside_worker
-    from ..record import Status
+    from ..cases.case import Case
+    from ..rows.record import Status
+    from ..scenario.preflight import preflight_outside_worker
 
     dtype: Dtype = "bf16" if device.type == "cuda" else "fp32"
     core = Problem(batch=1, seq_len=128, d_model=256, heads=4, dtype=dtype)

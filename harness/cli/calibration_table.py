@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rich.table import Table
 
-from ..calibration.calibrate import Calibration
-from ..calibration.file import FILE
-from ..calibration.peaks import Peak
-from ..stats import latency_interval
-from ..terminal import table
+from ..doctor.calibrate import Calibration
+from ..doctor.peaks import Peak
+from ..machine.calibration_file import FILE
+from ..stats.intervals import latency_interval
+from ..terminal.progress import table
 
 UNITS = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 PREFIXES = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import BadInput
+from ..files.errors import BadInput
 from . import completion, flags
 from .flags import DEFAULT_ROOT, EARLIER, Root
 from .texts import as_changes
@@ -40,9 +40,9 @@ def claims(
     """
     from ...reports.pages import html, ledger
     from ...reports.pages.report import open_report, page_path
-    from ..baselines import find_run
-    from ..files import write_whole
-    from ..terminal import echo
+    from ..files.safe_files import write_whole
+    from ..store.baselines import find_run
+    from ..terminal.progress import echo
     from .report import written_to
 
     if runs and (device or plan or timeout is not None):
@@ -75,8 +75,8 @@ def _measure(
     from ..run.start import RunOptions, start_run
     from ..scenario import load
     from ..scenario.names import shipped
-    from ..selection import Selection
-    from ..terminal import progress
+    from ..scenario.selection import Selection
+    from ..terminal.progress import progress
 
     scenarios = [load(name, changes) for name in shipped() if name.startswith(PREFIX)]
     listener = progress(quiet=quiet)

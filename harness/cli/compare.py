@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BadInput, EnvironmentUnmet, NothingSelected
+from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected
 from . import completion
 from .flags import DEFAULT_ROOT, OUTPUT, Root, Salvage
 from .lists import print_table
@@ -207,7 +207,7 @@ def compare(
 
 def runs_in(folder: str) -> list[Path]:
     """Oldest first. Raises BadInput."""
-    from ..store import runs
+    from ..store.run_store import runs
 
     found = runs(Path(folder))
     if not found:
@@ -222,8 +222,8 @@ def find_part(name: str, out: Path) -> tuple[Path, str | None]:
     """The folder of a run, and behind the last @ of RUN@NAME the environment that is meant. Raises
     BadInput.
     """
-    from ..baselines import find_run
-    from ..run_files import META
+    from ..rows.run_files import META
+    from ..store.baselines import find_run
 
     run, at, python = name.rpartition("@")
     if not at or (Path(name) / META).is_file():
@@ -244,7 +244,7 @@ def print_comparison(found: "Comparison", shape: Shape) -> None:
         return
     from rich.markup import escape
 
-    from ..terminal import echo, table
+    from ..terminal.progress import echo, table
 
     titles, rows = text.table(found)
     if rows:
@@ -271,10 +271,10 @@ def save(
     """Name a run; `attnbench compare NAME latest` then compares with it. Prints the file that keeps
     the name.
     """
-    from .. import baselines
-    from ..baselines import find_run
-    from ..record import Status
-    from ..terminal import counts, say
+    from ..rows.record import Status
+    from ..store import baselines
+    from ..store.baselines import find_run
+    from ..terminal.progress import counts, say
 
     path, state = baselines.save(name, find_run(run, out), out, force=force)
     typer.echo(path)
@@ -288,7 +288,7 @@ def save(
 @baseline_app.command("list", cls=Verb)
 def listed(out: Root = DEFAULT_ROOT) -> None:
     """Baselines: name, run, when saved."""
-    from .. import baselines
+    from ..store import baselines
 
     rows = baselines.saved(out)
     none = (

@@ -9,7 +9,7 @@ from typing import get_args
 
 import typer
 
-from ..axes import AXES, VALUE_ALIASES
+from ..cases.axes import AXES, VALUE_ALIASES
 
 PLANS = ("quick", "standard", "rigorous")
 DEVICES = ("auto", "cpu", "cuda")
@@ -59,7 +59,7 @@ def one_backend(incomplete: str) -> list[str]:
 
 def runs(ctx: typer.Context, incomplete: str) -> list[str]:
     """Under --out, if that was given before."""
-    from ..baselines import run_names
+    from ..store.baselines import run_names
 
     return matching(run_names(Path(ctx.params.get("out") or "results")), incomplete)
 

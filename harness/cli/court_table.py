@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
-from ..court import SHIPPED, CourtResult, Finding, Verdict
-from ..live_bar import console
-from ..record import Record, Status
-from ..terminal import LiveProgress, line_of, table
+from ..rows.record import Record, Status
+from ..selfcheck.court import SHIPPED, CourtResult, Finding, Verdict
+from ..terminal.live_bar import console
+from ..terminal.progress import LiveProgress, line_of, table
 
 COLUMNS = ("backend", "verdict", "what it does", "status", "reason")
 

@@ -3,7 +3,7 @@
 from rich.table import Table
 
 from ..doctor import Finding, Findings
-from ..terminal import table
+from ..terminal.progress import table
 
 
 def tables(found: Findings) -> list[Table]:

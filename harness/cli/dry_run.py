@@ -8,24 +8,24 @@ import torch
 from rich.console import RenderableType
 from rich.text import Text
 
-from ..cases import Case, Wall
-from ..cpu import cpu_name
-from ..environment import fix_threads, pick_device
-from ..errors import EnvironmentUnmet
-from ..expected_time import Forecast, duration_text
-from ..live_bar import busy
+from ..cases.case import Case, Wall
+from ..cases.expected_time import Forecast, duration_text
+from ..files.errors import EnvironmentUnmet
+from ..fleet.fan_out import COUNTS, fan_out, stored_seconds
+from ..machine.cpu import cpu_name
+from ..machine.environment import fix_threads, pick_device
 from ..measure.memory_budget import available_bytes
 from ..measure.pace import pace
-from ..preflight import Preflight, not_imported, preflight_outside_worker
-from ..record import Planned
-from ..run.fan_out import COUNTS, fan_out, stored_seconds
+from ..rows.record import Planned
 from ..run.forecast import Foreseen, dtypes_of, forecast, pace_of
 from ..run.start import SAFE_SHARE
 from ..run.worker_pool import RunConfig
 from ..scenario import Scenario
-from ..selection import SelectedCases, Selection, select
-from ..shards import Units, unit_ids
-from ..terminal import table
+from ..scenario.preflight import Preflight, not_imported, preflight_outside_worker
+from ..scenario.selection import SelectedCases, Selection, select
+from ..scenario.shards import Units, unit_ids
+from ..terminal.live_bar import busy
+from ..terminal.progress import table
 from ..worker.wall import predict
 from .wall_table import predicted_table
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from ..errors import BadInput, EnvironmentUnmet, Refusal, StoreError
-from ..printable import visible
+from ..files.errors import BadInput, EnvironmentUnmet, Refusal, StoreError
+from ..files.printable import visible
 from .verbs import UsageError
 
 

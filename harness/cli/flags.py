@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..axes import AXES, VALUE_ALIASES
-from ..errors import BadInput
+from ..cases.axes import AXES, VALUE_ALIASES
+from ..files.errors import BadInput
 from . import completion
 
 DEFAULT_ROOT = Path("results")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from . import completion
 from .flags import HOW, OUTPUT, WHAT, Device, PlanName, Quiet, Threads, device_named
 from .gate_steps import JUDGE, MEASURE, STEPS, Checkouts, Settings, judge, measure

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import typer
 
-from ..errors import BadInput, EnvironmentUnmet, Refusal, shown
+from ..files.errors import BadInput, EnvironmentUnmet, Refusal, shown
 from ..process.interpreter import SAFE_PATH
 from .flags import DEFAULT_ROOT
 
@@ -130,7 +130,7 @@ def _ended_by_signals() -> Iterator[None]:
 @contextmanager
 def _only_writer(out: Path) -> Iterator[None]:
     """Hold the folder: runs of two at once would count as turns of one. Raises Refusal."""
-    from ..store import writer_lock
+    from ..store.run_store import writer_lock
 
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -277,7 +277,7 @@ def _compared(settings: Settings, run: Path) -> tuple["Comparison | None", int]:
         compare_runs,
     )
     from ...reports.comparison.gate import Gate
-    from ..baselines import find_run
+    from ..store.baselines import find_run
     from .compare import EXIT_CODES, runs_in
     from .margins import read_margins
 
@@ -308,7 +308,7 @@ def _written(found: "Comparison | None", out: Path, run: Path) -> str:
     from ...reports.comparison import text
     from ...reports.pages import html, markdown
     from ...reports.pages.report import open_report
-    from ..files import write_whole
+    from ..files.safe_files import write_whole
 
     (out / "compare.json").unlink(missing_ok=True)
     if found is not None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import BadInput
+from ..files.errors import BadInput
 from .flags import DEFAULT_ROOT, Device, PickedDevice, Root
 from .verbs import Verb, Verbs, examples
 
 if TYPE_CHECKING:
-    from ..suites import RunState
+    from ..store.suites import RunState
 
 MOST_RUNS = 5  # of the overview
 ENDS = ("finished", "interrupted", "broken", "refused", "not started")
@@ -31,11 +31,11 @@ def overview(context: typer.Context, out: Root = DEFAULT_ROOT) -> None:
     if context.invoked_subcommand is not None:
         return
     from ... import impls
-    from ..baselines import no_runs
     from ..probes import names as probe_names
-    from ..store import runs_and_suites
+    from ..store.baselines import no_runs
+    from ..store.run_store import runs_and_suites
     from ..studies import names as study_names
-    from ..terminal import say
+    from ..terminal.progress import say
 
     list_scenarios()
     newest = [path.name for path in reversed(runs_and_suites(out))][:MOST_RUNS]
@@ -61,7 +61,7 @@ def list_backends(
 ) -> None:
     """Backends, and the reason if one cannot run here."""
     from ... import impls
-    from ..live_bar import busy
+    from ..terminal.live_bar import busy
     from .backend_list import listing
 
     with busy("asking backends"):
@@ -125,8 +125,8 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
     """Runs and suites in a folder: name, device, and how the cases ended; of a broken one, why it
     cannot be read.
     """
-    from ..baselines import no_runs
-    from ..store import runs_and_suites
+    from ..store.baselines import no_runs
+    from ..store.run_store import runs_and_suites
 
     rows = [row for path in runs_and_suites(out) for row in _rows_of(path)]
     print_table(("run", "device", "cases"), rows, none=no_runs(out))
@@ -134,7 +134,7 @@ def list_runs(out: Root = DEFAULT_ROOT) -> None:
 
 def _rows_of(path: Path) -> list[tuple[str, ...]]:
     """The line of a run, or those of a suite and its runs."""
-    from ..suites import is_suite, run_state, suite_state
+    from ..store.suites import is_suite, run_state, suite_state
 
     try:
         if not is_suite(path):
@@ -157,7 +157,7 @@ def _rows_of(path: Path) -> list[tuple[str, ...]]:
 
 
 def _run_row(state: "RunState", indent: str = "") -> tuple[str, ...]:
-    from ..terminal import counts
+    from ..terminal.progress import counts
 
     missing = f"{state.missing} not reached" if state.missing else ""
     ended = ", ".join(filter(None, [counts(state.statuses), missing]))
@@ -168,7 +168,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, none: 
     """`none`: the sentence in place of a table without rows: what there is not, where it was looked
     for, and how to make one.
     """
-    from ..terminal import echo, say, table
+    from ..terminal.progress import echo, say, table
 
     rows = list(rows)
     if rows or not none:

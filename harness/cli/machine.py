@@ -34,11 +34,11 @@ def doctor(
     """
     import json
 
-    from ..terminal import echo
+    from ..terminal.progress import echo
 
     if calibrate:
         raise typer.Exit(_calibrate(device.value, out, wait=wait, as_json=as_json))
-    from ..live_bar import busy
+    from ..terminal.live_bar import busy
 
     with busy("looking at this machine", quiet=as_json):
         from ..doctor import examine
@@ -57,12 +57,12 @@ def doctor(
 def _calibrate(device: str, out: Path, *, wait: bool, as_json: bool) -> int:
     import json
 
-    from ..live_bar import Steps
-    from ..terminal import echo, say
+    from ..terminal.live_bar import Steps
+    from ..terminal.progress import echo, say
 
     with Steps(quiet=as_json) as steps:
         steps.step("starting")
-        from ..calibration.calibrate import calibrate
+        from ..doctor.calibrate import calibrate
         from .calibration_table import sentences, tables
 
         calibration = calibrate(device, out, wait=wait, step=steps.step)
@@ -103,8 +103,8 @@ def selfcheck(
 
     if court:
         raise typer.Exit(_court(device.value, out, seed, wait=wait, quiet=quiet, as_json=as_json))
-    from ..selfcheck import selfcheck as check
-    from ..terminal import echo, progress, say
+    from ..selfcheck.noise import selfcheck as check
+    from ..terminal.progress import echo, progress, say
     from .selfcheck_table import pairs_table, sentences
 
     listener = progress(quiet=quiet or as_json)
@@ -130,9 +130,9 @@ def selfcheck(
 def _court(device: str, out: Path, seed: int, *, wait: bool, quiet: bool, as_json: bool) -> int:
     import json
 
-    from ..court import court
     from ..run.start import RunOptions
-    from ..terminal import QuietProgress, echo, say
+    from ..selfcheck.court import court
+    from ..terminal.progress import QuietProgress, echo, say
     from .court_table import CourtProgress, sentences, verdicts_table
 
     listener = QuietProgress() if quiet or as_json else CourtProgress()

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from ..scenario.yaml_text import read_yaml
 
 NOISE = "noise"

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from .texts import separated
 
 
@@ -44,9 +44,9 @@ def print_dry_run(
     planned: Sequence[Any], devices: int | None = None, root: Path | None = None
 ) -> None:
     """What is known before anything runs, on stdout; `devices`: also how long on so many."""
-    from ..live_bar import busy
     from ..process.interpreter import check_interpreters
-    from ..terminal import echo
+    from ..terminal.live_bar import busy
+    from ..terminal.progress import echo
 
     with busy("starting"):
         from .dry_run import preflight_tables
@@ -59,8 +59,8 @@ def print_dry_run(
 
 def listening(*, allow_import: bool, wait: bool, quiet: bool, as_json: bool) -> tuple[Any, Any]:
     """The progress that the options ask for, and how to run with it."""
-    from .. import terminal
     from ..run.start import RunOptions
+    from ..terminal import progress as terminal
 
     progress = terminal.progress(quiet=quiet, as_json=as_json)
     return progress, RunOptions(
@@ -102,7 +102,8 @@ def print_result(result: Any, *, quiet: bool, as_json: bool) -> None:
         return
     typer.echo(result.path)
     if not quiet:
-        from .. import live_bar, terminal
+        from ..terminal import live_bar
+        from ..terminal import progress as terminal
 
         with live_bar.busy("reading the results"):
             from ...reports.pages.report import open_report

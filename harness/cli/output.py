@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO, cast
 
-from ..printable import SafeStream, visible
+from ..files.printable import SafeStream, visible
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -140,7 +140,7 @@ def make_streams_safe() -> None:
     if any(visible(word) != word for word in sys.argv):
         from typer import rich_utils
 
-        from ..live_bar import SafeConsole
+        from ..terminal.live_bar import SafeConsole
 
         vars(rich_utils)["Console"] = SafeConsole
 

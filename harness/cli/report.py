@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...reports.exports import names  # imports no format, and no pandas
-from ..errors import BadInput, EnvironmentUnmet
-from ..run_files import shown_path
+from ..files.errors import BadInput, EnvironmentUnmet
+from ..rows.run_files import shown_path
 from . import completion
 from .flags import DEFAULT_ROOT, Root, RunName, Salvage
 
@@ -81,9 +81,9 @@ def report(
 ) -> None:
     """Write the report of one run or of several, one self-contained file, and print its path."""
     from ...reports.pages.report import open_report, page_path
-    from ..baselines import find
-    from ..files import write_output, write_whole
-    from ..suites import is_suite
+    from ..files.safe_files import write_output, write_whole
+    from ..store.baselines import find
+    from ..store.suites import is_suite
 
     paths = _run_paths(runs, out)
     opened = open_report(paths, salvage=salvage)
@@ -124,9 +124,9 @@ def say_notes(opened: "Report") -> None:
 
 def _run_paths(names: list[str], out: Path) -> list[Path]:
     """The folders of all runs that are named, each once; a suite stands for its runs."""
-    from ..baselines import find_runs
-    from ..store import LATEST
-    from ..suites import unfinished_after
+    from ..store.baselines import find_runs
+    from ..store.run_store import LATEST
+    from ..store.suites import unfinished_after
 
     paths = [path for name in names for path in find_runs(name, out)]
     if names == [LATEST] and (newer := unfinished_after(paths[0], out)) is not None:
@@ -151,8 +151,8 @@ def show(
     out: Root = DEFAULT_ROOT,
 ) -> None:
     """Print what a run or a suite found: its answers. --all adds the tables behind them."""
-    from ..live_bar import busy
-    from ..terminal import echo
+    from ..terminal.live_bar import busy
+    from ..terminal.progress import echo
 
     with busy("reading the results"):
         from ...reports.pages import terminal
@@ -201,7 +201,7 @@ def export(
     """
     from ...reports.exports import NotExportable, PackageMissing
     from ...reports.exports import export as exported
-    from ..files import write_output
+    from ..files.safe_files import write_output
 
     notes: list[str] = []
     if format_ is None:

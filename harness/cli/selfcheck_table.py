@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from ..selfcheck import FILE, MAX_FALSE_ALARMS, NoiseFloor
-from ..terminal import table
+from ..selfcheck.noise import FILE, MAX_FALSE_ALARMS, NoiseFloor
+from ..terminal.progress import table
 
 COLUMNS = ("backend against itself", "ratio", "95 % interval", "told apart")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..run.start import RunOptions
     from ..run.suite import EntryEnd, Suite, SuiteEntry
     from ..scenario import Entry
-    from ..selection import Selection
+    from ..scenario.selection import Selection
 
 NAME = "suite"  # of several names on the command line
 
@@ -73,7 +73,8 @@ def measure_suite(
     force: bool = False,
 ) -> None:
     """Measure what a suite lacks; print its folder. Exits with the worst exit code."""
-    from .. import live_bar, terminal
+    from ..terminal import live_bar
+    from ..terminal import progress as terminal
 
     ends: list[EntryEnd] = []
     try:
@@ -107,7 +108,7 @@ def measure_suite(
 def _say_which(number: int, count: int, scenario: Any, *, quiet: bool, as_json: bool) -> None:
     from rich.markup import escape
 
-    from ..live_bar import console
+    from ..terminal.live_bar import console
 
     if as_json:
         entry = {"reason": "entry", "number": number, "of": count, "scenario": scenario.name}
@@ -119,7 +120,7 @@ def _say_which(number: int, count: int, scenario: Any, *, quiet: bool, as_json: 
 
 def print_end(path: Path, *, quiet: bool, as_json: bool) -> None:
     """Print the suite's folder on stdout, and an answer per question on stderr."""
-    from ..suites import suite_state
+    from ..store.suites import suite_state
 
     state = suite_state(path)
     statuses: Counter[str] = Counter()
@@ -147,9 +148,9 @@ def _print_summary(path: Path) -> None:
 
     from ...reports.pages.report import open_report, per_question
     from ...reports.pages.terminal import terminal_summary
-    from ..live_bar import console
-    from ..suites import suite_state
-    from ..terminal import counts, echo
+    from ..store.suites import suite_state
+    from ..terminal.live_bar import console
+    from ..terminal.progress import counts, echo
     from .wall_table import found_table
 
     state = suite_state(path)

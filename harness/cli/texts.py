@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from math import nan
 from typing import get_args
 
-from ..axes import AXES
-from ..errors import BadInput, shown
+from ..cases.axes import AXES
+from ..files.errors import BadInput, shown
 from .completion import backend_names
 from .flags import Device
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from . import flags
 from .flags import DEFAULT_ROOT, LIMITS, Root
 from .measuring import listening, measure_all, print_dry_run
@@ -59,7 +59,7 @@ def wall(
     from ..run.start import start_run
     from ..run.suite import SuiteEntry
     from ..scenario import from_axes
-    from ..selection import Selection, backends_of
+    from ..scenario.selection import Selection, backends_of
 
     axes = {**given({"backends": backends}), **axes, **given({"head_dim": head_dim})}
     if words:

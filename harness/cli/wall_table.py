@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.table import Table
 
-from ..record import Status
-from ..run_files import read_meta, read_rows
-from ..terminal import table
+from ..rows.record import Status
+from ..rows.run_files import read_meta, read_rows
+from ..terminal.progress import table
 
 COLUMNS = (
     *("wall", "predicted N", "fits up to", "fails from", "prediction off", "limited by"),

@@ -14,7 +14,7 @@ def examine(root: Path) -> Findings:
     """Look at the machine as a run would; `root` has the calibrations. Imports torch."""
     import torch
 
-    from ..environment import collect, fix_threads
+    from ..machine.environment import collect, fix_threads
     from .gpu_facts import read_gpus
     from .gpu_findings import gpu_findings
     from .host import host_findings

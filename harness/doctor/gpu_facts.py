@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..calibration.file import newest_calibration
-from ..measure.utilization_tier import Tier, tier_of
-from ..nvml import (
+from ..machine.calibration_file import newest_calibration
+from ..machine.nvml import (
     ERROR_TEXTS,
     Device,
     Gpu,
@@ -25,6 +24,7 @@ from ..nvml import (
     temperature_c,
     text,
 )
+from ..measure.utilization_tier import Tier, tier_of
 from ..probes import Watch, busy, gpm
 from ..process.gpu_users import Users, users
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from humanize import naturalsize
 
+from ..machine.nvml import ERROR_TEXTS, without_function
 from ..measure.conditions import NVML_THROTTLED
 from ..measure.utilization_tier import MEANING
-from ..nvml import ERROR_TEXTS, without_function
 from ..process.gpu_users import Process
 from .finding import Finding, Grade, calibration_finding
 from .gpu_facts import GpuFacts

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from ..calibration.file import newest_calibration
-from ..control_group import MemoryLimit, QuotaLimit, memory_limit, quota
+from ..machine.calibration_file import newest_calibration
+from ..machine.control_group import MemoryLimit, QuotaLimit, memory_limit, quota
 from ..measure.memory_budget import available_bytes
 from .finding import Finding, calibration_finding
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from ..environment import cudnn_path, pick_device
-from ..nvml import ERROR_TEXTS, Reading, system_fact, without_function
+from ..machine.environment import cudnn_path, pick_device
+from ..machine.nvml import ERROR_TEXTS, Reading, system_fact, without_function
 from .finding import Finding
 
 NO_DRIVER = (

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..cpu import waited_s
-from ..nvml import (
+from ..machine.cpu import waited_s
+from ..machine.nvml import (
     Device,
     Gpu,
     clock_event_mask,

@@ -14,7 +14,7 @@ import torch
 from humanize import naturalsize
 
 from ...impls.problem import Problem
-from ..costs import mask_bytes
+from ..cases.costs import mask_bytes
 from .peak_memory import Peak, allocated_bytes, allocations_followed, counts_requests
 from .resident_memory import status_bytes
 from .warm_heap import WarmHeap

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from ..control_group import memory_limit
+from ..machine.control_group import memory_limit
 from .peak_memory import release
 
 OOM_SIGNS = (

@@ -17,7 +17,7 @@ from humanize import metric
 
 from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
 from ...impls.problem import Problem
-from ..costs import feed_forward_flops, minimal_bytes
+from ..cases.costs import feed_forward_flops, minimal_bytes
 from .data_sheets import specified
 
 MEASURED_MARGIN = 2.0

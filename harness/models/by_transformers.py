@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from .decoder import LINEAR, REACHES
 from .fields import unknown_names
 from .layers import AttentionLayer, Layer, Model, OtherLayer, Reach, counted

@@ -6,9 +6,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import BadInput, shown
-from ..files import NotPlain, open_plain
-from ..printable import visible
+from ..files.errors import BadInput, shown
+from ..files.printable import visible
+from ..files.safe_files import NotPlain, open_plain
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios" / "models"
 FILE = "config.json"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..errors import shown
+from ..files.errors import shown
 from .fields import Fields
 from .layers import AttentionLayer, Layer, OtherLayer, Reach
 

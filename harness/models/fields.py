@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 
 LARGEST = 1 << 40
 # What may say something about attention: an unknown field of such a name is refused.

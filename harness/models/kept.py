@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ..files import write_whole
-from ..user_cache import cache_folder
+from ..files.safe_files import write_whole
+from ..files.user_cache import cache_folder
 from .layers import AttentionLayer, Layer, Model, OtherLayer
 
 MAX_BYTES = 1 << 22

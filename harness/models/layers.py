@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..errors import BadInput
+from ..files.errors import BadInput
 
 Stack = Literal["decoder", "encoder", "cross"]
 """Cross-attention belongs to the decoder: its keys are the encoder's outputs."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from .decoder import Decoder, Found, head_width
 from .fields import Fields
 from .layers import AttentionLayer, Layer, Model, OtherLayer, counted

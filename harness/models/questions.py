@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from ...impls.problem import ITEM_BYTES, Dtype, Problem
-from ..errors import BadInput
+from ..files.errors import BadInput
 from .layers import AttentionLayer, Model
 
 Phase = Literal["prefill", "decode", "training"]

@@ -7,8 +7,8 @@ from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
-from ..errors import BadInput, shown
-from ..printable import visible
+from ..files.errors import BadInput, shown
+from ..files.printable import visible
 from . import config_file, kept, plain, weights
 from .layers import Model
 

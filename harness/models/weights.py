@@ -9,8 +9,8 @@ import os
 import struct
 from pathlib import Path
 
-from ..errors import BadInput
-from ..files import NotPlain, open_plain
+from ..files.errors import BadInput
+from ..files.safe_files import NotPlain, open_plain
 
 INDEX = "model.safetensors.index.json"
 MAX_HEADER_BYTES = 100_000_000  # as the format's own reader allows

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar, cast
 
-from ..nvml import Device, Gpu, Reading, open_gpu
+from ..machine.nvml import Device, Gpu, Reading, open_gpu
 
 Start = TypeVar("Start")
 End = TypeVar("End")

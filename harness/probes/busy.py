@@ -8,7 +8,7 @@ also cover time outside it.
 import time
 from typing import Any
 
-from ..nvml import Device, Gpu, Reading
+from ..machine.nvml import Device, Gpu, Reading
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("utilization",)

@@ -3,7 +3,7 @@
 They are the whole board's, also if an instance of it (MIG) is watched.
 """
 
-from ..nvml import (
+from ..machine.nvml import (
     Device,
     Gpu,
     Reading,

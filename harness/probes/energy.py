@@ -6,7 +6,7 @@ energy of a window of W seconds is off by at most two steps: 0.2 / W.
 
 import time
 
-from ..nvml import Device, Gpu, Reading
+from ..machine.nvml import Device, Gpu, Reading
 from . import Readings, Watch, gpu_window
 
 MEASURES = ("energy",)

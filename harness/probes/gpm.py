@@ -9,7 +9,7 @@ import time
 from math import isfinite
 from typing import Any
 
-from ..nvml import Device, Gpu, Reading, call, open_gpu
+from ..machine.nvml import Device, Gpu, Reading, call, open_gpu
 from . import Readings, Watch, Window, missing_window
 
 MEASURES = ("utilization",)

@@ -5,7 +5,7 @@ Processes are listed after the window: the driver's list takes a lock that kerne
 
 import os
 
-from ..nvml import Device, Gpu, Reading, used_bytes
+from ..machine.nvml import Device, Gpu, Reading, used_bytes
 from ..process.guard import descendants, run_pid
 from . import Readings, Watch, gpu_window
 

@@ -8,7 +8,7 @@ import time
 import psutil
 import torch
 
-from ..nvml import Device
+from ..machine.nvml import Device
 from . import Readings, Watch, Window
 
 MEASURES = ("utilization",)

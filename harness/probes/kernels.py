@@ -13,7 +13,7 @@ from typing import Any
 
 from torch.profiler import ProfilerActivity, profile
 
-from ..nvml import Device, Reading
+from ..machine.nvml import Device, Reading
 from . import Readings, Watch, Window
 
 MEASURES = ("kernels",)

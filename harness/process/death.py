@@ -3,7 +3,7 @@
 import signal
 from contextlib import suppress
 
-from ..control_group import host_oom_kills
+from ..machine.control_group import host_oom_kills
 
 
 def signal_name(number: int) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..errors import EnvironmentUnmet
-from ..files import PLAIN, FileLock, Held
+from ..files.errors import EnvironmentUnmet
+from ..files.safe_files import PLAIN, FileLock, Held
 
 POLL_S = 0.5
 

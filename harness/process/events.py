@@ -21,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from ..errors import shown
-from ..printable import visible
-from ..record import Status
-from ..row_schema import FIELDS
+from ..files.errors import shown
+from ..files.printable import visible
+from ..rows.record import Status
+from ..rows.row_schema import FIELDS
 
 Events = Callable[[Any], object]
 """Raises ValidationError if the value is not an event of this kind of child."""

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from ... import __version__
-from ..run_files import SCHEMA
+from ..rows.run_files import SCHEMA
 
 MEASURING = ("harness", "impls")
 """The folders whose code makes a number."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from ..nvml import Gpu, Reading
+from ..machine.nvml import Gpu, Reading
 
 FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """Linux, include/linux/proc_ns.h, PROC_PID_INIT_INO: the driver's process numbers are ours."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..errors import BadInput, EnvironmentUnmet, shown
-from ..printable import visible
+from ..files.errors import BadInput, EnvironmentUnmet, shown
+from ..files.printable import visible
 from .fingerprint import fingerprint
 
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,31}")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from ..files import open_plain, write_all
+from ..files.safe_files import open_plain, write_all
 
 LOG_CAP_BYTES = 1 << 20
 TAIL_BYTES = 4096

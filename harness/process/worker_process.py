@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import psutil
 
-from ..control_group import host_oom_kills
-from ..record import Status
+from ..machine.control_group import host_oom_kills
+from ..rows.record import Status
 from .death import how_it_ended
 from .events import BadReply, Events, any_event, parse
 from .guard import END_ALL

@@ -167,7 +167,7 @@ def pytest_terminal_summary(
     if lines:
         terminalreporter.ensure_newline()
         terminalreporter.section("attnbench", sep="-")
-        from ..printable import visible
+        from ..files.printable import visible
 
         for line in lines:
             terminalreporter.write_line(visible(line))

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ..cases import Case
-from ..errors import BadInput, Refusal, StoreError
-from ..printable import visible
-from ..record import Record, Status
+from ..cases.case import Case
+from ..files.errors import BadInput, Refusal, StoreError
+from ..files.printable import visible
+from ..rows.record import Record, Status
 from ..scenario import Scenario, load
-from ..selection import group_cases, walls_of
+from ..scenario.selection import group_cases, walls_of
 from .replay import ReplayClock, extra_info, parameters, samples_ms, shape
 from .runs import FileRun, Runs
 from .session import NOT_UNDER_XDIST, runs_key
@@ -179,7 +179,8 @@ def auto_device() -> str:
     from ..process.worker_process import child_environment
 
     code = (
-        "from attnbench.harness.environment import pick_device; print(pick_device('auto')[0].type)"
+        "from attnbench.harness.machine.environment import pick_device;"
+        " print(pick_device('auto')[0].type)"
     )
     command = [sys.executable, *SAFE_PATH, "-c", code]
     env = child_environment()

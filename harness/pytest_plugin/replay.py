@@ -5,10 +5,10 @@ from dataclasses import asdict
 from math import isnan
 from typing import Any
 
-from ..cases import Case
+from ..cases.case import Case
 from ..measure.utilization_tier import utilization_ratio
-from ..record import Record
-from ..run_files import SCHEMA
+from ..rows.record import Record
+from ..rows.run_files import SCHEMA
 
 SAME_NAMES = (
     *("kernel", "stop", "input_bytes", "peak_bytes", "predicted_peak_bytes", "error_ratio"),
@@ -61,7 +61,9 @@ def parameters(case: Case) -> dict[str, Any]:
 
 def extra_info(record: Record, run: str) -> dict[str, Any]:
     """What a row says beside its samples, under its own names; missing is null."""
-    from ..stats import latency_interval  # numpy takes time, and collecting does not need it
+    from ..stats.intervals import (
+        latency_interval,  # numpy takes time, and collecting does not need it
+    )
 
     latency = latency_interval(record["block_ms"]) if record["block_ms"] else None
     bounds = (None, None, None) if latency is None else (latency.value, latency.low, latency.high)

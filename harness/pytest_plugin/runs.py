@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ..cases import Group
-from ..errors import Refusal, Stopped, StoreError
-from ..listener import Listener
-from ..record import Record, Status
-from ..run_files import SCHEMA, read_meta
+from ..cases.case import Group
+from ..files.errors import Refusal, Stopped, StoreError
+from ..rows.record import Record, Status
+from ..rows.run_files import SCHEMA, read_meta
+from ..run.listener import Listener
 from ..scenario import Scenario
 from .settings import Settings
 
@@ -87,7 +87,7 @@ class FileRun:
         if self._session is not None:
             return
         from ..run.start import RunOptions, open_run
-        from ..selection import Selection
+        from ..scenario.selection import Selection
 
         scenario = self._scenario
         if not timed:
@@ -203,7 +203,7 @@ class Runs:
     """All runs of a session, one of them open at a time."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        from ..terminal import LiveProgress, QuietProgress, lines_console
+        from ..terminal.progress import LiveProgress, QuietProgress, lines_console
 
         self._settings = settings
         self._command = ["pytest", *map(str, config.invocation_params.args)]
@@ -229,7 +229,7 @@ class Runs:
 
     def summary(self) -> list[str]:
         """The lines at the end of the session."""
-        from ..terminal import counts
+        from ..terminal.progress import counts
 
         lines = []
         for run in self._runs:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ..printable import visible
-from ..record import FAILURES, Status
+from ..files.printable import visible
+from ..rows.record import FAILURES, Status
 
 EXPECTABLE = (Status.OOM, Status.PREDICTED_OOM, *sorted(FAILURES))
 

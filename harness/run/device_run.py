@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..cases import Case, Group, PlannedStudy, Wall
+from ..cases.case import Case, Group, PlannedStudy, Wall
 from ..process.worker_process import ANSWER_S, WorkerFailure
-from ..record import Planned, Record, Status
-from ..store import LOGS
+from ..rows.record import Planned, Record, Status
+from ..store.run_store import LOGS
 from ..telemetry.timeline import Timeline
 from .environments import Workers, first_of
 from .forecast import dtypes_of

@@ -10,14 +10,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import EnvironmentUnmet, Stopped
+from ..files.errors import EnvironmentUnmet, Stopped
+from ..machine.settings import CHOICE
 from ..process import events
 from ..process.child import ALLOW_IMPORT
 from ..process.device_lock import device_lock
 from ..process.interpreter import Interpreter, check_interpreters, install_command, last_line
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted, WorkerFailure, WorkerProcess
-from ..settings import CHOICE
 
 PROGRAM = "attnbench.harness.worker.serve"
 COMPARED_FACTS = (

@@ -14,11 +14,11 @@ from ...impls import exactness, missing
 from ...impls.masks.counts import unmasked_pairs
 from ...impls.problem import Problem
 from .. import studies
-from ..cases import Case, PlannedStudy, Wall
-from ..costs import input_bytes, work_flops
-from ..expected_time import SLOWER, Expected, Forecast
+from ..cases.case import Case, PlannedStudy, Wall
+from ..cases.costs import input_bytes, work_flops
+from ..cases.expected_time import SLOWER, Expected, Forecast
 from ..measure.warm_up import CALLS_TO_TELL, WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
-from ..record import Planned
+from ..rows.record import Planned
 from ..scenario import Plan
 from .sampling import BLOCK_MS, FEWEST_UNITS
 from .wall_search import FIRST, GROWTH

@@ -14,16 +14,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..cases import Case, reported_pairs
-from ..costs import known_costs
-from ..cpu import waited_s
-from ..errors import shown
+from ..cases.case import Case, reported_pairs
+from ..cases.costs import known_costs
+from ..files.errors import shown
+from ..machine.cpu import waited_s
 from ..measure.launch_flags import add_floor, launch_flags
 from ..measure.physical_floor import refutation
 from ..measure.utilization_tier import tier_of
 from ..probes import own_call_measures, shared_measures
 from ..process.worker_process import WorkerFailure
-from ..record import Record, Status
+from ..rows.record import Record, Status
 from .case_state import CaseState
 from .sampling import Sampler
 from .worker_pool import RunContext

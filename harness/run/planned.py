@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..cases import Group
-from ..selection import SelectedCases
-from ..shards import Shard, Units, unit_ids
+from ..cases.case import Group
+from ..scenario.selection import SelectedCases
+from ..scenario.shards import Shard, Units, unit_ids
 
 
 def planned_fields(selected: SelectedCases, shard: Shard | None) -> dict[str, Any]:

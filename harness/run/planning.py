@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from ...impls import is_ours
-from ..calibration.file import newest_calibration, why_unreadable
-from ..cases import groups_of, study_of, wall_of
-from ..errors import BadInput
-from ..listener import Listener
+from ..cases.case import groups_of, study_of, wall_of
+from ..files.errors import BadInput
+from ..fleet.remote import Cluster
+from ..machine.calibration_file import newest_calibration, why_unreadable
 from ..process.interpreter import Interpreter
-from ..record import RETRIED, Status
-from ..run_files import read_meta
+from ..rows.record import RETRIED, Status
+from ..rows.run_files import read_meta
 from ..scenario import Scenario
-from ..selection import Selection, select
-from ..store import Store, point_latest, results_root
+from ..scenario.selection import Selection, select
+from ..store.run_store import Store, point_latest, results_root
 from .environments import Change, Environments, measured_on
+from .listener import Listener
 from .planned import planned_fields
-from .remote import Cluster
 from .resumable import previous_rows
 from .run_rows import PreviousRow, RunPlan, RunResult, RunRows
 from .worker_pool import RunConfig

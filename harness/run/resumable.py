@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..cases import case_of, study_of, wall_of
-from ..errors import BadInput, first_line
-from ..printable import visible
-from ..row_schema import FIELDS
-from ..run_files import META, read_rows, shown_path
+from ..cases.case import case_of, study_of, wall_of
+from ..files.errors import BadInput, first_line
+from ..files.printable import visible
+from ..rows.row_schema import FIELDS
+from ..rows.run_files import META, read_rows, shown_path
 from .run_rows import PreviousRow
 from .worker_pool import RunConfig
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..cases import Case, Group, PlannedStudy, Wall
-from ..costs import known_costs
-from ..expected_time import Forecast
-from ..listener import Listener
-from ..record import FAILURES, Planned, Record, Status
-from ..store import Store
+from ..cases.case import Case, Group, PlannedStudy, Wall
+from ..cases.costs import known_costs
+from ..cases.expected_time import Forecast
+from ..rows.record import FAILURES, Planned, Record, Status
+from ..store.run_store import Store
+from .listener import Listener
 from .wall_runner import known_of_wall
 from .worker_pool import RunConfig
 

@@ -14,9 +14,9 @@ from statistics import median
 from typing import Any, Literal
 
 from ..measure.conditions import contended, count_flagged, throttled
-from ..record import Blocks
+from ..rows.record import Blocks
 from ..scenario import Plan
-from ..stats import latency_interval, ratio_interval
+from ..stats.intervals import latency_interval, ratio_interval
 
 # Two units have a useless interval (t = 12.7), so even a spent budget waits for the third.
 FEWEST_UNITS = 3

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from random import Random
 
-from ..cases import Case, Group
-from ..record import Record, Status
+from ..cases.case import Case, Group
+from ..rows.record import Record, Status
 from ..scenario import Plan
 from .group import GroupRun, WorkerLost
 from .worker_pool import RunContext

@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ..cases import Group
-from ..expected_time import Forecast
+from ..cases.case import Group
+from ..cases.expected_time import Forecast
 from ..process.death import signal_name
 from ..process.signals import Signals
 from ..process.worker_process import Interrupted
-from ..record import Record, Status
+from ..rows.record import Record, Status
 from .device_run import DeviceRun
 from .environments import Workers
 from .forecast import forecast_of

@@ -4,14 +4,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..fleet.elsewhere import resume_elsewhere, start_elsewhere
+from ..learning.checkpoints.given import Checkpoint, names_in
+from ..learning.checkpoints.given import given_again as given_again_files
+from ..learning.model_files import refuse_bad_checkpoints, refuse_unsaved, with_model_files
 from ..process.interpreter import Interpreter, given_again
 from ..process.signals import Signals
 from ..process.worker_process import ANSWER_S
 from ..scenario import Scenario
-from ..selection import Selection, refuse_empty, refuse_imports, refuse_unknown
-from ..studies.checkpoints.given import Checkpoint, names_in
-from ..studies.checkpoints.given import given_again as given_again_files
-from .elsewhere import resume_elsewhere, start_elsewhere
+from ..scenario.selection import Selection, refuse_empty, refuse_imports, refuse_unknown
 from .environments import (
     Workers,
     changes,
@@ -21,7 +22,6 @@ from .environments import (
     lock_device,
     refuse_changes,
 )
-from .model_files import refuse_bad_checkpoints, refuse_unsaved, with_model_files
 from .planning import (
     SAFE_SHARE,
     RunOptions,

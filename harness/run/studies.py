@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ..cases import PlannedStudy
+from ..cases.case import PlannedStudy
 from ..process.worker_process import WorkerFailure
-from ..record import Record, Status
+from ..rows.record import Record, Status
 from ..studies import OF_CHECKPOINTS, declared
 from .worker_pool import RunContext
 

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from ... import __version__
-from ..errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
-from ..files import FileLock
+from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, Refusal, Stopped, StoreError
+from ..files.safe_files import FileLock
+from ..learning.checkpoints.given import Checkpoint, given_again, names_in
 from ..process.death import signal_name
 from ..process.interpreter import Interpreter
 from ..process.interpreter import given_again as interpreters_given_again
-from ..run_files import SUITE, read_meta
+from ..rows.run_files import SUITE, read_meta
 from ..scenario import Scenario, from_mapping
-from ..selection import Selection
-from ..shards import read_shard
-from ..store import create_suite, point_latest, remove_suite, write_suite, writer_lock
-from ..studies.checkpoints.given import Checkpoint, given_again, names_in
-from ..suites import read_suite, run_state, runs_by_entry, suite_state
+from ..scenario.selection import Selection
+from ..scenario.shards import read_shard
+from ..store.run_store import create_suite, point_latest, remove_suite, write_suite, writer_lock
+from ..store.suites import read_suite, run_state, runs_by_entry, suite_state
 from .planning import pending_studies
 from .run_rows import RunResult
 from .start import RunOptions, resume_run, start_run

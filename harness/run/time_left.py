@@ -4,8 +4,8 @@ from collections.abc import Callable
 from statistics import median
 from time import monotonic
 
-from ..expected_time import Expected, Forecast, shared_s
-from ..record import Record
+from ..cases.expected_time import Expected, Forecast, shared_s
+from ..rows.record import Record
 
 DOUBT_S = 5.0  # of predicted time that must have passed before the run's own speed counts half
 DOUBT_CALL_S = 0.2  # the same of one call of each case: short calls say little about long ones

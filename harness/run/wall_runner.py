@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from math import inf
 from typing import Any
 
-from ..cases import Wall
-from ..costs import work_flops
+from ..cases.case import Wall
+from ..cases.costs import work_flops
 from ..process.worker_process import WorkerFailure
-from ..record import Record, Status, Trial
+from ..rows.record import Record, Status, Trial
 from .wall_search import GROWTH, Search
 from .worker_pool import RunConfig, RunContext
 

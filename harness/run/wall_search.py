@@ -9,8 +9,8 @@ from collections.abc import Callable
 from math import isqrt
 from typing import Literal
 
-from ..cases import MAX_SEQ_LEN
-from ..record import Status, Trial
+from ..cases.case import MAX_SEQ_LEN
+from ..rows.record import Status, Trial
 
 FIRST = 64  # fits any backend; how long it takes says how far the next trial may go
 # of the longest N that fitted: a time extrapolated from much smaller N is worth little

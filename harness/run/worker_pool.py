@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from ...impls.problem import Problem
-from ..cases import id_in
+from ..cases.case import id_in
 from ..measure.physical_floor import Device
 from ..probes import measures
 from ..process.idle import wait_until_idle
 from ..process.worker_process import ANSWER_S, WorkerFailure, WorkerProcess
-from ..record import Planned, Record, Status
+from ..rows.record import Planned, Record, Status
 from ..scenario import Plan
 from ..telemetry.timeline import Timeline
 from .environments import start_worker

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from .changes import Change, add_backends, apply, expand_aliases, options_document
 from .check import problems_of, unknown_backends
 from .document import Document

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..axes import ALIASES, VALUE_ALIASES
-from ..errors import BadInput, shown
+from ..cases.axes import ALIASES, VALUE_ALIASES
+from ..files.errors import BadInput, shown
 from .document import Document, Keys
 from .yaml_text import parse_yaml
 

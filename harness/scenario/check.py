@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...impls import Problem, names
 from ...impls.discovery.names import ALIASES, attribute_from_flag, attribute_from_name
-from ..errors import shown
+from ..files.errors import shown
 from ..probes import shared_measures
 from ..studies import declared, spellings
 from ..studies import names as study_names

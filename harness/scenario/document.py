@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import shown
+from ..files.errors import shown
 
 Keys = tuple[str | int, ...]
 """The path to a value: ("grid", "seq_len", 2)."""

@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from ..axes import AXES
+from ..cases.axes import AXES
 
 DeviceKind = Literal["cpu", "cuda"]
 LARGEST_SIZE = 1 << 40

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from ...impls.problem import Problem, windowed
-from ..cases import placeholder_seq_len
+from ..cases.case import placeholder_seq_len
 
 # Cases are planned in this order of the axes.
 ORDER: tuple[str, ...] = tuple(Problem.__dataclass_fields__)

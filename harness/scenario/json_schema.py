@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..axes import ALIASES
+from ..cases.axes import ALIASES
 from ..models.questions import PHASES
 from .fields import PLANS, Plan
 from .suite_file import MOST_ENTRIES, SuiteEntry

@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ..axes import ALIASES
-from ..errors import shown
+from ..cases.axes import ALIASES
+from ..files.errors import shown
 from .document import Document, Keys, key_word
 from .fields import Axes, ExtraCase, Grid, Limits, Plan
 

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr
 
 from ...impls.discovery.names import real_name, real_names
 from ...impls.problem import Problem
-from ..axes import AXES
+from ..cases.axes import AXES
 from ..probes import measures
 from .fields import (
     AtLeastOne,

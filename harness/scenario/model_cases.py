@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import PydanticCustomError
 
 from ...impls.problem import Problem
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from ..models.layers import Model
 from ..models.questions import PHASES, Phase, questions
 from ..models.resolve import model_of

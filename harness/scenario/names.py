@@ -4,7 +4,7 @@ import os
 from difflib import get_close_matches
 from pathlib import Path
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from .yaml_text import read_yaml
 
 FOLDER = Path(__file__).parent.parent.parent / "scenarios"

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from ..errors import BadInput, shown
+from ..files.errors import BadInput, shown
 from .changes import Change
 from .document import Document, Keys
 from .fields import Strict, one_or_list

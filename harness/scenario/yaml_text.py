@@ -26,8 +26,8 @@ from ruamel.yaml.events import (
 )
 from ruamel.yaml.reader import ReaderError
 
-from ..errors import BadInput, shown
-from ..printable import visible
+from ..files.errors import BadInput, shown
+from ..files.printable import visible
 from .document import Document, Keys
 
 MAX_BYTES = 1 << 20

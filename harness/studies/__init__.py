@@ -1,6 +1,6 @@
 """Studies of properties, copies and attention maps, without a measurement of latency.
 
-A study is one file in this folder. It defines
+A study is one file in this folder, or in the folder `studies` of a pack. It defines
     QUESTION   what it answers, in one sentence
     run(problem, device, seed) -> findings
 
@@ -18,7 +18,6 @@ None. The study of checkpoints (checkpoint_heads.py) is requested by --checkpoin
 
 import ast
 import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import product
@@ -41,6 +40,8 @@ class Study(Protocol):
 
 Part = dict[str, str | int]
 OF_CHECKPOINTS = "checkpoint_heads"
+HARNESS = Path(__file__).parents[1]
+HARNESS_NAME = __name__.rpartition(".")[0]
 
 
 class Declared(NamedTuple):
@@ -56,17 +57,25 @@ class Declared(NamedTuple):
         return [dict(zip(self.axes, some, strict=True)) for some in product(*self.axes.values())]
 
 
+@cache
+def _files() -> Mapping[str, Path]:
+    """The files of all studies by name; those that begin with `_` are none."""
+    files = (*HARNESS.glob("studies/*.py"), *HARNESS.glob("*/studies/*.py"))
+    return {file.stem: file for file in files if not file.name.startswith("_")}
+
+
 def names() -> tuple[str, ...]:
     """What a scenario may name."""
-    found = (module.name for module in pkgutil.iter_modules(__path__) if not module.ispkg)
-    return tuple(
-        sorted(name for name in found if name != OF_CHECKPOINTS and not name.startswith("_"))
-    )
+    return tuple(name for name in sorted(_files()) if name != OF_CHECKPOINTS)
 
 
 def load(name: str) -> Study:
     """Raises ModuleNotFoundError for a name that is neither in `names` nor OF_CHECKPOINTS."""
-    return cast(Study, importlib.import_module(f"{__name__}.{name}"))
+    path = _files().get(name)
+    if path is None:
+        raise ModuleNotFoundError(f"no study {name!r}", name=name)
+    folder = ".".join(path.parent.relative_to(HARNESS).parts)
+    return cast(Study, importlib.import_module(f"{HARNESS_NAME}.{folder}.{name}"))
 
 
 def parts_of(name: str) -> list[Part]:
@@ -96,7 +105,10 @@ def declared(name: str) -> Declared:
 
     A study that is gone from `names` has no file.
     """
-    tree = ast.parse((Path(__file__).parent / f"{name}.py").read_text())
+    path = _files().get(name)
+    if path is None:
+        raise FileNotFoundError(f"no study {name!r}")
+    tree = ast.parse(path.read_text())
     found: dict[str, Any] = {}
     for node in tree.body:
         if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):

@@ -20,7 +20,7 @@ from ...impls.problem import Problem
 from ..measure.clock import Clock, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
 from ..measure.correctness import LIMIT_RATIO, ROW_LIMIT_RATIO
-from ..stats import Interval, Samples, latency_interval, mean_interval, ratio_interval
+from ..stats.intervals import Interval, Samples, latency_interval, mean_interval, ratio_interval
 
 QUESTION = "What does a cache of keys and values save when a sequence is generated token by token?"
 SHORTEST, LONGEST = 32, 1024  # tokens: of the problem's kv_seq_len, as many as are in between

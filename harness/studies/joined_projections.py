@@ -10,7 +10,7 @@ from torch.nn.functional import linear
 
 from ...impls.backend import TORCH_DTYPE
 from ...impls.problem import Problem
-from ..stats import ratio_interval
+from ..stats.intervals import ratio_interval
 from .output_share import timed
 
 QUESTION = "Does one product for queries, keys and values save time over three?"

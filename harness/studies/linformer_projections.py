@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...impls.linformer import pooled
 from ...impls.problem import Problem
-from ..stats import Interval, mean_interval
+from ..stats.intervals import Interval, mean_interval
 
 QUESTION = "How much of attention's output do Linformer's projections keep, trained and untrained?"
 TOKENS, WIDTH, RANK = 64, 16, 8

@@ -17,7 +17,7 @@ from ...impls.layer import make_weights, merge_heads
 from ...impls.problem import Problem
 from ..measure.clock import Timer, clock_for
 from ..measure.conditions import conditions_for, contended, count_flagged
-from ..stats import Samples, ratio_interval
+from ..stats.intervals import Samples, ratio_interval
 
 QUESTION = "What share of a layer's time do joining the heads and the output projection take?"
 BACKENDS = ("naive", "fused", "sdpa")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..files import open_plain
+from ..files.safe_files import open_plain
 from ..process.child import Parent
 from .sources import PERIOD_NS, GpuSource, HostSource, Source
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from ..nvml import (
+from ..machine.nvml import (
     Device,
     Gpu,
     Reading,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..process import events
 from ..process.worker_process import WorkerFailure, WorkerProcess
-from ..record import Status
+from ..rows.record import Status
 
 PROGRAM = "attnbench.harness.telemetry.sampler"
 TELEMETRY = "telemetry.jsonl"

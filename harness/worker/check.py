@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...impls.backend import Backend
 from ...impls.problem import Problem
-from ..cases import Case
+from ..cases.case import Case
 from ..measure.clock import Clock
 from ..measure.correctness import WIDE_SCORE
 from ..measure.input_values import InputValues
@@ -19,8 +19,8 @@ from ..measure.kept_memory import KeptMemory, kept_memory, memory_fields, too_sm
 from ..measure.output_check import FROM_MEMORY, Fingerprint, improper
 from ..measure.peak_memory import Peak, freeze_gc, peak, release, saved_bytes
 from ..measure.prepared_call import PreparedCall, prepare_call
-from ..preflight import Preflight, preflight
-from ..record import Status
+from ..rows.record import Status
+from ..scenario.preflight import Preflight, preflight
 from .exact_results import ExactResults, exact_results
 from .kernel import observed
 from .phases import PhaseRunner

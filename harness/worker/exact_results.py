@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..cases import Case
-from ..errors import first_line
+from ..cases.case import Case
+from ..files.errors import first_line
 from ..measure.correctness import CorrectnessCheck
 from ..measure.input_values import InputValues
 from ..measure.memory_budget import address_space_bytes

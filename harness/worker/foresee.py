@@ -7,12 +7,12 @@ from typing import Any
 import torch
 
 from ... import impls
-from ..cases import Case, Wall
-from ..costs import input_bytes
-from ..errors import first_line
+from ..cases.case import Case, Wall
+from ..cases.costs import input_bytes
+from ..files.errors import first_line
 from ..measure.memory_budget import Budget
 from ..measure.pace import pace
-from ..preflight import HOPELESS
+from ..scenario.preflight import HOPELESS
 from .phases import WorkerConfig
 from .wall import longest_within
 

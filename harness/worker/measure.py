@@ -28,7 +28,7 @@ from torch import Tensor
 
 from ...impls import load
 from ...impls.problem import Problem
-from ..cases import Case
+from ..cases.case import Case
 from ..measure.clock import Clock, Timer, clock_for, now_s
 from ..measure.conditions import conditions_for
 from ..measure.input_values import InputValues
@@ -40,7 +40,7 @@ from ..measure.prepared_call import PreparedCall, prepare_call
 from ..measure.steady_loop import LaunchMode
 from ..measure.warm_heap import WarmHeap
 from ..measure.warm_up import WARM_AGAIN_S, WARM_UP_S, most_warm_up_s
-from ..record import Status
+from ..rows.record import Status
 from .check import Checker, source_file
 from .exact_results import ExactResults, exact_results
 from .phases import PhaseRunner, Say, WorkerConfig

@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import torch
 
-from ..cases import Case
-from ..errors import first_line, traceback_end
+from ..cases.case import Case
+from ..files.errors import first_line, traceback_end
+from ..machine.nvml import Device
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.peak_memory import release
 from ..measure.process_state import ProcessState
 from ..measure.stack_watch import StackWatch
-from ..nvml import Device
-from ..record import Status
+from ..rows.record import Status
 
 Say = Callable[[dict[str, Any]], None]
 T = TypeVar("T")

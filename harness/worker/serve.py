@@ -19,11 +19,11 @@ def main() -> None:
     # Imported after Parent: torch takes seconds, and an orphan must not live that long.
     import torch
 
-    from ..cases import case_of, wall_of
-    from ..environment import collect, fix_threads, pick_device
+    from ..cases.case import case_of, wall_of
+    from ..machine.environment import collect, fix_threads, pick_device
+    from ..machine.nvml import Device, nvml_device
     from ..measure.memory_budget import available_bytes
     from ..measure.peak_memory import freeze_gc
-    from ..nvml import Device, nvml_device
     from .foresee import foresee
     from .measure import Measurer
     from .phases import WorkerConfig

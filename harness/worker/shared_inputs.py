@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from ... import impls
 from ...impls.problem import Problem
-from ..cases import Case
+from ..cases.case import Case
 
 
 def by_inputs(cases: Iterable[Case]) -> dict[tuple[Problem, str], list[Case]]:

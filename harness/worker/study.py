@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from ..cases import study_of
-from ..errors import first_line, traceback_end
+from ..cases.case import study_of
+from ..files.errors import first_line, traceback_end
 from ..measure.peak_memory import release
 from ..measure.warm_heap import WarmHeap
-from ..record import Status
+from ..rows.record import Status
 from ..studies import declared, load
 from .phases import WorkerConfig
 
@@ -58,7 +58,7 @@ def _allocator_of(config: WorkerConfig) -> Iterator[None]:
 
 def try_checkpoint(request: Mapping[str, Any], device: torch.device) -> dict[str, list[str]]:
     """`problems`: why the checkpoint of a request cannot be looked at; `remarks`: for the user."""
-    from ..studies.checkpoint_heads import tried
+    from ..learning.studies.checkpoint_heads import tried
 
     one = request["checkpoint"]
     return tried(one["path"], one["tokens"], device, request["budget_bytes"])._asdict()

@@ -13,13 +13,13 @@ from ...impls import input_order
 from ...impls.backend import Backend
 from ...impls.peak_formulas import Near, nearest
 from ...impls.problem import Problem
-from ..cases import MAX_SEQ_LEN, Case, Wall
-from ..costs import input_bytes
-from ..errors import first_line, traceback_end
+from ..cases.case import MAX_SEQ_LEN, Case, Wall
+from ..cases.costs import input_bytes
+from ..files.errors import first_line, traceback_end
 from ..measure.memory_budget import Budget, is_out_of_memory, out_of_memory_reason
 from ..measure.prepared_call import make_gradient, make_tensors, prepare_call
-from ..preflight import preflight
-from ..record import Status
+from ..rows.record import Status
+from ..scenario.preflight import preflight
 from .phases import WorkerConfig
 
 OF_BACKEND = ("exactness", "input_order")  # fields of a row

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from statistics import median
 
 from ..measure.clock import Clock, Look, now_s
-from ..stats import stationary
+from ..stats.intervals import stationary
 
 
 def call_until_stationary(

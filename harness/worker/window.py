@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import torch
 
+from ..machine.nvml import Device
 from ..measure.clock import Call, not_captured
 from ..measure.steady_loop import LaunchMode, as_graph, steady_loop
-from ..nvml import Device
 from ..probes import own_calls, requested
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import expm1, inf, isfinite, log1p, nan, sqrt
 
-from ...harness.stats import Interval, latency_interval
+from ...harness.stats.intervals import Interval, latency_interval
 from ..analysis.ratio import of_one_process, widened
 from ..comparison.case_samples import CaseSamples, case_samples
 from ..comparison.disturbances import is_disturbed

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis.growth import FEWEST_LENGTHS, Growth, growth, predict
 from ..data.load import frame
 from ..data.read import Run

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...harness.stats import Interval, latency_interval
+from ...harness.stats.intervals import Interval, latency_interval
 from .asked import Asked, Implementation, Inquiry, Phase, key_over, length
 from .stored import StoredRows
 

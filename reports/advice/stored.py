@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...harness.run_files import BadRun, read_meta
+from ...harness.rows.run_files import BadRun, read_meta
 from ..data.read import Run, read_run
 from ..data.run_meta import device_identity
 from ..formatting import plural

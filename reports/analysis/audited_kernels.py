@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ...harness.kernel_faults import is_serialized, spills
+from ...harness.audit.kernel_faults import is_serialized, spills
 from ..data.row_groups import Row
 from ..data.run_meta import Meta
 from ..formatting import list_text, plural

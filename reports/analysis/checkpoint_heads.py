@@ -10,7 +10,7 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from ...harness.stats import Interval, mean_interval
+from ...harness.stats.intervals import Interval, mean_interval
 from ..data.run_meta import finite_number
 from .trained_heads import LOCAL_SHARE
 

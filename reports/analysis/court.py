@@ -1,4 +1,4 @@
-"""How the backends of a court ended. Whom that convicts, their own files say; harness/court.py."""
+"""How the backends of a court ended. Whom that convicts, their own files say."""
 
 from collections import Counter
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from math import exp, hypot, log
 from typing import Any
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..data.row_groups import Group, Row, groups
 from ..data.run_meta import Meta
 from .ratio import Ratio

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite, log, nan
 from typing import Any
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..data.row_groups import Group, Row, axis_text, axis_title, backends, groups, value_text
 from ..data.run_meta import Meta
 from ..formatting import number_text, ratio_bounds_text

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from typing import Literal
 
-from ...harness.stats import equivalence
+from ...harness.stats.intervals import equivalence
 from ..data.row_groups import Group, Row, backends, groups
 from ..formatting import list_text, number_text, times_text
 from .ratio import DISTURBED, Ratio, time_ratio

@@ -7,7 +7,7 @@ have one.
 from math import isfinite
 from statistics import fmean
 
-from ...harness.stats import Interval, mean_interval
+from ...harness.stats.intervals import Interval, mean_interval
 from ..data.run_meta import finite_number
 from .trained_heads import Finding, HeadCount
 

@@ -3,7 +3,7 @@
 import re
 from math import isfinite
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.exactness import is_exact
 from ..data.row_groups import Group, Row, axis_text, backends, groups
 from ..data.run_meta import Meta

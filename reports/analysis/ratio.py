@@ -8,7 +8,7 @@ different ones.
 from dataclasses import dataclass
 from math import exp, expm1, hypot, isfinite, log, log1p, nan
 
-from ...harness.stats import ratio_interval
+from ...harness.stats.intervals import ratio_interval
 from ..data.noise_floor import ASSUMED, ASSUMED_RATIO, DISTURBED_RATIO, percent_text, share_text
 from ..data.row_groups import Row, problem
 from ..formatting import number_text, ratio_bounds_text, times_text

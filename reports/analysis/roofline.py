@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..data.peaks import Peaks, peaks
 from ..data.row_groups import Row
 from ..data.run_meta import Meta

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from .trained_heads import HeadCount
 
 RATIOS = tuple(f"pruned_layer_time_{end}ratio" for end in ("", "low_", "high_"))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import exp, isfinite, log
 from typing import Any, Literal
 
-from ...harness.stats import Interval, mean_interval
+from ...harness.stats.intervals import Interval, mean_interval
 from ..data.run_meta import finite_number
 
 STUDY = "trained_gradients"

@@ -10,7 +10,7 @@ from math import exp, isfinite, log
 from statistics import fmean, median
 from typing import Any, Literal
 
-from ...harness.stats import Interval, latency_interval, mean_interval
+from ...harness.stats.intervals import Interval, latency_interval, mean_interval
 from ..data.run_meta import finite_number
 
 STUDY = "trained_heads"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...harness.stats import Interval, latency_interval, mean_interval, ratio_interval
+from ...harness.stats.intervals import Interval, latency_interval, mean_interval, ratio_interval
 from ..data.run_meta import finite_number
 
 STUDY = "trained_projections"

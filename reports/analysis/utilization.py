@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import Any, NamedTuple, TypeGuard
 
-from ...harness.stats import Interval, mean_interval
+from ...harness.stats.intervals import Interval, mean_interval
 from ..data.row_groups import Row, backends
 from ..formatting import beyond_text, bytes_text, number_text, time_text, whole_text
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pandas as pd
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..comparison.devices import MARGIN_RATIO, Copies, copies_of
 from ..comparison.devices_text import finding, problem_text, ratio_text, spread_text
 from ..comparison.verdict import SAME, UNDECIDED, verdict_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from ...harness.stats import Samples
+from ...harness.stats.intervals import Samples
 from ..data.decode import Traffic, traffic
 from ..data.exactness import exactness_note
 from ..data.row_groups import AXES, Row

@@ -7,7 +7,7 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.noise_floor import (
     ASSUMED,
     NoiseFloor,

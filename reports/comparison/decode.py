@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.stats import latency_interval
+from ...harness.stats.intervals import latency_interval
 from ..data.decode import Rate
 from ..formatting import bandwidth_text, list_text, plural
 from .case_samples import CaseSamples

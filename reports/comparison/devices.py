@@ -11,8 +11,8 @@ from math import exp, log, nan
 from statistics import fmean
 from typing import Any, Literal
 
-from ...harness.contrasts import Spread, assumed_spread, spread, unpaired_contrast
-from ...harness.stats import CONFIDENCE, Interval, mean_interval
+from ...harness.stats.contrasts import Spread, assumed_spread, spread, unpaired_contrast
+from ...harness.stats.intervals import CONFIDENCE, Interval, mean_interval
 from ..data.copies import COPY
 from ..data.noise_floor import ASSUMED_RATIO
 from ..data.row_groups import AXES, Row

@@ -2,8 +2,8 @@
 
 from math import isfinite
 
-from ...harness.stats import Interval
-from ...harness.wide_intervals import ratio_says_nothing
+from ...harness.stats.intervals import Interval
+from ...harness.stats.wide_intervals import ratio_says_nothing
 from ..data.row_groups import label, problem, varying_axes
 from ..formatting import UNCERTAIN, list_text, number_text, plural, ratio_bounds_text
 from .devices import MARGIN_RATIO, CaseRatio, Copies, DevicePair, Repeats

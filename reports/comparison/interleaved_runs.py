@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import exp, log
 from statistics import fmean, median, median_low
 
-from ...harness.stats import Samples
+from ...harness.stats.intervals import Samples
 from ..data.run_meta import NOT_REACHED
 from .case_samples import CaseSamples
 

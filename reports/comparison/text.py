@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.noise_floor import percent_text
 from ..data.row_groups import AXES, label, problem, varying_axes
 from ..data.run_meta import device_name

@@ -9,7 +9,7 @@ from math import exp, inf, isfinite, nan
 from statistics import fmean
 from typing import Literal
 
-from ...harness.contrasts import (
+from ...harness.stats.contrasts import (
     Contrast,
     Spread,
     holm,
@@ -17,7 +17,7 @@ from ...harness.contrasts import (
     pooled,
     unpaired_contrast,
 )
-from ...harness.stats import CONFIDENCE
+from ...harness.stats.intervals import CONFIDENCE
 from ..data.noise_floor import ASSUMED, DISTURBED, ProcessNoise
 from .case_samples import UNFINISHED, CaseSamples
 from .disturbances import disturbances, is_disturbed

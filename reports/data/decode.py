@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from math import isfinite, nan
 from typing import Any
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..formatting import (
     bandwidth_text,
     beyond_whole,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from ...harness.printable import visible
-from ...harness.row_schema import FIELDS
-from ...harness.stats import Interval, latency_interval
+from ...harness.files.printable import visible
+from ...harness.rows.row_schema import FIELDS
+from ...harness.stats.intervals import Interval, latency_interval
 from .decode import traffic
 from .exactness import is_exact
 from .memory_need import needed_bytes

@@ -14,8 +14,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal
 
-from ...harness.contrasts import Spread, assumed_spread, spread
-from ...harness.stats import NORMAL_95, Samples
+from ...harness.stats.contrasts import Spread, assumed_spread, spread
+from ...harness.stats.intervals import NORMAL_95, Samples
 from .read import LINE_CAP_BYTES, SCHEMA, BadRun, Run, open_file, results_folders
 from .run_meta import device_identity
 

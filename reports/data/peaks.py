@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from .run_meta import finite_number
 
 MOST_CHARACTERS = 200

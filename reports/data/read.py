@@ -1,11 +1,11 @@
-"""A run as it was planned and as it ended: what harness/run_files.py reads, in order."""
+"""A run as it was planned and as it ended: what harness/rows/run_files.py reads, in order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...harness.row_schema import FIELDS
-from ...harness.run_files import (
+from ...harness.rows.row_schema import FIELDS
+from ...harness.rows.run_files import (
     LINE_CAP_BYTES,
     META,
     SCHEMA,

@@ -5,7 +5,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..elements import Bar, Bars
 from .canvas import GREY, TITLE_IN, inline, save, styled, svg_text
 from .plots import COLOURS, themed

@@ -12,7 +12,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure as Canvas
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..elements import Bars, Figure, Maps
 from .svg_minify import FONT_SIZE, INK
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..elements import Map, Maps
 from .canvas import inline, styled, svg_text
 from .svg_minify import INK, minify

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from html import escape
 from math import cos, pi, sin
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 
 COLOURS = 9  # classes s-0 to s-8, as many as the colours of plots.py
 BOLD_EM, TEXT_EM = 0.66, 0.58  # width of a letter in the widest of common fonts (DejaVu Sans)

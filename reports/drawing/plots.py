@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..elements import Figure, Panel, Series
 from ..formatting import PREFIXED, bytes_text, count_text, length_text
 from .canvas import GREY, LETTER_IN, TITLE_IN, inline, save, styled, svg_text

@@ -10,7 +10,7 @@ from math import isfinite
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..elements import Figure, Panel, Series
 from ..formatting import (
     PREFIXED,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.load import frame
 from ..data.read import Document, Run
 from ..data.row_groups import Row, records

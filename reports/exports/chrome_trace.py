@@ -11,7 +11,7 @@ from itertools import groupby
 from math import inf
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..analysis.timeline import GAP_PERIODS, QUANTITIES
 from ..data.read import Document, Run
 from ..data.run_meta import device_name, not_reached

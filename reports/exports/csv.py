@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import StringIO
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.read import Run
 from ..data.row_groups import records
 from . import Exported

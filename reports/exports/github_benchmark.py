@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..analysis.decode import own_text
 from ..data.read import Run
 from ..data.run_meta import device_name

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..comparison.case_samples import PLAUSIBLE
 from ..data.read import Document, Run
 from ..data.row_groups import Row, label, problem, unusual

@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from ...harness.files import write_output
+from ...harness.files.safe_files import write_output
 from ..drawing.bars import draw as draw_bars
 from ..drawing.plots import draw
 from ..elements import Bars, Figure

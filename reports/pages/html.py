@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.row_groups import case_key, records
 from ..drawing import bars, lane_chart, maps, plots, tile_map
 from ..drawing.picture import drawn

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.load import NESTED_COLUMNS
 from ..data.row_groups import records
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from ...harness.printable import visible
+from ...harness.files.printable import visible
 from ..data.row_groups import Row
 from ..data.run_meta import Meta, device_name, question, scenario_name, shard_text
 from ..formatting import plural

@@ -6,8 +6,8 @@ from typing import cast
 from rich.console import RenderableType
 from rich.markup import escape
 
-from ...harness.fitted_table import FittedTable
-from ...harness.printable import visible
+from ...harness.files.printable import visible
+from ...harness.terminal.fitted_table import FittedTable
 from ..data.row_groups import records
 from ..elements import Bars, Block, Card, Figure, LaneChart, Maps, Table, Text, TileMap
 from ..sections import Section, name_of, sections, summary

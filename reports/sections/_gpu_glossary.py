@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from ...harness.kernel_faults import spills
+from ...harness.audit.kernel_faults import spills
 from ..analysis.audited_kernels import configuration, limit_text
 from ..data.row_groups import Row
 from ..formatting import plural, share_text

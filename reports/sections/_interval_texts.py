@@ -2,7 +2,7 @@
 
 from math import inf, isnan
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..formatting import number_text, range_text, time_text
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...harness.kernel_faults import is_serialized, spills
+from ...harness.audit.kernel_faults import is_serialized, spills
 from ..analysis.audited_kernels import busy_text, configuration, limit_text
 from ..data.row_groups import Row
 from ..formatting import STATUS_WORDS, bytes_text, share_text

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis.smaller_layers import LeftCost, costs_over_left
 from ..analysis.trained_heads import (
     HeadCount,

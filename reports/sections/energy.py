@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis.energy import EnergyCost, energy_costs, reasons
 from ..analysis.utilization import half_width
 from ..data.row_groups import Group, axis_text, groups, records

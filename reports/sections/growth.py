@@ -6,7 +6,7 @@ from math import isfinite
 
 import pandas as pd
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis.growth import FEWEST_LENGTHS, FURTHEST, Growth, growths, interval_text, predict
 from ..analysis.growth_along import SIZES, growth_along, joint_finding
 from ..analysis.polynomial import Polynomial, bytes_over_n, coefficient_text

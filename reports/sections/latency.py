@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ...harness.wide_intervals import says_nothing
+from ...harness.stats.wide_intervals import says_nothing
 from ..analysis import speed, trust
 from ..analysis.missing_points import missing_points
 from ..data.row_groups import Group, Row, backends, case_key, over_lengths, records

@@ -5,7 +5,7 @@ from math import isfinite
 
 import pandas as pd
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis.roofline import Place, places
 from ..data.decode import is_decode
 from ..data.peaks import Peaks, peaks

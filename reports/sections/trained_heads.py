@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis.checkpoint_heads import STUDY as CHECKPOINTS
 from ..analysis.checkpoint_heads import looked_at
 from ..analysis.trained_heads import (

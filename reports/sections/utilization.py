@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from ...harness.stats import Interval
+from ...harness.stats.intervals import Interval
 from ..analysis import utilization
 from ..data.row_groups import Group, Row, groups, records
 from ..data.run_meta import Meta, caption

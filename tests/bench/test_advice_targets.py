@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.cli.advise_shapes import ModelShapes, implementations
-from attnbench.harness.environment import fix_threads
+from attnbench.harness.advise.shapes import ModelShapes, implementations
+from attnbench.harness.machine.environment import fix_threads
+from attnbench.harness.machine.this_device import this_device
 from attnbench.harness.measure.peak_memory import peak
 from attnbench.harness.models import plain
 from attnbench.harness.models.config_file import read, shipped
 from attnbench.harness.models.resolve import model_of
-from attnbench.harness.store import runs
-from attnbench.harness.this_device import this_device
+from attnbench.harness.store.run_store import runs
 from attnbench.reports.advice.memory import MemoryOver
 from attnbench.reports.advice.stored import Device, stored_rows
 from attnbench.reports.data.read import read_run

@@ -11,8 +11,8 @@ import pytest
 
 from attnbench.harness.run.environments import start_worker
 from attnbench.harness.scenario import from_mapping
-from attnbench.harness.selection import group_cases
-from attnbench.harness.store import Store
+from attnbench.harness.scenario.selection import group_cases
+from attnbench.harness.store.run_store import Store
 from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment
 from tests.fakes.stored_runs import case, record

@@ -16,7 +16,7 @@ from attnbench import impls
 from attnbench.harness.measure.clock import HostClock
 from attnbench.harness.measure.prepared_call import make_tensors, prepare_call
 from attnbench.harness.measure.warm_heap import WarmHeap
-from attnbench.harness.stats import latency_interval
+from attnbench.harness.stats.intervals import latency_interval
 from attnbench.impls.problem import Problem
 from tests.bench.conftest import rows_of
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from attnbench.harness.run_files import read_rows
+from attnbench.harness.rows.run_files import read_rows
 from tests.conftest import ROOT, environment
 from tests.fakes.shard_runs import scenario, write_shard
 
@@ -13,7 +13,7 @@ MOST_MIB = 300
 PROGRAM = """
 import resource, sys
 from pathlib import Path
-from attnbench.harness.merge import merge
+from attnbench.harness.fleet.merge import merge
 found = merge([Path(run) for run in sys.argv[2:]], Path(sys.argv[1]), Path("unused"), ["merge"])
 print(len(found.missing), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 """

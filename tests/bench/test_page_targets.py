@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.studies._synthetic_tasks import TOKENS
-from attnbench.harness.studies._synthetic_tasks import task as task_of
-from attnbench.harness.studies.trained_heads import MOST_SEEDS, PARTS, STEPS
+from attnbench.harness.learning.studies.trained_heads import MOST_SEEDS, PARTS, STEPS
+from attnbench.harness.learning.synthetic_tasks import TOKENS
+from attnbench.harness.learning.synthetic_tasks import task as task_of
 from attnbench.reports.pages.html import render
 from attnbench.reports.pages.markdown import render as render_markdown
 from attnbench.reports.pages.report import open_report

@@ -3,7 +3,7 @@
 import json
 import time
 
-from tests.harness.on_ray.conftest import QUICK, Nodes, nodes, until
+from tests.harness.fleet.conftest import QUICK, Nodes, nodes, until
 
 __all__ = ["nodes", "until"]  # fixtures
 

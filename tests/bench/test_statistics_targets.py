@@ -15,7 +15,11 @@ from scipy.special import ndtri
 
 from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
-from attnbench.harness.stats import equivalence, latency_interval, ratio_interval
+from attnbench.harness.stats.intervals import (
+    equivalence,
+    latency_interval,
+    ratio_interval,
+)
 from attnbench.reports.analysis.ratio import time_ratio
 from attnbench.reports.analysis.speed import race
 from attnbench.reports.comparison.case_samples import case_samples

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
-from attnbench.harness.cases import Case
-from attnbench.harness.record import Record, Status
-from attnbench.harness.run_files import read_rows
-from attnbench.harness.store import Store
+from attnbench.harness.cases.case import Case
+from attnbench.harness.rows.record import Record, Status
+from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 from tests.conftest import ROOT, environment
 from tests.fakes.stored_runs import plan, record

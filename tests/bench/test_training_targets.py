@@ -11,11 +11,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu
 
 from attnbench.harness.cli.dry_run import DryRun
+from attnbench.harness.learning import training
+from attnbench.harness.learning.synthetic_tasks import TOKENS, UNSCORED, Batch, task
 from attnbench.harness.scenario import load
-from attnbench.harness.selection import Selection
-from attnbench.harness.stats import ratio_interval
-from attnbench.harness.studies import _training, parts_of
-from attnbench.harness.studies._synthetic_tasks import TOKENS, UNSCORED, Batch, task
+from attnbench.harness.scenario.selection import Selection
+from attnbench.harness.stats.intervals import ratio_interval
+from attnbench.harness.studies import parts_of
 from attnbench.impls.block import Block, Decoder
 from tests.bench.conftest import rows_of
 from tests.conftest import command_line, environment
@@ -50,7 +51,7 @@ class PlainDecoder(nn.Module):
 
     def __init__(self, vocabulary: int, depth: int, heads: int) -> None:
         super().__init__()
-        width, inner = _training.D_MODEL, _training.D_FF
+        width, inner = training.D_MODEL, training.D_FF
         self.embedding = nn.Embedding(vocabulary, width)
         self.position = nn.Embedding(TOKENS, width)
         self.blocks = nn.ModuleList(
@@ -106,12 +107,12 @@ def plain_like(model: Decoder, vocabulary: int, depth: int, heads: int) -> Plain
 def test_a_step_is_as_fast_as_that_of_the_same_model_written_plainly() -> None:
     """Blocks of both in turns, and their paired ratio; they compute the same."""
     of, heads = task("copy"), 8
-    ours = _training.decoder(of, heads, CPU, 0)
+    ours = training.decoder(of, heads, CPU, 0)
     plain = plain_like(ours, of.vocabulary, of.depth, heads)
-    batch = of.draw(torch.Generator().manual_seed(0), _training.BATCH)
-    with _training.one_thread():
+    batch = of.draw(torch.Generator().manual_seed(0), training.BATCH)
+    with training.one_thread():
         torch.testing.assert_close(plain(batch.tokens), ours(batch.tokens)[0], atol=1e-5, rtol=1e-4)
-        optimizers = [_training.optimizer_of(model) for model in (ours, plain)]
+        optimizers = [training.optimizer_of(model) for model in (ours, plain)]
 
         def plain_step(batch: Batch) -> Tensor:
             logits = plain(batch.tokens)
@@ -124,7 +125,7 @@ def test_a_step_is_as_fast_as_that_of_the_same_model_written_plainly() -> None:
             return loss.detach()
 
         steps = (
-            lambda: _training.training_step(ours, batch, optimizers[0]),
+            lambda: training.training_step(ours, batch, optimizers[0]),
             lambda: plain_step(batch),
         )
         times: list[list[list[float]]] = [[], []]

@@ -4,7 +4,7 @@ alternately. About a minute.
 
 import pytest
 
-from attnbench.harness.stats import latency_interval, ratio_interval
+from attnbench.harness.stats.intervals import latency_interval, ratio_interval
 from tests.bench.conftest import rows_of
 
 ROUNDS = 4

@@ -4,13 +4,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from attnbench.harness.cases import Case
-from attnbench.harness.record import Planned
-from attnbench.harness.run.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
+from attnbench.harness.cases.case import Case
+from attnbench.harness.fleet.remote import Back, Done, Gone, Lost, Message, Opened, Row, Running
+from attnbench.harness.learning.checkpoints.given import TriedCheckpoints
+from attnbench.harness.learning.checkpoints.shipped import Part
+from attnbench.harness.rows.record import Planned
 from attnbench.harness.run.worker_pool import RunConfig
-from attnbench.harness.shards import Units
-from attnbench.harness.studies.checkpoints.given import TriedCheckpoints
-from attnbench.harness.studies.checkpoints.shipped import Part
+from attnbench.harness.scenario.shards import Units
 
 ENVIRONMENT = {
     "device_uuid": None,

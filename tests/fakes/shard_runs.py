@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from attnbench.harness.cases import Case, PlannedStudy, Wall
-from attnbench.harness.record import Planned, Record, Status
+from attnbench.harness.cases.case import Case, PlannedStudy, Wall
+from attnbench.harness.rows.record import Planned, Record, Status
 from attnbench.harness.run.planned import planned_fields
 from attnbench.harness.scenario import Scenario, from_mapping
-from attnbench.harness.selection import SelectedCases, Selection, select
-from attnbench.harness.shards import Shard
-from attnbench.harness.store import Store
+from attnbench.harness.scenario.selection import SelectedCases, Selection, select
+from attnbench.harness.scenario.shards import Shard
+from attnbench.harness.store.run_store import Store
 from tests.fakes.stored_runs import record
 
 ENVIRONMENT = {

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from attnbench.harness.cases import Case
-from attnbench.harness.costs import known_costs
-from attnbench.harness.record import Record, Status
-from attnbench.harness.store import Store
+from attnbench.harness.cases.case import Case
+from attnbench.harness.cases.costs import known_costs
+from attnbench.harness.rows.record import Record, Status
+from attnbench.harness.store.run_store import Store
 from attnbench.impls.problem import Problem
 
 

@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from attnbench.harness.cli import app
-from attnbench.harness.errors import EnvironmentUnmet
+from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.run import start
 from attnbench.reports.pages import html, terminal  # noqa: F401 - what the verbs import

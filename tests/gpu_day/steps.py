@@ -138,7 +138,7 @@ REST = Part(
             300,
             "tests/harness/run/test_on_gpu.py",
             "tests/harness/run/test_wall.py",
-            "tests/harness/calibration/test_calibrate.py",
+            "tests/harness/doctor/test_calibrate.py",
         ),
         pytest("sdpa", 60, "tests/impls/test_sdpa.py"),
         Step(

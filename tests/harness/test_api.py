@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 import attnbench
+from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.process.signals import Signals
-from attnbench.harness.studies.checkpoints import decoder_file
 from tests.conftest import ROOT, environment
-from tests.harness.studies.test_checkpoint_files import decoder
+from tests.harness.learning.test_checkpoint_files import decoder
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 

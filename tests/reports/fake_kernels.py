@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from attnbench.harness.audit.kernel_row import kernel_record
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from tests.reports.fake_runs import write_run
 
 MIX = {

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from attnbench.harness.files import write_whole
+from attnbench.harness.files.safe_files import write_whole
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.row_groups import Row, records

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.terminal import echo
-from attnbench.harness.wide_intervals import ratio_says_nothing, says_nothing
+from attnbench.harness.stats.wide_intervals import ratio_says_nothing, says_nothing
+from attnbench.harness.terminal.progress import echo
 from attnbench.reports.advice.answer import advise
 from attnbench.reports.comparison import text
 from attnbench.reports.comparison.compare import Comparison, compare_backends

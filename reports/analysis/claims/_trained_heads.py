@@ -6,7 +6,7 @@ A part is a task. Every verdict holds for that task, at the size of the study, a
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ....harness.stats import Interval
+from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row
 from ...formatting import number_text, plural, range_text
 from ..trained_heads import HeadCount, TaskResult, results

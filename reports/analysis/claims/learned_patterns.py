@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import inf, isfinite
 from statistics import fmean, variance
 
-from ....harness.stats import Interval, mean_interval
+from ....harness.stats.intervals import Interval, mean_interval
 from ...formatting import number_text, plural, range_text
 from ..trained_heads import Finding, HeadCount, TaskResult, of_heads
 from ._trained_heads import (

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf
 
-from ....harness.stats import Interval, mean_interval
+from ....harness.stats.intervals import Interval, mean_interval
 from ...data.run_meta import finite_number
 from ...formatting import list_text, number_text
 from ..noise_robustness import mean_points_lost, points_lost

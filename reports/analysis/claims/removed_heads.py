@@ -3,7 +3,7 @@
 from math import inf, isfinite
 from statistics import median
 
-from ....harness.stats import mean_interval
+from ....harness.stats.intervals import mean_interval
 from ..trained_heads import Finding, HeadCount, TaskResult, by_removed_heads
 from ._trained_heads import HEADS, at_most, bounded_percent, on_this_task, statement_on_tasks
 from .claim_verdict import Part, by_interval

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Any
 
-from ....harness.stats import Interval
+from ....harness.stats.intervals import Interval
 from ...formatting import number_text
 from ..growth import interval_text
 from .claim_verdict import EQUAL, Part, agreed, by_interval, jointly

@@ -6,7 +6,7 @@ Verdicts come from intervals.
 from collections.abc import Sequence
 from math import inf, isfinite
 
-from ....harness.stats import Interval
+from ....harness.stats.intervals import Interval
 from ...data.row_groups import Row, backends, family, groups
 from ...formatting import beyond_text, count_text, number_text
 from ..growth import EXPONENT_MARGIN, Growth, growths_of, interval_text

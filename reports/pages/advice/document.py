@@ -4,7 +4,7 @@ import json
 from math import isfinite
 from typing import Any
 
-from ....harness.stats import Interval
+from ....harness.stats.intervals import Interval
 from ...advice.answer import Advice
 from ...advice.asked import Asked
 from ...advice.choices import Cell, Choice, Decision

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
-from ....harness.stats import Interval
+from ....harness.stats.intervals import Interval
 from ...advice.answer import Advice
 from ...advice.asked import Phase
 from ...advice.choices import Choice, Decision

@@ -9,9 +9,9 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from attnbench.harness.cases import Case
-from attnbench.harness.files import write_whole
-from attnbench.harness.store import Store, point_latest
+from attnbench.harness.cases.case import Case
+from attnbench.harness.files.safe_files import write_whole
+from attnbench.harness.store.run_store import Store, point_latest
 from attnbench.reports.data.read import read_run
 from tests.fakes.stored_runs import case, plan, record
 

@@ -3,7 +3,7 @@
 import pytest
 
 from attnbench.harness.audit.architecture import parse_capabilities
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from attnbench.harness.audit.architecture import ARCHITECTURES
 from attnbench.harness.audit.main_loop import OF_CYCLES, OF_PRODUCTS
 from attnbench.harness.audit.pool import KernelSelection
 from attnbench.harness.audit.run import audit
-from attnbench.harness.errors import EnvironmentUnmet
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import ROOT, environment
 
 pytestmark = pytest.mark.long

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness import files
 from attnbench.harness.audit.tuning_results import choices
 from attnbench.harness.cli import app
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files import safe_files as files
+from attnbench.harness.files.errors import BadInput
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, candidates
 from tests.reports.fake_runs import case, problem, row, write_run

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from attnbench.harness.audit.kernel_faults import spills
+from attnbench.harness.audit.table import sentence
 from attnbench.harness.audit.verdict import verdicts
-from attnbench.harness.cli.audit_table import sentence
-from attnbench.harness.kernel_faults import spills
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from tests.reports.fake_kernels import plan, row
 
 

@@ -10,9 +10,9 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.run import start
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.terminal.progress import QuietProgress
 from attnbench.reports.exports import NotExportable, export, names
 from attnbench.reports.pages import html, markdown, terminal
 from attnbench.reports.pages.report import open_report

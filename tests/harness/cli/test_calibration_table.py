@@ -1,10 +1,10 @@
 """A calibration for the terminal."""
 
-from attnbench.harness.calibration.calibrate import check_peak
-from attnbench.harness.calibration.checks import Check
-from attnbench.harness.calibration.peaks import Peak
 from attnbench.harness.cli.calibration_table import sentences, tables
-from tests.harness.calibration.calibrations import PEAK, made
+from attnbench.harness.doctor.calibrate import check_peak
+from attnbench.harness.doctor.calibration_checks import Check
+from attnbench.harness.doctor.peaks import Peak
+from tests.harness.doctor.calibrations import PEAK, made
 
 
 def test_two_tables_and_a_sentence_for_each_check_that_is_off(tmp_path):

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from attnbench.harness.axes import AXES
+from attnbench.harness.cases.axes import AXES
 from attnbench.harness.cli import app
 from attnbench.harness.cli.flags import axis_options
 

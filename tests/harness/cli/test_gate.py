@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from attnbench.harness import store
 from attnbench.harness.cli import gate_steps
 from attnbench.harness.cli.gate_steps import Checkouts, Settings
-from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.store import run_store as store
 from tests.conftest import command_line, environment
 from tests.github.test_action import COMPUTE, FAST, REFUSES, SCENARIO, SLOW, results
 from tests.reports.fake_runs import case, problem

@@ -3,7 +3,7 @@
 import pytest
 
 from attnbench.harness.cli.margins import read_margins
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 
 
 @pytest.mark.parametrize(

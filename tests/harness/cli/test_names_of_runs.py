@@ -8,8 +8,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from attnbench.harness.baselines import find
 from attnbench.harness.scenario import from_axes
+from attnbench.harness.store.baselines import find
 from tests.reports.fake_pairs import fake_run
 from tests.reports.fake_runs import quickstart
 

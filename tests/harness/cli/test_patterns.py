@@ -7,12 +7,12 @@ from subprocess import CompletedProcess
 import pytest
 
 import attnbench
-from attnbench.harness.errors import BadInput, NothingSelected
+from attnbench.harness.files.errors import BadInput, NothingSelected
 from attnbench.harness.run import environments
 from attnbench.harness.run.start import RunOptions, start_run
 from attnbench.harness.scenario import load
-from attnbench.harness.selection import Selection, refuse_unmatched
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.scenario.selection import Selection, refuse_unmatched
+from attnbench.harness.terminal.progress import QuietProgress
 
 Here = Callable[..., CompletedProcess[str]]
 OPTIONS = RunOptions(command=["test"], listener=QuietProgress())

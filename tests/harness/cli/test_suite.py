@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.suites import run_state, runs_by_entry, suite_state
+from attnbench.harness.store.suites import run_state, runs_by_entry, suite_state
 from tests.conftest import command_line, environment
 
 PLAN = "{processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}"

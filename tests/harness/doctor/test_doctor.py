@@ -237,7 +237,7 @@ def test_every_refusal_is_shown_with_its_reason(fake_nvml):
 def test_the_limits_of_a_container_are_named_with_their_place(fake_nvml):
     extra = """
 from pathlib import Path
-from attnbench.harness.control_group import MemoryLimit, QuotaLimit
+from attnbench.harness.machine.control_group import MemoryLimit, QuotaLimit
 from attnbench.harness.doctor import host
 host.memory_limit = lambda: MemoryLimit(4 << 30, 1 << 30, Path("/sys/fs/cgroup/memory.max"))
 host.quota = lambda: QuotaLimit(1.5, Path("/sys/fs/cgroup/cpu.max"))

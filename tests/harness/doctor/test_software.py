@@ -6,7 +6,7 @@ import torch
 
 from attnbench.harness.doctor import software
 from attnbench.harness.doctor.software import TorchGpu, software_findings, try_torch
-from attnbench.harness.nvml import Reading
+from attnbench.harness.machine.nvml import Reading
 
 LISTED = Reading(("a GPU",))
 

@@ -116,7 +116,7 @@ def device_conditions(driver, uuid="GPU-11111111-2222-3333-4444-555555555555"):
     program = f"""
 import json
 from attnbench.harness.measure.conditions import DeviceConditions
-from attnbench.harness.nvml import Device
+from attnbench.harness.machine.nvml import Device
 
 found = DeviceConditions(Device(uuid={uuid!r}))
 found.before()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.control_group import MemoryLimit
+from attnbench.harness.machine.control_group import MemoryLimit
 from attnbench.harness.measure import memory_budget
 from attnbench.harness.measure.clock import captured_graph
 from attnbench.harness.measure.memory_budget import is_out_of_memory

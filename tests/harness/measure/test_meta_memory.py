@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 import torch
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
 from attnbench.harness.measure import meta_memory as meta
 from attnbench.harness.measure.meta_memory import meta_peak_bytes
-from attnbench.harness.preflight import preflight
+from attnbench.harness.scenario.preflight import preflight
 from attnbench.impls import Problem, load
 from tests.conftest import environment
 from tests.counted_calls import calls

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.costs import work_flops
+from attnbench.harness.cases.costs import work_flops
 from attnbench.harness.measure import physical_floor
 from attnbench.harness.measure.physical_floor import (
     Device,

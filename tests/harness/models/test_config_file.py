@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models import config_file
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models import config_file, plain
 from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models.layers import AttentionLayer, Model, OtherLayer, counted
 from attnbench.harness.models.questions import (
     Phase,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models import kept, resolve
 from attnbench.harness.models.resolve import model_of
 

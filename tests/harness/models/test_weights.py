@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.models.weights import weight_bytes
 
 safetensors = pytest.importorskip("safetensors.torch")

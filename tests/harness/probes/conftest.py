@@ -15,7 +15,7 @@ from tests.fakes.nvml.driver import UUID, FakeDriver
 PROGRAM = """
 import json, sys, time
 from attnbench.harness import probes
-from attnbench.harness.nvml import Device
+from attnbench.harness.machine.nvml import Device
 
 asked = json.loads(sys.argv[1])
 found = {}

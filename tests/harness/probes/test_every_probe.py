@@ -5,7 +5,7 @@ import re
 import pytest
 
 from attnbench.harness import probes
-from attnbench.harness.nvml import NO_GPU, Device
+from attnbench.harness.machine.nvml import NO_GPU, Device
 from attnbench.harness.scenario import from_axes
 
 UNITS = ("ratio", "count", "mhz", "c", "j", "w", "s", "bytes", "mask", "cores", "table")

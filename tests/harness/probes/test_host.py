@@ -3,7 +3,7 @@ import time
 import pytest
 import torch
 
-from attnbench.harness.nvml import Device
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.probes import host
 
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from attnbench.harness.nvml import Device
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.probes import kernels
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.errors import EnvironmentUnmet
+from attnbench.harness.files.errors import EnvironmentUnmet
 from attnbench.harness.process.device_lock import device_lock, lock_folder
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's folder")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from attnbench import __version__
-from attnbench.harness.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
 from attnbench.harness.process import interpreter
 from attnbench.harness.process.fingerprint import fingerprint
 from attnbench.harness.process.interpreter import (
@@ -19,7 +19,7 @@ from attnbench.harness.process.interpreter import (
     given_again,
     read_interpreters,
 )
-from attnbench.harness.run_files import SCHEMA
+from attnbench.harness.rows.run_files import SCHEMA
 from tests.conftest import environment
 
 

@@ -19,7 +19,7 @@ from attnbench.harness.process.worker_process import (
     WorkerProcess,
     child_environment,
 )
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from tests.conftest import ROOT, environment
 from tests.search_path import searched
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
 from attnbench.harness.pytest_plugin.replay import (
     ReplayClock,
     extra_info,
@@ -13,7 +13,7 @@ from attnbench.harness.pytest_plugin.replay import (
     shape,
 )
 from attnbench.harness.pytest_plugin.settings import expected_statuses, with_pytest_options
-from attnbench.harness.record import Record, Status
+from attnbench.harness.rows.record import Record, Status
 from attnbench.impls.problem import Problem
 
 CASE = Case(

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from attnbench.harness.errors import StoreError
+from attnbench.harness.files.errors import StoreError
 from attnbench.harness.pytest_plugin.runs import FileRun
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.terminal.progress import QuietProgress
 
 
 def test_rows_that_cannot_be_stored_when_pytest_ends_a_run_are_a_remark() -> None:

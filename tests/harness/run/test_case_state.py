@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
 from attnbench.harness.run.case_state import CaseState
 from attnbench.impls.problem import Problem
 

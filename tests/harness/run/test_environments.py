@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.errors import EnvironmentUnmet, Stopped
+from attnbench.harness.files.errors import EnvironmentUnmet, Stopped
 from attnbench.harness.process.device_lock import device_lock
 from attnbench.harness.process.interpreter import Interpreter
 from attnbench.harness.process.signals import Signals
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.harness.run import environments
 from attnbench.harness.run.environments import (
     Change,

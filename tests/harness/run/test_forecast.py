@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cases import Case, Wall, case_of, study_of
-from attnbench.harness.expected_time import Forecast, duration_text
+from attnbench.harness.cases.case import Case, Wall, case_of, study_of
+from attnbench.harness.cases.expected_time import Forecast, duration_text
 from attnbench.harness.run.forecast import Foreseen, Pace, forecast
 from attnbench.harness.run.worker_pool import RunConfig
 from attnbench.harness.scenario import Plan

@@ -13,7 +13,7 @@ import pytest
 
 from attnbench.harness.run.sampling import Sampler
 from attnbench.harness.scenario import Plan
-from attnbench.harness.stats import latency_interval, ratio_interval
+from attnbench.harness.stats.intervals import latency_interval, ratio_interval
 
 SEEDS = 1000
 CALLS = 5

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.cases import Case
-from attnbench.harness.nvml import Device
+from attnbench.harness.cases.case import Case
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.process.worker_process import WorkerFailure
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.harness.run import worker_pool
 from attnbench.harness.run.schedule import Schedule
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool

@@ -6,8 +6,8 @@ import pytest
 
 from attnbench.harness.run.planned import planned_fields, wall_share
 from attnbench.harness.run.worker_pool import RunConfig
-from attnbench.harness.selection import Selection, select
-from attnbench.harness.shards import Shard
+from attnbench.harness.scenario.selection import Selection, select
+from attnbench.harness.scenario.shards import Shard
 from tests.fakes.shard_runs import scenario
 
 WALLS = {"find_wall": True, "studies": ["score_scale"], "backends": ["fused", "naive", "sdpa"]}

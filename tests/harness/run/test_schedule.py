@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cases import Case, Group
+from attnbench.harness.cases.case import Case, Group
 from attnbench.harness.process.worker_process import WorkerFailure
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.harness.run.schedule import MAX_CASES, Schedule, schedule_parts
 from attnbench.harness.scenario import Plan
 from attnbench.impls.problem import Problem

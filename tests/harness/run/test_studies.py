@@ -21,7 +21,7 @@ HEADS = (1, 2, 4, 8, 16)
 WAITS_AT = 4  # heads
 SHORT = f"""
 import os, time
-import attnbench.harness.studies.trained_heads as study
+import attnbench.harness.learning.studies.trained_heads as study
 study.STEPS["majority"] = 2
 train = study.trained
 def trained(name, heads, *args, **given):

@@ -8,23 +8,28 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.errors import BadInput, EnvironmentUnmet, NothingSelected, Stopped
+from attnbench.harness.files.errors import (
+    BadInput,
+    EnvironmentUnmet,
+    NothingSelected,
+    Stopped,
+)
+from attnbench.harness.learning.checkpoints.given import Checkpoint
 from attnbench.harness.run import suite as measured
 from attnbench.harness.run.run_rows import RunResult
 from attnbench.harness.run.start import RunOptions
 from attnbench.harness.run.suite import Suite, SuiteEntry
 from attnbench.harness.scenario import from_mapping
-from attnbench.harness.selection import Selection
-from attnbench.harness.store import Store
-from attnbench.harness.studies.checkpoints.given import Checkpoint
-from attnbench.harness.suites import (
+from attnbench.harness.scenario.selection import Selection
+from attnbench.harness.store.run_store import Store
+from attnbench.harness.store.suites import (
     newest_finished,
     read_suite,
     run_state,
     runs_by_entry,
     suite_state,
 )
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.stored_runs import case, plan, record
 
 OPTIONS = RunOptions(command=["test"], listener=QuietProgress())
@@ -210,7 +215,9 @@ def test_a_suite_is_removed_in_one_step_and_nothing_of_others_with_it(
     suite.close()
     assert {one.name for one in suite.path.iterdir()} == {"mine", "suite.json", ".lock"}
     (suite.path / "mine").unlink()
-    monkeypatch.setattr("attnbench.harness.files._remove", lambda path: None)  # killed before
+    monkeypatch.setattr(
+        "attnbench.harness.files.safe_files._remove", lambda path: None
+    )  # killed before
     Suite(suite.path).close()
     assert not suite.path.exists()
 

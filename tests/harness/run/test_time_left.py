@@ -2,9 +2,9 @@
 of cases.
 """
 
-from attnbench.harness.cases import Case
-from attnbench.harness.expected_time import Forecast
-from attnbench.harness.record import Record, Status
+from attnbench.harness.cases.case import Case
+from attnbench.harness.cases.expected_time import Forecast
+from attnbench.harness.rows.record import Record, Status
 from attnbench.harness.run.forecast import forecast
 from attnbench.harness.run.time_left import TimeLeft
 from attnbench.impls.problem import Problem

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.process.worker_process import child_environment
 from attnbench.harness.run.start import RunOptions, resume_run
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.terminal.progress import QuietProgress
 from tests.conftest import environment
 from tests.reports.fake_runs import case, problem, write_run
 

@@ -319,7 +319,7 @@ def installed(tmp_path_factory):
     return {
         "same": made(folder / "same", SOON_S, ROOT / ".package"),
         "version": copy("version", "__init__.py", f'"{package.__version__}"', '"0.0.1"'),
-        "format": copy("format", "harness/run_files.py", "SCHEMA = 1", "SCHEMA = 2"),
+        "format": copy("format", "harness/rows/run_files.py", "SCHEMA = 1", "SCHEMA = 2"),
         "code": copy("code", "impls/naive.py", '"""', '""" '),
         "bare": bare / "bin" / "python",
     }

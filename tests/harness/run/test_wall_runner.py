@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cases import Wall, wall_of
+from attnbench.harness.cases.case import Wall, wall_of
 from attnbench.harness.process.worker_process import Interrupted, WorkerFailure
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.harness.run.wall_runner import WallRunner
 from attnbench.harness.run.worker_pool import RunConfig, RunContext, WorkerPool
 from attnbench.harness.scenario import Plan

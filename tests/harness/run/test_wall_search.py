@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from attnbench.harness.cases import MAX_SEQ_LEN
-from attnbench.harness.record import Status, Trial
+from attnbench.harness.cases.case import MAX_SEQ_LEN
+from attnbench.harness.rows.record import Status, Trial
 from attnbench.harness.run.wall_search import TOLERANCE_RATIO, Search
 
 OK, OOM = Status.OK, Status.OOM

@@ -2,9 +2,9 @@
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import from_axes, from_mapping
-from attnbench.harness.selection import walls_of
+from attnbench.harness.scenario.selection import walls_of
 
 HEAD = {"name": "mine", "question": "What?", "backends": ["naive", "fused"], "find_wall": True}
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Plan, Scenario, from_axes, from_mapping, load
 from attnbench.impls import Problem
 

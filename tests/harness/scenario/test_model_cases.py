@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import Scenario, from_axes, from_mapping, from_text, load
 from attnbench.impls.problem import Problem
 

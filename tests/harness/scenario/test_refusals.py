@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.axes import AXES
+from attnbench.harness.cases.axes import AXES
 from attnbench.harness.cli.texts import as_changes
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.probes import measures, shared_measures
 from attnbench.harness.scenario import Scenario, from_axes, from_text, load, load_entries
 from attnbench.harness.studies import names as study_names

@@ -6,7 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from ruamel.yaml import YAML
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import from_mapping, load, load_entries, schema
 from attnbench.harness.scenario.names import shipped
 from attnbench.harness.scenario.suite_file import MOST_ENTRIES

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario import from_text, load_entries, messages, yaml_text
 from attnbench.harness.scenario.suite_file import MOST_ENTRIES
 from attnbench.harness.scenario.yaml_text import MAX_BYTES, MAX_NODES, read_yaml

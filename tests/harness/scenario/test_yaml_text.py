@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness.errors import BadInput
+from attnbench.harness.files.errors import BadInput
 from attnbench.harness.scenario.yaml_text import parse_yaml, read_yaml
 from tests.counted_calls import calls
 

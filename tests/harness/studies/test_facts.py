@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from attnbench.harness import studies
-from attnbench.harness.studies import attention_facts, gradient_distance, joined_projections
+from attnbench.harness.learning.studies import gradient_distance
+from attnbench.harness.studies import attention_facts, joined_projections
 from attnbench.harness.studies.attention_facts import hull_distance
 from attnbench.harness.studies.output_share import Timed
 from attnbench.impls.problem import Problem

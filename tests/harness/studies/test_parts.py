@@ -4,13 +4,13 @@ from math import prod
 
 import pytest
 
-from attnbench.harness.cases import PlannedStudy, study_of
-from attnbench.harness.errors import BadInput
+from attnbench.harness.cases.case import PlannedStudy, study_of
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.learning.studies.trained_heads import PARTS
 from attnbench.harness.run.forecast import forecast, study_s
 from attnbench.harness.scenario import load
-from attnbench.harness.selection import Selection, select
+from attnbench.harness.scenario.selection import Selection, select
 from attnbench.harness.studies import declared, names, parts_of, spellings
-from attnbench.harness.studies.trained_heads import PARTS
 from attnbench.impls.problem import Problem
 from tests.harness.run.test_forecast import PACE, config
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from attnbench.harness.nvml import Reading
+from attnbench.harness.machine.nvml import Reading
 from attnbench.harness.process.worker_process import WorkerProcess
 from attnbench.harness.telemetry import sampler
 from attnbench.harness.telemetry.sampler import next_due_ns

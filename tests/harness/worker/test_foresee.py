@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from attnbench.harness.cases import Case, Wall
+from attnbench.harness.cases.case import Case, Wall
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure import pace
 from attnbench.harness.measure.memory_budget import Budget
-from attnbench.harness.nvml import Device
 from attnbench.harness.run.forecast import foreseen_of
 from attnbench.harness.worker import foresee as module
 from attnbench.harness.worker.foresee import foresee

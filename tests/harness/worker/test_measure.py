@@ -9,11 +9,11 @@ from textwrap import dedent
 import pytest
 import torch
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure import launch
 from attnbench.harness.measure.clock import capture_stream
 from attnbench.harness.measure.prepared_call import PreparedCall
-from attnbench.harness.nvml import Device
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig
@@ -40,9 +40,9 @@ def prepare(problem, inputs, weights):
 """
 WORKER = """
 import json, sys, torch
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
 from attnbench.harness.measure import launch
-from attnbench.harness.nvml import Device
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig

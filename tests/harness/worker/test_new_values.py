@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure.output_check import Fingerprint
-from attnbench.harness.nvml import Device
 from attnbench.harness.worker import measure
 from attnbench.harness.worker.measure import Measurer
 from attnbench.harness.worker.phases import WorkerConfig

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
 from attnbench.harness.worker.shared_inputs import by_inputs
 from attnbench.impls.problem import Problem
 

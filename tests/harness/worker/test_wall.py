@@ -8,9 +8,9 @@ from time import perf_counter
 import pytest
 import torch
 
-from attnbench.harness.cases import Case
+from attnbench.harness.cases.case import Case
+from attnbench.harness.machine.nvml import Device
 from attnbench.harness.measure.memory_budget import Budget
-from attnbench.harness.nvml import Device
 from attnbench.harness.worker.phases import WorkerConfig
 from attnbench.harness.worker.wall import try_length
 from attnbench.impls import Problem

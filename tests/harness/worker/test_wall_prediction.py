@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from attnbench.harness.cases import Wall, wall_of
-from attnbench.harness.costs import input_bytes
+from attnbench.harness.cases.case import Wall, wall_of
+from attnbench.harness.cases.costs import input_bytes
 from attnbench.harness.worker.wall import longest_within, predict
 from attnbench.impls import Problem, load
 

@@ -8,8 +8,8 @@ import pytest
 
 from attnbench.harness import scenario
 from attnbench.harness.run.start import RunOptions, start_run
-from attnbench.harness.selection import Selection
-from attnbench.harness.terminal import QuietProgress
+from attnbench.harness.scenario.selection import Selection
+from attnbench.harness.terminal.progress import QuietProgress
 from tests.fakes.nvml.driver import H100, UUID
 
 pytestmark = pytest.mark.long

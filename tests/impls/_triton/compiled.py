@@ -23,7 +23,7 @@ from triton.runtime import driver
 
 from attnbench.harness.audit.compiler import compile_kernel
 from attnbench.harness.audit.kernel_row import kernel_record
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.impls import Problem, load, make_inputs, make_weights
 from attnbench.impls._triton import launch, op, tune
 from attnbench.impls._triton import tuned as table

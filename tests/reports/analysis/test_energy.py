@@ -6,7 +6,7 @@ from attnbench.reports.analysis import energy
 
 
 def test_the_interval_of_a_ratio_covers_the_truth_in_93_percent_of_runs() -> None:
-    from attnbench.harness.stats import mean_interval
+    from attnbench.harness.stats.intervals import mean_interval
 
     random, hits = np.random.default_rng(5), 0
     for _ in range(500):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnbench.harness.stats import Interval, latency_interval
+from attnbench.harness.stats.intervals import Interval, latency_interval
 from attnbench.reports.analysis import growth
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.row_groups import Row, records
@@ -197,7 +197,7 @@ def test_a_fit_without_a_negative_coefficient_is_that_of_scipy() -> None:
 
 
 def test_an_unbounded_interval_is_written_in_words() -> None:
-    from attnbench.harness.stats import Interval
+    from attnbench.harness.stats.intervals import Interval
     from attnbench.reports.analysis.claims.times import interval_text
 
     assert (

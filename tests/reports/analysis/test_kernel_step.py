@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from attnbench.harness.audit.main_loop import most_busy
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.reports.analysis.kernel_step import (
     buffers,
     is_specialized,

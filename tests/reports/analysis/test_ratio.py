@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.stats import ratio_interval
+from attnbench.harness.stats.intervals import ratio_interval
 from attnbench.reports.analysis.ratio import Ratio, time_ratio
 from attnbench.reports.data.row_groups import Row
 from tests.reports.fake_runs import quickstart

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.cases import case_of
+from attnbench.harness.cases.case import case_of
 from attnbench.harness.cli.flags import Device
 from attnbench.harness.scenario import from_axes, from_mapping
 from attnbench.harness.scenario.fields import PLANS as REAL_PLANS
 from attnbench.harness.scenario.fields import Limits, Plan
-from attnbench.harness.selection import group_cases
+from attnbench.harness.scenario.selection import group_cases
 from attnbench.reports.analysis.reproduce import (
     PLANS,
     USUAL_ALLOCATOR,

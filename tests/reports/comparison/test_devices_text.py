@@ -2,7 +2,7 @@
 
 from math import nan
 
-from attnbench.harness.stats import Interval
+from attnbench.harness.stats.intervals import Interval
 from attnbench.reports.comparison.devices_text import interval_text, ratio_text
 
 

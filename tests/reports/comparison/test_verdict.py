@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from attnbench.harness.contrasts import Spread
+from attnbench.harness.stats.contrasts import Spread
 from attnbench.reports.comparison.case_samples import case_samples, not_started
 from attnbench.reports.comparison.verdict import (
     REASONS,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.stats import Interval
+from attnbench.harness.stats.intervals import Interval
 from attnbench.reports.data.decode import NOT_MEASURED, is_decode, traffic
 from attnbench.reports.data.load import load
 from tests.reports.fake_decode import (

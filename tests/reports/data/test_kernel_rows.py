@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.reports.data.load import load
 from attnbench.reports.data.read import BadRun, read_run
 from attnbench.reports.exports import export

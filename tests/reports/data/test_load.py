@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import attnbench
-from attnbench.harness.stats import latency_interval
+from attnbench.harness.stats.intervals import latency_interval
 from attnbench.reports.data.load import COLUMNS, load
 from tests.reports.fake_runs import case, head_sweep, problem, quickstart, row, write_run
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness import run_files
+from attnbench.harness.rows import run_files
 from attnbench.reports.data.read import BadRun, read_run
 from tests.reports.fake_runs import case, problem, row, write_run
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from attnbench.harness.printable import visible
+from attnbench.harness.files.printable import visible
 from attnbench.reports.exports import export
 from tests.reports.fake_runs import case, problem, row, write_run
 from tests.reports.rendering import openers, page_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attnbench.harness import store
+from attnbench.harness.store import run_store as store
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Card

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.reports.analysis.audited_kernels import EXAMPLE_FIELDS
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.figures import write_figures

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from attnbench.harness.record import Status
+from attnbench.harness.rows.record import Status
 from attnbench.reports.elements import Block, LaneChart, Table, Text, TileMap
 from attnbench.reports.pages import terminal
 from attnbench.reports.pages.report import open_report

@@ -1,0 +1,1 @@
+"""The pack that answers which attention a model should use."""

@@ -1,0 +1,112 @@
+"""A model as `attnbench advise` asks about it: its layers' problems, their bytes, and formulas."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from typing import Any
+
+from ...impls.problem import Dtype, Problem
+from ...reports.advice.asked import Asked, Implementation, Phase, Predicted
+from ..cases.case import Case, problem_of
+from ..cases.costs import input_bytes
+from ..models.layers import Model
+from ..models.questions import (
+    appended_bytes,
+    cache_bytes,
+    cached_bytes,
+    paged_cache_bytes,
+    questions,
+)
+
+NAMES = ("eager", "sdpa", "flex_attention", "flash_attention_2")
+COMPILES = "flex_attention"
+OWN = {"eager": "fused", "sdpa": "sdpa", "flex_attention": "flex"}
+"""Backends of attnbench that compute alike, where transformers is not installed."""
+NO_BUDGET = 1 << 62  # so that a prediction is not cut short by a budget
+
+
+def implementations(*, by_transformers: bool | None = None) -> list[Implementation]:
+    """The values of attn_implementation, with the backend that is measured for each."""
+    if by_transformers is None:
+        by_transformers = find_spec("transformers") is not None
+    if by_transformers:
+        return [
+            Implementation(name=name, backend=f"hf:{name}", compiles=name == COMPILES)
+            for name in NAMES
+        ]
+    return [
+        Implementation(name=name, backend=backend, own=True, compiles=name == COMPILES)
+        for name, backend in OWN.items()
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelShapes:
+    """reports.advice.asked.Shapes for a model in one dtype, on one kind of device."""
+
+    model: Model
+    batch: int
+    dtype: Dtype
+    device: str
+
+    def asked(self, phase: Phase, context: int) -> Sequence[Asked]:
+        """Raises BadInput for a context beyond the model's own limit."""
+        found = questions(self.model, phase, context=context, batch=self.batch, dtype=self.dtype)
+        return [
+            Asked(
+                phase=phase,
+                layer=one.layer.text(),
+                count=one.count,
+                problem=None if one.problem is None else asdict(one.problem),
+                why=one.why,
+                cached_bytes=cached_bytes(one, context=context),
+                appended_bytes=appended_bytes(one),
+            )
+            for one in found
+        ]
+
+    def input_bytes(self, problem: Mapping[str, Any]) -> int:
+        return input_bytes(problem_of(problem))
+
+    def cache_bytes(self, context: int) -> int:
+        return cache_bytes(self.model, context=context, batch=self.batch, dtype=self.dtype)
+
+    def paged_cache_bytes(self, context: int) -> int:
+        return paged_cache_bytes(self.model, context=context, batch=self.batch, dtype=self.dtype)
+
+    def predicted_peak(
+        self, implementation: Implementation, problem: Mapping[str, Any]
+    ) -> Predicted:
+        """By the backend's own formula, else by its nearest relative's. Imports torch."""
+        return _predicted(implementation.backend, problem_of(problem), self.device)
+
+
+@lru_cache(maxsize=1 << 14)
+def _predicted(backend: str, problem: Problem, device: str) -> Predicted:
+    import torch  # takes a second, and answers from rows do not need it
+
+    from ...impls.peak_formulas import nearest
+    from ..machine.environment import fix_threads
+    from ..scenario.preflight import preflight_outside_worker
+
+    fix_threads()
+    place = torch.device(device)
+
+    def peak_of(name: str, one: Problem) -> tuple[int | None, Mapping[str, Any], str]:
+        found = preflight_outside_worker(Case(backend=name, problem=one), place, NO_BUDGET)
+        return found.fields.get("predicted_peak_bytes"), found.fields, found.reason
+
+    peak, fields, refused = peak_of(backend, problem)
+    if refused:
+        return Predicted(peak_bytes=None, words=refused)
+    if peak is not None:
+        return Predicted(peak_bytes=peak, words=f"by the {_SOURCES[fields['predicted_source']]}")
+    for near in nearest(backend, problem):
+        peak, _, refused = peak_of(near.backend, near.problem)
+        if peak is not None and not refused:
+            return Predicted(peak_bytes=peak + near.more_bytes, words=near.words, at_most=True)
+    return Predicted(peak_bytes=None, words=str(fields["predicted_reason"]))
+
+
+_SOURCES = {"formula": "formula", "meta": "operations that its code does"}

@@ -1,0 +1,398 @@
+"""`attnbench advise`: which attention for a model here, how long a context, at what cost."""
+
+import re
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..cli import completion, flags
+from ..cli.flags import DEFAULT_ROOT, HOW, LIMITS, OUTPUT, SHAPE, Root
+from ..files.errors import BadInput, shown
+
+if TYPE_CHECKING:
+    from ...impls.problem import Dtype
+    from ...reports.advice.answer import Advice
+    from ...reports.advice.asked import Inquiry, Phase
+    from ...reports.advice.stored import StoredRows
+    from ..machine.this_device import ThisDevice
+    from ..models.layers import Model
+
+USUAL_CONTEXT = 8192  # tokens, if the model takes so many
+MOST_TOKENS = 1 << 27
+MOST_SECONDS = 1e8
+GIB = 2**30
+LEAVE_OUT = ("attention's bytes", "kernel", "phase")  # columns, where there is little room
+MEASURED_ELSEWHERE = ("--measure", "--json", "--quiet", "-q", "--wait")
+
+
+def advise(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help="A name from attnbench list models, a config.json of Hugging Face, or its folder.",
+            autocompletion=completion.models,
+        ),
+    ],
+    context: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE,SIZE",
+            help="Tokens of context, as 8k,32k; 8k if not given, or what the model takes.",
+            rich_help_panel=SHAPE,
+        ),
+    ] = None,
+    batch: Annotated[
+        int, typer.Option(metavar="COUNT", min=1, help="Sequences.", rich_help_panel=SHAPE)
+    ] = 1,
+    dtype: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="fp32, bf16 or fp16; that of the model's weights if not given.",
+            autocompletion=completion.values_of("dtype"),
+            rich_help_panel=SHAPE,
+        ),
+    ] = None,
+    phase: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A,B",
+            help="Of prefill, decode, training; the first two if not given.",
+            rich_help_panel=SHAPE,
+        ),
+    ] = None,
+    tp: Annotated[
+        int,
+        typer.Option(
+            "--tp",
+            metavar="COUNT",
+            min=1,
+            help="Devices that share the heads (tensor parallelism); bytes are those of one.",
+            rich_help_panel=SHAPE,
+        ),
+    ] = 1,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="Measure what no earlier run here has measured; minutes.",
+            rich_help_panel=HOW,
+        ),
+    ] = False,
+    device: flags.OwnWhere = None,
+    threads: flags.Threads = None,
+    wait: flags.Wait = False,
+    memory_gib: Annotated[
+        float | None,
+        typer.Option(
+            metavar="G",
+            help="Memory for weights, keys and values, and attention, in GiB; the device's if not"
+            " given.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None,
+    max_seconds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="How long attention of all layers may take at the longest context: 10, or for each"
+            " phase: prefill=10,decode=0.05.",
+            rich_help_panel=LIMITS,
+        ),
+    ] = None,
+    timeout: flags.Timeout = None,
+    out: Root = DEFAULT_ROOT,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Also write a page.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    quiet: flags.Quiet = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The answer as JSON.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:
+    """Advise on a model: which attn_implementation to use here, how long a context fits, and what
+    attention costs.
+
+    Answers from the rows of earlier runs on this device, and says which are missing; --measure
+    measures those.
+    """
+    from ...reports.advice.answer import advise as answer
+    from ...reports.pages.advice import document
+    from ..machine.this_device import this_device
+    from ..models.resolve import model_of
+
+    if memory_gib is not None and not 0 < memory_gib < 1 << 20:
+        raise BadInput(f"--memory-gib {memory_gib:g}: wanted a number of GiB above 0")
+    model = model_of(config).divided(tp)
+    here = this_device(device)
+    phases = _phases(phase, model)
+    inquiry = _inquiry(
+        config,
+        model,
+        here,
+        contexts=_contexts(context, model),
+        batch=batch,
+        dtype=_dtype(dtype, model),
+        phases=phases,
+        tp=tp,
+        memory_gib=memory_gib,
+        max_seconds=_max_seconds(max_seconds, phases),
+    )
+    if measure:
+        limits = {"memory_gib": memory_gib, "timeout_s": timeout}
+        given = {name: value for name, value in limits.items() if value is not None}
+        rows = _measured(inquiry, here, out, given, wait=wait, quiet=quiet)
+    else:
+        rows = _rows(inquiry, here, out)
+    advice = answer(inquiry, rows)
+    for note in rows.notes:
+        typer.echo(f"note: {note}", err=True)
+    if page is not None:
+        _write(page, advice)
+    if as_json:
+        typer.echo(document.as_json(advice))
+        return
+    _print(advice)
+
+
+def _print(advice: "Advice") -> None:
+    """The headline, tables, and the sentences that no table says."""
+    from ...reports.pages.advice.sentences import beside_tables, headline, run_commands
+    from ...reports.pages.advice.tables import about, choice_tables, longest_table
+    from ..terminal.progress import echo, say, table
+
+    say(headline(advice))
+    say(about(advice))
+    for one in (*choice_tables(advice), longest_table(advice)):
+        if one is not None:
+            typer.echo("")
+            echo(table(one.title, one.columns, one.rows, leave_out=LEAVE_OUT))
+    typer.echo("")
+    for sentence in beside_tables(advice):
+        say(sentence)
+    if advice.is_doubtful:
+        say("What measures these choices again, in several processes:")
+        for command in run_commands(advice):
+            say(f"  {command}")
+
+
+def _write(path: Path, advice: "Advice") -> None:
+    from ...reports.pages.advice.page import render
+    from ..cli.report import written_to
+    from ..files.safe_files import write_output
+
+    with written_to(path, "--output FILE"):
+        if write_output(path, render(advice)):
+            typer.echo(path, err=True)
+
+
+# ---- the question --------------------------------------------------------------------------------
+
+
+def _inquiry(
+    config: str,
+    model: "Model",
+    here: "ThisDevice",
+    *,
+    contexts: list[int],
+    batch: int,
+    dtype: "Dtype",
+    phases: "list[Phase]",
+    tp: int,
+    memory_gib: float | None,
+    max_seconds: "dict[Phase, float]",
+) -> "Inquiry":
+    from ...reports.advice.asked import Inquiry
+    from .shapes import ModelShapes, implementations
+
+    weights = model.weight_bytes
+    return Inquiry(
+        config=config,
+        arguments=[one for one in sys.argv[2:] if one not in MEASURED_ELSEWHERE],
+        model=model.name,
+        model_type=model.model_type,
+        device=here.kind,
+        device_name=here.name,
+        dtype=dtype,
+        batch=batch,
+        tp=tp,
+        phases=phases,
+        contexts=contexts,
+        most_context=model.max_context,
+        weight_bytes=None if weights is None else weights // tp,
+        memory_bytes=here.memory_bytes if memory_gib is None else int(memory_gib * GIB),
+        memory_from=here.memory_from if memory_gib is None else f"{memory_gib:g} GiB, as given",
+        implementations=implementations(),
+        max_seconds=max_seconds,
+        others=model.others(),
+        shapes=ModelShapes(model=model, batch=batch, dtype=dtype, device=here.kind),
+    )
+
+
+def _contexts(text: str | None, model: "Model") -> list[int]:
+    """Shortest first. Raises BadInput, also beyond what the model takes."""
+    fixed = {layer.seq_len for layer, _ in model.attention()}
+    if text is None:
+        if fixed and 0 not in fixed:
+            return [max(fixed)]
+        return [min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)]
+    found = sorted({_tokens(part.strip()) for part in text.split(",")})
+    if model.max_context is not None and found[-1] > model.max_context:
+        raise BadInput(
+            f"--context {found[-1]}: {model.name} takes at most {model.max_context} tokens; wanted"
+            " no more"
+        )
+    return found
+
+
+def _tokens(text: str) -> int:
+    """8192 or 8k, as scenarios write sizes."""
+    if match := re.fullmatch(r"([0-9]{1,12})([kKmM]?)", text):
+        tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2].lower()]
+        if 1 <= tokens <= MOST_TOKENS:
+            return tokens
+    raise BadInput(
+        f"--context {shown(text)}: wanted a number of tokens from 1 to {MOST_TOKENS}, as 8192 or 8k"
+    )
+
+
+def _dtype(text: str | None, model: "Model") -> "Dtype":
+    """The weights' own, unless another is given; fp32 where theirs is none of ours."""
+    from ...impls.problem import ITEM_BYTES
+    from ..cases.axes import VALUE_ALIASES
+    from ..models.questions import DTYPES
+
+    if text is None:
+        return DTYPES.get(model.dtype or "", "fp32")
+    name = VALUE_ALIASES.get("dtype", {}).get(text, text)
+    for known in ITEM_BYTES:
+        if name == known:
+            return known
+    raise BadInput(f"--dtype {text!r}: wanted one of {', '.join(ITEM_BYTES)}")
+
+
+def _phases(text: str | None, model: "Model") -> "list[Phase]":
+    """Raises BadInput for a phase in which the model has no attention."""
+    from ..models.questions import PHASES
+
+    stacks = {layer.stack for layer, _ in model.attention()}
+    decodes = bool(stacks - {"encoder"})
+    if text is None:
+        return ["prefill", "decode"] if decodes else ["prefill"]
+    names = [part.strip() for part in text.split(",")]
+    found: list[Phase] = [phase for phase in PHASES if phase in names]
+    if wrong := [name for name in names if name not in PHASES]:
+        raise BadInput(f"--phase {wrong[0]!r}: wanted one of {', '.join(PHASES)}")
+    if "decode" in found and not decodes:
+        raise BadInput(f"--phase decode: {model.name} has no decoder; wanted prefill or training")
+    return found
+
+
+def _max_seconds(text: str | None, phases: "list[Phase]") -> "dict[Phase, float]":
+    """One number for all phases, or one for each that is named."""
+    if text is None:
+        return {}
+    if "=" not in text:
+        return dict.fromkeys(phases, _seconds(text, text))
+    found: dict[Phase, float] = {}
+    for part in text.split(","):
+        name, _, number = part.partition("=")
+        asked = next((phase for phase in phases if phase == name.strip()), None)
+        if asked is None:
+            raise BadInput(
+                f"--max-seconds {shown(text)}: {shown(name.strip())} is not asked for; wanted"
+                f" {' or '.join(phases)}, as {phases[0]}=10"
+            )
+        found[asked] = _seconds(number, text)
+    return found
+
+
+def _seconds(number: str, text: str) -> float:
+    """Above 0, and below three years. Raises BadInput."""
+    with suppress(ValueError):
+        if 0 < (seconds := float(number)) < MOST_SECONDS:
+            return seconds
+    raise BadInput(
+        f"--max-seconds {shown(text)}: wanted a number of seconds above 0, as 10 or 0.05"
+    )
+
+
+# ---- rows ----------------------------------------------------------------------------------------
+
+
+def _rows(inquiry: "Inquiry", here: "ThisDevice", out: Path) -> "StoredRows":
+    """Of all runs in the results folder, newest first; those of suites too."""
+    from ...reports.advice.stored import Device, stored_rows
+    from ..store.run_store import runs, runs_and_suites
+
+    folders = [run for folder in runs_and_suites(out) for run in (runs(folder) or [folder])]
+    problems = [
+        one.problem
+        for phase in inquiry.phases
+        for context in inquiry.contexts
+        for one in inquiry.shapes.asked(phase, context)
+        if one.problem is not None
+    ]
+    device = Device(kind=here.kind, facts=here.facts)
+    return stored_rows(reversed(folders), device, problems, inquiry.implementations)
+
+
+def _measured(
+    inquiry: "Inquiry",
+    here: "ThisDevice",
+    out: Path,
+    limits: dict[str, float],
+    *,
+    wait: bool,
+    quiet: bool,
+) -> "StoredRows":
+    """The rows after measuring what is missing, and again where the choice is close.
+
+    The device is locked from the first look at it to the last row: no other run gets in between.
+    """
+    from ...reports.advice.answer import advise as answer
+    from ..process.device_lock import device_lock
+    from ..run.start import RunOptions
+    from ..terminal.progress import progress, say
+    from . import measure as advise_measure
+
+    device = here.facts.get("device_uuid") or here.kind
+
+    def run(problems: advise_measure.Wanted, plan: str) -> None:
+        listener = progress(quiet=quiet)
+        options = RunOptions(
+            command=["attnbench", *sys.argv[1:]], listener=listener, wait=wait, held_device=device
+        )
+        listener.start("starting a worker")
+        try:
+            result = advise_measure.run_wanted(inquiry, problems, plan, limits, out, options)
+        finally:
+            listener.end()
+        if result.signal is not None:
+            raise typer.Exit(result.exit_code)
+
+    with device_lock(device, wait=wait, check=lambda: None):
+        rows = _rows(inquiry, here, out)  # only now: the run that was waited for may have some
+        pace = advise_measure.predicted_call_s(inquiry.device, inquiry.dtype)
+        if problems := advise_measure.wanted(inquiry, rows, pace):
+            run(problems, "quick")
+            rows = _rows(inquiry, here, out)
+        if problems := advise_measure.close(answer(inquiry, rows)):
+            takes_s = advise_measure.standard_takes_s(inquiry, problems, limits)
+            if takes_s <= advise_measure.LONGEST_STANDARD_S:
+                run(problems, "standard")
+                rows = _rows(inquiry, here, out)
+            elif not quiet:
+                say(
+                    f"The choice is close; a standard run would take about {takes_s / 60:.0f} min:"
+                    " the commands are at the end.",
+                    stderr=True,
+                )
+    return rows

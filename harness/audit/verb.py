@@ -1,0 +1,143 @@
+"""`attnbench kernels`: audit our Triton kernels without a GPU, keep tuned configurations."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated, get_args
+
+import typer
+
+from ..cli.flags import DEFAULT_ROOT, AsJson, Quiet, Root
+from ..cli.verbs import Verb, Verbs
+from ..files.errors import BadInput
+
+if TYPE_CHECKING:
+    from ...impls._triton.tuned import Choice, Kind
+
+LEGEND = (
+    "w: warps, s: stages; smem: shared memory of a block; spill: bytes stored+loaded per thread;"
+    " per SM: blocks x warps of the warps that it could hold; of causal and not, the worse."
+)
+kernels_app = typer.Typer(
+    cls=Verbs,
+    help="Look at our Triton kernels without a GPU.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+
+@kernels_app.callback()
+def kernels() -> None:
+    """Look at our Triton kernels without a GPU."""
+
+
+@kernels_app.command("audit", cls=Verb)
+def audit(
+    arch: Annotated[
+        str, typer.Option(help="Compute capabilities, as 80,90,100 or 8.6.")
+    ] = "80,90,100",
+    dtype: Annotated[str | None, typer.Option(help="fp32, bf16, fp16; all by default.")] = None,
+    kernel: Annotated[
+        str | None, typer.Option(help="forward, grad_q, grad_kv; all by default.")
+    ] = None,
+    out: Root = DEFAULT_ROOT,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile every tuned configuration to machine code and say what it takes: registers, spills,
+    shared memory, occupancy.
+
+    Needs triton, and no GPU. Exit code 1 where a kernel spills, does not compile, or has no
+    configuration that fits. Prints the run folder.
+    """
+    import json
+
+    from ...impls._triton.configs import KERNELS
+    from ...impls.problem import Dtype
+    from ..terminal.progress import JsonProgress, QuietProgress, echo, say
+    from .architecture import parse_capabilities
+    from .pool import KernelSelection
+    from .run import audit as audit_kernels
+    from .table import AuditProgress, sentence, tables
+
+    selection = KernelSelection(
+        capabilities=parse_capabilities(arch),
+        dtypes=_chosen("--dtype", dtype, ("bf16", "fp16", "fp32"), get_args(Dtype)),
+        kernels=_chosen("--kernel", kernel, KERNELS, KERNELS),
+    )
+    progress = JsonProgress() if as_json else QuietProgress() if quiet else AuditProgress()
+    progress.start("starting compilers")
+    try:
+        audited = audit_kernels(selection, out, ["attnbench", *sys.argv[1:]], progress)
+    finally:
+        progress.end()
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "reason": "end",
+                    "run": str(audited.path),
+                    "verdicts": list(map(sentence, audited.verdicts)),
+                }
+            )
+        )
+        raise typer.Exit(audited.exit_code)
+    if not quiet:
+        for drawn in tables(audited.rows):
+            echo(drawn)
+            typer.echo("")
+        say(LEGEND)
+        typer.echo("")
+        for verdict in audited.verdicts:
+            say(sentence(verdict))
+    typer.echo(audited.path)
+    raise typer.Exit(audited.exit_code)
+
+
+@kernels_app.command("keep", cls=Verb)
+def keep(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="Runs of the backend triton on a GPU.")
+    ],
+    out: Root = DEFAULT_ROOT,
+) -> None:
+    """Take the configurations that runs found fastest into the table that ships with the backend,
+    so that nobody need time them again.
+
+    A choice replaces an older one for the same kind of problem. Commit the file that is printed,
+    and the runs that chose.
+    """
+    from ...impls._triton.tuned import FILE, merged
+    from ..files.safe_files import write_whole
+    from ..store.baselines import find_run
+    from .tuning_results import choices
+
+    found: dict[Kind, Choice] = {}
+    for run in runs:
+        chosen, notes = choices(find_run(run, out))
+        found |= chosen
+        for note in notes:
+            typer.echo(note, err=True)
+    if not found:
+        raise BadInput(
+            f"{' '.join(runs)}: nothing was timed to choose by; run `attnbench run kernel_sweep"
+            " --device cuda` first"
+        )
+    try:
+        write_whole(FILE, merged(found.values(), FILE))  # workers may be reading it
+    except OSError as error:
+        raise BadInput(
+            f"{FILE}: cannot be written ({error.strerror}); keep choices from a checkout of"
+            " your own"
+        ) from None
+    typer.echo(f"{len(found)} kinds of problem", err=True)
+    typer.echo(FILE)
+
+
+def _chosen(
+    flag: str, text: str | None, usual: tuple[str, ...], known: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What stands between commas, each once. Raises BadInput."""
+    chosen = usual if text is None else tuple(dict.fromkeys(one.strip() for one in text.split(",")))
+    for one in chosen:
+        if one not in known:
+            raise BadInput(f"{flag}: no {one!r}; there are: {', '.join(known)}")
+    return chosen

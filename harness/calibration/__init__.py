@@ -1,1 +1,0 @@
-"""`attnbench doctor --calibrate`: peak rates of a device, and whether its counters are right."""

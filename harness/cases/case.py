@@ -1,0 +1,281 @@
+"""What a run plans: cases in groups, walls and studies, with ids and fields for run.json."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
+
+from ...impls.problem import Problem
+
+MAX_SEQ_LEN = 1 << 31  # tokens, for a wall: longer sequences need more than 32-bit indices
+ADDED_LATER = {"mask": "none", "window": 0}  # fields of a problem that the first runs did not have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One backend on one problem.
+
+    `twin` tells equal cases apart, for A/A comparisons. `python` names the environment that
+    measures the case (`--python`); None in a run of one environment. `replica`: which copy of the
+    plan it belongs to (`--replicate`), from 1; None in a run without copies.
+    """
+
+    backend: str
+    problem: Problem
+    twin: int = 0
+    python: str | None = None
+    replica: int | None = None
+    kind: ClassVar[Literal["latency"]] = "latency"
+
+    @property
+    def id(self) -> str:
+        """Readable, stable, unique; parts with their usual value are left out.
+
+        For example fused-b1-n4096-d512-h8-bf16-causal-forward-core. The first copy has the id of a
+        run without copies.
+        """
+        p = self.problem
+        lengths = [f"n{p.seq_len}"] + [f"kv{p.kv_seq_len}"] * (p.kv_seq_len != p.seq_len)
+        name = problem_id(self.backend, p, lengths)
+        name += f"-twin{self.twin}" if self.twin else ""
+        name += f"-replica{self.replica}" if (self.replica or 1) > 1 else ""
+        return id_in(self.python, name)
+
+    def fields(self) -> dict[str, Any]:
+        """The case as in a row and in run.json."""
+        more: dict[str, Any] = {"twin": self.twin} if self.twin else {}
+        if self.replica is not None:
+            more["replica"] = self.replica
+        names = {"case": self.id, "backend": self.backend, "python": self.python}
+        return {**names, **fields_of(self.problem), **more}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Cases measured in the same randomised blocks, so that their ratios are paired.
+
+    All backends of one problem, all values of a contrast axis, and all environments. `replica_of`:
+    the number of the group that this one is a copy of (`--replicate`); None if it is no copy.
+    """
+
+    number: int
+    cases: tuple[Case, ...]
+    replica_of: int | None = None
+
+    @property
+    def original(self) -> int:
+        """The same number in all copies of a group, which belong on different devices."""
+        return self.number if self.replica_of is None else self.replica_of
+
+    def fields(self) -> dict[str, Any]:
+        """What each case of run.json says of its group."""
+        copied = {} if self.replica_of is None else {"replica_of": self.replica_of}
+        return {"group": self.number, **copied}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wall:
+    """A backend and a problem whose longest seq_len is searched for; `python` as for a case.
+
+    Keys and values grow with seq_len, unless `kv_seq_len` fixes their length.
+    """
+
+    backend: str
+    problem: Problem
+    kv_seq_len: int | None = None
+    python: str | None = None
+    kind: ClassVar[Literal["wall"]] = "wall"
+
+    @property
+    def id(self) -> str:
+        """Unique among cases and walls, for example wall-fused-b1-d512-h8-fp32-forward-core."""
+        lengths = [] if self.kv_seq_len is None else [f"kv{self.kv_seq_len}"]
+        return id_in(self.python, f"wall-{problem_id(self.backend, self.problem, lengths)}")
+
+    def at(self, seq_len: int) -> Case:
+        """The case at one length."""
+        kv_seq_len = seq_len if self.kv_seq_len is None else self.kv_seq_len
+        problem = replace(self.problem, seq_len=seq_len, kv_seq_len=kv_seq_len)
+        return Case(backend=self.backend, problem=problem, python=self.python)
+
+    def fields(self) -> dict[str, Any]:
+        """The wall as in a row and in run.json: no seq_len, kv_seq_len only if it is fixed."""
+        sizes = {
+            name: value for name, value in fields_of(self.problem).items() if name != "seq_len"
+        }
+        names = {"case": self.id, "backend": self.backend, "python": self.python}
+        return {**names, **sizes, "kv_seq_len": self.kv_seq_len}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedStudy:
+    """A study of studies/ on one problem. `part`: axis and value pairs of a study in parts."""
+
+    study: str
+    problem: Problem
+    part: tuple[tuple[str, str | int], ...] = ()
+    kind: ClassVar[Literal["study"]] = "study"
+
+    @property
+    def id(self) -> str:
+        """For example study-score_scale, study-heads_learn-recall-heads8."""
+        parts = (value if isinstance(value, str) else f"{axis}{value}" for axis, value in self.part)
+        return "-".join(["study", self.study, *parts])
+
+    @property
+    def backend(self) -> str:
+        """What --only and --skip match beside the id."""
+        return self.study
+
+    def fields(self) -> dict[str, Any]:
+        """The study as in run.json."""
+        part = {"part": dict(self.part)} if self.part else {}
+        return {"case": self.id, "study": self.study, **part, **fields_of(self.problem)}
+
+
+# ---- ids -----------------------------------------------------------------------------------------
+
+
+def problem_id(backend: str, problem: Problem, lengths: Sequence[str]) -> str:
+    p = problem
+    parts = [backend, f"b{p.batch}", *lengths, f"d{p.d_model}", f"h{p.heads}"]
+    if p.kv_heads != p.heads:
+        parts.append(f"hkv{p.kv_heads}")
+    for name, width in (("dk", p.d_k), ("dv", p.d_v)):
+        if width * p.heads != p.d_model:
+            parts.append(f"{name}{width}")
+    parts.append(p.dtype)
+    if p.causal:
+        parts.append("causal" if p.kv_seq_len == p.seq_len else f"causal_{p.causal_align}")
+    if p.mask != "none":
+        parts.append(f"{p.mask}{p.window or ''}")
+    return "-".join([*parts, p.passes, p.scope])
+
+
+def id_in(python: str | None, name: str) -> str:
+    """An id with the name of its environment, if it has one."""
+    return name if python is None else f"{name}-{python}"
+
+
+class ShortNames:
+    """Ids of cases and walls without the parts that all of them have; the length always stays."""
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        parts = [one.split("-") for one in ids if not one.startswith("study-")]
+        shared = set.intersection(*(set(one[1:]) for one in parts)) if len(parts) > 1 else set()
+        self.common = tuple(
+            part for part in (parts[0] if shared else ()) if part in shared and not _length(part)
+        )
+
+    def of(self, case: str) -> str:
+        """'naive n256 h1' for naive-b1-n256-d512-h1-fp32-forward-core; 'wall' goes too."""
+        name = case.removeprefix("study-").removeprefix("wall-")
+        first, *rest = name.split("-")
+        return " ".join([first, *(part for part in rest if part not in self.common)])
+
+
+def _length(part: str) -> bool:
+    return part.startswith("n") and part[1:].isdigit()
+
+
+# ---- pairs of a group whose ratio is reported ----------------------------------------------------
+
+
+def reported_pairs(
+    cases: Sequence[Case], baseline: str | None, contrast: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Pairs of case ids, (case, reference), whose latency ratio is reported.
+
+    - each backend against the baseline (else the first backend) on the same problem;
+    - each value of a contrast axis against its first value, for the same backend;
+    - each environment against the first one, for the same backend and problem.
+
+    The first two within an environment.
+    """
+    compared: dict[tuple[Any, ...], list[Case]] = {}
+    for case in cases:
+        keys: list[tuple[Any, ...]] = [(case.python, case.problem)]
+        if case.python is not None:
+            keys.append(("python", case.backend, case.problem))
+        keys += [
+            (case.python, case.backend, axis, *without(case.problem, axis)) for axis in contrast
+        ]
+        for key in keys:
+            compared.setdefault(key, []).append(case)
+    pairs: dict[tuple[str, str], None] = {}
+    for same in compared.values():
+        first = next((case for case in same if case.backend == baseline), same[0])
+        pairs.update({(case.id, first.id): None for case in same if case is not first})
+    return list(pairs)
+
+
+def without(problem: Problem, axis: str) -> tuple[Any, ...]:
+    """The problem's fields without one axis; a size that follows from other sizes is None."""
+    p = problem
+    width = p.d_model // p.heads
+    usual: dict[str, Any] = {"kv_seq_len": p.seq_len, "kv_heads": p.heads, "d_k": width}
+    usual["d_v"] = width
+    if p.kv_seq_len == p.seq_len:
+        usual["causal_align"] = p.causal_align
+    if axis == "mask":
+        usual["window"] = p.window
+    return tuple(
+        None if usual.get(name) == value else value
+        for name, value in fields_of(p).items()
+        if name != axis
+    )
+
+
+# ---- from run.json and rows back: further keys are ignored, KeyError if one is missing -----------
+
+
+def case_of(fields: Mapping[str, Any]) -> Case:
+    return Case(
+        backend=fields["backend"],
+        problem=problem_of(fields),
+        twin=fields.get("twin", 0),
+        python=fields.get("python"),
+        replica=fields.get("replica"),
+    )
+
+
+def groups_of(planned: Iterable[Mapping[str, Any]]) -> tuple[Group, ...]:
+    """The groups of cases as run.json plans them."""
+    cases: dict[tuple[int, int | None], list[Case]] = {}
+    for fields in planned:
+        key = fields["group"], fields.get("replica_of")
+        cases.setdefault(key, []).append(case_of(fields))
+    return tuple(
+        Group(number=number, cases=tuple(some), replica_of=replica_of)
+        for (number, replica_of), some in cases.items()
+    )
+
+
+def wall_of(fields: Mapping[str, Any]) -> Wall:
+    kv_seq_len = fields["kv_seq_len"]
+    lengths = {"seq_len": placeholder_seq_len(kv_seq_len), "kv_seq_len": kv_seq_len or 0}
+    return Wall(
+        backend=fields["backend"],
+        problem=problem_of({**fields, **lengths}),
+        kv_seq_len=kv_seq_len,
+        python=fields.get("python"),
+    )
+
+
+def study_of(fields: Mapping[str, Any]) -> PlannedStudy:
+    part = tuple((fields.get("part") or {}).items())
+    return PlannedStudy(study=fields["study"], problem=problem_of(fields), part=part)
+
+
+def fields_of(problem: Problem) -> dict[str, Any]:
+    """As dataclasses.asdict, which copies deeply what needs no copy."""
+    return {name: getattr(problem, name) for name in Problem.__dataclass_fields__}
+
+
+def problem_of(fields: Mapping[str, Any]) -> Problem:
+    fields = {**ADDED_LATER, **fields}
+    return Problem(**{name: fields[name] for name in Problem.__dataclass_fields__})
+
+
+def placeholder_seq_len(kv_seq_len: int | None) -> int:
+    """A wall's seq_len before it is known; never kv_seq_len, which would mean self-attention."""
+    return 2 if kv_seq_len == 1 else 1

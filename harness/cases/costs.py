@@ -1,0 +1,129 @@
+"""What a problem costs by formula: the work that every backend must do."""
+
+from typing import Any
+
+from ...impls.masks.counts import unmasked_keys, unmasked_pairs, unmasked_queries
+from ...impls.problem import Problem
+
+
+def known_costs(problem: Problem) -> dict[str, Any]:
+    """The fields of a row that need no run."""
+    reason = "the case ended before its prediction"
+    return {
+        "input_bytes": input_bytes(problem),
+        "work_flops": work_flops(problem),
+        "work_exps": work_exps(problem),
+        "minimal_bytes": minimal_bytes(problem),
+        "predicted_reason": reason,
+        "meta_reason": reason,
+    }
+
+
+def work_flops(problem: Problem) -> int:
+    """Floating-point operations of the matrix products, over the pairs that the mask keeps.
+
+    2 per multiply-add. Forward: Q K^T and P V, the usual 4 B h N^2 d_k (Dao et al. 2022,
+    FlashAttention, section 3). Backward: dV, dP, dQ and dK, twice the forward; kernels that
+    recompute the scores in the backward pass do a fifth product, which is not counted. Scope
+    "layer" adds the four projections, each with its two backward products, scope "block" also the
+    two products of the feed-forward layer.
+    """
+    p = problem
+    pairs = p.heads * unmasked_pairs(p)
+    forward = 2 * pairs * (p.d_k + p.d_v)
+    if p.scope != "core":
+        queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
+        forward += 2 * queries * p.d_model * p.heads * (p.d_k + p.d_v)  # W_q and W_O
+        forward += 2 * keys * p.d_model * p.kv_heads * (p.d_k + p.d_v)  # W_k and W_v
+    forward += feed_forward_flops(p)
+    return {"forward": forward, "backward": 2 * forward, "forward+backward": 3 * forward}[p.passes]
+
+
+def feed_forward_flops(problem: Problem) -> int:
+    """Of a block's feed-forward layer, forward: 16 B N d^2 with d_ff = 4 d; 0 in other scopes."""
+    p = problem
+    return 4 * p.batch * p.seq_len * p.d_model * p.d_ff if p.scope == "block" else 0
+
+
+def work_exps(problem: Problem) -> int:
+    """Exponentials of the softmax: one for each pair that the mask keeps, none for "backward".
+
+    The backward pass can keep the weights; kernels that recompute them need as many again, which is
+    not counted. Counted apart from the matrix products because other units compute them: an H100
+    does 3.9e12 of them a second, but 989e12 operations of matrix products (Shah et al. 2024,
+    FlashAttention-3, section 3.1).
+    """
+    p = problem
+    return 0 if p.passes == "backward" else p.heads * unmasked_pairs(p)
+
+
+def minimal_bytes(problem: Problem) -> int:
+    """Bytes that must move to and from memory once: inputs that matter are read, results written.
+
+    The compulsory traffic of the roofline model (Williams et al. 2009); `work_flops` over it is the
+    highest arithmetic intensity that any kernel can have. No exact algorithm reaches it for every
+    size of fast memory (Dao et al. 2022, proposition 3). Keys that no query sees and queries that
+    see no key are not read; their gradients and outputs, all zero, are written. The backward pass
+    reads the inputs and the output's gradient, but not O: rowsum(dO * O) equals rowsum(dP * P).
+    """
+    p = problem
+    return (_core_elements(p) if p.scope == "core" else _layer_elements(p)) * p.item_bytes
+
+
+def _core_elements(p: Problem) -> int:
+    reading, seen = unmasked_queries(p), unmasked_keys(p)  # over the whole batch
+    queries, keys = p.batch * p.seq_len, p.batch * p.kv_seq_len
+    q, k, v = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v  # elements per token
+    o = p.heads * p.d_v
+    total = reading * q + seen * (k + v)
+    if p.passes != "backward":
+        total += queries * o
+    if p.backward:
+        total += reading * o + queries * q + keys * (k + v)
+    return total
+
+
+def _layer_elements(p: Problem) -> int:
+    """`backward` alone does not read the last bias; its gradient needs every row of dO."""
+    one_source = p.kv_seq_len == p.seq_len
+    sources = p.seq_len if one_source else p.seq_len + p.kv_seq_len
+    read = p.batch * p.seq_len if one_source else unmasked_queries(p) + unmasked_keys(p)
+    weights, output = _weight_elements(p), p.batch * p.seq_len * p.d_model
+    total = read * p.d_model + weights
+    if p.passes != "backward":
+        total += output
+    else:
+        total -= p.d_model
+    if p.backward:
+        total += output + p.batch * sources * p.d_model + weights
+    return total
+
+
+def _weight_elements(p: Problem) -> int:
+    q_width, k_width, v_width = p.heads * p.d_k, p.kv_heads * p.d_k, p.kv_heads * p.d_v
+    layer = (q_width + k_width + v_width) * (p.d_model + 1) + (p.heads * p.d_v + 1) * p.d_model
+    if p.scope != "block":
+        return layer
+    norms, biases = 4 * p.d_model, p.d_ff + p.d_model
+    return layer + norms + 2 * p.d_ff * p.d_model + biases
+
+
+def input_bytes(problem: Problem) -> int:
+    """Bytes of inputs and weights, of the output's gradient if needed, and of a mask's matrix."""
+    p = problem
+    if p.scope != "core":
+        one_source = p.kv_seq_len == p.seq_len  # self-attention
+        tokens = p.seq_len if one_source else p.seq_len + p.kv_seq_len
+        elements = p.batch * tokens * p.d_model + _weight_elements(p)
+        output = p.batch * p.seq_len * p.d_model
+    else:
+        q, kv = p.heads * p.seq_len * p.d_k, p.kv_heads * p.kv_seq_len * (p.d_k + p.d_v)
+        elements = p.batch * (q + kv)
+        output = p.batch * p.heads * p.seq_len * p.d_v
+    return (elements + (output if p.backward else 0)) * p.item_bytes + mask_bytes(p)
+
+
+def mask_bytes(problem: Problem) -> int:
+    """Bytes of a mask's matrix that a caller passes: only a mask without a rule has one."""
+    p = problem
+    return (p.seq_len - p.empty_rows) * p.kv_seq_len if p.mask == "random" else 0

@@ -1,0 +1,256 @@
+"""Counter checks: loads whose readings are known beforehand, read by the probes that runs use.
+
+A counter that is right on an idle device, with one busy block, for half the time and on a large
+matrix product is trusted in between. The loads run in the same loop as the cases of a run
+(measure/steady_loop.py).
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from ..machine.nvml import Device
+from ..measure.clock import SM_CLOCK_HZ, Call
+from ..measure.steady_loop import steady_loop
+from ..probes import Readings
+from ..probes import load as load_probe
+
+WINDOW_S = 3.0
+"""The driver's ring has a sample each 1/6 to 1 s (nvml.h); the first and the last do not count."""
+ON_S = 0.01  # one sleeping kernel: long against its launch, short against the ring's period
+GEMM = 8192
+
+Outcome = Literal["ok", "off", "not measured"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`found` is None if and only if it was not measured.
+
+    `reason`: why it was not measured or, if it is off, what may be wrong.
+    """
+
+    name: str
+    expected: str
+    found: float | None = None
+    outcome: Outcome
+    reason: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """As in calibration.jsonl."""
+        return {
+            "name": self.name,
+            "wanted": self.expected,
+            "found": self.found,
+            "verdict": self.outcome,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """The range that a quantity should be in, and what may be wrong if it is not.
+
+    `subject`: the load, or the peak. `quantity`: of a load, a column of a probe.
+    """
+
+    subject: str
+    quantity: str
+    low: float
+    high: float
+    cause: str
+
+    def check(self, found: float | None, missing: str = "") -> Check:
+        """`missing`: why there is no value."""
+        good = found is not None and self.low <= found <= self.high
+        low, high = f"{self.low:.3g}", f"{self.high:.3g}"
+        return Check(
+            name=f"{self.subject}: {self.quantity}",
+            expected=f"{low} to {high}" if self.low > 0 else f"at most {high}",
+            found=found,
+            outcome="not measured" if found is None else "ok" if good else "off",
+            reason=missing if found is None else "" if good else self.cause,
+        )
+
+
+# ---- expectations --------------------------------------------------------------------------------
+
+DISORDER = "disorder_ratio"
+CONTAINED = (
+    ("sm_occupancy_ratio", "sm_active_ratio"),
+    ("sm_active_ratio", "graphics_ratio"),
+    ("hmma_ratio", "any_tensor_ratio"),
+)
+"""Counters, and counters that contain them: an SM with resident warps is active, no SM is active
+without a context, and HMMA is one of the tensor operations.
+"""
+CPU_EXPECTATIONS = (
+    Expectation("idle", "host_busy_cores", 0, 0.05, "a thread of this process does not sleep"),
+    Expectation(
+        *("one thread", "host_busy_cores", 0.9, 1.05),
+        "the core was shared: other work runs on this machine",
+    ),
+)
+CUDA_LOADS = ("idle", "one block", "half the time", "large bf16 product")
+CPU_LOADS = ("idle", "one thread")
+CUDA_PROBES = ("busy", "gpm")
+CPU_PROBES = ("host",)
+
+
+def cuda_expectations(sm_count: int) -> tuple[Expectation, ...]:
+    """For a GPU, or an instance of one, with this many SMs."""
+    product, half = "large bf16 product", "half the time"
+    others = "other work runs on this GPU: see attnbench doctor"
+    window = "the windows do not cover the work"
+    tensor = "tensor cores were not counted, or not used"
+    one_sm = f"one of {sm_count} SMs was active"
+    duty = "the counter does not follow a duty cycle"
+    disorder = "a part exceeds its whole: a counter means something else"
+    low, high = 0.5 / sm_count, 1.5 / sm_count
+    return (
+        Expectation("idle", "kernel_busy_ratio", 0, 0.05, others),
+        Expectation("idle", "sm_active_ratio", 0, 0.01, others),
+        Expectation("one block", "kernel_busy_ratio", 0.95, 1, window),
+        Expectation("one block", "sm_active_ratio", low, high, one_sm),
+        Expectation(half, "kernel_busy_ratio", 0.4, 0.6, duty),
+        Expectation(product, "sm_active_ratio", 0.85, 1, window),
+        Expectation(product, "any_tensor_ratio", 0.4, 1, tensor),
+        Expectation(product, "hmma_ratio", 0.4, 1, tensor),
+        Expectation(product, DISORDER, 0, 0.02, disorder),
+    )
+
+
+# ---- loads ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """A call to repeat.
+
+    `device` is the CPU also for GPU work that ends before the call returns: no launch runs ahead.
+    """
+
+    call: Call
+    call_ms: float
+    device: torch.device
+
+
+CPU = torch.device("cpu")
+ON_MS = ON_S * 1e3
+IDLE = Load(call=lambda: time.sleep(ON_S), call_ms=ON_MS, device=CPU)
+
+
+def cuda_loads(device: torch.device) -> dict[str, Load]:
+    """By the names in cuda_expectations; idle comes first, before anything warms the GPU."""
+    generator = torch.Generator(device).manual_seed(0)
+    a, b = (
+        torch.randn(GEMM, GEMM, device=device, generator=generator).bfloat16() for _ in range(2)
+    )  # [GEMM, GEMM]
+    out = torch.empty_like(a)
+
+    def multiply() -> object:
+        return torch.matmul(a, b, out=out)
+
+    def one_block() -> None:
+        torch.cuda._sleep(int(ON_S * SM_CLOCK_HZ))
+
+    def on_and_off() -> None:
+        spent_s = seconds_of(one_block, device)
+        time.sleep(spent_s)
+
+    multiply()
+    seconds_of(one_block, device)
+    product_ms = 1e3 * seconds_of(multiply, device)
+    return {
+        "idle": IDLE,
+        "one block": Load(call=one_block, call_ms=ON_MS, device=device),
+        "half the time": Load(call=on_and_off, call_ms=2 * ON_MS, device=CPU),
+        "large bf16 product": Load(call=multiply, call_ms=product_ms, device=device),
+    }
+
+
+def cpu_loads() -> dict[str, Load]:
+    return {"idle": IDLE, "one thread": Load(call=one_thread, call_ms=ON_MS, device=CPU)}
+
+
+def one_thread() -> None:
+    """Keeps one core busy."""
+    end = time.perf_counter() + ON_S
+    while time.perf_counter() < end:
+        pass
+
+
+def seconds_of(call: Call, device: torch.device) -> float:
+    torch.cuda.synchronize(device)
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize(device)
+    return time.perf_counter() - start
+
+
+# ---- checking ------------------------------------------------------------------------------------
+
+
+def loads_of(device: torch.device) -> tuple[str, ...]:
+    """The names of the loads, in their order."""
+    return CUDA_LOADS if device.type == "cuda" else CPU_LOADS
+
+
+def check_counters(
+    device: torch.device,
+    gpu: Device,
+    window_s: float | None = None,
+    begins: Callable[[str], object] = lambda what: None,
+) -> list[Check]:
+    """Raises torch.OutOfMemoryError if the loads do not fit. `begins` hears of each load."""
+    window_s = window_s or WINDOW_S
+    if device.type != "cuda":
+        return run(cpu_loads(), CPU_EXPECTATIONS, CPU_PROBES, gpu, window_s, begins)
+    sm_count = torch.cuda.get_device_properties(device).multi_processor_count
+    loads, expectations = cuda_loads(device), cuda_expectations(sm_count)
+    return run(loads, expectations, CUDA_PROBES, gpu, window_s, begins)
+
+
+def run(
+    loads: Mapping[str, Load],
+    expectations: Iterable[Expectation],
+    probes: Iterable[str],
+    device: Device,
+    window_s: float,
+    begins: Callable[[str], object] = lambda what: None,
+) -> list[Check]:
+    """Each load once, all its readings from one window."""
+    readings = {}
+    for name, load in loads.items():
+        begins(f"checking counters: {name}")
+        readings[name] = read(load, probes, device, window_s)
+    return [check_reading(one, readings[one.subject]) for one in expectations]
+
+
+def read(load: Load, probes: Iterable[str], device: Device, window_s: float) -> Readings:
+    watches = [load_probe(name).watch(device) for name in probes]
+    steady_loop(load.call, load.call_ms, window_s, [*watches], load.device)
+    values: dict[str, Any] = {}
+    reasons: dict[str, str] = {}
+    for watch in watches:
+        found = watch.readings()
+        values |= found.values
+        reasons |= found.reasons
+    return Readings(values | {DISORDER: disorder(values)}, reasons)
+
+
+def disorder(values: Mapping[str, Any]) -> float | None:
+    """The most by which a counter exceeds one that contains it; None if one is missing."""
+    known: dict[str, float] = {name: value for name, value in values.items() if value is not None}
+    if not all(name in known for pair in CONTAINED for name in pair):
+        return None
+    return max(0.0, *(known[part] - known[whole] for part, whole in CONTAINED))
+
+
+def check_reading(expectation: Expectation, readings: Readings) -> Check:
+    column = expectation.quantity
+    reason = readings.reasons.get(column, "a counter is missing")
+    return expectation.check(readings.values.get(column), reason)

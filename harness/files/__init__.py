@@ -1,0 +1,1 @@
+"""Safe files, refusals, and foreign text that is safe to print."""

@@ -1,0 +1,212 @@
+"""What is merged: runs of shards, and runs that were merged from some of them; are they alike?"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from ...files.errors import BadInput, shown
+from ...files.printable import visible
+from ...machine.settings import CHOICE
+from ...rows.run_files import META, Document, read_meta, shown_path
+from ...run.environments import COMPARED_FACTS, COMPARED_IF_NAMED, different
+
+PLANS = ("cases", "walls", "studies")
+DEVICE_FACTS = ("device_name", "cpu", "cores", "threads")
+ALIKE = ("device", "seed", "own_backends")
+OF_PART = (
+    *("started_utc", "command", "memory_bytes"),
+    *("environment", "environments", "calibration"),
+)
+"""What a merged run keeps of each shard's run.json."""
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+MOST_NAME = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A run to merge. `plan`: all cases, walls and studies, also those of other shards, in order.
+
+    `parts`: what `merged` of run.json says of each shard that is in it. `meta`: run.json without
+    what is planned.
+    """
+
+    path: Path
+    meta: Document
+    of: int
+    plan: Mapping[str, Sequence[Document]]
+    parts: Sequence[Document]
+
+    @property
+    def name(self) -> str:
+        """For a message."""
+        return visible(self.path.name)[:MOST_NAME]
+
+
+def read_sources(paths: Sequence[Path]) -> list[Source]:
+    """In the order of their shards. Raises BadInput unless they can be merged."""
+    sources: list[Source] = []
+    for path in paths:
+        one = read_source(path)
+        if sources and one.plan == sources[0].plan:  # kept once: a thousand copies would not fit
+            one = replace(one, plan=sources[0].plan)
+        sources.append(one)
+        refuse_unlike(sources[0], one)
+    _refuse_twice(sources)
+    return sorted(sources, key=lambda one: min(part["number"] for part in one.parts))
+
+
+def read_source(path: Path) -> Source:
+    """Raises BadInput, also if it is no shard."""
+    meta = read_meta(path)
+    where = shown_path(path / META)
+    try:
+        _number(meta["memory_bytes"])
+        datetime.fromisoformat(_text(meta["started_utc"]))
+        if not NAME.fullmatch(_text(meta["scenario"]["name"])) or type(meta["seed"]) is not int:
+            raise ValueError("wanted the name of a scenario, and a seed")
+        if "merged" in meta:
+            return _of_merged(path, meta)
+        if "shard" in meta:
+            return _of_shard(path, meta)
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"{where}: not readable as a shard ({ascii(error)[:80]}); wanted what `attnbench run"
+            " --shard` and `attnbench merge` write; measure it again"
+        ) from None
+    raise BadInput(
+        f"{where}: not a shard; wanted runs of `attnbench run SCENARIO --shard 1/2`, 2/2 and so on"
+    )
+
+
+def _of_shard(path: Path, meta: Document) -> Source:
+    shard = meta["shard"]
+    of = _number(shard["of"])
+    part = {
+        "run": meta["run"],
+        "number": _number(shard["number"]),
+        "of": of,
+        **{name: meta.get(name) for name in OF_PART},
+    }
+    plan = {name: _whole(meta.get(name, ()), shard["elsewhere"][name]) for name in PLANS}
+    return Source(path=path, meta=_without_plan(meta), of=of, plan=plan, parts=[part])
+
+
+def _of_merged(path: Path, meta: Document) -> Source:
+    parts = meta["merged"]
+    for part in parts:
+        for name in ("number", "of", "memory_bytes"):
+            _number(part[name])
+        datetime.fromisoformat(_text(part["started_utc"]))
+        _text(part["run"])
+    plan = {name: [*meta.get(name, ())] for name in PLANS}
+    of = _number(parts[0]["of"])
+    return Source(path=path, meta=_without_plan(meta), of=of, plan=plan, parts=parts)
+
+
+def _without_plan(meta: Document) -> Document:
+    return {name: value for name, value in meta.items() if name not in (*PLANS, "shard")}
+
+
+def refuse_unlike(one: Source, two: Source) -> None:
+    """Raises BadInput unless both are shards of one plan, measured alike on devices of one kind."""
+    both = f"{one.name} and {two.name}"
+    for place, then, now in _plan_differences(one, two):
+        raise BadInput(
+            f"{both}: shards of different plans ({place}: {shown(then)} and {shown(now)});"
+            " wanted shards of one scenario, with the same options and --seed"
+        )
+    for name, fact, then, now in _environment_differences(one.meta, two.meta):
+        what = "on different devices" if fact in DEVICE_FACTS else "in different environments"
+        where = f"{fact} of {name}" if name else fact
+        raise BadInput(
+            f"{both}: measured {what} ({where}: {_short(then)} and {_short(now)}); their rows are"
+            " not comparable: measure one of them again where the other was measured"
+        )
+
+
+def _refuse_twice(sources: Sequence[Source]) -> None:
+    """Raises BadInput if two runs measured one shard."""
+    runs: dict[int, str] = {}
+    for part in (part for source in sources for part in source.parts):
+        if (known := runs.setdefault(part["number"], part["run"])) != part["run"]:
+            raise BadInput(
+                f"{visible(known)} and {visible(part['run'])}: both are shard"
+                f" {part['number']}/{part['of']}; give one of them"
+            )
+
+
+def _plan_differences(one: Source, two: Source) -> Iterator[tuple[str, Any, Any]]:
+    then, now = one.meta, two.meta
+    for name in ALIKE:
+        yield from _differences(name, then.get(name), now.get(name))
+    scenarios = ({**meta["scenario"], "source": None} for meta in (then, now))
+    yield from _differences("scenario", *scenarios)
+    if one.of != two.of:
+        yield "number of shards", one.of, two.of
+    for name in PLANS:
+        if one.plan[name] != two.plan[name]:
+            then_has, now_has = _first_unlike(one.plan[name], two.plan[name])
+            yield name, then_has, now_has
+
+
+def _differences(place: str, one: Any, two: Any) -> Iterator[tuple[str, Any, Any]]:
+    """The places at which two values of JSON are not equal."""
+    if isinstance(one, dict) and isinstance(two, dict):
+        for name in {**one, **two}:
+            yield from _differences(f"{place}.{name}", one.get(name), two.get(name))
+    elif one != two:
+        a, b = (str(value) if isinstance(value, list) else value for value in (one, two))
+        yield place, a, b
+
+
+def _first_unlike(one: Sequence[Document], two: Sequence[Document]) -> tuple[Any, Any]:
+    if len(one) != len(two):
+        return len(one), len(two)
+    a, b = next((a, b) for a, b in zip(one, two, strict=True) if a != b)
+    return a["case"], b["case"] if a["case"] != b["case"] else "the same with other fields"
+
+
+def _environment_differences(
+    one: Mapping[str, Any], two: Mapping[str, Any]
+) -> Iterator[tuple[str, str, Any, Any]]:
+    then, now = _environments(one), _environments(two)
+    if then.keys() != now.keys():
+        yield "", "--python", ", ".join(then) or "none", ", ".join(now) or "none"
+        return
+    for name, environment in then.items():
+        facts = [fact for fact in COMPARED_FACTS if fact != "device_uuid"]
+        facts += COMPARED_IF_NAMED if name else ()
+        for fact, a, b in different(facts, environment, now[name], CHOICE):
+            yield name, fact, a, b
+
+
+def _environments(meta: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    named = {one["name"]: one["environment"] for one in meta.get("environments") or ()}
+    return named or {"": meta["environment"]}
+
+
+def _whole(own: Sequence[Document], elsewhere: Sequence[Document]) -> list[Document]:
+    """In the order of the plan: by group, or by place."""
+    planned = sorted([*own, *elsewhere], key=lambda one: one.get("place", one.get("group", 0)))
+    if len({_text(one["case"]) for one in planned}) < len(planned):
+        raise ValueError("a case is planned twice")
+    return [{name: one[name] for name in one if name != "place"} for one in planned]
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError("wanted a number from 1")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("wanted text")
+    return value
+
+
+def _short(value: Any) -> str:
+    return visible(str(value))[:60]

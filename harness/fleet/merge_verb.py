@@ -1,0 +1,98 @@
+"""`attnbench merge`: shards that were measured apart, as one run."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..cli import completion
+from ..cli.flags import DEFAULT_ROOT, Root
+from ..files.errors import BadInput
+
+if TYPE_CHECKING:
+    from .merge import Merged
+
+MOST_NAMED = 3
+
+
+def merge(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Folders of shards, or their names under --out; also runs merged before.",
+            autocompletion=completion.runs,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="RUN",
+            help="Folder of the merged run; if not given, one under --out.",
+        ),
+    ] = None,
+    out: Root = DEFAULT_ROOT,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout.")] = False,
+) -> None:
+    """Make one run of the shards of a run, or one suite of those of a suite.
+
+    Prints its folder. Exit code 1 if cases are missing, and says which.
+    """
+    from ..store.baselines import find
+    from ..store.suites import is_suite
+    from .merge import merge as merge_runs
+    from .merge import merge_suites
+
+    paths = [find(name, out) for name in runs]
+    suites = [is_suite(path) for path in paths]
+    if any(suites) and not all(suites):
+        raise BadInput("merge: runs and suites; wanted shards of one run, or of one suite")
+    command = ["attnbench", *sys.argv[1:]]
+    if suites[0]:
+        merged = merge_suites(paths, output, out, command)
+        path = merged[0].path.parent if merged else output
+    else:
+        merged = [merge_runs(paths, output, out, command)]
+        path = merged[0].path
+    if as_json:
+        typer.echo(json.dumps({"path": str(path), "runs": [_as_json(one) for one in merged]}))
+    else:
+        typer.echo(path)
+        for one in merged:
+            _say(one)
+    raise typer.Exit(1 if any(one.missing for one in merged) else 0)
+
+
+def _as_json(one: "Merged") -> dict[str, object]:
+    return {
+        "run": str(one.path),
+        "shards": list(one.shards),
+        "of": one.of,
+        "planned": one.planned,
+        "absent_shards": one.absent,
+        "missing": list(one.missing),
+        "changed": one.changed,
+        "notes": list(one.notes),
+    }
+
+
+def _say(one: "Merged") -> None:
+    from ..terminal.progress import say
+
+    done, unchanged = one.planned - len(one.missing), "" if one.changed else "; nothing new"
+    have = f"{len(one.shards)} of {one.of} shards"
+    say(f"{have}: {done} of {one.planned} cases have a result{unchanged}", stderr=True)
+    for note in one.notes:
+        say(f"note: {note}", stderr=True)
+    if one.missing:
+        some, more = ", ".join(one.missing[:MOST_NAMED]), len(one.missing) - MOST_NAMED
+        say(f"missing: {some}{f' and {more} more' if more > 0 else ''}", stderr=True)
+        absent = ", ".join(map(str, one.absent))
+        again = f"shard {absent} of {one.of} was not given: give it too" if absent else ""
+        here = f"measure them here with attnbench run --resume {shlex.quote(str(one.path))}"
+        say(f"next: {', or '.join(filter(None, (again, here)))}", stderr=True)

@@ -1,0 +1,271 @@
+"""One device of this host, for a run that is driven elsewhere: locked, with workers, until closed.
+
+Knows no engine. Everything but `look` must be called in one thread, which lives as long as the
+process: workers end with the thread that started them (process/guard.py).
+"""
+
+import os
+import platform
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ...impls.discovery.registry import FOLDERS_VARIABLE
+from ..files.errors import EnvironmentUnmet
+from ..files.printable import visible
+from ..files.safe_files import sweep, temporary
+from ..learning.checkpoints.given import TriedCheckpoints
+from ..learning.checkpoints.shipped import Part, ShippedFolder
+from ..learning.model_files import MODELS, try_checkpoints
+from ..machine.cpu import cpu_name
+from ..machine.nvml import Device, each_gpu, open_gpu, text
+from ..machine.settings import CHOICE, SETTINGS
+from ..process.device_lock import device_lock
+from ..process.fingerprint import fingerprint
+from ..process.gpu_users import users
+from ..process.interpreter import Interpreter
+from ..process.signals import Signals
+from ..process.worker_process import ANSWER_S
+from ..rows.record import Planned, Record
+from ..run.device_run import DeviceRun
+from ..run.environments import environments_of, first_of, first_workers, measured_on
+from ..run.worker_pool import RunConfig
+from ..scenario.shards import Units
+from ..store.run_store import LOGS
+from .remote import File, Model, Opened, Predicted, Remark, Row, Running, Said, Wanted
+
+SAID_EVERY_S = 1.0  # messages are work beside what is measured
+
+
+class NodeDevice:
+    """`look`, `open`, `configure`, then `measure` as often as there is work, and `close`."""
+
+    def __init__(self, say: Callable[[Said], None]) -> None:
+        """`say`: called in the measuring thread."""
+        self._say = say
+        self._stack = ExitStack()
+        self._signals = Signals()  # none is taken over: whoever ends this process ends all
+        self._device: DeviceRun | None = None
+        self._sent: dict[Path, int] = {}  # bytes of each file
+        self._losses: set[str] = set()  # that were said
+        self._interpreters: Sequence[Interpreter] = ()
+        self._next_s, self._every = 0.0, False
+
+    @staticmethod
+    def look(device: str) -> dict[str, Any]:
+        """Plain facts, also for a driver of another version: `host`, `kind` and `fingerprint`.
+
+        Starts nothing, imports no torch, takes no lock. `kind`: the name of the processor, or of
+        the GPUs, as far as the driver tells before one of them is used.
+        """
+        kinds = {cpu_name() or "cpu"}
+        if device == "cuda":
+            gpus = [one.value for one in each_gpu().value or () if one.value]
+            kinds = {str(text(gpu.query("nvmlDeviceGetName").value)) for gpu in gpus}
+        kind = " or ".join(sorted(kinds))
+        return {"host": platform.node(), "kind": kind, "fingerprint": fingerprint()}
+
+    def open(self, wanted: Wanted) -> Opened:
+        """Lock the device and start its first workers. Raises Refusal.
+
+        `wanted.shared_cores`: several may be open on the cores of one host, each with a lock of
+        its own. What they measure disturbs each other: only for tests of what is around it.
+        """
+        for package, extra in wanted.needs:
+            if find_spec(package) is None:
+                raise EnvironmentUnmet(
+                    f"needs {package}, which is not installed there: pip install"
+                    f" 'attnbench[{extra}]'"
+                )
+        _set(wanted.settings)
+        self._interpreters = wanted.interpreters
+        workers = self._stack.enter_context(
+            first_workers(
+                wanted.device,
+                self._signals,
+                wanted.interpreters,
+                allow_import=wanted.allow_import,
+            )
+        )
+        worker = first_of(workers)
+        environment = worker.ready["environment"]
+        uuid = environment["device_uuid"]
+        if uuid is not None:
+            refuse_shared(uuid)
+        name = uuid or worker.ready["device"]
+        if wanted.shared_cores:
+            name = f"{name}-{os.getpid()}"
+        check = self._signals.check
+        self._stack.enter_context(device_lock(name, wait=wanted.wait, check=check))
+        self._workers = workers
+        folder = Path(tempfile.gettempdir())
+        sweep(folder)  # of processes that were killed
+        self._folder = self._stack.enter_context(temporary(folder, is_folder=True))[0]
+        (self._folder / LOGS).mkdir()
+        given = self._stack.enter_context(temporary(folder, is_folder=True))[0]
+        self._given = ShippedFolder(given)
+        return Opened(
+            device=worker.ready["device"],
+            where=measured_on(environment),
+            environments=environments_of(workers),
+            free_bytes=worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"],
+        )
+
+    def keep(self, part: Part) -> str:
+        """A part of a file that the driver sends; why it cannot be kept, or "". In any thread."""
+        return self._given.keep(part)
+
+    def try_checkpoints(
+        self, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        """Open checkpoints of which all files were sent. Raises WorkerFailure."""
+        found = try_checkpoints(
+            {name: self._given.here(one) for name, one in requests.items()},
+            first_of(self._workers).ready["device"],
+            budget_bytes,
+            self._interpreters,
+            self._signals,
+        )
+        return TriedCheckpoints(*(list(map(self._given.named, some)) for some in found))
+
+    def configure(self, config: RunConfig) -> None:
+        """What all cases are measured with; files are of this device. Raises WorkerFailure."""
+        config = replace(
+            config,
+            measured_on=measured_on(first_of(self._workers).ready["environment"]),
+            checkpoints={name: self._given.here(one) for name, one in config.checkpoints.items()},
+            save_to=None if config.save_to is None else self._folder / MODELS,
+        )
+        self._device = DeviceRun(
+            config,
+            self._workers,
+            self._folder,
+            self._signals.wake_fd,
+            {},  # the driver counts attempts
+            self._running,
+        )
+        self._stack.callback(self._device.close)
+        self._device.begin()
+
+    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
+        assert self._device is not None
+        return self._device.foresee(left)
+
+    def measure(self, work: Units, wall_share: float, *, every: bool) -> None:
+        """Say each result as soon as it is final, then what was printed meanwhile.
+
+        `wall_share`: of the time for walls. `every`: say each step, not one per second.
+        """
+        device = self._device
+        assert device is not None
+        self._every = every
+        for record in device.groups(work.groups) if work.groups else ():
+            self._say(row_of(record))
+        if work.walls:
+            device.pool.close()  # walls are searched in processes that nothing else has used
+            since = time.monotonic()
+            predicted = device.predict(work.walls, wall_share)
+            self._say(Predicted(predicted, time.monotonic() - since))
+            for record in device.walls(work.walls):
+                self._say(row_of(record))
+        for study in work.studies:
+            row = row_of(device.study(study))
+            for saved in self._models():
+                self._say(saved)
+            self._say(row._replace(reason=self._given.named(row.reason)))
+        for file in self._files():
+            self._say(file)
+        for loss in device.losses:
+            self._say_once(loss)
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def _running(self, what: str, phase: str) -> None:
+        now = time.monotonic()
+        if self._every or now >= self._next_s:
+            self._next_s = now + SAID_EVERY_S
+            self._say(Running(what, phase))
+
+    def _say_once(self, loss: str) -> None:
+        """A remark on what is lost here; it stays true after each work."""
+        if loss not in self._losses:
+            self._losses.add(loss)
+            self._say(Remark(f"{platform.node()}: {loss}"))
+
+    def _files(self) -> Iterator[File]:
+        """What was added to each file since it was sent last."""
+        if not (self._folder / LOGS).is_dir():
+            self._say_once(f"{self._folder} was removed there; logs and telemetry are lost")
+        for path in sorted([*self._folder.glob("*.jsonl"), *(self._folder / LOGS).glob("*.log")]):
+            try:
+                with path.open("rb") as file:
+                    file.seek(self._sent.get(path, 0))
+                    data = file.read()
+                    self._sent[path] = file.tell()
+            except OSError as error:
+                self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
+                continue
+            if data:
+                yield File(path.name, data)
+
+    def _models(self) -> Iterator[Model]:
+        """What studies have saved since it was sent last."""
+        for path in sorted((self._folder / MODELS).glob("*.safetensors")):
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                self._say_once(f"{path.name}: cannot be read ({error.strerror}); it is lost")
+                continue
+            yield Model(path.name, data)
+            with suppress(OSError):  # then it is sent again, and kept once
+                path.unlink()
+
+
+def row_of(record: Record) -> Row:
+    return Row(record.id, str(record.status), record.reason, dict(record.values))
+
+
+def _set(settings: Mapping[str, str]) -> None:
+    """Environment variables of the workers that change numbers, as where the run was started.
+
+    An engine may set others: Ray sets OMP_NUM_THREADS to the number of CPUs of a task. Which of
+    several GPUs to use is the engine's to say.
+    """
+    for name in (*SETTINGS, FOLDERS_VARIABLE):
+        if name != CHOICE:
+            os.environ.pop(name, None)
+            if name in settings:
+                os.environ[name] = settings[name]
+
+
+def settings_here() -> dict[str, str]:
+    """Those that a device elsewhere gets from here."""
+    return {name: os.environ[name] for name in (*SETTINGS, FOLDERS_VARIABLE) if name in os.environ}
+
+
+def refuse_shared(uuid: str) -> None:
+    """Raises EnvironmentUnmet for a part of a GPU, and for one that other programs use.
+
+    What the driver does not tell is not guessed.
+    """
+    gpu = open_gpu(Device(uuid=uuid)).value
+    modes = gpu.board.query("nvmlDeviceGetMigMode").value if gpu else None
+    if uuid.startswith("MIG-") or (modes and modes[0]):
+        raise EnvironmentUnmet(
+            f"{uuid}: MIG splits this GPU, and an engine that counts whole GPUs cannot tell its"
+            " parts apart; turn MIG off there, or measure a part with CUDA_VISIBLE_DEVICES=MIG-..."
+            " and --shard"
+        )
+    found = users(gpu).value if gpu else None
+    if found and found.foreign:
+        one = found.foreign[0]
+        raise EnvironmentUnmet(
+            f"{uuid}: used by process {one.pid} ({visible(one.name or 'unknown')}); wanted a GPU"
+            " that nobody else uses; end it, or leave this host out"
+        )

@@ -1,0 +1,127 @@
+"""A Ray cluster that runs already: connect to it, choose devices, open them."""
+
+import logging
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import Any, TextIO, cast
+
+import ray
+
+from ..files.errors import BadInput, EnvironmentUnmet, first_line
+from ..files.printable import visible
+from .ray_devices import RayFleet
+from .ray_seats import chosen, refuse_other_code, seats_of
+from .remote import Wanted
+
+REACHED_S = 10.0
+START = "start one with: ray start --head"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayCluster:
+    """`devices`: how many to measure on; None for all of one kind. `shared_cores`: only for tests,
+    see NodeDevice.open.
+    """
+
+    address: str = "auto"
+    devices: int | None = None
+    device_kind: str | None = None
+    shared_cores: bool = False
+
+    @contextmanager
+    def open(self, wanted: Wanted, check: Callable[[], None]) -> Iterator[RayFleet]:
+        """As run/remote.py says. Raises Refusal."""
+        with connected(self.address):
+            nodes = ray.nodes()
+            seats = seats_of(nodes, wanted.device)
+            wanted = replace(
+                wanted,
+                device="cuda"
+                if seats[0].gpus
+                else "cpu",  # nothing is left to Ray's hiding of GPUs
+                shared_cores=self.shared_cores,
+            )
+            fleet = RayFleet(wanted, check, [node["NodeID"] for node in nodes])
+            try:
+                looked = fleet.look(seats)
+                refuse_other_code(looked)
+                fleet.open(chosen(looked, self.devices, self.device_kind), self.devices)
+                yield fleet
+            finally:
+                fleet.close()
+
+
+class OneThread:
+    """A stream to which only the thread that made this can write."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        return self._stream.write(text) if threading.get_ident() == self._thread else len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[None]:
+    """Be a driver of the cluster. Raises Refusal.
+
+    A thread of Ray's prints what it hears of the cluster to stdout, where our results are, and
+    Ray's shutdown prints the rest.
+    """
+    if address.startswith("ray://"):
+        raise BadInput(
+            f"--address {visible(address)}: a Ray client, which cannot stream results; run"
+            " attnbench on a node of the cluster with --address auto, as `ray job submit` does"
+        )
+    if address != "auto":
+        _refuse_unreachable(address)
+    with redirect_stdout(cast(TextIO, OneThread(sys.stdout))):
+        _connect(address)
+        try:
+            yield
+        finally:
+            with redirect_stdout(StringIO()):
+                ray.shutdown()
+
+
+def _refuse_unreachable(address: str) -> None:
+    """Raises BadInput, EnvironmentUnmet; Ray would wait for minutes."""
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdecimal() and 0 < int(port) < 1 << 16):
+        raise BadInput(f"--address {visible(address)}: wanted auto or HOST:PORT, such as head:6379")
+    try:
+        socket.create_connection((host, int(port)), timeout=REACHED_S).close()
+    except OSError as error:
+        why = visible(error.strerror or str(error))
+        raise EnvironmentUnmet(
+            f"--address {visible(address)}: nothing answers there ({why}); {START}"
+        ) from None
+
+
+def _connect(address: str) -> None:
+    try:
+        ray.init(
+            address=address,
+            log_to_driver=False,  # what workers print is in the run's logs
+            logging_level=logging.ERROR,
+            include_dashboard=False,
+        )
+    except ConnectionError as error:
+        raise EnvironmentUnmet(
+            f"--address {visible(address)}: no Ray cluster there ({visible(first_line(error))});"
+            f" {START}"
+        ) from None
+    except (RuntimeError, ValueError, TimeoutError) as error:
+        raise EnvironmentUnmet(
+            f"--address {visible(address)}: cannot be used ({visible(first_line(error))}); wanted a"
+            f" cluster that this machine is a node of, with the same Ray and Python; {START}"
+        ) from None

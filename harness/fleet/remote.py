@@ -1,0 +1,190 @@
+"""What a run needs of devices elsewhere, whichever engine reaches them.
+
+The engine starts a process beside each device, which has a NodeDevice (node_device.py), hands it
+work and brings back what it says. It decides nothing: dispatch.py does.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from ..learning.checkpoints.given import TriedCheckpoints
+from ..learning.checkpoints.shipped import Part
+from ..process.interpreter import Interpreter
+from ..rows.record import Planned
+from ..run.environments import Environments
+from ..run.worker_pool import RunConfig
+from ..scenario.shards import Units
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """How to open a device. `device`: cpu, cuda or auto. `settings`: of environment.SETTINGS, as
+    they are where the run was started. `needs`: packages, each with the extra that brings it.
+    `shared_cores`: only for tests, see `NodeDevice.open`.
+    """
+
+    device: str
+    interpreters: Sequence[Interpreter] = ()
+    allow_import: bool = False
+    wait: bool = False
+    settings: Mapping[str, str]
+    needs: Sequence[tuple[str, str]] = ()
+    shared_cores: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A device that is ready and locked. `device`: cpu or cuda. `where`: the fields of a row that
+    name it.
+    """
+
+    device: str
+    where: Mapping[str, str | None]
+    environments: Environments
+    free_bytes: int
+
+    @property
+    def host(self) -> str:
+        return self.where["host"] or "a host without a name"
+
+    @property
+    def environment(self) -> Mapping[str, Any]:
+        """Of the first environment."""
+        return next(iter(self.environments.values()))
+
+
+def facts_of(opened: Opened) -> dict[str, Any]:
+    """As an entry of `devices` in run.json."""
+    return {**opened.where, "environment": dict(opened.environment)}
+
+
+# ---- what comes back -----------------------------------------------------------------------------
+
+
+class Running(NamedTuple):
+    """A device is doing this now."""
+
+    what: str
+    phase: str
+
+
+class Row(NamedTuple):
+    """What is final of something planned: the driver makes a row of it."""
+
+    case: str
+    status: str
+    reason: str
+    values: Mapping[str, Any]
+
+
+class Predicted(NamedTuple):
+    """Walls with the fields of their rows that need no trial."""
+
+    walls: Sequence[tuple[str, Mapping[str, Any]]]
+    spent_s: float
+
+
+class File(NamedTuple):
+    """What was added to a log or to the telemetry of a device."""
+
+    name: str
+    data: bytes
+
+
+class Model(NamedTuple):
+    """A file of a model that a study saved, whole. It comes before the row of its study."""
+
+    name: str
+    data: bytes
+
+
+class Remark(NamedTuple):
+    """For the user."""
+
+    text: str
+
+
+class Done(NamedTuple):
+    """The work is done; the device wants more."""
+
+
+class Lost(NamedTuple):
+    """The process beside the device is gone, with its work. `out_of_memory`: something ended it
+    because its host had no memory left. The engine tries to open the device again.
+    """
+
+    reason: str
+    out_of_memory: bool = False
+
+
+class Back(NamedTuple):
+    """A device that was lost is open again."""
+
+    opened: Opened
+
+
+class Gone(NamedTuple):
+    """A device that was lost cannot be opened again."""
+
+    reason: str
+
+
+class Joined(NamedTuple):
+    """A device that was not there when the run began is open and configured."""
+
+    opened: Opened
+
+
+Said = Running | Row | Predicted | File | Model | Remark
+"""What a NodeDevice says while it works."""
+Message = Said | Done | Lost | Back | Gone | Joined
+
+
+class Fleet(Protocol):
+    """Open devices, by number; all of one kind and with equal software."""
+
+    @property
+    def opened(self) -> Mapping[int, Opened]: ...
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """For the user, before the run begins."""
+
+    @property
+    def is_growing(self) -> bool:
+        """Whether a device is being opened that was not there when the run began."""
+
+    def send(self, number: int, parts: Iterable[Part]) -> str:
+        """Put files into a device's folder, as NodeDevice.keep; why they cannot be there, or "".
+
+        A device that is lost meanwhile says so when it is asked for something next.
+        """
+
+    def try_checkpoints(
+        self, number: int, requests: Mapping[str, Mapping[str, str | None]], budget_bytes: int
+    ) -> TriedCheckpoints:
+        """As NodeDevice.try_checkpoints. Raises EnvironmentUnmet."""
+
+    def configure(self, config: RunConfig) -> None:
+        """For every device, also for those that come back or join. Raises Refusal."""
+
+    def foresee(self, left: Sequence[Planned]) -> dict[str, Any] | None:
+        """What a worker of one device says of cases before they run."""
+
+    def start(self, number: int, work: Units, wall_share: float, *, every: bool) -> None:
+        """As NodeDevice.measure."""
+
+    def messages(self, timeout_s: float) -> Iterator[tuple[int, Message]]:
+        """What has come since the last call, at least one message if one comes in time."""
+
+
+class Cluster(Protocol):
+    """Where devices are."""
+
+    def open(self, wanted: Wanted, check: Callable[[], None]) -> AbstractContextManager[Fleet]:
+        """Devices of one kind, locked until the end; `check` is called while waiting and may raise.
+
+        Raises Refusal if there is none, if one cannot be used, or if their software differs.
+        """

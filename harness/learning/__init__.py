@@ -1,0 +1,1 @@
+"""The pack of studies that train models or look into trained ones."""

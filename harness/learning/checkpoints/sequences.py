@@ -1,0 +1,170 @@
+"""The tokens that a model is looked at with, and what it is to predict.
+
+the task that a decoder was trained on   sequences that it has not seen
+random tokens, said twice                for every other model: who has induction heads knows
+                                         the second half (Olsson et al. 2022, arXiv:2209.11895)
+--tokens FILE                            the user's own: the next token
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import pad
+
+from ...files.errors import BadInput, shown
+from ...files.safe_files import NotPlain, open_plain
+from ..synthetic_tasks import UNSCORED, Batch, task
+from ..training import held_out
+from . import hugging_face
+from .gated import About
+
+REPEATED = 24  # random tokens, which are then said again
+SEQUENCES = 16
+LONGEST = 48  # tokens of a sequence of the user's
+MAX_BYTES = 1 << 20
+MAX_LABEL = 12  # characters of a token's name
+TASKS = ("recall", "copy", "majority", "two_relations", "six_relations", "text")
+
+
+class Sequences(NamedTuple):
+    """`looked_at`: what the numbers are of. `judged_on`: others, by which heads are ranked; the
+    same if there are no others. `names`: of the first sequence's tokens. `source`: in words.
+    `unnamed`: why tokens are called by their numbers, if that is not as it should be.
+    """
+
+    looked_at: Batch
+    judged_on: Batch
+    names: list[str]
+    source: str
+    unnamed: str | None = None
+
+
+def sequences_for(
+    about: About, path: Path, tokens: Path | None, seed: int, device: torch.device
+) -> Sequences:
+    """Raises BadInput."""
+    if tokens is not None:
+        return _given(about, path, tokens, device)
+    if (found := _of_task(about, device)) is not None:
+        return found
+    return _repeated(about, path, seed, device)
+
+
+def _of_task(about: About, device: torch.device) -> Sequences | None:
+    name, seed = about.trained.get("task", ""), about.trained.get("train_seed", "0")
+    if name not in TASKS:
+        return None
+    of = task(name)
+    drawn = held_out(of, int(seed) if seed.isdecimal() and len(seed) < 10 else 0, device)
+    if of.vocabulary != about.vocabulary or drawn.tokens.shape[1] > (about.longest or 0):
+        return None
+    first = drawn.tokens[0].tolist()
+    labels = [of.names[token] if token < len(of.names) else str(token) for token in first]
+    return Sequences(*_halves(drawn), labels, f"new sequences of its task, {name}")
+
+
+def _repeated(about: About, path: Path, seed: int, device: torch.device) -> Sequences:
+    half = min(REPEATED, (about.longest or 2 * REPEATED) // 2)
+    if half < 2 or about.vocabulary < 2:
+        raise BadInput(
+            f"{shown(str(path))}: sequences of {about.longest} tokens, {about.vocabulary} different"
+            " ones; wanted 4 and 2 or more; give your own with --tokens"
+        )
+    generator = Generator().manual_seed(seed)
+    once = torch.randint(about.vocabulary, (2 * SEQUENCES, half), generator=generator)
+    tokens = once.repeat(1, 2)
+    targets = _next(tokens)
+    targets[:, : half - 1] = UNSCORED  # nobody can know what was drawn
+    batch = Batch(tokens.to(device), targets.to(device))
+    labels, unnamed = _labels(about, path, tokens[0].tolist())
+    return Sequences(*_halves(batch), labels, f"{half} random tokens, said twice", unnamed)
+
+
+def _given(about: About, path: Path, file: Path, device: torch.device) -> Sequences:
+    place, text = f"--tokens {shown(str(file))}", _text(file)
+    try:
+        read = json.loads(text) if text.lstrip().startswith("[") else None
+    except (ValueError, RecursionError):
+        read = None
+    if read is None and about.format != "transformers":
+        raise BadInput(f"{place}: not JSON; wanted a list of token ids for this model")
+    if read is None:
+        read = hugging_face.token_ids(path, text)
+    rows: list[Any] = read if read and isinstance(read[0], list) else [read]
+    longest = min(LONGEST, about.longest or LONGEST)
+    if len(rows) == 1 and isinstance(rows[0], list):  # one long text, as sequences of one length
+        count = max(1, len(rows[0]) // longest)
+        size = longest if count > 1 else min(longest, len(rows[0]))
+        rows = [rows[0][start : start + size] for start in range(0, count * size, size)]
+    rows = [row[:longest] if isinstance(row, list) else row for row in rows[: 2 * SEQUENCES]]
+    known = all(
+        isinstance(row, list)
+        and len(row) == len(rows[0])
+        and all(type(one) is int and 0 <= one < about.vocabulary for one in row)
+        for row in rows
+    )
+    if not known or not rows or len(rows[0]) < 2:
+        raise BadInput(
+            f"{place}: not sequences of this model's tokens; wanted one list, or lists of one"
+            f" length, of 2 or more whole numbers from 0 to {about.vocabulary - 1}"
+        )
+    tokens = torch.tensor(rows)
+    batch = Batch(tokens.to(device), _next(tokens).to(device))
+    count, size = tokens.shape
+    what = f"{count} sequence{'s' if count > 1 else ''} of {size} tokens from {file.name}"
+    labels, unnamed = _labels(about, path, rows[0])
+    return Sequences(*_halves(batch), labels, what, unnamed)
+
+
+def _halves(batch: Batch) -> tuple[Batch, Batch]:
+    """The sequences that are looked at, and others; the same if there are too few for that."""
+    count = len(batch.tokens)
+    if count < 4:
+        return batch, batch
+    half = min(count // 2, SEQUENCES)
+    return (
+        Batch(batch.tokens[:half], batch.targets[:half]),
+        Batch(batch.tokens[half : 2 * half], batch.targets[half : 2 * half]),
+    )
+
+
+def _next(tokens: Tensor) -> Tensor:
+    return pad(tokens[:, 1:], (0, 1), value=UNSCORED)
+
+
+def _labels(about: About, path: Path, tokens: list[int]) -> tuple[list[str], str | None]:
+    """What the tokens are called, and why by their numbers, if a tokenizer cannot be read."""
+    named, unnamed = None, None
+    if about.format == "transformers":
+        try:
+            named = hugging_face.token_names(path, tokens)
+        except hugging_face.UnreadableTokenizer as error:
+            unnamed = f"{error}, so tokens are called by their numbers"
+    labels = [
+        f"{number}" if named is None else _label(named[place], number)
+        for place, number in enumerate(tokens)
+    ]
+    return labels, unnamed
+
+
+def _label(name: str, number: int) -> str:
+    plain = name.replace(" ", "␣").replace("\n", "⏎")
+    return plain[:MAX_LABEL] if plain and plain.isprintable() else f"{number}"
+
+
+def _text(file: Path) -> str:
+    place = f"--tokens {shown(str(file))}"
+    try:
+        with os.fdopen(open_plain(file.resolve()), "rb") as opened:
+            content = opened.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadInput(f"{place}: more than {MAX_BYTES >> 20} MiB; wanted a shorter text")
+        return content.decode("utf-8-sig")
+    except (NotPlain, OSError) as error:
+        raise BadInput(f"{place}: {error.strerror}; wanted a regular file") from None
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{place}: not UTF-8 at byte {error.start}; wanted JSON or text") from None

@@ -1,0 +1,1 @@
+"""Studies of this pack, each a file."""

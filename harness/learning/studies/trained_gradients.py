@@ -1,0 +1,201 @@
+"""How far back gradients reach before and after training, where one earlier token is the answer.
+
+One token of a sequence is marked, and the last one asks for its symbol. Attention, a GRU and causal
+convolutions are trained on it, equally wide, on equal batches. Then the gradient of the right
+answer's logit by the embedding of the marked token, over its distance from the last: the same
+quantity at first weights and at trained ones. A finding is one seed's training of one model.
+
+A plain stack of convolutions that reaches the first token has 16 layers and learns nothing in these
+steps: it answers no better than by chance, and its gradients say nothing.
+"""
+
+from collections.abc import Callable, Iterator
+from math import ceil, log, log2
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import cross_entropy, pad
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+from ....impls.problem import Problem
+from ..training import one_thread
+
+QUESTION = "How does the gradient over distance change by training?"
+PARTS = {"model": ("attention", "gru", "dilated convolutions")}
+PART_S = 9.0
+TOKENS, WIDTH, KERNEL, SYMBOLS = 32, 32, 3, 8
+SEEDS, STEPS, BATCH, RATE = 5, 300, 32, 5e-3
+MOST_NORM = 1.0  # of the gradient of all parameters, beyond which it is scaled down
+JUDGED = 32  # sequences per distance
+POSITION_SD = 0.02  # as in impls/block.py
+DRAWS = 7_907  # between the seeds of models, batches and judged sequences, a prime
+
+
+class Asked(nn.Module):
+    """Logits [batch, SYMBOLS] of the last token, from embedded tokens [batch, n, WIDTH]."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(2 * SYMBOLS + 1, WIDTH)  # plain, marked; and the question
+        self.layer = layer
+        self.logits = nn.Linear(WIDTH, SYMBOLS)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.logits(self.layer(x))
+        return found
+
+
+def run(
+    problem: Problem, device: torch.device, seed: int, *, model: str
+) -> Iterator[dict[str, Any]]:
+    """`problem` is not used, and the device is the CPU: the shapes are those above."""
+    for number in range(SEEDS):
+        with one_thread(), torch.random.fork_rng([]):
+            yield trained(model, seed + number)
+
+
+def trained(name: str, seed: int) -> dict[str, Any]:
+    torch.manual_seed(seed)
+    model = Asked(MODELS[name]())
+    before = gradient_norms(model, seed)
+    losses = train(model, seed)
+    after = gradient_norms(model, seed)
+    tokens, places = judged(seed)
+    with torch.no_grad():
+        logits = model(model.embedding(tokens))
+    wanted = answers(tokens, places)
+    return {
+        "model": name,
+        "train_seed": seed,
+        "seq_len": TOKENS,
+        "width": WIDTH,
+        "batch": BATCH,
+        "steps": STEPS,
+        "parameter_count": sum(one.numel() for one in model.parameters()),
+        "loss_nats": float(cross_entropy(logits, wanted)),
+        "accuracy_ratio": float((logits.argmax(-1) == wanted).double().mean()),
+        "step_loss_nats": losses,
+        "gradient_norms_before": before,
+        "gradient_norms_after": after,
+        "fade_per_token_before": fade(before),
+        "fade_per_token_after": fade(after),
+    }
+
+
+def train(model: Asked, seed: int) -> list[float]:
+    """Adam (Kingma and Ba 2015) with clipped gradients; the loss in nats before each step."""
+    generator = Generator().manual_seed(DRAWS + seed)
+    optimizer = torch.optim.Adam(model.parameters(), RATE)
+    losses = []
+    for _ in range(STEPS):
+        places = torch.randint(TOKENS - 1, (BATCH,), generator=generator)
+        tokens = drawn(generator, places)
+        loss = cross_entropy(model(model.embedding(tokens)), answers(tokens, places))
+        optimizer.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), MOST_NORM)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses
+
+
+def drawn(generator: Generator, places: Tensor) -> Tensor:
+    """Tokens [batch, TOKENS]: symbols, the one at its place marked, and in the end the question."""
+    tokens = torch.randint(SYMBOLS, (len(places), TOKENS), generator=generator)
+    tokens[torch.arange(len(places)), places] += SYMBOLS
+    tokens[:, -1] = 2 * SYMBOLS
+    return tokens
+
+
+def answers(tokens: Tensor, places: Tensor) -> Tensor:
+    return tokens.gather(1, places[:, None])[:, 0] - SYMBOLS
+
+
+def judged(seed: int) -> tuple[Tensor, Tensor]:
+    """Sequences that were not trained on, but by chance: the same ones with the marked token at
+    each place in turn, so that distances differ in nothing else.
+    """
+    generator = Generator().manual_seed(2 * DRAWS + seed)
+    others = torch.randint(SYMBOLS, (JUDGED, TOKENS - 2), generator=generator)
+    marked = torch.randint(SYMBOLS, (JUDGED, 1), generator=generator) + SYMBOLS
+    asked = torch.full((JUDGED, 1), 2 * SYMBOLS)
+    tokens = [
+        torch.cat([others[:, :place], marked, others[:, place:], asked], 1)
+        for place in range(TOKENS - 1)
+    ]
+    return torch.cat(tokens), torch.arange(TOKENS - 1).repeat_interleave(JUDGED)
+
+
+def gradient_norms(model: Asked, seed: int) -> list[float]:
+    """Of d logit of the right answer / d x of the marked token, at distances 1, 2, ... from the
+    question: geometric means over sequences; 0 if one is 0.
+    """
+    tokens, places = judged(seed)
+    x = model.embedding(tokens).detach().requires_grad_()
+    right = model(x).gather(1, answers(tokens, places)[:, None]).sum()
+    (grad,) = torch.autograd.grad(right, x)
+    norms = grad[torch.arange(len(places)), places].double().norm(dim=-1).view(-1, JUDGED)
+    return [float(one) for one in norms.log().mean(-1).exp().flip(0)]
+
+
+def fade(norms: list[float]) -> float | None:
+    """Slope of ln norm over the distance in tokens, by least squares; None of fewer than three."""
+    known = [(place, log(norm)) for place, norm in enumerate(norms, 1) if norm > 0]
+    if len(known) < 3:
+        return None
+    x, y = torch.tensor(known, dtype=torch.float64).T
+    x, y = x - x.mean(), y - y.mean()
+    return float((x * y).sum() / (x * x).sum())
+
+
+# ---- the models ----------------------------------------------------------------------------------
+
+
+class Attention(nn.Module):
+    """One layer of one head, with learnt positions: only its last query matters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w_q, self.w_k, self.w_v = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.position = nn.Parameter(POSITION_SD * torch.randn(TOKENS, WIDTH))
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.position
+        return sdpa(self.w_q(x[:, -1:]), self.w_k(x), self.w_v(x))[:, 0]
+
+
+class Recurrent(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gru = nn.GRU(WIDTH, WIDTH, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        found: Tensor = self.gru(x)[0][:, -1]
+        return found
+
+
+class Convolutions(nn.Module):
+    """Causal convolutions with ReLU and such dilations."""
+
+    def __init__(self, dilations: list[int]) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Conv1d(WIDTH, WIDTH, KERNEL, dilation=one) for one in dilations
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x.mT  # [batch, width, n]
+        for one in self.layers:
+            assert isinstance(one, nn.Conv1d)
+            x = torch.relu(one(pad(x, (one.dilation[0] * (KERNEL - 1), 0))))
+        return x[:, :, -1]
+
+
+MODELS: dict[str, Callable[[], nn.Module]] = {
+    "attention": Attention,
+    "gru": Recurrent,
+    "dilated convolutions": lambda: Convolutions(
+        [KERNEL**layer for layer in range(ceil(log2(TOKENS) / log2(KERNEL)))]
+    ),
+}

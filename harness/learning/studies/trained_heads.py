@@ -1,0 +1,172 @@
+"""Small decoders that differ in their number of heads only, trained on tasks with known structure.
+
+d_model, parameters, steps and batches are the same for every number of heads. Seeds are added until
+the interval of the accuracy is narrow, from five on. A finding is one seed's training.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ....impls.block import Decoder
+from ....impls.problem import Problem
+from ...stats.intervals import mean_interval
+from .. import head_metrics, pruning, smaller_layers, training
+from ..checkpoints import decoder_file, given
+from ..synthetic_tasks import Batch, Task, task
+from ..training import held_out, one_thread, quality, seen
+
+QUESTION = "What do 1 to 64 heads of one width learn, how well, and what does a step cost?"
+PARTS = {
+    "task": ("majority", "recall", "two_relations", "six_relations", "copy", "text"),
+    "heads": (1, 2, 4, 8, 16, 32, 64),
+}
+PART_S = 10.0
+SAVES_MODELS = True
+STEPS = {
+    "majority": 80,
+    "recall": 150,
+    "two_relations": 120,
+    "six_relations": 170,
+    "copy": 160,
+    "text": 150,
+}
+FEWEST_SEEDS, MOST_SEEDS = 5, 6
+NARROW_RATIO = 0.02  # half the width of the accuracy's interval at which seeds are enough
+NOISE_LEVELS = (0.5, 1.0, 2.0)  # of the standard deviation of the embedded tokens
+NOISE_RATIO = 0.5  # the one of them that has fields of its own, as rows have always had
+MOST_SINGLE = 16  # heads of a block that are removed alone
+MOST_ONE_BY_ONE = 32  # heads of the decoder that are removed singly in order of importance
+GREEDY_STEPS = 8  # by trial, from all heads to none; more heads than that go in groups
+GREEDY_SEQUENCES = 8  # that groups are chosen on: trials of many heads take long
+MOST_DRAWN = 8  # heads of a block whose maps are kept
+COSTED = 8  # heads of a block whose smaller layers are measured, for one seed
+LOOKED_AT = 64  # sequences that metrics and pruning are about
+
+
+def run(
+    problem: Problem,
+    device: torch.device,
+    seed: int,
+    *,
+    task: str,
+    heads: int,
+    save_to: Path | None = None,
+) -> Iterator[dict[str, Any]]:
+    """`problem` is not used: the shapes are those of training.py."""
+    accuracies: list[float] = []
+    with one_thread():
+        while not enough(accuracies):
+            number = len(accuracies)
+            one = (task, heads, device, seed + number)
+            finding = trained(*one, maps=number == 0, save_to=save_to)
+            accuracies.append(finding["accuracy_ratio"])
+            yield {**finding, "seed_number": number}
+
+
+def enough(accuracies: list[float]) -> bool:
+    if len(accuracies) < FEWEST_SEEDS:
+        return False
+    found = mean_interval(accuracies)
+    return len(accuracies) >= MOST_SEEDS or found.high - found.low <= 2 * NARROW_RATIO
+
+
+def trained(
+    name: str,
+    heads: int,
+    device: torch.device,
+    seed: int,
+    *,
+    maps: bool,
+    save_to: Path | None = None,
+) -> dict[str, Any]:
+    """One training, and what there is to see of it. `maps`: keep those of the first sequence.
+
+    `save_to`: a folder for the trained model.
+    """
+    of = task(name)
+    tested, known = held_out(of, seed, device), seen(of, seed, device)
+    looked_at, judged_on = _first(tested, LOOKED_AT), _first(known, LOOKED_AT)
+    model = training.decoder(of, heads, device, seed)
+    before = head_metrics.heads_of(model, looked_at.tokens)
+    done = training.train(model, of, STEPS[name], seed)
+    if save_to is not None:
+        file = save_to / f"{name}-heads{heads}-seed{seed}{given.SUFFIX}"
+        about: dict[str, str | int] = {"task": name, "train_seed": seed, "steps": STEPS[name]}
+        decoder_file.save(model, file, about)
+    after = head_metrics.heads_of(model, looked_at.tokens)
+    loss, accuracy = quality(model, tested)
+    noisy = {level: quality(model, tested, level) for level in NOISE_LEVELS}
+    drawn = maps and heads <= MOST_DRAWN
+    return {
+        "task": name,
+        "heads": heads,
+        "train_seed": seed,
+        "d_model": training.D_MODEL,
+        "depth": of.depth,
+        "tokens": tested.tokens.shape[1],
+        "batch": training.BATCH,
+        "vocabulary": of.vocabulary,
+        "parameter_count": sum(one.numel() for one in model.parameters()),
+        "steps": STEPS[name],
+        "loss_nats": loss,
+        "accuracy_ratio": accuracy,
+        "seen_loss_nats": quality(model, known)[0],
+        "noise_ratio": NOISE_RATIO,
+        "noisy_loss_nats": noisy[NOISE_RATIO][0],
+        "noisy_accuracy_ratio": noisy[NOISE_RATIO][1],
+        "noise_levels_ratio": list(NOISE_LEVELS),
+        "noise_levels_loss_nats": [of_level for of_level, _ in noisy.values()],
+        "noise_levels_accuracy_ratio": [right for _, right in noisy.values()],
+        "step_loss_nats": done.losses,
+        "step_ms": done.step_ms,
+        "step_peak_bytes": done.peak_bytes,
+        **_named(head_metrics.metrics(before, looked_at.tokens), "before"),
+        **_named(head_metrics.metrics(after, looked_at.tokens), "after"),
+        **_pruned(model, looked_at, judged_on, costly=maps and heads == COSTED),
+        "sentence": _words(of, looked_at) if drawn else None,
+        "weight_rows_before": head_metrics.maps(before) if drawn else None,
+        "weight_rows_after": head_metrics.maps(after) if drawn else None,
+    }
+
+
+def _named(found: dict[str, head_metrics.Numbers], when: str) -> dict[str, Any]:
+    return {f"{name}_{when}": values for name, values in found.items()}
+
+
+def _pruned(model: Decoder, looked_at: Batch, judged_on: Batch, *, costly: bool) -> dict[str, Any]:
+    """Losses on the sequences that are looked at, with all heads and without some.
+
+    `costly`: also what the really smaller layers cost.
+    """
+    few = model.problem.heads <= MOST_SINGLE
+    order = pruning.by_importance(model, judged_on)
+    greedy = pruning.counts(len(order), GREEDY_STEPS)
+    singly = len(order) <= MOST_ONE_BY_ONE
+    pruned = pruning.counts(len(order), len(order)) if singly else greedy
+    in_groups = len(order) > GREEDY_STEPS
+    chosen_on = _first(judged_on, GREEDY_SEQUENCES) if in_groups else judged_on
+    return {
+        "whole_loss_nats": quality(model, looked_at)[0],
+        "single_loss_nats": pruning.single_losses(model, looked_at) if few else None,
+        "pruned_heads": [list(one) for one in order],
+        "pruned_removed_heads": pruned,
+        "pruned_loss_nats": pruning.losses_in_order(model, order, pruned, looked_at),
+        "greedy_removed_heads": greedy,
+        "greedy_loss_nats": pruning.losses_greedily(model, greedy, looked_at, chosen_on),
+        **(
+            smaller_layers.cost(model, order, looked_at)
+            if costly
+            else dict.fromkeys(smaller_layers.FIELDS)
+        ),
+    }
+
+
+def _first(batch: Batch, count: int) -> Batch:
+    return Batch(batch.tokens[:count], batch.targets[:count])
+
+
+def _words(of: Task, batch: Batch) -> list[str]:
+    return [of.names[token] for token in batch.tokens[0].tolist()]

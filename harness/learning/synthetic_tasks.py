@@ -1,0 +1,137 @@
+"""Sequences with a known structure, and the answers that a small decoder is to learn.
+
+    recall          pairs (key, value), then keys alone: which value had it? Associative recall, as
+                    in Ba et al. 2016, arXiv:1610.06258; a pair is one token
+    copy            a sequence that begins again: which token comes next? Induction, as in Olsson
+                    et al. 2022, arXiv:2209.11895; the period differs between sequences
+    majority        bits: which is the most frequent one of the last five?
+    two_relations   tokens: which stood 1 and 5 places before, in this order?
+    six_relations   bits: which stood 1, 2, 4, 7, 11 and 16 places before, in this order?
+    text            characters of sentences of a grammar (grammar_text.py): which comes next?
+
+A head gives a query one weighted mean. With two different weights it can hold two tokens at once,
+so two relations are possible for one head; six bits in one mean need six weights that differ from
+all their sums. More heads need no such weights.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import pad
+
+from . import grammar_text
+
+UNSCORED = -100  # as torch's cross_entropy has it
+TOKENS = 24
+KEYS = VALUES = 8
+PAIRS = 8  # of a sequence, followed by as many keys
+COPIED = 8  # different tokens; a sequence uses each once before it begins again
+PERIODS = (4, 8)
+WINDOW = 5
+SHORT, SHORT_BACK = 8, (1, 5)
+BACK = (1, 2, 4, 7, 11, 16)
+
+
+class Batch(NamedTuple):
+    """Tokens and targets, both int64 [batch, n]; UNSCORED where nothing is asked."""
+
+    tokens: Tensor
+    targets: Tensor
+
+
+class Task(NamedTuple):
+    """`vocabulary`: of tokens and of targets. `depth`: blocks that it needs. `draw`: a batch of so
+    many sequences. `held_out`: the same of text that no batch of `draw` has; None if every batch is
+    new. `names`: of the tokens.
+    """
+
+    vocabulary: int
+    depth: int
+    draw: Callable[[Generator, int], Batch]
+    names: tuple[str, ...]
+    held_out: Callable[[Generator, int], Batch] | None = None
+
+
+def task(name: str, tokens: int = TOKENS) -> Task:
+    """Of sequences of so many tokens. Raises KeyError for a name that the docstring above lacks."""
+    return _TASKS[name](tokens)
+
+
+def _recall(length: int) -> Task:
+    def draw(generator: Generator, size: int) -> Batch:
+        keys = torch.rand(size, KEYS, generator=generator).argsort(-1)[:, :PAIRS]
+        values = torch.randint(VALUES, (size, PAIRS), generator=generator)
+        asked = torch.randint(PAIRS, (size, length - PAIRS), generator=generator)
+        tokens = torch.cat([keys * VALUES + values, KEYS * VALUES + keys.gather(1, asked)], 1)
+        targets = pad(values.gather(1, asked), (PAIRS, 0), value=UNSCORED)
+        return Batch(tokens, targets)
+
+    pairs = (f"{key}{value}" for key in _letters(KEYS) for value in range(VALUES))
+    return Task(KEYS * VALUES + KEYS, 1, draw, (*pairs, *(f"{key}?" for key in _letters(KEYS))))
+
+
+def _copy(length: int) -> Task:
+    def draw(generator: Generator, size: int) -> Batch:
+        low, high = PERIODS
+        period = torch.randint(low, high + 1, (size, 1), generator=generator)
+        once = torch.rand(size, COPIED, generator=generator).argsort(-1)
+        place = torch.arange(length)[None]
+        tokens = once.gather(1, place % period)
+        after = pad(tokens[:, 1:], (0, 1), value=UNSCORED)
+        return Batch(tokens, torch.where(place >= period, after, UNSCORED))
+
+    return Task(COPIED, 2, draw, _letters(COPIED))
+
+
+def _majority(length: int) -> Task:
+    def draw(generator: Generator, size: int) -> Batch:
+        tokens = torch.randint(2, (size, length), generator=generator)
+        ones = tokens.unfold(1, WINDOW, 1).sum(-1)
+        return Batch(tokens, pad((ones > WINDOW // 2).long(), (WINDOW - 1, 0), value=UNSCORED))
+
+    return Task(2, 1, draw, ("0", "1"))
+
+
+def _relations(length: int, symbols: int, back: tuple[int, ...]) -> Task:
+    """The answer is one number whose digits are the tokens so many places before."""
+
+    def draw(generator: Generator, size: int) -> Batch:
+        tokens = torch.randint(symbols, (size, length), generator=generator)
+        first = max(back)
+        answer = torch.zeros(size, length - first, dtype=torch.int64)
+        for places in back:
+            answer = symbols * answer + tokens[:, first - places : length - places]
+        return Batch(tokens, pad(answer, (first, 0), value=UNSCORED))
+
+    return Task(symbols ** len(back), 1, draw, tuple(map(str, range(symbols))))
+
+
+def _text(length: int) -> Task:
+    learnt, held_out = grammar_text.corpora()
+
+    def draws(corpus: Tensor) -> Callable[[Generator, int], Batch]:
+        def draw(generator: Generator, size: int) -> Batch:
+            start = torch.randint(len(corpus) - length, (size, 1), generator=generator)
+            window = corpus[start + torch.arange(length + 1)]  # [size, length + 1]
+            return Batch(window[:, :-1], window[:, 1:].contiguous())
+
+        return draw
+
+    names = tuple("␣" if name == " " else name for name in grammar_text.ALPHABET)
+    return Task(len(names), 2, draws(learnt), names, draws(held_out))
+
+
+def _letters(count: int) -> tuple[str, ...]:
+    return tuple(chr(ord("a") + place) for place in range(count))
+
+
+_TASKS: dict[str, Callable[[int], Task]] = {
+    "recall": _recall,
+    "copy": _copy,
+    "majority": _majority,
+    "two_relations": lambda length: _relations(length, SHORT, SHORT_BACK),
+    "six_relations": lambda length: _relations(length, 2, BACK),
+    "text": _text,
+}

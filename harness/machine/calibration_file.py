@@ -1,0 +1,77 @@
+"""calibration.jsonl: append a calibration, find the newest one of a device.
+
+Imports no torch: a run reads it in the parent process.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..files.errors import BadInput
+from ..files.safe_files import append_lines, open_plain
+
+FILE = "calibration.jsonl"
+SCHEMA = 1
+CAP_BYTES = 64 << 20
+
+
+def check_writable(root: Path) -> None:
+    """Before minutes of measuring. Raises BadInput."""
+    _append(root, "")
+
+
+def append(root: Path, calibration: Mapping[str, Any]) -> None:
+    """One more line; earlier ones stay. Raises BadInput."""
+    _append(root, json.dumps(calibration, allow_nan=False) + "\n")
+
+
+def _append(root: Path, text: str) -> None:
+    path = root / FILE
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        append_lines(path, text)
+    except OSError as error:
+        raise BadInput(
+            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"
+        ) from None
+
+
+def newest_calibration(
+    root: Path, device_uuid: str | None, device_name: str | None
+) -> dict[str, Any] | None:
+    """The last line for this GPU or, without a UUID, for a CPU of this name; None if none."""
+    newest = None
+    with suppress(OSError):
+        with os.fdopen(open_plain(root / FILE), "rb") as file:
+            lines = file.read(CAP_BYTES).splitlines()
+        for line in lines:
+            with suppress(ValueError, RecursionError):  # torn, or not ours
+                found = json.loads(line)
+                if _is_of(found, device_uuid, device_name):
+                    newest = found
+    return newest
+
+
+def why_unreadable(root: Path) -> str:
+    """Why the file of calibrations cannot be read; "" if it can, or if there is none."""
+    try:
+        os.close(open_plain(root / FILE))
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        return f"{root / FILE}: cannot be read ({error.strerror})"
+    return ""
+
+
+def _is_of(found: Any, device_uuid: str | None, device_name: str | None) -> bool:
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        return False
+    if not {"peaks", "checks", "utc"} <= found.keys():
+        return False
+    if device_uuid is not None:
+        return bool(found.get("device_uuid") == device_uuid)
+    same_name = device_name is not None and found.get("device_name") == device_name
+    return found.get("device_uuid") is None and same_name

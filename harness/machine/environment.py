@@ -1,0 +1,141 @@
+"""What numbers depend on: machine, versions and settings, collected once per run in a worker."""
+
+import os
+import platform
+import subprocess
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ... import __version__
+from .control_group import quota
+from .cpu import cpu_cache_bytes, cpu_name
+from .nvml import nvml_device, system_fact
+from .settings import SETTINGS
+
+
+def pick_device(requested: str) -> tuple[torch.device, str]:
+    """The device to measure on, and why it is not the requested one ("" if it is).
+
+    "auto" takes a GPU if torch finds one.
+    """
+    if requested == "cpu":
+        return torch.device("cpu"), ""
+    if torch.cuda.is_available():
+        return torch.device("cuda", torch.cuda.current_device()), ""
+    why = (
+        "torch was built without CUDA"
+        if torch.version.cuda is None
+        else "torch finds no usable CUDA device"
+    )
+    return torch.device("cpu"), "" if requested == "auto" else why
+
+
+def fix_threads() -> None:
+    """One thread per core that this process may use, unless OMP_NUM_THREADS is set.
+
+    Torch counts the cores it sees: under a CPU quota of 2 cores on a machine of 64 it would start
+    64 threads and be throttled.
+    """
+    if "OMP_NUM_THREADS" not in os.environ:
+        allowed = ceil(quota_cores() or torch.get_num_threads())
+        torch.set_num_threads(max(1, min(len(os.sched_getaffinity(0)), allowed)))
+
+
+def quota_cores() -> float | None:
+    """The control groups' CPU quota in cores; None if there is none."""
+    limit = quota()
+    return limit.cores if limit else None
+
+
+def collect(device: torch.device) -> dict[str, Any]:
+    """Facts for run.json; an unknown fact is null."""
+    facts: dict[str, Any] = {
+        "device": device.type,
+        "device_name": None,
+        "device_uuid": None,
+        "compute_capability": None,
+        "device_memory_bytes": None,
+        "driver": None,
+        "cuda": torch.version.cuda,
+        "cudnn": cudnn_version(),
+        "cudnn_path": None,
+        "cpu": cpu_name(),
+        "cpu_cache_bytes": cpu_cache_bytes(os.sched_getaffinity(0)),
+        "cores": len(os.sched_getaffinity(0)),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "quota_cores": quota_cores(),
+        "threads": torch.get_num_threads(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "host_memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.platform(),
+        "libc": " ".join(platform.libc_ver()),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "triton": triton_version(),
+        "tf32": torch.get_float32_matmul_precision() != "highest",
+        "attnbench": __version__,
+        "git": git_commit(),
+        "allocator": {name: os.environ[name] for name in SETTINGS if name in os.environ},
+    }
+    if device.type == "cuda":
+        facts |= cuda_facts(device)
+    return facts
+
+
+def cuda_facts(device: torch.device) -> dict[str, Any]:
+    properties = torch.cuda.get_device_properties(device)
+    return {
+        "device_name": properties.name,
+        "device_uuid": nvml_device(device).uuid,
+        "compute_capability": f"{properties.major}.{properties.minor}",
+        "device_memory_bytes": properties.total_memory,
+        "cudnn_path": cudnn_path(),
+        "driver": system_fact("nvmlSystemGetDriverVersion").value,
+    }
+
+
+def cudnn_version() -> int | None:
+    """As loaded; None also if the library's version is not the one that torch was built for."""
+    with suppress(RuntimeError):
+        version: int | None = torch.backends.cudnn.version()
+        return version
+    return None
+
+
+def cudnn_path() -> str | None:
+    """The loaded library: a system copy may shadow the wheel's (transformers#48163)."""
+    return loaded_library("libcudnn.so") or loaded_library("libcudnn")
+
+
+def triton_version() -> str | None:
+    """As installed; it is not imported."""
+    with suppress(PackageNotFoundError):
+        return version("triton")
+    return None
+
+
+def loaded_library(name: str) -> str | None:
+    """The file from which this process loaded a library."""
+    with suppress(OSError):
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            path = line.split(maxsplit=5)[-1]
+            if Path(path).name.startswith(name):
+                return path
+    return None
+
+
+def git_commit() -> str | None:
+    """The commit of this package's checkout; None if it is not a checkout."""
+    here = Path(__file__).resolve().parents[2]
+    if not (here / ".git").exists():
+        return None
+    with suppress(OSError, subprocess.SubprocessError):
+        command = ["git", "-C", str(here), "rev-parse", "--short=12", "HEAD"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+    return None

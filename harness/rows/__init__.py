@@ -1,0 +1,1 @@
+"""What a row holds, and the reader of a run's files."""

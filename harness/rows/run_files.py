@@ -1,0 +1,234 @@
+"""Reads and checks the files of one run, as docs/format.md defines them; never writes.
+
+The only reader of run.json, rows.jsonl and suite.json, and what the writer checks its rows by.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from math import isfinite
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ..files.errors import BadInput
+from ..files.printable import visible
+from ..files.safe_files import open_plain
+from .row_checks import INT64, Types, check_fields, check_object, check_row
+from .row_schema import FIELDS, KERNEL_PLAN, LATER_VALUES, PROBLEM
+
+Document = dict[str, Any]
+META, ROWS, SUITE = "run.json", "rows.jsonl", "suite.json"
+# MIGRATIONS[n - 1] takes a document (run.json, or one row) of format n to format n + 1.
+MIGRATIONS: tuple[Callable[[Document], Document], ...] = ()
+SCHEMA = 1 + len(MIGRATIONS)
+LINE_CAP_BYTES = 16 << 20
+DOCUMENT_CAP_BYTES = 64 << 20  # a plan of 100 000 cases
+MOST_NOTES = 20  # of rows that were left out; the others are counted
+
+RUN: Types = {
+    "run": (str,),
+    "device": (str,),
+    "scenario": (dict,),
+    "cases": (list,),
+    "environment": (dict,),
+}
+SOMETIMES: Types = {"python": (str,), "replica": (int,), "replica_of": (int,)}
+"""Of what is planned, where it is there and not null."""
+_PROBLEM: Types = {name: FIELDS["latency"][name].types for name in PROBLEM}
+PLANS: dict[str, Types] = {
+    "cases": {"case": (str,), "backend": (str,), **_PROBLEM},
+    "walls": {
+        "case": (str,),
+        "backend": (str,),
+        **{name: types for name, types in _PROBLEM.items() if not name.endswith("seq_len")},
+    },
+    "studies": {"case": (str,), "study": (str,)},
+    "kernels": {
+        "case": (str,),
+        **{
+            field.name: field.types
+            for field in map(FIELDS["kernel"].__getitem__, KERNEL_PLAN)
+            if not field.later
+        },
+    },
+    "environments": {"name": (str,), "path": (str,), "environment": (dict,)},
+}
+
+
+class BadRun(BadInput):
+    """One line: file, line number, what was found and what was expected."""
+
+
+def read_meta(run: Path) -> Document:
+    """run.json. Raises BadRun."""
+    path = run / META
+    meta = read_document(path)
+    with _refusals(shown_path(path)):
+        check_fields(meta, RUN)
+        memory_bytes = meta.get("memory_bytes")
+        if memory_bytes is not None and (
+            type(memory_bytes) is not int or not 0 <= memory_bytes < INT64
+        ):
+            raise ValueError("memory_bytes: wanted a number of bytes")
+        for plan, wanted in PLANS.items():
+            if not isinstance(meta.get(plan, []), list):
+                raise ValueError(f"{plan}: wanted a list")
+            for number, one in enumerate(meta.get(plan, [])):
+                _check_planned(one, wanted, f"{plan}[{number}]")
+    return meta
+
+
+def read_document(path: Path) -> Document:
+    """A file of one JSON object with a format version. Raises BadRun."""
+    where = shown_path(path)
+    file = open_file(path)
+    if file is None:
+        raise BadRun(f"{where}: no such file; wanted the folder of a run, with {META} in it")
+    with file:
+        text = file.read(DOCUMENT_CAP_BYTES + 1)
+    if len(text) > DOCUMENT_CAP_BYTES:
+        raise BadRun(f"{where}: longer than {DOCUMENT_CAP_BYTES >> 20} MiB")
+    with _refusals(where):
+        return _current(_parsed(text))
+
+
+def read_rows(
+    run: Path, notes: list[str] | None = None, *, salvage: bool = False
+) -> Iterator[Document]:
+    """All rows in order, one at a time, without an incomplete last line.
+
+    `salvage`: leave out lines that are no rows. `notes` gets what was left out. Raises BadRun.
+    """
+    for _, row in read_lines(run, notes, salvage=salvage):
+        yield row
+
+
+def read_lines(
+    run: Path, notes: list[str] | None = None, *, salvage: bool = False
+) -> Iterator[tuple[bytes, Document]]:
+    """As `read_rows`, each row with its line as it stands in the file."""
+    path, notes = run / ROWS, [] if notes is None else notes
+    file = open_file(path)
+    if file is None:
+        # run.json is written first: a run that was stopped before its first case has no rows
+        return
+    left_out = 0
+    with file:
+        number = 0
+        while line := file.readline(LINE_CAP_BYTES + 1):
+            number += 1
+            if not line.endswith(b"\n") and len(line) <= LINE_CAP_BYTES:
+                notes.append(
+                    f"the last line of rows.jsonl (line {number}) was torn off in the middle and"
+                    " was left out"
+                )
+                break
+            try:
+                yield line, parsed_row(line)
+            except ValueError as error:
+                if not salvage:
+                    raise BadRun(
+                        f"{shown_path(path)}:{number}: {error}; read the others with --salvage"
+                    ) from None
+                left_out += 1
+                if left_out <= MOST_NOTES:
+                    notes.append(f"line {number} of rows.jsonl was left out: {error}")
+                _skip_line(file, line)
+    if left_out > MOST_NOTES:
+        notes.append(f"{left_out} lines of rows.jsonl were left out, of which these are the first")
+
+
+def parsed_row(line: bytes) -> Document:
+    """The row of a line, in the current format and checked. Raises ValueError.
+
+    A row of a kind that only later versions know is not checked.
+    """
+    if len(line) > LINE_CAP_BYTES:
+        raise ValueError(f"longer than {LINE_CAP_BYTES >> 20} MiB")
+    row = _current(_parsed(line))
+    check_document(row)
+    return row
+
+
+def check_document(row: Document) -> None:
+    """A row in the current format, as `check_row`, of any kind. Raises ValueError."""
+    check_fields(row, {"kind": (str,), "case": (str,)})
+    if row["kind"] in FIELDS:
+        check_row(row)
+
+
+def open_file(path: Path) -> BinaryIO | None:
+    """The file, or None if there is none. Follows no links, and refuses pipes and devices."""
+    try:
+        return os.fdopen(open_plain(path), "rb")
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadRun(f"{shown_path(path)}: {error.strerror}") from None
+
+
+def shown_path(path: Path) -> str:
+    """For a message."""
+    return visible(str(path))
+
+
+def _check_planned(one: object, wanted: Types, name: str) -> None:
+    if isinstance(one, dict):
+        for later in wanted.keys() & LATER_VALUES.keys():
+            one.setdefault(later, LATER_VALUES[later])
+        known = {name: types for name, types in SOMETIMES.items() if one.get(name) is not None}
+        wanted = {**wanted, **known}
+    check_object(one, wanted, name)
+
+
+def _skip_line(file: BinaryIO, begun: bytes) -> None:
+    """Read on to the end of a line of which only the beginning was read."""
+    while begun and not begun.endswith(b"\n"):
+        begun = file.readline(LINE_CAP_BYTES)
+
+
+@contextmanager
+def _refusals(where: str) -> Iterator[None]:
+    """Turns what a check raises into BadRun, with the place in front."""
+    try:
+        yield
+    except ValueError as error:
+        raise BadRun(f"{where}: {error}") from None
+
+
+def _parsed(text: bytes) -> Document:
+    def refuse(constant: str) -> float:
+        raise ValueError(f"{constant} is not JSON; a missing value is null")
+
+    def finite(digits: str) -> float:
+        return value if isfinite(value := float(digits)) else refuse(digits)
+
+    if text.startswith(b"\x1f\x8b"):
+        raise ValueError("compressed with gzip; unpack it first")
+    try:
+        document = json.loads(text.decode(), parse_constant=refuse, parse_float=finite)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"not valid JSON ({visible(str(error))})" if text.strip() else "empty"
+        ) from None
+    if not isinstance(document, dict):
+        raise ValueError(f"wanted a JSON object, found {type(document).__name__}")
+    return document
+
+
+def _current(document: Document) -> Document:
+    """The document, migrated to the current format."""
+    schema = document.get("schema")
+    if type(schema) is not int or schema < 1:
+        raise ValueError(
+            f"schema: found {ascii(schema)[:40]}, wanted a format version from 1 to {SCHEMA}"
+        )
+    if schema > SCHEMA:
+        raise ValueError(
+            f"written in format {schema}, newer than format {SCHEMA} that this attnbench reads;"
+            " update attnbench"
+        )
+    for migrate in MIGRATIONS[schema - 1 :]:
+        document = migrate(document)
+    return document

@@ -1,0 +1,29 @@
+"""Who hears how a run or an audit goes: a progress bar, JSON lines, a test."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..cases.expected_time import Forecast
+from ..rows.record import Record
+
+
+class Listener(Protocol):
+    """Each method is called once per event, in the order of the run."""
+
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
+        """`planned`: how many cases, walls and studies; `done`: how many have a row already."""
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        """The walls by id, with the fields of their rows that need no trial."""
+
+    def expects(self, forecast: Forecast) -> None:
+        """How long it will take; only after `begin`, and only if that could be predicted."""
+
+    def running(self, what: str, phase: str) -> None: ...
+
+    def finished(self, record: Record) -> None: ...
+
+    def remark(self, text: str) -> None: ...

@@ -1,0 +1,111 @@
+"""Preflight: predict a case's cost and refuse it if it cannot run, before anything runs."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from humanize import naturalsize
+
+from ... import impls
+from ...impls.backend import Backend
+from ..cases.case import Case
+from ..cases.costs import known_costs
+from ..files.errors import first_line
+from ..measure.meta_memory import meta_peak_bytes
+from ..rows.record import Status
+
+HOPELESS = 4
+"""Times the budget: a case that needs more is not tried.
+
+Between 1 and 4 times the budget a trial shows the wall for real, and costs little.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preflight:
+    """`fields`: of the case's row. `status`, `reason`: why it is refused; else None and ""."""
+
+    fields: dict[str, Any]
+    backend: Backend | None = None
+    status: Status | None = None
+    reason: str = ""
+
+
+def preflight(
+    case: Case, device: torch.device, budget_bytes: int, *, check_formula: bool = False
+) -> Preflight:
+    """Needs hardly any memory or time; imports the backend's file.
+
+    Without a formula, the meta device predicts the peak if it can; with `check_formula` it always
+    does.
+    """
+    p = case.problem
+    cannot_run = f"{case.backend} cannot run here"
+    unknown = {"predicted_reason": cannot_run, "meta_reason": cannot_run}
+    fields = known_costs(p) | {"predicted_peak_bytes": None} | unknown
+    fields["exactness"] = impls.exactness(case.backend)
+    fields["input_order"] = impls.input_order(case.backend, p) if p.scope == "core" else None
+    if missing := impls.missing(case.backend):
+        return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=missing)
+    try:
+        backend = impls.load(case.backend)
+    except ModuleNotFoundError as error:
+        name = error.name or ""
+        reason = f"needs {name}, which is not installed: pip install {name.partition('.')[0]}"
+        return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=reason)
+    fields |= {"kernel_requested": backend.pinned_kernel, "exactness": backend.exactness}
+    if (lacking := backend.unavailable(device)) is not None:
+        return Preflight(fields=fields, status=Status.UNAVAILABLE, reason=lacking)
+    if (why_not := backend.why_not(p, device)) is not None:
+        return Preflight(fields=fields, status=Status.UNSUPPORTED, reason=why_not)
+    fields |= _predicted(case, backend, device, check_formula=check_formula)
+    peak = fields["predicted_peak_bytes"]
+    needed = fields["input_bytes"] + (peak or 0)
+    if needed > HOPELESS * budget_bytes:
+        what = "inputs and peak" if peak is not None else "the inputs alone"
+        size, budget = (naturalsize(number, binary=True) for number in (needed, budget_bytes))
+        reason = f"{what} would need {size}, more than {HOPELESS} times the budget of {budget}"
+        return Preflight(fields=fields, status=Status.PREDICTED_OOM, reason=reason)
+    return Preflight(fields=fields, backend=backend)
+
+
+def preflight_outside_worker(case: Case, device: torch.device, budget_bytes: int) -> Preflight:
+    """Preflight for a table: third-party code is not imported, and a failing import is a status.
+
+    A backend that was not imported has a reason and no status.
+    """
+    reason = not_imported(case.backend)
+    if reason and not impls.missing(case.backend):
+        fields = known_costs(case.problem) | {"predicted_peak_bytes": None}
+        return Preflight(fields=fields | {"predicted_reason": reason}, reason=reason)
+    try:
+        return preflight(case, device, budget_bytes)
+    except Exception as error:  # noqa: BLE001 - importing may raise anything
+        found = Preflight(fields=known_costs(case.problem) | {"predicted_peak_bytes": None})
+        return replace(found, status=Status.ERROR, reason=first_line(error))
+
+
+def not_imported(backend: str) -> str:
+    """Why a backend is not imported outside a worker; "" if it may be."""
+    origin = impls.third_party(backend)
+    return f"from {origin}, which is imported in workers only" if origin else ""
+
+
+def _predicted(
+    case: Case, backend: Backend, device: torch.device, *, check_formula: bool
+) -> dict[str, Any]:
+    """Two independent predictions; the formula counts if there is one."""
+    p = case.problem
+    formula = backend.peak_bytes(p, device, torch.get_num_threads())
+    meta, meta_reason = None, "not asked for"
+    if formula is None or check_formula:
+        meta, meta_reason = meta_peak_bytes(p, backend, device)
+    source = "formula" if formula is not None else "meta" if meta is not None else None
+    missing = f"{case.backend} has no formula for {p.scope}, {p.passes}, {p.dtype} on {device.type}"
+    return {
+        "predicted_peak_bytes": meta if formula is None else formula,
+        "predicted_source": source,
+        "predicted_reason": "" if source else missing,
+        "meta_peak_bytes": meta,
+        "meta_reason": meta_reason,
+    }

@@ -1,0 +1,348 @@
+"""Which cases of a scenario are measured, and whether user modules may be imported."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from ... import impls
+from ...impls.discovery.names import attribute_from_flag, attribute_from_name, real_name
+from ...impls.problem import Problem
+from ..cases.case import Case, Group, PlannedStudy, Wall
+from ..files.errors import BadInput, EnvironmentUnmet, NothingSelected, shown
+from ..learning.checkpoints.given import Checkpoint
+from ..process.interpreter import Interpreter
+from ..rows.record import Planned
+from ..studies import OF_CHECKPOINTS, parts_of
+from . import Scenario
+from .shards import Shard, Units, of_shard, unit_count
+
+MOST_NAMED = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What to measure of a scenario.
+
+    `only`, `skip`: backends, shell patterns, or parts of ids of cases, walls and studies. `ids`:
+    whole ids, for a caller that has selected already. `within`: a second `only`; both must match.
+    `interpreters`: where to measure each case; none: in the interpreter that runs us. `copies`: of
+    each group of cases, to be measured on as many devices. `checkpoints`: models of the user's to
+    look at beside the cases. `shard`: of what the others select, only this part.
+    """
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+    ids: frozenset[str] | None = None
+    interpreters: tuple[Interpreter, ...] = ()
+    copies: int = 1
+    checkpoints: tuple[Checkpoint, ...] = ()
+    shard: Shard | None = None
+
+    @property
+    def pythons(self) -> tuple[str | None, ...]:
+        """The environments by name."""
+        return tuple(one.name for one in self.interpreters) or (None,)
+
+    def takes(self, one: Case | Wall | PlannedStudy) -> bool:
+        def matches(patterns: Iterable[str]) -> bool:
+            return any(matching(pattern, one) for pattern in patterns)
+
+        named = self.ids is None or one.id in self.ids
+        chosen = all(matches(some) for some in (self.only, self.within) if some)
+        return named and chosen and not matches(self.skip)
+
+    def narrowed(self, only: Sequence[str], skip: Sequence[str]) -> "Selection":
+        """Of this selection only what `only` matches too, without what `skip` matches."""
+        return replace(self, within=(*self.within, *only), skip=(*self.skip, *skip))
+
+
+def matching(pattern: str, one: Case | Wall | PlannedStudy) -> bool:
+    """Whether it is a backend, a part of an id or a shell pattern of one."""
+    return (
+        pattern == one.id
+        or real_name(pattern) == one.backend
+        or fnmatchcase(one.id, f"*{pattern}*")
+    )
+
+
+class SelectedCases(NamedTuple):
+    """`duplicates`: how many repetitions of problems were left out. `whole`: the plan of which the
+    rest is one shard; without shards, the same.
+    """
+
+    groups: tuple[Group, ...]
+    walls: tuple[Wall, ...]
+    studies: tuple[PlannedStudy, ...]
+    duplicates: int
+    whole: Units
+
+    @property
+    def cases(self) -> list[Case]:
+        return [case for group in self.groups for case in group.cases]
+
+
+def select(scenario: Scenario, device: str, selection: Selection) -> SelectedCases:
+    """The selected cases in their groups, walls and studies. Raises NothingSelected."""
+    (groups, walls, studies), duplicates = _planned(scenario, device, selection)
+    whole = Units(
+        tuple(
+            replace(group, cases=cases)
+            for group in groups
+            if (cases := tuple(filter(selection.takes, group.cases)))
+        ),
+        tuple(filter(selection.takes, walls)),
+        tuple(filter(selection.takes, studies)),
+    )
+    if whole.is_empty:
+        planned: list[Planned] = [case for group in groups for case in group.cases]
+        example = next((one.id for one in (*planned, *walls, *studies)), "none")
+        raise NothingSelected(
+            f"--only and --skip leave no case of {scenario.name}; they match parts of case ids such"
+            f" as {example}"
+        )
+    if (shard := selection.shard) is None:
+        return SelectedCases(*whole, duplicates, whole)
+    part = of_shard(whole, shard, scenario.plan, device)
+    if part.is_empty:
+        units = unit_count(whole)
+        raise NothingSelected(
+            f"--shard {shard}: empty: {scenario.name} has {units}"
+            f" {'part' if units == 1 else 'parts'} that can be measured apart; nothing is missing"
+            f" without this shard, and {units} {'is' if units == 1 else 'are'} enough"
+        )
+    return SelectedCases(*part, duplicates, whole)
+
+
+def refuse_empty(scenario: Scenario, selection: Selection) -> None:
+    """Raises NothingSelected if nothing is left, whichever device the scenario is measured on: for
+    callers that do not know the device before a worker has started.
+    """
+    s = selection
+    if s.ids is None and not (s.only or s.within or s.skip or s.shard):
+        return
+    refused: list[NothingSelected] = []
+    for device in scenario.devices:
+        try:
+            select(scenario, device, selection)
+        except NothingSelected as error:
+            refused.append(error)
+    if len(refused) == len(scenario.devices):
+        raise refused[0]
+
+
+def refuse_unmatched(entries: Iterable[tuple[Scenario, Selection]]) -> None:
+    """Raises BadInput for a pattern that matches nothing that any of the scenarios plans: a typing
+    mistake. `skip` may also name other backends.
+    """
+    entries = list(entries)
+    if not any((*one.only, *one.within, *one.skip) for _, one in entries):
+        return  # a large scenario takes a second to expand
+    planned: dict[str, Case | Wall | PlannedStudy] = {}
+    given: dict[tuple[str, str], None] = {}
+    names: list[str] = []
+    for scenario, selection in entries:
+        names.append(scenario.name)
+        for device in scenario.devices:
+            (groups, walls, studies), _ = _planned(scenario, device, selection)
+            cases = [case for group in groups for case in group.cases]
+            found: list[Case | Wall | PlannedStudy] = [*cases, *walls, *studies]
+            planned |= {one.id: one for one in found}
+        for option, patterns in (
+            ("--only", (*selection.only, *selection.within)),
+            ("--skip", selection.skip),
+        ):
+            given |= dict.fromkeys((option, pattern) for pattern in patterns)
+    for option, pattern in given:
+        if not pattern:
+            raise BadInput(
+                f"{option}: an empty pattern, which matches everything; wanted a backend or a part"
+                " of a case's id"
+            )
+        if any(matching(pattern, one) for one in planned.values()) or (
+            option == "--skip" and real_name(pattern) in impls.names()
+        ):
+            continue
+        where = _some(list(dict.fromkeys(names)))
+        raise BadInput(
+            f"{option} {shown(pattern)}: matches nothing in {where};"
+            f" {_instead(option, pattern, planned)}"
+        )
+
+
+def _instead(option: str, pattern: str, planned: Mapping[str, Case | Wall | PlannedStudy]) -> str:
+    """What could have been meant by a pattern that matches nothing."""
+    parts = [part.strip() for part in pattern.split(",") if part.strip()]
+    if len(parts) > 1:
+        again = " ".join(f"{option} {shown(part)}" for part in parts)
+        return f"give one pattern at a time: {again}"
+    known = dict.fromkeys(one.backend for one in planned.values() if one.kind != "study")
+    words = dict.fromkeys(part for name in planned for part in name.split("-"))
+    close = get_close_matches(pattern, [*known, *words], n=3)
+    hint = f"did you mean {' or '.join(dict.fromkeys(close))}? " if close else ""
+    backends = f"a backend ({_some(list(known))}) or " if known else ""
+    example = next(iter(planned), "none")
+    return f"{hint}wanted {backends}a part of a case's id, such as {example}"
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _planned(scenario: Scenario, device: str, selection: Selection) -> tuple[Units, int]:
+    """All that a selection selects from, and how many repetitions of problems were left out."""
+    problem_groups, duplicates = scenario.problem_groups(device)
+    groups = copied(
+        group_cases(scenario.backends, problem_groups, selection.pythons), selection.copies
+    )
+    walls = walls_of(scenario, device, selection.pythons)
+    studies = studies_of(scenario, device, selection.checkpoints)
+    return Units(groups, walls, studies), duplicates
+
+
+def group_cases(
+    backends: Sequence[str],
+    problem_groups: Iterable[Sequence[Problem]],
+    pythons: Sequence[str | None] = (None,),
+) -> tuple[Group, ...]:
+    """Every backend on every problem in every environment.
+
+    Cases of one problem are neighbours in their group, because they share their inputs.
+    """
+    return tuple(
+        Group(
+            number=number,
+            cases=tuple(
+                Case(backend=backend, problem=problem, python=python)
+                for problem in problems
+                for backend in backends
+                for python in pythons
+            ),
+        )
+        for number, problems in enumerate(problem_groups)
+    )
+
+
+def copied(groups: Sequence[Group], copies: int) -> tuple[Group, ...]:
+    """The groups, and behind all of them their second copies, and so on (`--replicate`)."""
+    if copies == 1:
+        return tuple(groups)
+    return tuple(
+        Group(
+            number=len(groups) * (replica - 1) + group.number,
+            cases=tuple(replace(case, replica=replica) for case in group.cases),
+            replica_of=None if replica == 1 else group.number,
+        )
+        for replica in range(1, copies + 1)
+        for group in groups
+    )
+
+
+def walls_of(
+    scenario: Scenario, device: str, pythons: Sequence[str | None] = (None,)
+) -> tuple[Wall, ...]:
+    """Every backend on every combination of axes in every environment, each once.
+
+    None if the scenario does not ask for walls.
+    """
+    walls = (
+        Wall(
+            backend=backend,
+            problem=Problem(**values),
+            kv_seq_len=values.get("kv_seq_len"),
+            python=python,
+        )
+        for values in scenario.wall_values(device)
+        for backend in scenario.backends
+        for python in pythons
+    )
+    return tuple({wall.id: wall for wall in walls}.values())
+
+
+def studies_of(
+    scenario: Scenario, device: str, checkpoints: Sequence[Checkpoint] = ()
+) -> tuple[PlannedStudy, ...]:
+    """Every part of every study of the scenario and every checkpoint, on the smallest problem and
+    in the first environment.
+
+    The smallest problem has the fewest pairs, and among equals the most heads.
+    """
+    problem_groups, _ = scenario.problem_groups(device)
+    problems = [problem for group in problem_groups for problem in group]
+    if not problems:
+        return ()
+    smallest = min(problems, key=lambda one: (one.batch * one.seq_len * one.kv_seq_len, -one.heads))
+    planned = [
+        PlannedStudy(study=name.partition(":")[0], problem=smallest, part=tuple(part.items()))
+        for name in scenario.studies
+        for part in parts_of(name)
+    ]
+    planned += [
+        PlannedStudy(
+            study=OF_CHECKPOINTS, problem=smallest, part=(("checkpoint", checkpoint.name),)
+        )
+        for checkpoint in checkpoints
+    ]
+    return tuple({one.id: one for one in planned}.values())
+
+
+def refuse_too_many(scenarios: Iterable[Scenario], selection: Selection) -> None:
+    """Raises BadInput if environments or copies multiply a scenario's cases beyond its limit."""
+    pythons, copies = len(selection.pythons), selection.copies
+    times, of = pythons * copies, [f"{pythons} environments"] * (pythons > 1)
+    option = "--python" if pythons > 1 else "--replicate"
+    of += [f"{copies} copies"] * (copies > 1)
+    for scenario in scenarios:
+        count, most = times * max(map(scenario.count, scenario.devices)), scenario.limits.max_cases
+        if count > most:
+            hint = f"give fewer values, or raise the limit with --set limits.max_cases={count}"
+            raise BadInput(
+                f"{option}: {scenario.name}: {count} cases in {' and '.join(of)}; wanted at most"
+                f" {most}; {hint}"
+            )
+
+
+def backends_of(flags: Iterable[str]) -> dict[str, str]:
+    """The backends that `--backend` flags name, each with its flag. Raises BadInput."""
+    found: dict[str, str] = {}
+    for text in flags:
+        attribute = attribute_from_flag(text)
+        file, _, name = text.rpartition(":")
+        if file.endswith(".py"):
+            raise BadInput(
+                f"--backend {text!r}: a file; wanted its module, {Path(file).stem}:{name}, in the"
+                " folder where attnbench is started or on PYTHONPATH"
+            )
+        if attribute is None:
+            raise BadInput(
+                f"--backend {text!r}: wanted module:attribute, such as my_package.attention:attend;"
+                " --backends takes other names"
+            )
+        found[attribute.name] = f"--backend {text}"
+    return found
+
+
+def refuse_unknown(backends: Iterable[str]) -> None:
+    """Raises EnvironmentUnmet if a backend of a stored run does not exist here any more."""
+    known = impls.names()
+    for name in dict.fromkeys(backends):
+        if attribute_from_name(name) is None and real_name(name) not in known:
+            raise EnvironmentUnmet(
+                f"the run has the backend {shown(name)}, which is not here; set ATTNBENCH_BACKENDS"
+                " as it was, or install its package; see `attnbench list backends`"
+            )
+
+
+def refuse_imports(backends: Iterable[str], *, allowed: bool) -> None:
+    """Raises BadInput if a backend is in a user module and `--allow-import` was not given."""
+    attributes = [attribute for name in backends if (attribute := attribute_from_name(name))]
+    if attributes and not allowed:
+        modules = ", ".join(dict.fromkeys(attribute.module for attribute in attributes))
+        raise BadInput(
+            f"{attributes[0].name}: to measure it, workers import and run {modules};"
+            " add --allow-import if you trust that code"
+        )

@@ -1,0 +1,170 @@
+"""A run in shards: which part of a plan each of n runs measures, by the plan alone.
+
+A unit is what must share a device, because its ratios are reported: a group of cases, or the walls
+of one problem. Units are never split. Every machine computes the same shards: nothing of it enters.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..cases.case import Case, Group, PlannedStudy, Wall, without
+from ..cases.costs import work_flops
+from ..files.errors import BadInput, shown
+from . import Plan
+
+MOST_SHARDS = 100_000
+FLOPS_PER_S = {"cpu": 1e11, "cuda": 1e14}  # of no machine: only how units compare matters
+BLOCK_S = 0.02
+CASE_S = 0.5  # making inputs, checking, warming up
+CHECK_CALLS = 4.0
+FEWEST_BLOCKS = 6
+WALL_S = 30.0
+STUDY_S = 0.5
+SHARD = re.compile(r"\s*([0-9]{1,6})\s*/\s*([0-9]{1,6})\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """Number `number` of `of`, from 1. `turn`: the number of the run in its suite, so that not
+    every small run of a suite ends in the first shard.
+    """
+
+    number: int
+    of: int
+    turn: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+
+class Units(NamedTuple):
+    """Groups, walls and studies: of a whole plan, or of one shard."""
+
+    groups: tuple[Group, ...]
+    walls: tuple[Wall, ...]
+    studies: tuple[PlannedStudy, ...]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.groups or self.walls or self.studies)
+
+
+def read_shard(text: str) -> Shard:
+    """`2/8` is the second of eight. Raises BadInput."""
+    found = SHARD.fullmatch(text)
+    number, of = map(int, found.groups()) if found else (0, 0)
+    if not 1 <= number <= of <= MOST_SHARDS:
+        raise BadInput(
+            f"--shard: found {shown(text)}; wanted NUMBER/COUNT with NUMBER from 1 to COUNT; the"
+            " second of eight is --shard 2/8"
+        )
+    return Shard(number=number, of=of)
+
+
+def split(whole: Units, count: int, plan: Plan, device: str) -> list[Units]:
+    """`count` shards in which every unit is once; of about equal work, as far as units allow.
+
+    The longest unit first, each to the shard that has least so far (Graham 1969: at most 4/3 of the
+    shortest possible time). Copies of a group are in different shards, as long as there are shards.
+    Shards beyond the number of units are empty.
+    """
+    walls = _wall_units(whole.walls)
+    weights = [weight_of(unit, plan, device) for unit in units_of(whole)]
+    originals = [group.original for group in whole.groups]
+    places = iter(assign(weights, count, originals))
+    of_groups = [next(places) for _ in whole.groups]
+    of_walls = {wall.id: place for unit in walls for place in [next(places)] for wall in unit}
+    of_studies = [next(places) for _ in whole.studies]
+    return [
+        Units(
+            tuple(one for one, at in zip(whole.groups, of_groups, strict=True) if at == place),
+            tuple(wall for wall in whole.walls if of_walls[wall.id] == place),
+            tuple(one for one, at in zip(whole.studies, of_studies, strict=True) if at == place),
+        )
+        for place in range(min(count, len(weights)))
+    ] + [Units((), (), ())] * max(0, count - len(weights))
+
+
+def units_of(whole: Units) -> list[Units]:
+    """Each unit apart, in the order of the plan."""
+    return [
+        *(Units((group,), (), ()) for group in whole.groups),
+        *(Units((), tuple(unit), ()) for unit in _wall_units(whole.walls)),
+        *(Units((), (), (study,)) for study in whole.studies),
+    ]
+
+
+def weight_of(units: Units, plan: Plan, device: str) -> float:
+    """Seconds that units may take on a device of FLOPS_PER_S."""
+    cases = (case for group in units.groups for case in group.cases)
+    return (
+        sum(case_weight(case, plan, device) for case in cases)
+        + WALL_S * len(units.walls)
+        + STUDY_S * len(units.studies)
+    )
+
+
+def of_shard(whole: Units, shard: Shard, plan: Plan, device: str) -> Units:
+    """What one shard measures; may be empty."""
+    place = (shard.number - 1 - shard.turn) % shard.of
+    return split(whole, shard.of, plan, device)[place]
+
+
+def unit_count(whole: Units) -> int:
+    """More shards than that are empty."""
+    return len(whole.groups) + len(_wall_units(whole.walls)) + len(whole.studies)
+
+
+def unit_ids(whole: Units) -> list[list[str]]:
+    """The ids of the cases, walls or studies of each unit."""
+    return [
+        *([case.id for case in group.cases] for group in whole.groups),
+        *([wall.id for wall in unit] for unit in _wall_units(whole.walls)),
+        *([one.id] for one in whole.studies),
+    ]
+
+
+def assign(weights: Sequence[float], count: int, originals: Sequence[int] = ()) -> list[int]:
+    """The place, from 0, of each weight: the heaviest first, each where least is so far.
+
+    `originals`: of the first weights. Those with equal ones get different places, as long as there
+    are places without one.
+    """
+    from heapq import heapify, heappop, heappush
+
+    loads = [(0.0, 0, place) for place in range(min(count, max(1, len(weights))))]
+    heapify(loads)
+    places = [0] * len(weights)
+    taken: dict[int, set[int]] = {}
+    for number in sorted(range(len(weights)), key=lambda one: (-weights[one], one)):
+        copies = taken.setdefault(originals[number], set()) if number < len(originals) else set()
+        if len(copies) == len(loads):
+            copies.clear()
+        passed = []
+        while loads[0][2] in copies:
+            passed.append(heappop(loads))
+        load, units, place = heappop(loads)
+        for one in (*passed, (load + weights[number], units + 1, place)):
+            heappush(loads, one)
+        copies.add(place)
+        places[number] = place
+    return places
+
+
+def case_weight(case: Case, plan: Plan, device: str) -> float:
+    """Seconds that a case may take on a device of FLOPS_PER_S: its work and the plan's limits."""
+    call_s = work_flops(case.problem) / FLOPS_PER_S[device]
+    block_s = max(BLOCK_S, call_s)
+    most = plan.processes * plan.max_blocks
+    blocks = min(most, max(FEWEST_BLOCKS, plan.budget_s / block_s))
+    return CASE_S + (CHECK_CALLS + 2 * plan.processes) * call_s + blocks * block_s
+
+
+def _wall_units(walls: Iterable[Wall]) -> list[list[Wall]]:
+    """The walls of one problem: of all backends, in all environments."""
+    units: dict[object, list[Wall]] = {}
+    for wall in walls:
+        units.setdefault((without(wall.problem, "seq_len"), wall.kv_seq_len), []).append(wall)
+    return list(units.values())

@@ -1,0 +1,1 @@
+"""Whether attnbench can be believed: equal backends compared, and backends that cheat."""

@@ -1,0 +1,367 @@
+"""The court: backends that cheat are measured like any other, beside honest ones. Who is caught?
+
+Each file of tests/fakes/cheats is a backend. As literals, which are read without importing it, it
+says what must become of it:
+
+    CONVICTED = {"statuses": ["incorrect"], "reason": "NaN"}   how its row must end; a regex
+    SHOWN = {"field": "workspace_bytes", "least": 8388608}     ok, with at least that in a field
+    HONEST = True                                              it looks suspicious and is right
+    PROBLEM = {"seq_len": 2048}                                what it needs unlike PROBLEM below
+
+The first paragraph of its docstring says what it does. One of the first three must be there.
+"""
+
+import ast
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal
+
+from ...impls.discovery.registry import FOLDERS_VARIABLE
+from ...impls.problem import Problem
+from ..cases.case import Case, Group
+from ..files.errors import BadInput, EnvironmentUnmet
+from ..process.signals import Signals
+from ..process.worker_process import ANSWER_S
+from ..rows.record import FAILURES, Status
+from ..rows.run_files import read_rows
+from ..run.environments import first_of, first_workers, lock_device
+from ..run.run_rows import RunPlan
+from ..run.session import open_session
+from ..run.start import SAFE_SHARE, RunOptions
+from ..run.worker_pool import RunConfig
+from ..scenario import Plan, Scenario
+from ..scenario.fields import Limits
+from ..store.run_store import Store
+
+FOLDER = Path(__file__).parents[2] / "cheats"  # a link in a checkout, a folder once installed
+SHIPPED = ("fused", "sdpa", "naive")
+PROBLEM: dict[str, Any] = {"batch": 1, "seq_len": 256, "d_model": 64, "heads": 2, "dtype": "fp32"}
+# A quick run, short: the blocks are there to be cheated in, not for their precision.
+PLAN = Plan(like="quick", processes=1, min_blocks=6, max_blocks=6, budget_s=1.0)
+NOT_RUN = (
+    *(Status.UNAVAILABLE, Status.UNSUPPORTED, Status.OOM, Status.PREDICTED_OOM),
+    Status.INTERRUPTED,
+)
+LITERALS = ("CONVICTED", "SHOWN", "HONEST", "PROBLEM")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conviction:
+    """How a cheat's row must end: one of `statuses`, with a reason that the regex finds."""
+
+    statuses: tuple[Status, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What a row that is ok must show: `field` with at least `least`."""
+
+    field: str
+    least: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect:
+    """A file of cheats/. `must` is None for an honest backend. `what`: what it does, in words."""
+
+    name: str
+    what: str
+    problem: Problem
+    must: Conviction | Shown | None
+
+
+class Verdict(StrEnum):
+    """Of a cheat: convicted as its file says, convicted otherwise, escaped. Of an honest backend:
+    untouched, wrongly convicted. Of both: not applicable, since it could not run here.
+    """
+
+    CONVICTED = "convicted"
+    OTHERWISE = "convicted otherwise"
+    ESCAPED = "ESCAPED"
+    NOT_APPLICABLE = "not applicable"
+    UNTOUCHED = "untouched"
+    TOUCHED = "WRONGLY CONVICTED"
+
+
+Role = Literal["cheat", "honest", "shipped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What became of one backend. `beside`: the file of cheats/ that it was measured with."""
+
+    backend: str
+    role: Role
+    beside: str
+    what: str
+    case: str
+    verdict: Verdict
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CourtResult:
+    """What became of all of them. `path`: the run's folder. `signal`: what ended it early."""
+
+    path: Path
+    device: str
+    findings: tuple[Finding, ...]
+    signal: int | None = None
+
+    def count(self, *verdicts: Verdict) -> int:
+        return sum(finding.verdict in verdicts for finding in self.findings)
+
+    @property
+    def convicted(self) -> int:
+        return self.count(Verdict.CONVICTED, Verdict.OTHERWISE)
+
+    @property
+    def tried(self) -> int:
+        """How many cheats ran."""
+        return self.convicted + self.count(Verdict.ESCAPED)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if a cheat escaped or an honest backend was convicted, or if nothing was tried."""
+        if self.signal is not None:
+            return 128 + self.signal
+        failed = self.count(Verdict.ESCAPED, Verdict.TOUCHED) or not self.tried
+        return 1 if failed else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return {
+            "run": str(self.path),
+            "device": self.device,
+            "tried": self.tried,
+            "convicted": self.convicted,
+            "escaped": self.count(Verdict.ESCAPED),
+            "touched": self.count(Verdict.TOUCHED),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+
+# ---- the files -----------------------------------------------------------------------------------
+
+
+def suspects(folder: Path = FOLDER) -> tuple[Suspect, ...]:
+    """All cheats, then their honest neighbours, each in alphabetical order.
+
+    Raises EnvironmentUnmet without a folder, BadInput for a file that does not say what it is.
+    """
+    if not folder.is_dir():
+        raise EnvironmentUnmet(f"{folder}: no such folder; wanted the cheats; reinstall attnbench")
+    found = [suspect(path) for path in sorted(folder.glob("[!_]*.py"))]
+    return tuple(sorted(found, key=lambda one: one.must is None))
+
+
+def suspect(path: Path) -> Suspect:
+    """Read without being imported. Raises BadInput."""
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        said = dict(_literals(tree))
+        what = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split())
+        kinds = [name for name in LITERALS[:3] if name in said]
+        if len(kinds) != 1 or not what:
+            raise ValueError("wanted a docstring and one of CONVICTED, SHOWN, HONEST = True")
+        return Suspect(
+            name=path.stem,
+            what=what,
+            problem=Problem(**PROBLEM | said.get("PROBLEM", {})),
+            must=_must(kinds[0], said[kinds[0]]),
+        )
+    except (SyntaxError, ValueError, TypeError, KeyError, re.error) as error:
+        raise BadInput(f"{path}: not a file of the court: {error}") from None
+
+
+def _literals(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name in LITERALS:
+                yield name, ast.literal_eval(node.value)
+
+
+def _must(kind: str, said: Any) -> Conviction | Shown | None:
+    if kind == "CONVICTED":
+        statuses = tuple(Status(status) for status in said["statuses"])
+        return Conviction(statuses=statuses, reason=re.compile(said["reason"]).pattern)
+    if kind == "SHOWN":
+        return Shown(field=said["field"], least=said["least"])
+    if said is not True:
+        raise ValueError("HONEST must be True, or left out")
+    return None
+
+
+# ---- measuring -----------------------------------------------------------------------------------
+
+
+def court(
+    device: str, root: Path, seed: int, options: RunOptions, only: Sequence[str] = ()
+) -> CourtResult:
+    """Measure each suspect beside the shipped backends into a new run folder, and judge the rows.
+
+    `only`: names of suspects. Raises Refusal.
+    """
+    tried = [one for one in suspects() if not only or one.name in only]
+    groups = groups_of(tried)
+    with (
+        _backends_from(FOLDER),
+        Signals("the rows so far are saved", embedded=options.embedded) as signals,
+        first_workers(device, signals) as workers,
+        lock_device(first_of(workers), signals, wait=options.wait),
+    ):
+        ready = first_of(workers).ready
+        free = first_of(workers).ask({"op": "free"}, "free", ANSWER_S)
+        memory_bytes = int(SAFE_SHARE * free["available_bytes"])
+        meta = _meta(ready, tried, groups, seed, memory_bytes, options)
+        plan = RunPlan(
+            store=Store.create(root, "court", meta),
+            config=RunConfig.of(meta, options.gpu_uuid),
+            listener=options.listener,
+            remarks=(),
+            previous={},
+            groups=groups,
+            walls=(),
+            studies=(),
+        )
+        with open_session(plan, workers, signals) as session:
+            session.begin()
+            for part in session.parts:  # with one process per case a part is one group
+                session.measure(part)
+                session.pool.close()  # what one cheat left behind must not convict another
+    result = session.result
+    rows = {row["case"]: row for row in read_rows(result.path)}
+    findings = tuple(judged(tried, groups, rows))
+    return CourtResult(
+        path=result.path, device=ready["device"], findings=findings, signal=result.signal
+    )
+
+
+def groups_of(tried: Sequence[Suspect]) -> tuple[Group, ...]:
+    """One group per suspect, who comes first: what it breaks, it breaks for the honest ones."""
+    return tuple(
+        Group(
+            number=number,
+            cases=(
+                Case(backend=one.name, problem=one.problem),
+                *(Case(backend=name, problem=one.problem, twin=number) for name in SHIPPED),
+            ),
+        )
+        for number, one in enumerate(tried)
+    )
+
+
+@contextmanager
+def _backends_from(folder: Path) -> Iterator[None]:
+    """Workers find the cheats, and no private backends: their names could be the same."""
+    before = os.environ.get(FOLDERS_VARIABLE)
+    os.environ[FOLDERS_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[FOLDERS_VARIABLE]
+        else:
+            os.environ[FOLDERS_VARIABLE] = before
+
+
+def _meta(
+    ready: Mapping[str, Any],
+    tried: Sequence[Suspect],
+    groups: Iterable[Group],
+    seed: int,
+    memory_bytes: int,
+    options: RunOptions,
+) -> dict[str, Any]:
+    """run.json, as of any run (run/start.py)."""
+    scenario = Scenario(
+        name="court",
+        question="Is every backend that cheats convicted, and no honest one?",
+        backends=(*(one.name for one in tried), *SHIPPED),
+        baseline=SHIPPED[0],
+        plan=PLAN,
+        limits=Limits(timeout_s=60.0),
+    )
+    return {
+        "attnbench": ready["environment"]["attnbench"],
+        "started_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": list(options.command),
+        "scenario": scenario.resolved(ready["device"]),
+        "device": ready["device"],
+        "memory_bytes": memory_bytes,
+        "seed": seed,
+        "court": True,
+        "environment": ready["environment"],
+        "environments": [],
+        "calibration": None,
+        "cases": [
+            {"group": group.number, **case.fields()} for group in groups for case in group.cases
+        ],
+        "walls": [],
+        "studies": [],
+    }
+
+
+# ---- judging -------------------------------------------------------------------------------------
+
+
+def judged(
+    tried: Sequence[Suspect], groups: Sequence[Group], rows: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Finding]:
+    """What became of each case, by its row."""
+    for one, group in zip(tried, groups, strict=True):
+        for case in group.cases:
+            row, own = rows[case.id], case.backend == one.name
+            role: Role = "shipped" if not own else "cheat" if one.must else "honest"
+            verdict = cheat_verdict(one.must, row) if own and one.must else honest_verdict(row)
+            yield Finding(
+                backend=case.backend,
+                role=role,
+                beside=one.name,
+                what=one.what if own else "",
+                case=case.id,
+                verdict=verdict,
+                status=row["status"],
+                reason=row["reason"] or (_shown(one.must, row) if own else ""),
+            )
+
+
+def cheat_verdict(must: Conviction | Shown, row: Mapping[str, Any]) -> Verdict:
+    """A row that is ok is an escape, unless it shows what it must show."""
+    status = Status(row["status"])
+    if status in NOT_RUN:
+        return Verdict.NOT_APPLICABLE
+    if isinstance(must, Shown):
+        if status is not Status.OK:
+            return Verdict.OTHERWISE
+        return Verdict.CONVICTED if (row.get(must.field) or 0) >= must.least else Verdict.ESCAPED
+    if status is Status.OK:
+        return Verdict.ESCAPED
+    as_declared = status in must.statuses and re.search(must.reason, row["reason"])
+    return Verdict.CONVICTED if as_declared else Verdict.OTHERWISE
+
+
+def honest_verdict(row: Mapping[str, Any]) -> Verdict:
+    """Running out of memory is a failure here: on problems this small it is another's doing."""
+    status = Status(row["status"])
+    if status is Status.OK:
+        return Verdict.UNTOUCHED
+    failed = status in FAILURES or status is Status.OOM
+    return Verdict.TOUCHED if failed else Verdict.NOT_APPLICABLE
+
+
+def _shown(must: Conviction | Shown | None, row: Mapping[str, Any]) -> str:
+    """What a row that is ok shows of what it must show."""
+    if not isinstance(must, Shown):
+        return ""
+    found = row.get(must.field)
+    return f"{must.field} is {'null' if found is None else found}; wanted at least {must.least}"

@@ -1,0 +1,199 @@
+"""A/A: measure every backend against itself, so that any difference is the instrument's noise.
+
+The noise floors say which differences can be believed on this machine. They are appended to
+selfcheck.jsonl with all samples.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from math import exp, log, sqrt
+from pathlib import Path
+from statistics import mean, median, stdev
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ...impls.problem import Dtype, Problem
+from ..cases.case import Case
+from ..files.errors import BadInput, EnvironmentUnmet
+from ..files.safe_files import append_lines
+from ..measure.clock import HostClock
+from ..process.signals import Signals
+from ..process.worker_process import ANSWER_S
+from ..rows.record import Blocks, Record, Status
+from ..rows.run_files import SCHEMA
+from ..run.environments import COMPARED_FACTS, first_of, first_workers, lock_device
+from ..run.schedule import Schedule
+from ..run.start import SAFE_SHARE, RunOptions
+from ..run.worker_pool import RunConfig, RunContext, WorkerPool
+from ..scenario import Plan
+from ..stats.intervals import Interval, ratio_interval
+
+BACKENDS = ("naive", "fused", "sdpa")
+FILE = "selfcheck.jsonl"
+MAX_FALSE_ALARMS = 1
+"""Of three comparisons one may fail by chance (1 run in 7); two fail in 1 run of 140."""
+NORMAL_95 = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A backend and its twin. `told_apart`: their interval excludes 1, a false alarm."""
+
+    backend: str
+    ratio: Interval
+    within_ratio: float
+    between_ratio: float
+
+    @property
+    def told_apart(self) -> bool:
+        return not self.ratio.low <= 1 <= self.ratio.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseFloor:
+    """The result. Ratios are half-widths: 0.02 means that 2 % either way is noise.
+
+    `paired_noise_ratio`: 95 % of the ratios of two equal cases in one process lie within it.
+    `run_noise_ratio`: the same for two processes, which is what unpaired comparisons of quick runs
+    have to allow for.
+    """
+
+    device: str
+    started_utc: str
+    pairs: Sequence[Pair]
+    paired_noise_ratio: float
+    run_noise_ratio: float
+    clock_overhead_ms: float
+    shortest_ms: float
+    blocks: int
+    contended_blocks: int
+    throttled_blocks: int
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def false_alarms(self) -> int:
+        return sum(pair.told_apart for pair in self.pairs)
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.false_alarms > MAX_FALSE_ALARMS else 0
+
+
+def selfcheck(device: str, root: Path, seed: int, options: RunOptions) -> NoiseFloor:
+    """Measure, evaluate, and append to `root`/selfcheck.jsonl.
+
+    Raises Refusal if there is no such device or a backend cannot run.
+    """
+    with (
+        Signals() as signals,
+        first_workers(device, signals) as workers,
+        lock_device(worker := first_of(workers), signals, wait=options.wait),
+        TemporaryDirectory() as logs,
+    ):
+        found = worker.ready["device"]
+        free_bytes = worker.ask({"op": "free"}, "free", ANSWER_S)["available_bytes"]
+        cases = twins(found)
+        config = RunConfig(
+            device=found,
+            # The same number of blocks on every machine: the precision is never reached.
+            plan=Plan(processes=5, min_blocks=4, max_blocks=4, precision_ratio=1e-9, budget_s=10.0),
+            measure=("latency",),
+            timeout_s=60.0,
+            budget_bytes=int(SAFE_SHARE * free_bytes),
+            seed=seed,
+        )
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        pool = WorkerPool(config, Path(logs), signals.wake_fd)
+        signals.second = lambda: pool.close(at_once=True)
+        listener = options.listener
+        listener.begin(root / FILE, {"cases": len(cases)}, 0, [])
+        try:
+            pool.adopt(worker)
+            records = []
+            context = RunContext(config=config, pool=pool, attempts={}, running=listener.running)
+            for record in Schedule(context).records([cases]):
+                records.append(record)
+                listener.finished(record)
+        finally:
+            pool.close(at_once=True)
+        facts = {name: worker.ready["environment"].get(name) for name in COMPARED_FACTS}
+        floor = replace(noise_floor(found, started, records), environment=facts)
+        append(root, floor, records)
+        return floor
+
+
+def twins(device: str) -> tuple[Case, ...]:
+    """Short calls, where noise is largest: a few ms on two cores, tens of microseconds on a GPU."""
+    dtype: Dtype = "bf16" if device == "cuda" else "fp32"
+    seq_len = 1024 if device == "cuda" else 512
+    problem = Problem(batch=1, seq_len=seq_len, d_model=512, heads=8, dtype=dtype)
+    return tuple(
+        Case(backend=backend, problem=problem, twin=twin) for backend in BACKENDS for twin in (0, 1)
+    )
+
+
+def noise_floor(device: str, started_utc: str, records: Sequence[Record]) -> NoiseFloor:
+    """Raises EnvironmentUnmet if a case failed: there is nothing to compare then."""
+    by_case: dict[tuple[str, int], Blocks] = {}
+    for record in records:
+        if record.status is not Status.OK or record["block_ms"] is None:
+            ended = f"{record.id} ended as {record.status}: {record.reason}"
+            raise EnvironmentUnmet(f"selfcheck: {ended}; see attnbench doctor")
+        assert isinstance(record.planned, Case)
+        by_case[record.planned.backend, record.planned.twin] = record["block_ms"]
+    pairs = [pair_of(backend, by_case[backend, 0], by_case[backend, 1]) for backend in BACKENDS]
+    calls = [
+        [call for process in b for block in process for call in block] for b in by_case.values()
+    ]
+    return NoiseFloor(
+        device=device,
+        started_utc=started_utc,
+        pairs=pairs,
+        paired_noise_ratio=exp(sqrt(mean(pair.within_ratio**2 for pair in pairs))) - 1,
+        run_noise_ratio=exp(sqrt(mean(pair.between_ratio**2 for pair in pairs))) - 1,
+        clock_overhead_ms=clock_overhead_ms(),
+        shortest_ms=min(map(median, calls)),
+        blocks=sum(len(process) for blocks in by_case.values() for process in blocks),
+        contended_blocks=sum(record["contended_blocks"] or 0 for record in records),
+        throttled_blocks=sum(record["throttled_blocks"] or 0 for record in records),
+    )
+
+
+def pair_of(backend: str, one: Blocks, other: Blocks) -> Pair:
+    """Log-ratios within a process have mean 0 by design; their size is the root mean square."""
+    logs = [
+        [[log(median(block)) for block in process] for process in blocks] for blocks in (one, other)
+    ]
+    within = [median(a - b for a, b in zip(*pair, strict=True)) for pair in zip(*logs, strict=True)]
+    between = [stdev(map(median, processes)) for processes in logs if len(processes) > 1]
+    return Pair(
+        backend=backend,
+        ratio=ratio_interval(one, other),
+        within_ratio=NORMAL_95 * sqrt(mean(difference**2 for difference in within)),
+        between_ratio=NORMAL_95 * sqrt(2 * mean(sd**2 for sd in between)) if between else 0.0,
+    )
+
+
+def clock_overhead_ms() -> float:
+    """What the host clock adds to a call: its reading of an empty one."""
+    return median(HostClock().timer(lambda: None, 0.0).sample(2000).block_ms)
+
+
+def append(root: Path, floor: NoiseFloor, records: Sequence[Record]) -> None:
+    """Add one line; earlier ones stay. Raises BadInput if the folder cannot be written."""
+    line = {
+        "schema": SCHEMA,
+        **{name: value for name, value in asdict(floor).items() if name != "pairs"},
+        "false_alarms": floor.false_alarms,
+        "pairs": [{**asdict(pair), "told_apart": pair.told_apart} for pair in floor.pairs],
+        "samples": {record.id: record["block_ms"] for record in records},
+    }
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        append_lines(root / FILE, json.dumps(line, allow_nan=False) + "\n")
+    except OSError as error:
+        raise BadInput(
+            f"{root}: cannot write {FILE} here ({error.strerror}); choose another with --out DIR"
+        ) from None

@@ -1,0 +1,1 @@
+"""Statistics on plain numbers, shared by what measures and what reports."""

@@ -1,0 +1,246 @@
+"""Names of runs: folders, `latest`, suites, and baselines (results/baselines/NAME.json)."""
+
+import json
+import os
+import re
+import shlex
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..files.errors import BadInput, shown
+from ..files.safe_files import open_plain, write_whole
+from ..rows.record import Status
+from ..rows.run_files import META, SCHEMA, read_meta
+from .run_store import LATEST, runs, runs_and_suites
+from .suites import RunState, is_suite, newest_finished, newest_started, run_state, runs_by_entry
+
+FOLDER = "baselines"
+PREFIX = "baseline:"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+CAP_BYTES = 1 << 16
+
+
+class Baseline(NamedTuple):
+    """`run`: the run's folder, relative to the results' folder or absolute."""
+
+    name: str
+    run: str
+    saved_utc: str
+
+
+def save(name: str, run: Path, root: Path, *, force: bool) -> tuple[Path, RunState]:
+    """Name a finished run; returns the baseline's file, and how the run's cases ended.
+
+    Raises BadInput, also if the name is taken and `force` is not set, and if the run is an audit, a
+    court, empty or interrupted, or nothing in it is ok.
+    """
+    if not NAME.fullmatch(name):
+        raise BadInput(
+            f"{shown(name)}: not a name for a baseline; use up to 64 letters, digits, ., _ and -,"
+            " such as main"
+        )
+    if (root / name / META).is_file():
+        raise BadInput(f"{name}: already the name of a run in {root}; choose another")
+    path = root / FOLDER / f"{name}.json"
+    if path.exists() and not force:
+        raise BadInput(
+            f"{name}: already a baseline; replace it with --force, or choose another name"
+        )
+    state = run_state(run)
+    if why := state.why_not_counted:
+        raise BadInput(
+            f"{run.name}: {why}; a baseline is a run that measures backends and has finished; see"
+            f" `attnbench list runs --out {root}`"
+        )
+    if not state.statuses[Status.OK]:
+        ended = ", ".join(f"{count} {status}" for status, count in state.statuses.items())
+        raise BadInput(
+            f"{run.name}: no case is ok ({ended}); wanted a run with at least one, to compare with;"
+            f" see the reasons with `attnbench show {shlex.quote(str(run))}`"
+        )
+    base = root.resolve()
+    document = {
+        "schema": SCHEMA,
+        "name": name,
+        "run": str(run.relative_to(base) if run.is_relative_to(base) else run),
+        "saved_utc": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise BadInput(
+            f"{path}: cannot be written ({error.strerror}); choose another folder with --out DIR"
+        ) from None
+    return path, state
+
+
+def saved(root: Path) -> list[Baseline]:
+    """All baselines by name. Raises BadInput if a file is broken."""
+    paths = sorted((root / FOLDER).glob("*.json"))
+    return [read(path) for path in paths if NAME.fullmatch(path.stem)]
+
+
+def run_of(name: str, root: Path) -> Path | None:
+    """The run's folder of a baseline; None if there is no such baseline.
+
+    `name` may begin with "baseline:", and must then be one. Raises BadInput.
+    """
+    bare = name.removeprefix(PREFIX)
+    path = root / FOLDER / f"{bare}.json"
+    if not NAME.fullmatch(bare) or not path.is_file():
+        if name.startswith(PREFIX):
+            close = get_close_matches(bare, baseline_names(root), n=1)
+            hint = f"did you mean {close[0]}? " if close else ""
+            raise BadInput(
+                f"{shown(bare)}: no such baseline; {hint}see `attnbench baseline list --out {root}`"
+            )
+        return None
+    return root / read(path).run
+
+
+def read(path: Path) -> Baseline:
+    try:
+        with os.fdopen(open_plain(path), "rb") as file:
+            document: Any = json.loads(file.read(CAP_BYTES))
+        schema = document["schema"]
+        found = Baseline(path.stem, document["run"], document["saved_utc"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        raise BadInput(f"{path}: not a baseline; save it again with --force") from None
+    if type(schema) is not int or not all(isinstance(part, str) for part in found):
+        raise BadInput(f"{path}: not a baseline; save it again with --force")
+    if schema > SCHEMA:
+        raise BadInput(
+            f"{path}: format {schema} is newer than this attnbench understands ({SCHEMA}); upgrade"
+            " attnbench"
+        )
+    return found
+
+
+def find(name: str, root: Path, *, unfinished: bool = False) -> Path:
+    """The folder of a run or of a suite: by path, by name under `root`, by baseline, or the newest
+    of a scenario or of suites of one name.
+
+    "latest" is what finished last; with `unfinished`, as for --resume, what was started last.
+    SUITE/SCENARIO is the run of one scenario of a suite. Raises BadInput.
+    """
+    if name == LATEST:
+        return _latest(root, unfinished=unfinished).resolve()
+    for path in (Path(name), root / name):
+        if (path / META).is_file() or is_suite(path):
+            return path.resolve()
+    if (named := run_of(name, root)) is not None:
+        if not (named / META).is_file():
+            raise BadInput(
+                f"{name}: its run {named} is gone; save another with `attnbench baseline save"
+                " --force`"
+            )
+        return named.resolve()
+    if (found := _in_suite(name, root, unfinished=unfinished)) is not None:
+        return found.resolve()
+    if named_so := [path for path in _with_suites(root) if scenario_in(path.name) == name]:
+        return named_so[-1].resolve()
+    if Path(name).is_dir():
+        raise BadInput(f"{name}: a folder without {META}; name a run folder, such as {root}/latest")
+    if not runs_and_suites(root):
+        raise BadInput(f"{name}: {no_runs(root)}")
+    close = get_close_matches(name, run_names(root), n=1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    raise BadInput(
+        f"{name}: no such run, and no baseline of this name; {hint}see `attnbench list runs --out"
+        f" {root}`"
+    )
+
+
+def find_run(name: str, root: Path) -> Path:
+    """The folder of one run, named as for `find`. Raises BadInput, also for a suite of several."""
+    path = find(name, root)
+    if not is_suite(path):
+        return path
+    found = find_runs(name, root)
+    if len(found) > 1:
+        scenarios = [read_meta(run)["scenario"].get("name") for run in found]
+        twice = len(set(scenarios)) < len(scenarios)
+        names = [run.name for run in found] if twice else scenarios
+        raise BadInput(
+            f"{name}: a suite of {len(found)} runs; wanted one of them:"
+            f" {', '.join(f'{name}/{one}' for one in names)}"
+        )
+    return found[0]
+
+
+def find_runs(name: str, root: Path) -> list[Path]:
+    """The folder of a run, or those of a suite in the order of its plan. Raises BadInput."""
+    path = find(name, root)
+    if not is_suite(path):
+        return [path]
+    by_entry = runs_by_entry(path)
+    if not by_entry:
+        raise BadInput(
+            f"{name}: a suite of which nothing has run yet; start it with `attnbench run --resume"
+            f" {name}`"
+        )
+    return [by_entry[number] for number in sorted(by_entry)]
+
+
+def _latest(root: Path, *, unfinished: bool) -> Path:
+    newest = newest_started(root)
+    found = newest if unfinished and newest else newest_finished(root)
+    if found is not None:
+        return found
+    if not runs_and_suites(root):
+        raise BadInput(f"{LATEST}: {no_runs(root)}")
+    hint = f"; continue {newest} with `attnbench run --resume latest`" if newest else ""
+    what = "no finished run" if newest else "no such run"
+    raise BadInput(f"latest: {what} in {root}{hint}; see `attnbench list runs --out {root}`")
+
+
+def _in_suite(name: str, root: Path, *, unfinished: bool) -> Path | None:
+    """The run that SUITE/SCENARIO or SUITE/RUN names; None if there is no such suite."""
+    newest = newest_started if unfinished else newest_finished
+    head, _, tail = name.rpartition("/")
+    places = (newest(root),) if head == LATEST else (Path(head), root / head)
+    suite = next((path for path in places if head and path and is_suite(path)), None)
+    if suite is None:
+        return None
+    found = find_runs(str(suite), root)
+    known = {run: str(read_meta(run)["scenario"].get("name")) for run in found}
+    asked = [run for run, scenario in known.items() if tail in (scenario, run.name)]
+    if len(asked) == 1:
+        return asked[0]
+    several = "several runs of this scenario" if asked else "no such run in this suite"
+    names = ", ".join(run.name for run in asked) if asked else ", ".join(known.values())
+    raise BadInput(f"{name}: {several}; there are: {names}")
+
+
+def no_runs(root: Path) -> str:
+    """What is said where runs are looked for and there are none."""
+    return (
+        f"no runs in {root.absolute()}; make one with `attnbench run quickstart`, or name their"
+        " folder with --out DIR"
+    )
+
+
+def run_names(root: Path) -> list[str]:
+    """What `find` takes under `root`: "latest", baselines, scenarios and suites, folders."""
+    folders = [path.name for path in reversed(_with_suites(root))]
+    latest = [LATEST] if newest_finished(root) else []
+    return [*latest, *baseline_names(root), *dict.fromkeys(map(scenario_in, folders)), *folders]
+
+
+def baseline_names(root: Path) -> list[str]:
+    stems = (path.stem for path in sorted((root / FOLDER).glob("*.json")))
+    return [stem for stem in stems if NAME.fullmatch(stem)]
+
+
+def scenario_in(folder: str) -> str:
+    """The scenario in a run folder's name, or the name of a suite."""
+    return folder.partition("-")[2].rpartition("-")[0]
+
+
+def _with_suites(root: Path) -> list[Path]:
+    """All runs, also those of suites, and suites, oldest first."""
+    found = [one for path in runs_and_suites(root) for one in (path, *runs(path))]
+    return sorted(found, key=lambda path: path.name)

@@ -1,0 +1,287 @@
+"""The files of a run: made once, appended to, never rewritten (docs/format.md)."""
+
+import json
+import os
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..files.errors import BadInput, EnvironmentUnmet, StoreError
+from ..files.safe_files import (
+    FileLock,
+    Held,
+    make_folder,
+    open_plain,
+    remove_folder,
+    sweep,
+    sync_folder,
+    temporary,
+    write_all,
+    write_whole,
+)
+from ..rows.record import Record
+from ..rows.run_files import META, ROWS, SCHEMA, SUITE, read_meta, shown_path
+from ..rows.stored_row import stored
+
+LOGS, QUARANTINE, LOCK, LATEST = "logs", "quarantine", ".lock", "latest"
+RUN_NAME = re.compile(r"\d{8}T\d{6}Z-.+-[0-9a-f]{8}")
+CHUNK_BYTES = 1 << 16
+
+
+class Store:
+    """The only writer of a run folder; holds its lock until closed.
+
+    The kernel frees the lock of a writer that is killed. Links are not followed.
+    """
+
+    def __init__(self, path: Path, lock: FileLock | None = None) -> None:
+        """`lock`: the folder's, if it is held already.
+
+        Raises EnvironmentUnmet if another process holds it, BadInput.
+        """
+        self.path = path
+        self._lock = lock or writer_lock(path)
+        try:
+            with _refused(path / ROWS):
+                self._fd = open_plain(path / ROWS, os.O_CREAT | os.O_RDWR | os.O_APPEND)
+            with _refused(path / LOGS):
+                make_folder(path / LOGS)
+                sync_folder(path)
+        except BaseException:
+            self._lock.release()
+            raise
+
+    @classmethod
+    def create(
+        cls, root: Path, scenario: str, meta: Mapping[str, Any], now: datetime | None = None
+    ) -> "Store":
+        """A new run folder under `root` with its run.json; two starts never share a folder.
+
+        Raises BadInput.
+        """
+        with _making(root, scenario, now) as (name, folder, lock):
+            document = {"schema": SCHEMA, "run": name, **meta}
+            write_whole(folder / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
+        return cls(root / name, lock)
+
+    @classmethod
+    def reopen(cls, path: Path) -> "Store":
+        """A run folder to append to, after an incomplete last line was moved to quarantine/.
+
+        Raises BadInput, EnvironmentUnmet.
+        """
+        store = cls(path)
+        try:
+            store._repair()
+        except OSError as error:
+            store.close()
+            raise EnvironmentUnmet(
+                f"{shown_path(path / ROWS)}: its last line is incomplete and cannot be moved to"
+                f" {QUARANTINE}/ ({error.strerror}); nothing was changed; make room there, then"
+                " resume again"
+            ) from None
+        return store
+
+    def append(self, records: Iterable[Record]) -> list[Record]:
+        """Put rows on disk before returning, and say which: what does not fit the format is
+        stored as an error.
+
+        On failure the file is as before, and StoreError carries the rows.
+        """
+        kept = [stored(record) for record in records]
+        data = b"".join(line for _, line in kept)
+        before = os.fstat(self._fd).st_size
+        written = 0
+        try:
+            self._check_place()
+            while written < len(data):  # a write may be short, as with a file size limit
+                written += os.write(self._fd, data[written:])
+            os.fdatasync(self._fd)
+        except OSError as error:
+            with suppress(OSError):
+                os.ftruncate(self._fd, before)
+            message = (
+                f"{shown_path(self.path / ROWS)}: {error.strerror} after {before + written} bytes;"
+                " all earlier rows are safe"
+            )
+            raise StoreError(message, [record.row() for record, _ in kept]) from None
+        return [record for record, _ in kept]
+
+    def add_devices(self, devices: Iterable[Mapping[str, Any]]) -> None:
+        """Add what is not there yet to `devices` of run.json. Raises BadInput."""
+        meta = read_meta(self.path)
+        known = list(meta.get("devices") or ())
+        known += [one for one in devices if one not in known]
+        with _refused(self.path / META):
+            document = {**meta, "devices": known}
+            write_whole(self.path / META, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+    def close(self) -> None:
+        os.close(self._fd)
+        self._lock.release()
+
+    def _check_place(self) -> None:
+        """That the open file is the one that the folder shows. Raises OSError."""
+        try:
+            found = (self.path / ROWS).lstat()
+        except FileNotFoundError:
+            raise FileNotFoundError(2, "the file is gone") from None
+        if not os.path.samestat(found, os.fstat(self._fd)):
+            raise FileNotFoundError(2, "the file was replaced by another")
+
+    def _repair(self) -> None:
+        """Move what follows the last newline to quarantine/: the writer died there."""
+        size = os.fstat(self._fd).st_size
+        tail_start = size
+        while tail_start > 0:
+            begin = max(0, tail_start - CHUNK_BYTES)
+            newline = os.pread(self._fd, tail_start - begin, begin).rfind(b"\n")
+            if newline >= 0:
+                tail_start = begin + newline + 1
+                break
+            tail_start = begin
+        if tail_start == size:
+            return
+        make_folder(self.path / QUARANTINE)
+        with (
+            temporary(self.path / QUARANTINE, is_folder=False) as (copy, fd),
+        ):
+            for begin in range(tail_start, size, CHUNK_BYTES):
+                write_all(fd, os.pread(self._fd, min(CHUNK_BYTES, size - begin), begin))
+            os.fsync(fd)
+            copy.replace(self.path / QUARANTINE / f"rows-at-{tail_start}.bin")
+        for folder in (self.path / QUARANTINE, self.path):
+            sync_folder(folder)
+        os.ftruncate(self._fd, tail_start)
+        os.fdatasync(self._fd)
+
+
+def create_suite(root: Path, name: str, meta: Mapping[str, Any]) -> tuple[Path, FileLock]:
+    """A new folder for the runs of a suite under `root`, with its suite.json; its lock, held.
+
+    Raises BadInput.
+    """
+    with _making(root, name) as (folder_name, folder, lock):
+        write_suite(folder, {"schema": SCHEMA, "suite": folder_name, **meta})
+    return root / folder_name, lock
+
+
+def remove_suite(path: Path) -> None:
+    """In one step, unless there is more in its folder. Only for the holder of its lock."""
+    with suppress(OSError):
+        sweep(path)
+        if {one.name for one in path.iterdir()} <= {SUITE, LOCK}:
+            remove_folder(path)
+
+
+def write_suite(path: Path, document: Mapping[str, Any]) -> None:
+    write_whole(path / SUITE, json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def writer_lock(path: Path) -> FileLock:
+    """The lock of a folder's only writer, held.
+
+    Raises EnvironmentUnmet if another process has it, BadInput if there can be none.
+    """
+    with _refused(path / LOCK):
+        try:
+            return FileLock(path / LOCK)
+        except Held as held:
+            who = "another process" if held.pid is None else f"another process ({held.pid})"
+            raise EnvironmentUnmet(
+                f"{shown_path(path)} is being written by {who}; wait for it, or end it"
+            ) from None
+
+
+@contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """Raises BadInput where a file of a run cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise BadInput(
+            f"{shown_path(path)}: cannot be written ({error.strerror}); copy the run to a folder"
+            " of yours, or start another"
+        ) from None
+
+
+@contextmanager
+def _making(
+    root: Path, name: str, now: datetime | None = None
+) -> Iterator[tuple[str, Path, FileLock]]:
+    """The name of a new folder, which tells the time, a temporary one that will get it, and that
+    one's lock, held: a folder of this name is complete, or absent, and nobody else's to write to.
+
+    Raises BadInput if it or what goes in cannot be written.
+    """
+    stamp = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
+    path = root / f"{stamp}-{name}-{secrets.token_hex(4)}"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        sweep(root)
+        with temporary(root, is_folder=True) as (folder, _):
+            lock = FileLock(folder / LOCK)
+            try:
+                yield path.name, folder, lock
+                folder.rename(path)
+            except BaseException:
+                lock.release()
+                raise
+        sync_folder(root)
+    except OSError as error:
+        raise BadInput(
+            f"{root}: cannot make a run folder here ({error.strerror}); choose another with"
+            " --out DIR"
+        ) from None
+
+
+def point_latest(root: Path, name: str) -> str:
+    """Link results/latest to a run or suite that has finished, if the file system has links.
+
+    Runs within a suite do not count: the suite does. Returns a remark if something that is no link
+    stands there, which is left alone, or a link that cannot be changed.
+    """
+    latest = root / LATEST
+    if (root / SUITE).is_file():
+        return ""
+    if latest.exists() and not latest.is_symlink():
+        return (
+            f"{shown_path(latest)} is not a link and was left alone; `latest` on the command line"
+            " names the newest run all the same"
+        )
+    try:
+        with temporary(root, is_folder=True) as (folder, _):
+            (folder / LATEST).symlink_to(name)
+            (folder / LATEST).replace(latest)
+    except OSError as error:
+        if latest.is_symlink():
+            return (
+                f"{shown_path(latest)}: cannot be changed ({error.strerror}), and names an earlier"
+                " run; name this one by its folder"
+            )
+    return ""
+
+
+def runs(root: Path) -> list[Path]:
+    """Run folders under `root`, oldest first, also those that cannot be read."""
+    return [path for path in runs_and_suites(root) if not (path / SUITE).is_file()]
+
+
+def runs_and_suites(root: Path) -> list[Path]:
+    """The folders of runs and of suites under `root`, oldest first, by their names: they may be
+    broken.
+    """
+    try:
+        named = [path for path in root.iterdir() if RUN_NAME.fullmatch(path.name)]
+        return sorted(path for path in named if path.is_dir() and not path.is_symlink())
+    except OSError:
+        return []
+
+
+def results_root(folder: Path) -> Path:
+    """Where calibrations and self-checks are: beside a run's folder, or beside its suite's."""
+    return folder.parent if (folder / SUITE).is_file() else folder

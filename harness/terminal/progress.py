@@ -1,0 +1,395 @@
+"""What a person sees in the terminal: progress, tables and a summary.
+
+Progress and summary go to stderr, so that stdout carries data only. Computes nothing.
+"""
+
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from math import expm1, log
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import TaskID
+from rich.table import Table
+from rich.text import Text
+
+from ..cases.case import ShortNames
+from ..cases.expected_time import Forecast
+from ..files.printable import file_of
+from ..rows.record import FAILURES, Record, Status
+from ..run.time_left import TimeLeft, TimeLeftOnDevices
+from ..stats.wide_intervals import MOST_TIMES
+from .fitted_table import FittedTable
+from .live_bar import SafeConsole, clock_text, console, live_bar
+
+if TYPE_CHECKING:
+    from ..stats.intervals import Interval
+
+STYLE = {
+    Status.OK: "green",
+    Status.OOM: "yellow",
+    Status.PREDICTED_OOM: "yellow",
+    Status.UNSUPPORTED: "dim",
+    Status.UNAVAILABLE: "dim",
+    Status.INTERRUPTED: "yellow",
+}
+SINGULAR = {"cases": "case", "walls": "wall", "studies": "study", "kernels": "kernel"}
+UNFOLDED = 10_000  # columns, in a pipe or a file, where nothing shows a width
+PHASES = {
+    "refuse": "checking",
+    "prepare": "preparing",
+    "compile": "compiling",
+    "gate": "checking",
+    "memory": "measuring memory of",
+    "latency": "timing",
+    "utilization": "reading counters of",
+    "kernels": "listing kernels of",
+    "prediction": "predicting",
+}
+"""What a worker's phases are called for people; `--json` has the phases themselves."""
+
+
+def lines_console() -> Console:
+    """For a terminal that shows something else too: no bar, only lines."""
+    file = file_of(sys.stderr)
+    return SafeConsole(file=file, highlight=False, soft_wrap=True, force_terminal=False)
+
+
+# ---- listeners (listener.py) ---------------------------------------------------------------------
+
+
+class LiveProgress:
+    """A line with M/N, the time that passed and is left, and the current case; one line per case.
+
+    `start` may be called before `begin`, so that also starting workers is seen.
+    """
+
+    def __init__(self, out: Console, verb: str = "measuring") -> None:
+        self.out = out
+        self.verb = verb
+        self.bar = live_bar(out)
+        self.task: TaskID | None = None
+        self.total = self.done = self.found_done = 0
+        self.since = monotonic()
+        self.time_left: TimeLeft | TimeLeftOnDevices | None = None
+        self.devices = 1
+        self.names = ShortNames(())
+
+    def start(self, what: str = "starting") -> None:
+        self._show(None, 0, what)
+
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
+        is_done = 0 < done == sum(planned.values())
+        already = f", {done} of them already measured" if done else ""
+        parts = [
+            f"{count} {what if count > 1 else SINGULAR.get(what, what)}"
+            for what, count in planned.items()
+            if count
+        ] or ["0 cases"]
+        what = " and ".join(parts)
+        if is_done:
+            self.out.print(
+                f"{what}, all measured: nothing is left to measure in {escape(str(path))}"
+            )
+        else:
+            self.out.print(f"{what}{already}; writing {escape(str(path))}")
+        for remark in remarks:
+            self.out.print(f"[yellow]note:[/] {escape(remark)}")
+        self.total, self.done, self.found_done = sum(planned.values()), done, done
+        self.since = monotonic()
+        self.time_left, self.names = None, ShortNames(())
+        self._show(self.total, done, self.verb)
+
+    def expects(self, forecast: Forecast) -> None:
+        self.devices = forecast.devices
+        several = self.devices > 1
+        self.time_left = TimeLeftOnDevices(forecast) if several else TimeLeft(forecast)
+        self.names = ShortNames(forecast.expected)
+        same = f"; all with {' '.join(self.names.common)}" if self.short else ""
+        self.out.print(f"{forecast.sentence}{escape(same)}")
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        if walls:
+            self.bar.console.print(f"predicted in {1000 * spent_s:.0f} ms, before the first trial:")
+        for name, fields in walls:
+            line = f"  {escape(name)}  [bold]{escape(prediction_text(fields))}[/]"
+            self.bar.console.print(line)
+
+    def running(self, what: str, phase: str) -> None:
+        if self.time_left:
+            self.time_left.running(what)
+        if self.task is not None:
+            self.bar.update(self.task, what=self._doing(what, phase), left=self._left())
+
+    def finished(self, record: Record) -> None:
+        self.done += 1
+        if self.time_left:
+            self.time_left.finished(record)
+        if self.task is not None:
+            self.bar.update(self.task, completed=self.done, left=self._left())
+        line = self.line(record)
+        if line is not None:
+            self._print_line(f"{self.done:>{len(str(self.total))}}/{self.total}", line)
+
+    def line(self, record: Record) -> str | None:
+        """What to say of a finished record; None: nothing."""
+        return line_of(record, self.name_of(record.id))
+
+    def remark(self, text: str) -> None:
+        self.out.print(f"[yellow]note:[/] {escape(text)}")
+
+    def end(self) -> None:
+        self.bar.stop()
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+            self.task = None
+
+    @property
+    def short(self) -> bool:
+        """Whether names are shortened: only where a person reads them on a terminal."""
+        return self.out.is_terminal and bool(self.names.common)
+
+    def name_of(self, case: str) -> str:
+        return self.names.of(case) if self.short else case
+
+    def _show(self, total: int | None, done: int, what: str) -> None:
+        if self.task is not None:
+            self.bar.remove_task(self.task)
+        self.task = self.bar.add_task("", total=total, completed=done, what=what, left="")
+        self.bar.start()
+
+    def _left(self) -> str:
+        """By the forecast; what has none, such as kernels to compile, takes about equally long."""
+        if self.time_left:
+            return clock_text(self.time_left.seconds())
+        done = self.done - self.found_done
+        each_s = (monotonic() - self.since) / done if done else 0.0
+        return clock_text(each_s * (self.total - self.done)) if done else ""
+
+    def _doing(self, what: str, phase: str) -> str:
+        if self.devices > 1:
+            return f"{self.devices} devices, one is {self._one_doing(what, phase)}"
+        return self._one_doing(what, phase)
+
+    def _one_doing(self, what: str, phase: str) -> str:
+        if what == "exact result":
+            return "computing the exact result"
+        name = self.name_of(what)
+        if phase.startswith("N = "):
+            return f"trying {phase} of {name}"
+        return f"{PHASES.get(phase, phase)} {name}".strip()
+
+    def _print_line(self, place: str, line: str) -> None:
+        """On a terminal what does not fit goes on below, after the place."""
+        if not self.out.is_terminal:
+            self.out.print(f"{place}  {line}")
+            return
+        grid = Table.grid(padding=(0, 2, 0, 0))
+        grid.add_column(no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(place, line)
+        self.out.print(grid)
+
+
+def prediction_text(fields: Mapping[str, Any]) -> str:
+    """`N = 4,093`, or why there is no number, or what stands in for a missing formula."""
+    seq_len, reason = fields["predicted_seq_len"], fields["predicted_reason"]
+    if seq_len is None:
+        return f"no prediction: {reason}"
+    return f"N >= {seq_len:,}: {reason}" if reason else f"N = {seq_len:,}"
+
+
+class QuietProgress:
+    """Prints nothing."""
+
+    def start(self, what: str = "") -> None: ...
+
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None: ...
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None: ...
+
+    def expects(self, forecast: Forecast) -> None: ...
+
+    def running(self, what: str, phase: str) -> None: ...
+
+    def finished(self, record: Record) -> None: ...
+
+    def remark(self, text: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class JsonProgress(QuietProgress):
+    """One JSON object per line on stdout, each with a key `reason`, for programs."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self.out = out or sys.stdout
+
+    def begin(
+        self, path: Path, planned: Mapping[str, int], done: int, remarks: Sequence[str]
+    ) -> None:
+        counts = {**planned, "done": done}
+        self._print(reason="begin", run=str(path), **counts, remarks=list(remarks))
+
+    def predicted(self, walls: Sequence[tuple[str, Mapping[str, Any]]], spent_s: float) -> None:
+        for name, fields in walls:
+            self._print(reason="predicted", case=name, **fields)
+
+    def expects(self, forecast: Forecast) -> None:
+        seconds = {"about_s": round(forecast.about_s, 1), "most_s": round(forecast.most_s, 1)}
+        self._print(reason="expects", **seconds)
+
+    def running(self, what: str, phase: str) -> None:
+        self._print(reason="running", case=what, phase=phase)
+
+    def finished(self, record: Record) -> None:
+        row = {name: value for name, value in record.row().items() if not name.endswith("block_ms")}
+        self._print(reason="finished", row=row)
+
+    def remark(self, text: str) -> None:
+        self._print(reason="remark", text=text)
+
+    def _print(self, **message: Any) -> None:
+        print(json.dumps(message, allow_nan=False), file=self.out, flush=True)
+
+
+def progress(*, quiet: bool, as_json: bool = False) -> LiveProgress | QuietProgress:
+    """The listener that the options ask for."""
+    if as_json:
+        return JsonProgress()
+    return QuietProgress() if quiet else LiveProgress(console())
+
+
+def line_of(record: Record, name: str = "") -> str:
+    """One line: latency with its half-width, the longest N that fits, or why there is none.
+
+    `name`: in place of the id.
+    """
+    from humanize import naturalsize
+
+    from ..measure.utilization_tier import headline
+    from ..stats.intervals import latency_interval
+
+    name = escape(name or record.id)
+    if record.status is not Status.OK:
+        style = STYLE.get(record.status, "red")
+        return f"{name}  [{style}]{record.status}[/] {escape(record.reason)}"
+    if record.kind == "wall":
+        low, high, predicted = (
+            record[name] for name in ("seq_len_low", "seq_len_high", "predicted_seq_len")
+        )
+        verb = "tried" if record["limited_by"] == "time" else "fits"
+        failed = "" if high is None else f", fails from {high:,}"
+        expected = "" if predicted is None else f", predicted {predicted:,}"
+        limit = f"limited by {record['limited_by']}"
+        return f"{name}  [green]{verb} up to N = {low:,}[/]{failed}{expected}; {limit}"
+    if record.kind == "study":
+        return f"{name}  [green]{len(record['findings'])} findings[/]"
+    parts = [name]
+    if record["block_ms"]:
+        half, interval = record["half_width_ratio"], latency_interval(record["block_ms"])
+        parts.append(f"[green]{interval.value:.4g} ms[/]{_width(half, interval)}")
+    error = record["error_l2_ratio"]
+    if record["exactness"] == "approximate" and error is not None:
+        cosine = record["output_cosine"]
+        angle = "" if cosine is None else f", cosine {cosine:.2f}"
+        parts.append(f"[yellow]approximate, error {100 * error:.1f} %{angle}[/]")
+    if record["peak_bytes"] is not None:
+        parts.append(f"peak {naturalsize(record['peak_bytes'], binary=True)}")
+    if record["workspace_bytes"]:
+        parts.append(f"keeps {naturalsize(record['workspace_bytes'], binary=True)}")
+    if record["windows"] and record["utilization_tier"]:
+        parts.append(headline(record["windows"], record["utilization_tier"]))
+    if record["stop"] == "budget":
+        parts.append("[dim]budget spent[/]")
+    return "  ".join(parts)
+
+
+def _width(half_ratio: float | None, interval: "Interval") -> str:
+    """`half_ratio` is on the log scale. Beyond 100 % a ± would seem to reach below zero."""
+    if half_ratio is None:
+        return " (one block: no interval)"
+    if half_ratio >= log(MOST_TIMES):
+        return f" (uncertain by more than {MOST_TIMES:.0f} times)"
+    above = expm1(half_ratio)
+    if above > 1:
+        return f" ({interval.low:.3g} to {interval.high:.3g})"
+    return f" ± {100 * above:.1f} %"
+
+
+# ---- tables and summaries ------------------------------------------------------------------------
+
+
+def counts(statuses: Counter[str]) -> str:
+    """'21 ok, 2 oom'."""
+    return ", ".join(f"{statuses[status]} {status}" for status in Status if statuses[status])
+
+
+def table(
+    title: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Sequence[str] = (),
+    leave_out: Sequence[str] = (),
+    *,
+    ids: bool = False,
+) -> FittedTable:
+    """A plain table whose cells are text, never markup; it fits whatever width it is printed in.
+
+    `right`: right-aligned columns. `leave_out`: the columns that go first if there is little room.
+    `ids`: the first column has ids of cases, which may be shortened then.
+    """
+    rows = list(rows)
+    names = ShortNames(row[0] for row in rows) if ids else None
+    common = f"all with {' '.join(names.common)}" if names and names.common else ""
+    grid = FittedTable(
+        escape(title),
+        leave_out=leave_out,
+        shorter=[names.of(row[0]) for row in rows] if names else (),
+        shorter_title=escape("; ".join(part for part in (title, common) if part)),
+    )
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        grid.add_column(escape(column), justify=justify)
+    for row in rows:
+        grid.add_row(*(escape(cell) for cell in row))
+    return grid
+
+
+def echo(part: RenderableType, *, stderr: bool = False) -> None:
+    """Print, broken at words in a terminal; in a pipe or a file nothing is folded."""
+    file = file_of(sys.stderr if stderr else sys.stdout)
+    wide = None if file.isatty() else UNFOLDED
+    SafeConsole(file=file, highlight=False, width=wide).print(part)
+
+
+def say(sentence: str, *, stderr: bool = False) -> None:
+    """A sentence that is no markup."""
+    echo(Text(sentence), stderr=stderr)
+
+
+def print_summary(
+    statuses: Counter[str], sentences: Iterable[str], walls: Table | None, path: Path
+) -> None:
+    """The end of a run: what it found, what that means, what to do next."""
+    out = console()
+    out.print(escape(counts(statuses)))
+    for sentence in sentences:
+        out.print(f"[bold]{escape(sentence)}[/]")
+    if walls is not None:
+        echo(walls, stderr=True)
+    where = escape(shlex.quote(str(path)))
+    if any(statuses[status] for status in FAILURES):
+        out.print(f"why it failed: attnbench show {where} --sections refusals")
+    verb = "run --resume" if statuses[Status.INTERRUPTED] else "report"
+    out.print(f"next: attnbench {verb} {where}")

@@ -1,0 +1,104 @@
+"""A model's problems and bytes as attnbench advise asks for them, and what formulas say."""
+
+import pytest
+
+from attnbench.harness.advise.shapes import ModelShapes, implementations
+from attnbench.harness.cases.case import problem_of
+from attnbench.harness.cases.costs import input_bytes
+from attnbench.harness.models.resolve import model_of
+from attnbench.harness.scenario import from_axes
+from attnbench.harness.scenario.preflight import preflight
+from attnbench.harness.scenario.selection import Selection, select
+from attnbench.reports.advice.asked import Implementation, key_of_wall, key_over
+
+GPT2 = ModelShapes(model=model_of("gpt2"), batch=2, dtype="fp32", device="cpu")
+
+
+def test_each_kind_of_layer_is_a_problem_with_its_count():
+    (asked,) = GPT2.asked("prefill", 128)
+    assert asked.count == 12
+    assert asked.problem is not None
+    problem = problem_of(asked.problem)
+    assert (problem.batch, problem.seq_len, problem.heads, problem.causal) == (2, 128, 12, True)
+    assert GPT2.input_bytes(asked.problem) == input_bytes(problem)
+
+
+def test_the_cache_is_two_numbers_per_width_token_and_layer():
+    assert GPT2.cache_bytes(100) == 2 * 12 * 2 * 768 * 100 * 4
+    assert GPT2.paged_cache_bytes(100) == GPT2.cache_bytes(100)
+
+
+def walls(**options: str | bool) -> list[tuple[object, ...]]:
+    """Which problems a search with these options is about."""
+    scenario = from_axes({"backends": "sdpa", **options}, find_wall=True)
+    found = select(scenario, "cpu", Selection()).walls
+    return [key_of_wall(wall.fields()) for wall in found]
+
+
+def test_the_walls_that_docs_advise_describes_are_those_of_the_layers():
+    asked = {
+        name: [
+            key_over(one.problem)
+            for one in ModelShapes(model=model_of(name), batch=1, dtype="bf16", device="cpu").asked(
+                "prefill", context
+            )
+            if one.problem is not None
+        ]
+        for name, context in (("llama-3-8b", 8192), ("gemma-3-4b", 8192), ("whisper-large", 448))
+    }
+    llama = {"heads": "32", "kv_heads": "8", "head_dim": "128", "dtype": "bf16", "causal": True}
+    assert walls(**llama) == asked["llama-3-8b"]
+    gemma = {"heads": "8", "kv_heads": "4", "head_dim": "256", "dtype": "bf16", "causal": True}
+    windowed = walls(**gemma, mask="local", window="1023")
+    assert set(walls(**gemma) + windowed) == set(asked["gemma-3-4b"])
+    whisper = {"heads": "20", "head_dim": "64", "dtype": "bf16", "kv_seq_len": "1500"}
+    (cross,) = walls(**whisper)
+    assert cross in asked["whisper-large"]
+
+
+def test_a_backend_with_a_formula_is_predicted_by_it_exactly():
+    import torch
+
+    from attnbench.harness.cases.case import Case
+
+    (asked,) = GPT2.asked("prefill", 256)
+    assert asked.problem is not None
+    found = GPT2.predicted_peak(Implementation(name="eager", backend="fused"), asked.problem)
+    case = Case(backend="fused", problem=problem_of(asked.problem))
+    fields = preflight(case, torch.device("cpu"), 1 << 40).fields
+    assert found.peak_bytes == fields["predicted_peak_bytes"]
+    assert not found.at_most
+
+
+@pytest.mark.skipif(
+    not any(one.backend == "hf:sdpa" for one in implementations()), reason="needs transformers"
+)
+def test_a_function_of_transformers_is_bounded_by_the_backend_that_allocates_alike():
+    (asked,) = GPT2.asked("prefill", 256)
+    assert asked.problem is not None
+    found = GPT2.predicted_peak(Implementation(name="eager", backend="hf:eager"), asked.problem)
+    assert found.peak_bytes is not None
+    assert found.at_most
+    assert "fused" in found.words
+
+
+def test_without_a_formula_there_is_a_reason():
+    (asked,) = GPT2.asked("prefill", 256)
+    assert asked.problem is not None
+    flex = Implementation(name="flex_attention", backend="flex")
+    found = GPT2.predicted_peak(flex, asked.problem)
+    assert found.peak_bytes is None
+    assert found.words
+
+
+def test_without_transformers_our_own_backends_stand_in_and_say_so():
+    own = implementations(by_transformers=False)
+    assert [(one.name, one.backend) for one in own] == [
+        ("eager", "fused"),
+        ("sdpa", "sdpa"),
+        ("flex_attention", "flex"),
+    ]
+    assert all(one.own for one in own)
+    theirs = implementations(by_transformers=True)
+    assert [one.backend for one in theirs][-1] == "hf:flash_attention_2"
+    assert not any(one.own for one in theirs)

@@ -1,0 +1,191 @@
+"""attnbench advise: what it prints, as text, JSON and page; what it measures; what it refuses."""
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.advise import measure as advise_measure
+from attnbench.harness.advise import verb as advise
+from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.machine.this_device import ThisDevice
+from attnbench.harness.process.device_lock import device_lock
+from attnbench.harness.run.run_rows import RunResult
+from attnbench.reports.advice.stored import StoredRows
+from tests.conftest import environment
+from tests.reports.fake_advice import inquiry
+
+CONFIGS = Path(__file__).parents[2] / "data" / "configs"
+TINY = {
+    "model_type": "llama",
+    "hidden_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": 256,
+    "torch_dtype": "float32",
+    "vocab_size": 100,
+}
+
+
+HERE = ThisDevice("cpu", "a cpu", {}, 1 << 30, "as given")
+
+
+@pytest.fixture
+def tiny(tmp_path) -> Path:
+    path = tmp_path / "tiny" / "config.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(TINY))
+    return path
+
+
+def test_without_rows_it_says_so_and_gives_bytes(attnbench, tmp_path):
+    done = attnbench("advise", "gpt2", "--json", "--device", "cpu", "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["answer"].startswith("Nothing is measured yet for gpt2")
+    assert found["memory"][0]["cache_bytes"] == 12 * 2 * 768 * 1024 * 4
+    assert found["measure"].startswith("attnbench advise gpt2")
+    assert found["weight_bytes"] is None
+
+
+def test_a_config_file_gives_the_shapes_of_its_model(attnbench, tmp_path):
+    config = CONFIGS / "llama-3-8b.json"
+    done = attnbench(
+        *("advise", str(config), "--context", "8k", "--memory-gib", "4", "--device", "cpu"),
+        *("--json", "--out", str(tmp_path)),
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["memory_bytes"] == 4 << 30
+    # 32 layers, 8 heads of 128 for keys and as many for values, 2 bytes each
+    assert found["memory"][0]["cache_bytes"] == 32 * 2 * 8 * 128 * 8192 * 2 == 1 << 30
+    layers = found["decisions"][0]["choices"][0]["layers"]
+    assert [(one["layer"], one["count"]) for one in layers] == [
+        ("decoder, 32 heads of 128, 8 for keys and values", 32)
+    ]
+
+
+def test_the_pace_is_not_looked_at_while_another_run_measures(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    looked = []
+    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: looked.append(1))
+    measure = partial(advise._measured, inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
+    with device_lock("cpu", wait=False, check=lambda: None):
+        with pytest.raises(EnvironmentUnmet, match="is measuring on this cpu"):
+            measure()
+        assert not looked
+    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {})
+    monkeypatch.setattr(advise_measure, "close", lambda *_: {})
+    measure()
+    assert looked == [1]
+
+
+def test_no_other_run_gets_the_device_between_the_first_look_and_the_last_row(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    refused, handed_over = [], []
+
+    def another_run(*_):
+        try:
+            with device_lock("cpu", wait=False, check=lambda: None):
+                pass
+        except EnvironmentUnmet as error:
+            refused.append(str(error))
+
+    def run_wanted(*arguments):
+        another_run()
+        handed_over.append(arguments[-1].held_device)
+        return RunResult(path=tmp_path)
+
+    monkeypatch.setattr(advise, "_rows", lambda *_: another_run() or StoredRows())
+    monkeypatch.setattr(advise_measure, "predicted_call_s", lambda *_: another_run())
+    monkeypatch.setattr(advise_measure, "wanted", lambda *_: {"a problem": ["sdpa"]})
+    monkeypatch.setattr(advise_measure, "close", lambda *_: {"a problem": ["sdpa"]})
+    monkeypatch.setattr(advise_measure, "standard_takes_s", lambda *_: another_run() or 1.0)
+    monkeypatch.setattr(advise_measure, "run_wanted", run_wanted)
+    advise._measured(inquiry(), HERE, tmp_path, {}, wait=False, quiet=True)
+    assert handed_over == ["cpu", "cpu"]
+    assert len(refused) == 7  # three readings of rows, the pace, two runs, a forecast
+    with device_lock("cpu", wait=False, check=lambda: None):
+        pass
+
+
+@pytest.mark.long
+def test_measuring_answers_and_a_second_time_rows_answer_without_torch(attnbench, tiny, tmp_path):
+    out, page = tmp_path / "results", tmp_path / "advice.html"
+    asked = ("advise", str(tiny), "--device", "cpu", "--out", str(out))
+    done = attnbench(*asked, "--measure", "-o", str(page), timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Use attn_implementation=")
+    assert "prefill of 256 tokens" in done.stdout
+    assert "<h1>Attention for tiny</h1>" in page.read_text()
+    code = (
+        "import sys; sys.argv = ['attnbench', *sys.argv[1:]]\n"
+        "from attnbench.harness.cli.app import main\n"
+        "try: main()\n"
+        "finally: print('torch' in sys.modules, file=sys.stderr)"
+    )
+    again = subprocess.run(
+        [sys.executable, "-P", "-c", code, *asked, "--json"],
+        env=environment(), capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    found = json.loads(again.stdout)
+    assert found["missing"] == []
+    names = {one["attn_implementation"] for one in found["decisions"]}
+    assert names <= {"eager", "sdpa", "flex_attention"}
+    assert None not in names
+    assert again.stderr.splitlines()[-1] == "False"
+    assert {one["context"] for one in found["longest"] if one["context"]} == {256}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nothing-like-it",), "no model 'nothing-like-it'"),
+        (("gpt2", "--context", "2k"), "takes at most 1024 tokens"),
+        (("gpt2", "--context", "much"), "wanted a number of tokens"),
+        (("gpt2", "--context", "0"), "wanted a number of tokens"),
+        (("gpt2", "--phase", "dreaming"), "wanted one of prefill, decode, training"),
+        (("bert-base", "--phase", "decode"), "has no decoder"),
+        (("gpt2", "--dtype", "int8"), "wanted one of"),
+        (("gpt2", "--tp", "7"), "cannot be divided by 7"),
+        (("gpt2", "--memory-gib", "-1"), "above 0"),
+        (("gpt2", "--max-seconds", "soon"), "wanted a number of seconds above 0"),
+        (("gpt2", "--max-seconds", "0"), "wanted a number of seconds above 0"),
+        (("gpt2", "--max-seconds", "nan"), "wanted a number of seconds above 0"),
+        (("gpt2", "--max-seconds", "training=1"), "'training' is not asked for"),
+        (("gpt2", "--max-seconds", "decode=1,prefill"), "wanted a number of seconds above 0"),
+        (("gpt2", "--device", "cuda"), "--device cpu"),
+    ],
+)
+def test_bad_questions_are_one_line_each(attnbench, tmp_path, arguments, said):
+    done = attnbench("advise", *arguments, "--out", str(tmp_path))
+    assert done.returncode in (2, 4)
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not done.stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "broken.json:1:2"),
+        ('{"auto_map": {}, "model_type": "x"}', "auto_map names code"),
+        ('{"model_type": "nonesuch"}', "nonesuch"),
+        (json.dumps(TINY | {"num_attention_heads": 3}), "broken.json"),
+        (json.dumps(TINY | {"hidden_size": -64}), "hidden_size"),
+        (json.dumps(TINY | {"num_key_value_heads": 3}), "num_key_value_heads"),
+    ],
+)
+def test_bad_configurations_are_refused_in_one_line(attnbench, tmp_path, text, said):
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    done = attnbench("advise", str(path), "--out", str(tmp_path))
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -1,0 +1,216 @@
+"""Ids are readable, stable and unique."""
+
+from dataclasses import replace
+
+import pytest
+
+from attnbench.harness.cases.case import Case, case_of, groups_of, reported_pairs, without
+from attnbench.harness.scenario.selection import copied, group_cases
+from attnbench.impls.problem import Problem
+
+PLAIN = Problem(batch=1, seq_len=4096, d_model=512, heads=8, dtype="bf16")
+
+
+def test_usual_values_are_left_out_of_the_id():
+    assert Case(backend="fused", problem=PLAIN).id == "fused-b1-n4096-d512-h8-bf16-forward-core"
+
+
+def test_every_field_of_a_problem_shows_in_the_id():
+    changes = {
+        "batch": 2, "seq_len": 2048, "d_model": 1024, "heads": 4, "kv_seq_len": 64, "kv_heads": 2,
+        "d_k": 32, "d_v": 16, "dtype": "fp16", "causal": True, "mask": "padding",
+        "passes": "backward", "scope": "layer",
+    }  # fmt: skip
+    ids = {Case(backend="fused", problem=PLAIN).id}
+    for name, value in changes.items():
+        fields = {
+            "batch": 1,
+            "seq_len": 4096,
+            "d_model": 512,
+            "heads": 8,
+            "dtype": "bf16",
+            name: value,
+        }
+        ids.add(Case(backend="fused", problem=Problem(**fields)).id)
+    cross = {
+        "batch": 1,
+        "seq_len": 4096,
+        "d_model": 512,
+        "heads": 8,
+        "kv_seq_len": 8192,
+        "causal": True,
+    }
+    ids |= {
+        Case(backend="fused", problem=Problem(**cross, causal_align=align)).id
+        for align in ("top_left", "bottom_right")
+    }
+    local = {"batch": 1, "seq_len": 4096, "d_model": 512, "heads": 8, "mask": "local"}
+    ids |= {Case(backend="fused", problem=Problem(**local, window=window)).id for window in (64, 0)}
+    assert len(ids) == len(changes) + 5
+    assert set(changes) | {"causal_align", "window"} == set(Problem.__dataclass_fields__)
+
+
+def test_a_case_of_a_run_from_before_masks_has_none():
+    fields = Case(backend="fused", problem=PLAIN).fields()
+    del fields["mask"], fields["window"]
+    assert case_of(fields).problem == PLAIN
+    del fields["scope"]
+    with pytest.raises(KeyError):
+        case_of(fields)
+
+
+def test_a_case_survives_the_way_through_a_row():
+    case = Case(backend="sdpa:flash", problem=replace(PLAIN, causal=True))
+    assert case_of({**case.fields(), "group": 3}) == case
+
+
+def test_a_group_holds_all_backends_of_all_its_problems():
+    other = Problem(batch=1, seq_len=4096, d_model=512, heads=1, dtype="bf16")
+    (group,) = group_cases(("naive", "fused"), [(PLAIN, other)])
+    assert [(case.backend, case.problem.heads) for case in group.cases] == [
+        ("naive", 8),
+        ("fused", 8),
+        ("naive", 1),
+        ("fused", 1),
+    ]
+
+
+def test_the_environment_shows_in_the_id_and_survives_the_way_through_a_row():
+    plain, old, new = (
+        Case(backend="fused", problem=PLAIN, python=python) for python in (None, "old", "new")
+    )
+    assert (old.id, new.id) == (f"{plain.id}-old", f"{plain.id}-new")
+    assert case_of(new.fields()) == new
+    assert plain.fields()["python"] is None
+    assert (
+        case_of({name: value for name, value in plain.fields().items() if name != "python"})
+        == plain
+    ), "runs of before it existed"
+
+
+def test_a_group_holds_every_case_once_per_environment_side_by_side():
+    (group,) = group_cases(("naive", "fused"), [(PLAIN,)], ("old", "new"))
+    assert [(case.backend, case.python) for case in group.cases] == [
+        ("naive", "old"),
+        ("naive", "new"),
+        ("fused", "old"),
+        ("fused", "new"),
+    ]
+    assert len({case.id for case in group.cases}) == 4
+
+
+def test_environments_are_compared_with_the_first_and_the_rest_within_each():
+    one_head = replace(PLAIN, heads=1, kv_heads=1, d_k=512, d_v=512)
+    (group,) = group_cases(("naive", "fused"), [(PLAIN, one_head)], ("old", "new", "next"))
+    by_id = {case.id: (case.backend, case.problem.heads, case.python) for case in group.cases}
+    pairs = {
+        (by_id[one], by_id[other])
+        for one, other in reported_pairs(group.cases, "fused", ("heads",))
+    }
+    for python in ("old", "new", "next"):
+        assert (("naive", 8, python), ("fused", 8, python)) in pairs
+        assert (("fused", 1, python), ("fused", 8, python)) in pairs
+    assert (("fused", 8, "new"), ("fused", 8, "old")) in pairs
+    assert (("fused", 8, "next"), ("fused", 8, "old")) in pairs
+    differing = [sum(a != b for a, b in zip(*pair, strict=True)) for pair in pairs]
+    assert set(differing) == {1}, "a ratio is of two cases that differ in one thing"
+    assert len(pairs) == 3 * (2 + 2) + 2 * 4
+
+
+def cases(backends, *problems):
+    return [Case(backend=backend, problem=problem) for problem in problems for backend in backends]
+
+
+def named(pairs, known):
+    """Pairs as (backend, heads) of each side."""
+    by_id = {case.id: (case.backend, case.problem.heads) for case in known}
+    return {(by_id[one], by_id[other]) for one, other in pairs}
+
+
+def test_every_backend_is_compared_with_the_baseline_on_the_same_problem():
+    known = cases(("naive", "fused", "sdpa"), PLAIN, replace(PLAIN, seq_len=8192, kv_seq_len=8192))
+    pairs = reported_pairs(known, "fused", ())
+    assert named(pairs, known) == {(("naive", 8), ("fused", 8)), (("sdpa", 8), ("fused", 8))}
+    assert len(pairs) == 4
+
+
+def test_without_a_baseline_the_first_backend_is_it():
+    known = cases(("naive", "fused"), PLAIN)
+    assert named(reported_pairs(known, None, ()), known) == {(("fused", 8), ("naive", 8))}
+    assert named(reported_pairs(known, "sdpa", ()), known) == {(("fused", 8), ("naive", 8))}
+
+
+def test_values_of_a_contrast_axis_are_compared_with_its_first_for_the_same_backend():
+    known = cases(
+        ("naive", "sdpa"), *(Problem(batch=1, seq_len=512, d_model=512, heads=h) for h in (1, 2, 8))
+    )
+    across = {
+        pair
+        for pair in named(reported_pairs(known, "naive", ("heads",)), known)
+        if pair[0][0] == pair[1][0]
+    }
+    assert across == {((backend, h), (backend, 1)) for backend in ("naive", "sdpa") for h in (2, 8)}
+    alike = {
+        pair
+        for pair in named(reported_pairs(known, "naive", ()), known)
+        if pair[0][0] == pair[1][0]
+    }
+    assert alike == set()
+
+
+def test_problems_that_differ_in_another_way_are_not_compared_across_the_contrast():
+    known = cases(
+        ("sdpa",),
+        *(Problem(batch=b, seq_len=512, d_model=512, heads=h) for b, h in ((1, 1), (2, 8))),
+    )
+    assert reported_pairs(known, None, ("heads",)) == []
+
+
+def test_a_case_alone_has_no_pair():
+    assert reported_pairs(cases(("sdpa",), PLAIN), "naive", ("heads",)) == []
+    assert reported_pairs([], None, ("heads",)) == []
+
+
+def test_sizes_that_follow_another_one_do_not_keep_problems_apart():
+    one, eight = (Problem(batch=1, seq_len=512, d_model=512, heads=h) for h in (1, 8))
+    assert one.d_k != eight.d_k
+    assert without(one, "heads") == without(eight, "heads")
+    short, long = (
+        Problem(batch=1, seq_len=n, d_model=512, heads=8, causal=True) for n in (512, 1024)
+    )
+    assert without(short, "seq_len") == without(long, "seq_len")
+
+
+def test_sizes_that_were_set_do():
+    following, own = (
+        Problem(batch=1, seq_len=512, d_model=512, heads=8),
+        Problem(batch=1, seq_len=512, d_model=512, heads=8, d_k=32),
+    )
+    assert without(following, "heads") != without(own, "heads")
+    fixed = [
+        Problem(batch=1, seq_len=512, kv_seq_len=kv, d_model=512, heads=8) for kv in (256, 512)
+    ]
+    assert without(fixed[0], "heads") != without(fixed[1], "heads")
+
+
+def test_the_second_copy_shows_in_the_id_and_survives_the_way_through_a_row():
+    alone, first, second = (
+        Case(backend="fused", problem=PLAIN, python="new", replica=replica)
+        for replica in (None, 1, 2)
+    )
+    assert first.id == alone.id == "fused-b1-n4096-d512-h8-bf16-forward-core-new"
+    assert second.id == "fused-b1-n4096-d512-h8-bf16-forward-core-replica2-new"
+    assert "replica" not in alone.fields()
+    assert [case_of({**one.fields(), "group": 3}) for one in (first, second)] == [first, second]
+
+
+def test_groups_survive_the_way_through_run_json():
+    groups = copied(
+        group_cases(("naive", "fused"), [(PLAIN,), (replace(PLAIN, seq_len=64, kv_seq_len=64),)]), 3
+    )
+    planned = [{**group.fields(), **case.fields()} for group in groups for case in group.cases]
+    assert groups_of(planned) == groups
+    assert [(group.number, group.original) for group in groups] == [
+        *((0, 0), (1, 1), (2, 0), (3, 1), (4, 0), (5, 1))
+    ]
+    assert len({one["case"] for one in planned}) == 12

@@ -1,0 +1,166 @@
+"""Counter checks, through a scripted driver."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from attnbench.harness.doctor import calibration_checks as checks
+from attnbench.harness.doctor.calibration_checks import Expectation, check_reading, disorder
+from attnbench.harness.machine.nvml import NO_GPU, Device
+from attnbench.harness.probes import Readings
+from attnbench.harness.probes import load as load_probe
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100, UUID
+
+pytestmark = pytest.mark.long
+
+LOADS = ("idle", "one block", "half the time", "large bf16 product")
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome", "reason"),
+    [
+        (0.5, "ok", ""),
+        (0.41, "ok", ""),
+        (0.39, "off", "something runs"),
+        (None, "not measured", "no such counter"),
+    ],
+)
+def test_a_check_has_the_expected_range_and_a_reason_if_it_failed(found, outcome, reason):
+    check = Expectation("x", "y", 0.4, 0.6, "something runs").check(found, "no such counter")
+    assert (check.name, check.expected) == ("x: y", "0.4 to 0.6")
+    assert (check.outcome, check.reason) == (outcome, reason)
+
+
+def test_a_part_that_exceeds_its_whole_is_disorder():
+    good = {
+        "sm_occupancy_ratio": 0.2,
+        "sm_active_ratio": 0.9,
+        "graphics_ratio": 1.0,
+        "hmma_ratio": 0.7,
+        "any_tensor_ratio": 0.7,
+    }
+    assert disorder(good) == 0
+    assert disorder(good | {"hmma_ratio": 0.9}) == pytest.approx(0.2)
+    assert disorder(good | {"graphics_ratio": None}) is None
+
+
+def test_every_expectation_has_a_load_and_a_probe_with_its_column():
+    expected = checks.cuda_expectations(132)
+    columns = {name for probe in checks.CUDA_PROBES for name in load_probe(probe).COLUMNS}
+    assert {one.subject for one in expected} == set(LOADS)
+    assert {one.quantity for one in expected} <= columns | {checks.DISORDER}
+    assert {one.subject for one in checks.CPU_EXPECTATIONS} == set(checks.cpu_loads())
+
+
+def test_one_block_keeps_one_sm_active():
+    (one_block,) = (
+        one
+        for one in checks.cuda_expectations(132)
+        if (one.subject, one.quantity) == ("one block", "sm_active_ratio")
+    )
+    for ratio, outcome in ((1 / 132, "ok"), (1.0, "off")):
+        readings = Readings({"sm_active_ratio": ratio}, {})
+        assert check_reading(one_block, readings).outcome == outcome
+
+
+RUN = f"""
+import json
+from dataclasses import asdict
+from attnbench.harness.doctor import checks
+from attnbench.harness.machine.nvml import Device
+loads = dict.fromkeys({LOADS!r}, checks.IDLE)
+expected = checks.cuda_expectations(100)
+found = checks.run(loads, expected, checks.CUDA_PROBES, Device(uuid="{UUID}"), 0.8)
+print(json.dumps([asdict(check) for check in found]))
+"""
+
+
+def outcomes(fake, script):
+    """Outcome and reason of each check under a scripted driver."""
+    fake.write(script)
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        env=environment(fake.environment),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    return {check["name"]: (check["outcome"], check["reason"]) for check in json.loads(done.stdout)}
+
+
+def test_counters_are_read_through_the_driver(fake_nvml):
+    values = {1: 100, 2: 1, 3: 0.5, 5: 60, 7: 60, 10: 5}
+    metrics = "".join(f"gpm_metric {number} {value}\n" for number, value in values.items())
+    found = outcomes(fake_nvml, H100 + metrics + "busy_percent 50\nsample_period_ms 100\n")
+    assert {name: outcome for name, (outcome, _) in found.items()} == {
+        "idle: kernel_busy_ratio": "off",
+        "idle: sm_active_ratio": "ok",
+        "one block: kernel_busy_ratio": "off",
+        "one block: sm_active_ratio": "ok",
+        "half the time: kernel_busy_ratio": "ok",
+        "large bf16 product: sm_active_ratio": "off",
+        "large bf16 product: any_tensor_ratio": "ok",
+        "large bf16 product: hmma_ratio": "ok",
+        "large bf16 product: disorder_ratio": "ok",
+    }
+
+
+def test_without_counters_checks_are_not_measured_and_have_the_drivers_reason(old_fake_nvml):
+    found = outcomes(old_fake_nvml, H100 + "sample_period_ms 100\n")
+    assert found["idle: kernel_busy_ratio"][0] == "ok"
+    assert found["one block: sm_active_ratio"][0] == "not measured"
+    assert "too old" in found["one block: sm_active_ratio"][1]
+    assert found["large bf16 product: disorder_ratio"][0] == "not measured"
+
+
+def test_gpu_loads_are_made_and_half_the_time_is_idle(monkeypatch):
+    slept = []
+    monkeypatch.setattr(checks, "GEMM", 64)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
+    monkeypatch.setattr(
+        torch.cuda, "_sleep", lambda cycles: (slept.append(cycles), time.sleep(checks.ON_S))
+    )
+    loads = checks.cuda_loads(torch.device("cpu"))
+    assert set(loads) == set(LOADS)
+    for load in loads.values():
+        load.call()
+    start = time.perf_counter()
+    loads["half the time"].call()
+    assert time.perf_counter() - start >= 2 * checks.ON_S
+    assert set(slept) == {int(checks.ON_S * 2e9)}
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+
+def test_the_loads_of_a_gpu_have_the_duty_that_their_names_say(fake_gpu, monkeypatch):
+    device = torch.device("cuda", 0)
+    monkeypatch.setattr(checks, "GEMM", 64)
+    fake_gpu.kernel_s["mm"] = 2e-3
+    loads = checks.cuda_loads(device)
+    assert tuple(loads) == checks.loads_of(device)
+    assert loads["large bf16 product"].call_ms == pytest.approx(2.0, rel=0.01)
+    block_s = checks.ON_S * checks.SM_CLOCK_HZ / 1.98e9
+    begun_s = fake_gpu.clock.now()
+    loads["half the time"].call()
+    assert fake_gpu.clock.now() - begun_s == pytest.approx(2 * block_s, rel=0.01)
+    assert fake_gpu.launched[-1] == "spin"
+
+
+def test_without_a_driver_no_counter_of_a_gpu_is_checked_and_each_load_runs(fake_gpu, monkeypatch):
+    monkeypatch.setattr(checks, "GEMM", 64)
+    fake_gpu.kernel_s["mm"] = 2e-3
+    heard = []
+    found = checks.check_counters(torch.device("cuda", 0), Device(), 0.2, heard.append)
+    assert [one.removeprefix("checking counters: ") for one in heard] == list(checks.CUDA_LOADS)
+    assert {one.outcome for one in found} == {"not measured"}
+    busy = next(one for one in found if one.name == "idle: kernel_busy_ratio")
+    assert busy.reason == NO_GPU
+    assert fake_gpu.launched.count("mm") * 2e-3 > 0.2, "the product filled its window"

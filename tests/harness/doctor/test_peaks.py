@@ -1,0 +1,59 @@
+"""Peak rates as measured."""
+
+import pytest
+import torch
+
+from attnbench.harness.doctor import peaks
+from attnbench.harness.doctor.peaks import Peak
+
+
+def test_a_peak_is_work_over_the_best_blocks_median():
+    peak = Peak(name="x", work=10.0, block_ms=[[4.0, 5.0, 9.0], [0.1, 6.0, 7.0]])
+    assert peak.best_per_s == pytest.approx(10 / 5e-3)
+
+
+def test_a_peak_that_cannot_be_measured_has_a_reason():
+    def make():
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 1 GiB\nand more")
+
+    peak = peaks.measure_peak("copy_bytes_per_s", make, None, peaks.CPU_SIZES)
+    assert (peak.best_per_s, peak.reason) == (None, "CUDA out of memory. Tried to allocate 1 GiB")
+
+
+def test_a_copy_counts_bytes_read_and_written_and_a_product_two_flops_per_step():
+    assert peaks.copy(torch.device("cpu"), 1 << 20)()[0] == 2 << 20
+    assert peaks.gemm(torch.device("cpu"), torch.bfloat16, 64)()[0] == 2 * 64**3
+
+
+def test_tf32_is_restored():
+    before = torch.get_float32_matmul_precision()
+    with peaks.tf32(allowed=True):
+        assert torch.get_float32_matmul_precision() == "high"
+    assert torch.get_float32_matmul_precision() == before
+
+
+# ---- CUDA, on a fake GPU -------------------------------------------------------------------------
+
+
+def test_the_peaks_of_a_gpu_are_those_of_its_kernels(fake_gpu):
+    device = torch.device("cuda", 0)
+    sizes = peaks.Sizes(gemm=64, copy_bytes=1 << 20, warm_up_s=0.01, block_s=0.01, blocks=4)
+    fake_gpu.kernel_s |= {"mm": 1e-3, "copy_": 0.5e-3}
+    heard = []
+    found = {peak.name: peak for peak in peaks.measure(device, sizes, heard.append)}
+    assert len(heard) == len(peaks.peaks_of(device)) == len(found) == 5
+    for dtype in ("fp32", "tf32", "bf16", "fp16"):
+        peak = found[f"gemm_{dtype}_flops_per_s"]
+        assert peak.best_per_s == pytest.approx(2 * 64**3 / 1e-3)
+        assert len(peak.block_ms) == 4
+    assert found["copy_bytes_per_s"].best_per_s == pytest.approx(2 * (1 << 20) / 0.5e-3)
+
+
+def test_a_peak_that_does_not_fit_into_the_gpu_has_torchs_reason(fake_gpu):
+    device = torch.device("cuda", 0)
+    fake_gpu.memory.outside_bytes = fake_gpu.memory.total_bytes - (4 << 20)
+    sizes = peaks.Sizes(gemm=2048, copy_bytes=1 << 20, warm_up_s=0.01, block_s=0.01, blocks=3)
+    found = {peak.name: peak for peak in peaks.measure(device, sizes)}
+    assert found["gemm_fp32_flops_per_s"].best_per_s is None
+    assert found["gemm_fp32_flops_per_s"].reason.startswith("CUDA out of memory. Tried to alloc")
+    assert found["copy_bytes_per_s"].best_per_s is not None

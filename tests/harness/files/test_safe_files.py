@@ -1,0 +1,305 @@
+"""What is no regular file is written in place or refused; what killed writers left is swept."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.files import safe_files as files
+from attnbench.harness.files.safe_files import (
+    FileLock,
+    Held,
+    NotPlain,
+    append_lines,
+    open_plain,
+    temporary,
+    write_output,
+    write_whole,
+)
+from tests.conftest import environment
+
+
+def test_a_pipe_is_written_in_place_and_stays_a_pipe(tmp_path: Path) -> None:
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    assert not write_output(pipe, "page")
+    reader.join(60)
+    assert got == [b"page"]
+    assert pipe.is_fifo()
+
+
+def test_a_device_is_written_in_place(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/dev/null")
+    before = Path("/dev/null").stat()
+    assert not write_output(Path("/dev/null"), "page")
+    assert not write_output(tmp_path / "link", "page")
+    assert (tmp_path / "link").is_symlink()
+    after = Path("/dev/null").stat()
+    assert (after.st_ino, after.st_rdev) == (before.st_ino, before.st_rdev)
+    with pytest.raises(OSError, match="No space left"):
+        write_output(Path("/dev/full"), "page")
+    assert Path("/dev/full").is_char_device()
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("mode", ["wb", "ab"])
+def test_stdout_in_a_file_is_written_where_it_stands(tmp_path: Path, name: str, mode: str) -> None:
+    target = tmp_path / "target"
+    target.write_text("earlier\n")
+    code = (
+        "from attnbench.harness.files.safe_files import write_output; from pathlib import Path;"
+        f" print('before'); write_output(Path({name!r}), 'page\\n'); print('after')"
+    )
+    with target.open(mode) as stdout:
+        subprocess.run(
+            [sys.executable, "-c", code], stdout=stdout, env=environment(), check=True, timeout=60
+        )
+    earlier = "earlier\n" if mode == "ab" else ""
+    assert target.read_text() == f"{earlier}before\npage\nafter\n"
+
+
+def test_a_link_to_a_file_stays_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target = tmp_path / "there" / "page.html"
+    for old in (None, "old"):
+        if old is not None:
+            target.write_text(old)
+            target.chmod(0o640)
+        (tmp_path / "link").unlink(missing_ok=True)
+        (tmp_path / "link").symlink_to("there/page.html")
+        assert write_output(tmp_path / "link", "new")
+        assert (tmp_path / "link").is_symlink()
+        assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o777 == 0o640
+
+
+def test_links_in_a_circle_and_a_folder_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OSError, match="Too many levels"):
+        write_output(tmp_path / "loop", "page")
+    with pytest.raises(NotPlain, match="a folder"):
+        write_output(tmp_path, "page")
+    assert [path.name for path in tmp_path.iterdir()] == ["loop"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_link_of_another_user_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("old")
+    (tmp_path / "link").symlink_to("victim")
+    os.lchown(tmp_path / "link", 12345, 12345)
+    with pytest.raises(NotPlain, match="another user"):
+        write_output(tmp_path / "link", "page")
+    assert (tmp_path / "victim").read_text() == "old"
+
+
+def test_a_file_of_ours_replaces_a_link_and_refuses_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("old")
+    (tmp_path / "report.html").symlink_to("victim")
+    write_whole(tmp_path / "report.html", "new")
+    assert (tmp_path / "victim").read_text() == "old"
+    assert not (tmp_path / "report.html").is_symlink()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotPlain, match="not a plain file"):
+        write_whole(tmp_path / "pipe", "new")
+    assert (tmp_path / "pipe").is_fifo()
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY | os.O_APPEND, os.O_RDWR | os.O_CREAT])
+def test_only_plain_files_are_opened_and_nothing_is_waited_for(tmp_path: Path, flags: int) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "folder").mkdir()
+    for name in ("pipe", "link", "folder"):
+        with pytest.raises(NotPlain):
+            open_plain(tmp_path / name, flags)
+    os.close(open_plain(tmp_path / "file", flags))
+
+
+def test_lines_are_appended_after_an_incomplete_one_and_never_through_a_link(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "lines").write_text("whole\nhalf")
+    append_lines(tmp_path / "lines", "new\n")
+    assert (tmp_path / "lines").read_text() == "whole\nhalf\nnew\n"
+    (tmp_path / "link").symlink_to("lines")
+    with pytest.raises(NotPlain):
+        append_lines(tmp_path / "link", "evil\n")
+
+
+def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import os; from attnbench.harness import files; from pathlib import Path;"
+        " files.os.fsync = lambda fd: os._exit(9);"  # killed before the rename
+        f" files.write_whole(Path({str(tmp_path / 'page')!r}), 'new')"
+    )
+    (tmp_path / "page").write_text("old")
+    killed = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
+    assert killed.returncode == 9
+    left = [path for path in tmp_path.iterdir() if path.name != "page"]
+    assert len(left) == 1
+    assert (tmp_path / "page").read_text() == "old"
+    with temporary(tmp_path, is_folder=True) as (living, _):
+        write_whole(tmp_path / "page", "newer")
+        assert {path.name for path in tmp_path.iterdir()} == {"page", living.name}
+    assert [path.name for path in tmp_path.iterdir()] == ["page"]
+
+
+def test_a_folder_that_is_swept_before_its_writer_has_opened_it_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = files.os.open
+
+    def open_late(path: Path, flags: int) -> int:
+        monkeypatch.setattr(files.os, "open", opened)
+        files.sweep(tmp_path)
+        assert not path.exists()
+        return opened(path, flags)
+
+    monkeypatch.setattr(files.os, "open", open_late)
+    with temporary(tmp_path, is_folder=True) as (made, _):
+        assert made.is_dir()
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_what_a_sweeper_has_locked_before_its_writer_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_folder: bool
+) -> None:
+    flock, remove = files.fcntl.flock, files._remove
+    locked, sweepers = threading.Event(), []
+
+    def remove_late(path: Path) -> None:
+        monkeypatch.setattr(files, "_remove", remove)
+        locked.set()
+        time.sleep(0.2)  # the writer locks meanwhile
+        remove(path)
+
+    def flock_late(fd: int, flags: int) -> None:
+        monkeypatch.setattr(files.fcntl, "flock", flock)
+        sweepers.append(threading.Thread(target=files.sweep, args=(tmp_path,)))
+        sweepers[0].start()
+        assert locked.wait(60)
+        flock(fd, flags)
+
+    monkeypatch.setattr(files, "_remove", remove_late)
+    monkeypatch.setattr(files.fcntl, "flock", flock_late)
+    with temporary(tmp_path, is_folder=is_folder) as (made, _):
+        sweepers[0].join()
+        assert [made] == list(tmp_path.iterdir())
+
+
+def test_names_that_only_look_like_ours_are_left_alone(tmp_path: Path) -> None:
+    names = (".page.12345678.tmp", ".0123456789abcdef.tmp", "0123456789abcdef.attnbench-tmp")
+    for name in names:
+        (tmp_path / name).write_text("")
+    files.sweep(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == set(names)
+
+
+def test_a_lock_file_names_its_holder_until_it_is_free(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    assert (tmp_path / "lock").read_text() == str(os.getpid())
+    with pytest.raises(Held) as held:
+        FileLock(tmp_path / "lock")
+    assert held.value.pid == os.getpid()
+    lock.release()
+    lock.release()
+    assert (tmp_path / "lock").read_text() == ""
+    FileLock(tmp_path / "lock").release()
+
+
+def test_a_lock_is_free_though_a_child_that_another_thread_starts_has_its_descriptor(
+    tmp_path: Path,
+) -> None:
+    lock = FileLock(tmp_path / "lock")
+    child = os.dup(lock._fd)  # as between fork and exec
+    lock.release()
+    FileLock(tmp_path / "lock").release()
+    os.close(child)
+
+
+def test_a_fork_of_the_holder_does_not_free_its_lock(tmp_path: Path) -> None:
+    lock = FileLock(tmp_path / "lock")
+    if (child := os.fork()) == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    with pytest.raises(Held) as held:
+        FileLock(tmp_path / "lock")
+    assert held.value.pid == os.getpid()
+    lock.release()
+
+
+def test_a_line_that_another_process_is_writing_is_not_taken_for_a_torn_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, written, others = tmp_path / "lines", files.write_all, []
+
+    def write_in_two(fd: int, data: bytes) -> None:
+        monkeypatch.setattr(files, "write_all", written)
+        written(fd, data[:3])
+        others.append(threading.Thread(target=append_lines, args=(path, "second\n")))
+        others[0].start()
+        others[0].join(0.2)  # it waits
+        written(fd, data[3:])
+
+    monkeypatch.setattr(files, "write_all", write_in_two)
+    append_lines(path, "first\n")
+    others[0].join()
+    assert path.read_text() == "first\nsecond\n"
+
+
+def test_a_folder_is_removed_in_one_step_and_the_next_sweep_finishes_a_killed_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "folder" / "below").mkdir(parents=True)
+    with monkeypatch.context() as killed:
+        killed.setattr(files, "_remove", lambda path: None)
+        files.remove_folder(tmp_path / "folder")
+    assert not (tmp_path / "folder").exists()
+    files.sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_is_not_taken_through_a_link_or_on_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("content")
+    (tmp_path / "lock").symlink_to("victim")
+    with pytest.raises(NotPlain):
+        FileLock(tmp_path / "lock")
+    assert (tmp_path / "victim").read_text() == "content"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(NotPlain):
+        FileLock(tmp_path / "pipe")
+
+
+def test_a_lock_file_with_a_second_name_is_not_ours_alone(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("content")
+    (tmp_path / "lock").hardlink_to(tmp_path / "victim")
+    with pytest.raises(NotPlain, match="own file"):
+        FileLock(tmp_path / "lock", own=True)
+    assert (tmp_path / "victim").read_text() == "content"
+
+
+def test_a_lock_that_was_removed_while_it_was_taken_excludes_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock, path = files.fcntl.flock, tmp_path / "lock"
+
+    def flock_late(fd: int, flags: int) -> None:
+        monkeypatch.setattr(files.fcntl, "flock", flock)
+        path.unlink()  # by its last holder, between our open and our lock
+        flock(fd, flags)
+
+    monkeypatch.setattr(files.fcntl, "flock", flock_late)
+    lock = FileLock(path)
+    with pytest.raises(Held):
+        FileLock(path)
+    lock.release()

@@ -1,0 +1,374 @@
+"""Which device measures what, and that nothing is lost or doubled when devices die."""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.cases.case import Case
+from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.fleet.dispatch import run_on, work_of
+from attnbench.harness.fleet.elsewhere import refuse_unlike
+from attnbench.harness.fleet.remote import Back, File, Joined, Lost, Model, Row, facts_of
+from attnbench.harness.process.signals import Signals
+from attnbench.harness.rows.record import Planned
+from attnbench.harness.rows.run_files import read_meta, read_rows
+from attnbench.harness.run.planning import RunOptions, new_run
+from attnbench.harness.run.run_rows import RunPlan
+from attnbench.harness.scenario.selection import Selection
+from attnbench.harness.terminal.progress import QuietProgress
+from tests.fakes.fleet import FakeFleet, opened
+from tests.fakes.shard_runs import scenario
+
+DIED = Lost("its Ray worker process died")
+FULL = Lost("Ray's memory monitor killed it", out_of_memory=True)
+
+
+class Heard(QuietProgress):
+    def __init__(self) -> None:
+        self.remarks: list[str] = []
+
+    def remark(self, text: str) -> None:
+        self.remarks.append(text)
+
+
+def plan(
+    root: Path, heard: Heard, copies: int = 1, checkpoints: Any = (), **changes: Any
+) -> RunPlan:
+    return new_run(
+        scenario(**changes),
+        root,
+        0,
+        Selection(copies=copies, checkpoints=tuple(checkpoints)),
+        RunOptions(command=["attnbench"], listener=heard),
+        device="cpu",
+        environments=opened(0).environments,
+        free_bytes=1 << 30,
+        more={"devices": [facts_of(opened(0)), facts_of(opened(1))]},
+    )
+
+
+def test_a_run_says_that_calibrations_cannot_be_read(tmp_path: Path) -> None:
+    assert plan(tmp_path, Heard()).remarks == []
+    (tmp_path / "calibration.jsonl").mkdir()
+    (remark,) = plan(tmp_path, Heard()).remarks
+    assert "cannot be read (not a plain file); this run knows no peaks" in remark
+
+
+@pytest.fixture
+def measured(tmp_path: Path):
+    """A run on a fake fleet; its rows by case."""
+
+    def run(fleet: FakeFleet, **changes: Any) -> dict[str, dict[str, Any]]:
+        run.heard = Heard()
+        one = plan(tmp_path, run.heard, **changes)
+        run.path = one.store.path
+        try:
+            run_on(one, fleet, Signals())
+        finally:
+            rows = list(read_rows(run.path))
+            planned = Counter(case["case"] for case in read_meta(run.path)["cases"])
+            assert Counter(row["case"] for row in rows) == planned, "one row per planned case"
+            run.rows = {row["case"]: row for row in rows}
+        return run.rows
+
+    return run
+
+
+def of_length(one: Planned, seq_len: int) -> bool:
+    return isinstance(one, Case) and one.problem.seq_len == seq_len
+
+
+def test_no_group_is_split_over_devices_and_all_of_them_measure(measured) -> None:
+    fleet = FakeFleet(2)
+    rows = measured(fleet)
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert {row["host"] for row in rows.values()} == {"host0", "host1"}
+    by_length: dict[int, set[str]] = {}
+    for row in rows.values():
+        by_length.setdefault(row["seq_len"], set()).add(row["host"])
+    assert {len(hosts) for hosts in by_length.values()} == {1}, (
+        "contrast heads: a length is a group"
+    )
+
+
+def test_the_longest_work_begins_first_and_groups_stay_whole(tmp_path: Path) -> None:
+    one = plan(tmp_path, Heard())
+    works = work_of(one, 2)
+    assert [work.units.groups[0].cases[0].problem.seq_len for work in works] == [
+        *(1024, 512, 256, 128, 64)
+    ]
+    one.store.close()
+
+
+def test_with_several_processes_neighbouring_groups_are_one_work_unless_devices_would_wait(
+    tmp_path: Path,
+) -> None:
+    grid = {"seq_len": [64 * n for n in range(1, 25)], "d_model": 64, "heads": [1]}
+    one = plan(tmp_path, Heard(), grid=grid, contrast=[], plan="standard")
+    sizes = {n: [len(work.units.groups) for work in work_of(one, n)] for n in (1, 2, 24)}
+    assert max(sizes[1]) == 8  # 48 cases, at least three parts for each device
+    assert max(sizes[2]) == 4
+    assert set(sizes[24]) == {1}
+    one.store.close()
+
+
+def test_what_a_device_was_measuring_when_it_was_lost_is_measured_once_more(measured) -> None:
+    deaths = iter([DIED])
+
+    def dies(number: int, one: Planned) -> Lost | None:
+        return next(deaths, None) if of_length(one, 512) else None
+
+    rows = measured(FakeFleet(1, dies))
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert any(
+        "host0 was lost: its Ray worker process died" in one for one in measured.heard.remarks
+    )
+    assert "host0 is back" in measured.heard.remarks
+
+
+def test_work_that_lost_two_devices_is_crashed_and_names_the_hosts(measured) -> None:
+    fleet = FakeFleet(2, lambda number, one: DIED if of_length(one, 512) else None)
+    rows = measured(fleet)
+    ended = {row["seq_len"]: row["status"] for row in rows.values()}
+    assert ended == {64: "ok", 128: "ok", 256: "ok", 512: "crashed", 1024: "ok"}
+    crashed = next(row for row in rows.values() if row["status"] == "crashed")
+    assert "host" in crashed["host"]
+    assert crashed["host"] in crashed["reason"]
+    assert "and host" in crashed["reason"]
+    assert len(fleet.started) == 6  # five groups, one of them twice
+
+
+def test_rows_that_came_before_a_device_was_lost_stand(measured) -> None:
+    seen: list[str] = []
+
+    def dies(number: int, one: Planned) -> Lost | None:
+        seen.append(one.id)
+        return DIED if of_length(one, 1024) and len(seen) == 2 else None
+
+    rows = measured(FakeFleet(1, dies))
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert seen.count(seen[0]) == 1
+    assert seen.count(seen[1]) == 2
+
+
+def test_a_case_for_which_the_memory_monitor_ends_a_device_twice_is_out_of_memory(measured) -> None:
+    name = "fused-b1-n512-d64-h2-fp32-forward-core"
+    fleet = FakeFleet(1, lambda number, one: FULL if one.id == name else None)
+    rows = measured(fleet)
+    assert rows.pop(name)["status"] == "oom"
+    assert {row["status"] for row in rows.values()} == {"ok"}
+    assert True in fleet.said_every, "the second time every step is said"
+
+
+def test_without_a_device_left_the_rest_is_interrupted_and_says_how_to_go_on(measured) -> None:
+    fleet = FakeFleet(2, lambda number, one: DIED if of_length(one, 128) else None, back=False)
+    with pytest.raises(EnvironmentUnmet, match=r"no device is left .* --resume \S+ and the same"):
+        measured(fleet)
+    statuses = Counter(row["status"] for row in measured.rows.values())
+    assert statuses["ok"] > 0
+    assert statuses["crashed"] == 4  # the group was lost on both
+    assert statuses["interrupted"] == 4
+
+
+def test_a_signal_ends_the_run_and_every_case_has_a_row(tmp_path: Path) -> None:
+    signals, heard = Signals(), Heard()
+    fleet = FakeFleet(1)
+    messages = fleet.messages
+
+    def then_ctrl_c(timeout_s: float):
+        yield from messages(timeout_s)
+        signals.received = 2
+
+    fleet.messages = then_ctrl_c  # type: ignore[method-assign]
+    one = plan(tmp_path, heard)
+    rows = run_on(one, fleet, signals)
+    assert rows.result.exit_code == 130
+    statuses = Counter(row["status"] for row in read_rows(one.store.path))
+    assert statuses == {"ok": 4, "interrupted": 16}
+
+
+def test_a_device_that_comes_back_with_other_software_measures_nothing_more(measured) -> None:
+    fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None)
+    messages = fleet.messages
+
+    def changed(timeout_s: float):
+        for number, message in messages(timeout_s):
+            other = Back(opened(number, torch="2.14.0"))
+            yield number, other if isinstance(message, Back) else message
+
+    fleet.messages = changed  # type: ignore[method-assign]
+    rows = measured(fleet)
+    assert {row["host"] for row in rows.values()} == {"host1"}
+    assert [number for number, _ in fleet.started].count(0) == 1
+    assert any(
+        "host0 came back with torch '2.14.0', the run has '2.13.0'" in one
+        for one in measured.heard.remarks
+    )
+
+
+def test_a_row_that_does_not_fit_is_an_error_of_its_case_and_one_that_comes_twice_counts_once(
+    measured,
+) -> None:
+    fleet = FakeFleet(1)
+    messages = fleet.messages
+    name = "naive-b1-n64-d64-h1-fp32-forward-core"
+
+    def odd(timeout_s: float):
+        for number, message in messages(timeout_s):
+            is_odd = isinstance(message, Row) and message.case == name
+            yield number, message._replace(values={"no_such_field": 1}) if is_odd else message
+            if isinstance(message, Row):
+                yield number, message
+
+    fleet.messages = odd  # type: ignore[method-assign]
+    rows = measured(fleet)
+    assert rows[name]["status"] == "error"
+    assert "no_such_field" in rows[name]["reason"]
+
+
+def test_logs_and_telemetry_get_the_number_of_their_device_and_odd_names_are_not_kept(
+    measured,
+) -> None:
+    fleet = FakeFleet(2)
+    messages = fleet.messages
+
+    def with_files(timeout_s: float):
+        for number, message in messages(timeout_s):
+            yield number, message
+            yield number, File("worker-1.log", b"printed\n")
+            yield number, File("telemetry.jsonl", b"{}\n")
+            yield number, File("../../evil.log", b"")
+
+    fleet.messages = with_files  # type: ignore[method-assign]
+    measured(fleet)
+    run = measured.path
+    assert {log.name for log in (run / "logs").iterdir()} == {
+        "device-1-worker-1.log",
+        "device-2-worker-1.log",
+    }
+    assert (run / "telemetry-1.jsonl").read_bytes().startswith(b"{}\n{}\n")
+    assert any("evil" in one for one in measured.heard.remarks)
+
+
+def test_saved_models_are_files_of_the_run_and_odd_names_are_not_kept(measured) -> None:
+    fleet = FakeFleet(2)
+    messages = fleet.messages
+
+    def with_models(timeout_s: float):
+        for number, message in messages(timeout_s):
+            yield number, Model("copy-heads2-seed0.safetensors", b"weights")
+            yield number, Model("../evil.safetensors", b"")
+            yield number, message
+
+    fleet.messages = with_models  # type: ignore[method-assign]
+    measured(fleet)
+    (model,) = (measured.path / "models").iterdir()
+    assert (model.name, model.read_bytes()) == ("copy-heads2-seed0.safetensors", b"weights")
+    assert any("evil" in one for one in measured.heard.remarks)
+    assert not list(measured.path.parent.rglob("evil*"))
+
+
+# ---- devices that join ---------------------------------------------------------------------------
+
+
+def joining(fleet: FakeFleet, *joined: Joined) -> FakeFleet:
+    """Devices that come as soon as something is measured."""
+    messages, left = fleet.messages, list(enumerate(joined, start=len(fleet.opened)))
+
+    def with_more(timeout_s: float):
+        for number, message in messages(timeout_s):
+            yield number, message
+            if left:
+                yield left.pop(0)
+
+    fleet.messages = with_more  # type: ignore[method-assign]
+    return fleet
+
+
+def test_a_device_that_joins_measures_too_and_stands_in_run_json(measured) -> None:
+    lengths = [64 * number for number in range(1, 31)]
+    grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
+    rows = measured(joining(FakeFleet(1), Joined(opened(1))), grid=grid, contrast=[])
+    assert Counter(row["host"] for row in rows.values())["host1"] > 10
+    hosts = [one["host"] for one in read_meta(measured.path)["devices"]]
+    assert hosts == ["host0", "host1"]
+    assert "host1 joined; devices now: 2" in measured.heard.remarks
+    assert {row["status"] for row in rows.values()} == {"ok"}
+
+
+def test_a_device_that_joins_with_other_software_is_not_used(measured) -> None:
+    fleet = joining(FakeFleet(1), Joined(opened(1, torch="2.14.0")))
+    rows = measured(fleet)
+    assert {row["host"] for row in rows.values()} == {"host0"}
+    (said,) = (one for one in measured.heard.remarks if "joined" in one)
+    assert said == ("host1 joined with torch '2.14.0', the run has '2.13.0'; it measures nothing")
+
+
+def test_a_device_on_its_way_is_waited_for_when_no_other_is_left(measured) -> None:
+    fleet = FakeFleet(1, lambda number, one: DIED if number == 0 else None, back=False)
+    fleet.is_growing = True
+    messages, came = fleet.messages, []
+
+    def then_another(timeout_s: float):
+        found = list(messages(timeout_s))
+        yield from found
+        if not found and not came:
+            came.append(1)
+            fleet.is_growing = False
+            yield 1, Joined(opened(1))
+
+    fleet.messages = then_another  # type: ignore[method-assign]
+    rows = measured(fleet)
+    assert {(row["status"], row["host"]) for row in rows.values()} == {("ok", "host1")}
+
+
+def test_1000_devices_of_which_one_in_ten_dies_lose_nothing(measured) -> None:
+    chance = random.Random(0)
+    once: set[str] = set()
+
+    def dies(number: int, one: Planned) -> Lost | None:
+        if chance.random() < 0.1 and one.id not in once:
+            once.add(one.id)
+            return DIED
+        return None
+
+    lengths = [16 * number for number in range(1, 1001)]
+    grid = {"seq_len": lengths, "d_model": 64, "heads": [1]}
+    fleet = FakeFleet(1000, dies)
+    rows = measured(fleet, grid=grid, contrast=[], limits={"memory_gib": 1, "max_cases": 5000})
+    assert len(rows) == 2000
+    assert 100 < len(once) < 300
+    statuses = Counter(row["status"] for row in rows.values())
+    assert statuses["ok"] > 1900
+    assert set(statuses) <= {"ok", "crashed"}
+
+
+def test_copies_of_a_group_are_measured_on_different_devices(tmp_path: Path) -> None:
+    one = plan(tmp_path, Heard(), copies=2)
+    fleet = FakeFleet(3)
+    run_on(one, fleet, Signals())
+    hosts: dict[int, set[str]] = {}
+    for row in read_rows(one.store.path):
+        hosts.setdefault(row["seq_len"], set()).add((row["replica"], row["host"]))
+    for found in hosts.values():
+        assert {replica for replica, _ in found} == {1, 2}
+        assert len({host for _, host in found}) == 2
+
+
+def test_copies_of_a_group_are_measured_on_one_device_if_there_is_no_other(tmp_path: Path) -> None:
+    one = plan(tmp_path, Heard(), copies=2)
+    rows = run_on(one, FakeFleet(1), Signals())
+    assert rows.result.statuses == {"ok": 40}
+
+
+def test_devices_with_different_software_are_refused_before_anything_is_measured() -> None:
+    refuse_unlike([opened(0), opened(1)])
+    with pytest.raises(EnvironmentUnmet, match=r"^host1 has torch '2.12.0', host0 '2.13.0';"):
+        refuse_unlike([opened(0), opened(1, torch="2.12.0")])
+    with pytest.raises(EnvironmentUnmet, match="host1 has cpu 'slower', host0 'fake'"):
+        refuse_unlike([opened(0), opened(1, cpu="slower")])
+    which = {"allocator": {"CUDA_VISIBLE_DEVICES": "1"}, "device_uuid": "GPU-2"}
+    refuse_unlike([opened(0), opened(1, **which)])

@@ -1,0 +1,193 @@
+"""`run --shard` and `merge` as a user types them: three parts of a run are one run again."""
+
+import json
+import re
+from collections.abc import Callable
+from difflib import ndiff
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from attnbench.harness.rows.run_files import read_meta, read_rows
+from tests.fakes.shard_runs import write_shard
+
+Run = Callable[..., CompletedProcess[str]]
+SMALL = """
+name: small
+question: Which backend needs the least memory?
+backends: [naive, fused, sdpa]
+grid: {seq_len: [32, 64, 128, 256], d_model: 64, heads: [1, 2]}
+contrast: [heads]
+measure: [memory]
+plan: quick
+limits: {memory_gib: 0.5}
+studies: [score_scale, parameter_count]
+"""
+HERE = ("--device", "cpu", "--quiet")
+SAME = ("cases", "walls", "studies", "scenario", "environment", "seed", "memory_bytes")
+UNITS = {"# B", "# KiB", "# MiB"}  # of memory that is counted in pages
+TIMED = ("started_utc", "spent_s", "prepare_ms", "first_call_ms", "session", "log_tail")
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    (tmp_path / "small.yaml").write_text(SMALL)
+    return "small.yaml"
+
+
+def alike(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without its times, and without memory that the kernel counts in pages."""
+    unequal = (*TIMED, "resident_peak_bytes", "outside_bytes")
+    return {name: value for name, value in row.items() if name not in unequal}
+
+
+def page_of(attnbench: Run, run: str) -> list[str]:
+    """The texts of the page without numbers: those that must be equal are equal in the rows."""
+    done = attnbench("report", run)
+    assert done.returncode == 0, done.stderr
+    page = Path(done.stdout.strip()).read_text()
+    page = re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+    texts = [text.strip() for text in re.sub(r"<[^>]+>", "\n", page).split("\n")]
+    return [without_numbers(text) for text in texts if text]
+
+
+def without_numbers(text: str) -> str:
+    return re.sub(r"[\d.,]+", "#", text)
+
+
+@pytest.mark.long
+def test_three_shards_measured_apart_and_merged_are_one_run_but_for_times(
+    attnbench: Run, small: str, tmp_path: Path
+) -> None:
+    shards = []
+    for number in (1, 2, 3):
+        done = attnbench("run", small, "--shard", f"{number}/3", "--out", f"s{number}", *HERE)
+        assert done.returncode == 0, done.stderr
+        shards.append(done.stdout.strip())
+    one = attnbench("run", small, "--out", "one", *HERE)
+    assert one.returncode == 0, one.stderr
+    merged = attnbench("merge", *shards, "-o", "whole")
+    assert (merged.returncode, merged.stdout) == (0, "whole\n")
+    assert "3 of 3 shards: 26 of 26 cases have a result" in merged.stderr
+    assert all({row["case"] for row in read_rows(tmp_path / path)} for path in shards)
+    whole, single = tmp_path / "whole", tmp_path / one.stdout.strip()
+    assert list(map(alike, read_rows(whole))) == sorted(
+        map(alike, read_rows(single)), key=lambda row: order(single).index(row["case"])
+    )
+    assert [read_meta(whole)[name] for name in SAME] == [read_meta(single)[name] for name in SAME]
+    merged_page, page = page_of(attnbench, "whole"), page_of(attnbench, "one/latest")
+    differ = [
+        line[2:] for line in ndiff(page, merged_page) if line[0] in "+-" and line[2:] not in UNITS
+    ]
+    expected = (
+        *("whole", single.name),
+        *("part of the plan", "merged from 3 of 3 shards"),
+        "attnbench run small.yaml --out one --device cpu --quiet",
+        f"attnbench merge {' '.join(shards)} -o whole",
+    )
+    assert sorted(differ) == sorted(map(without_numbers, expected))
+
+
+def order(run: Path) -> list[str]:
+    meta = read_meta(run)
+    return [one["case"] for name in ("cases", "walls", "studies") for one in meta[name]]
+
+
+@pytest.mark.long
+def test_a_merged_run_without_a_shard_is_completed_by_resume(
+    attnbench: Run, small: str, tmp_path: Path
+) -> None:
+    of = ("--set", "studies=[]", *HERE)
+    for number in (1, 2):
+        assert attnbench("run", small, "--shard", f"{number}/2", *of).returncode == 0
+    runs = sorted(str(path) for path in Path("results").glob("2*-small-*"))
+    part = attnbench("merge", runs[0], "-o", "part")
+    assert part.returncode == 1
+    assert "shard 2 of 2 was not given" in part.stderr
+    done = attnbench("run", "--resume", "part", "--quiet")
+    assert done.returncode == 0, done.stderr
+    cases = [row["case"] for row in read_rows(tmp_path / "part")]
+    assert sorted(cases) == sorted(order(tmp_path / "part"))
+
+
+@pytest.mark.long
+def test_a_shard_that_was_stopped_is_resumed_as_that_shard(
+    attnbench: Run, small: str, tmp_path: Path
+) -> None:
+    of = ("--set", "studies=[]", *HERE)
+    done = attnbench("run", small, "--shard", "1/2", *of)
+    run = tmp_path / done.stdout.strip()
+    rows = (run / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run / "rows.jsonl").write_text("".join(rows[:2]))
+    assert attnbench("run", "--resume", str(run), "--quiet").returncode == 0
+    assert sorted(row["case"] for row in read_rows(run)) == sorted(order(run))
+
+
+@pytest.mark.long
+def test_the_shards_of_a_suite_are_merged_into_one(
+    attnbench: Run, small: str, tmp_path: Path
+) -> None:
+    (tmp_path / "suite.yaml").write_text(
+        "- {scenario: small.yaml, set: {studies: []}}\n"
+        "- {scenario: small.yaml, only: [n32], set: {studies: []}}\n"
+    )
+    suites = []
+    for number in (1, 2):
+        done = attnbench("run", "suite.yaml", "--shard", f"{number}/2", *HERE)
+        suites.append(done.stdout.strip())
+        assert done.returncode in (0, 5), done.stderr  # 5: this shard of the second is empty
+    merged = attnbench("merge", *suites, "--json")
+    assert merged.returncode == 0, merged.stderr
+    found = json.loads(merged.stdout)
+    assert [one["planned"] for one in found["runs"]] == [24, 6]
+    assert attnbench("report", found["path"]).returncode == 0
+
+
+def test_missing_shards_are_named_and_the_exit_code_says_so(here: Run, tmp_path: Path) -> None:
+    for number in (1, 3):
+        write_shard(tmp_path / "results", f"{number}/3")
+    names = [path.name for path in (tmp_path / "results").iterdir()]
+    done = here("merge", *names)
+    assert done.returncode == 1
+    assert "2 of 3 shards: 12 of 20 cases have a result" in done.stderr
+    assert re.search(r"missing: \S+, \S+, \S+ and 5 more", done.stderr)
+    words = " ".join(done.stderr.split())
+    assert "next: shard 2 of 3 was not given: give it too" in words
+    assert Path(done.stdout.strip()).is_dir()
+
+
+def test_merge_as_json_has_every_missing_case(here: Run, tmp_path: Path) -> None:
+    run = write_shard(tmp_path, "2/3")
+    done = here("merge", run, "-o", "whole", "--json")
+    found = json.loads(done.stdout)["runs"][0]
+    assert (found["shards"], found["absent_shards"], found["planned"]) == ([2], [1, 3], 20)
+    assert len(found["missing"]) == 20 - len(list(read_rows(run)))
+
+
+def test_a_finished_merge_under_out_is_latest(here: Run, tmp_path: Path) -> None:
+    runs = [write_shard(tmp_path / "apart", f"{number}/2") for number in (1, 2)]
+    first = here("merge", *runs)
+    assert first.returncode == 0, first.stderr
+    assert here("merge", *runs).stdout == first.stdout
+    assert here("show", "latest").returncode == 0
+
+
+def test_shards_that_do_not_fit_are_refused_with_exit_code_2(here: Run, tmp_path: Path) -> None:
+    runs = [write_shard(tmp_path, "1/2"), write_shard(tmp_path, "2/2", seed=3)]
+    done = here("merge", *runs)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "shards of different plans (seed: 0 and 3)" in done.stderr
+
+
+def test_a_shard_and_a_count_of_devices_belong_where_they_have_a_meaning(here: Run) -> None:
+    for words, said in (
+        (("quickstart", "--devices", "8"), "--devices belongs to --on ray and to --dry-run"),
+        (("quickstart", "--shard", "9/8"), "--shard: found '9/8'"),
+        (("--resume", "latest", "--shard", "1/8"), "leave out scenarios"),
+    ):
+        done = here("run", *words)
+        assert done.returncode == 2
+        assert said in done.stderr

@@ -1,0 +1,193 @@
+"""The process beside a device: whose settings count, and which devices it refuses."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from attnbench.harness.cases.case import PlannedStudy
+from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.fleet import node_device
+from attnbench.harness.fleet.node_device import NodeDevice, settings_here
+from attnbench.harness.fleet.remote import File, Model, Wanted
+from attnbench.harness.learning.checkpoints import decoder_file
+from attnbench.harness.learning.checkpoints.given import Checkpoint
+from attnbench.harness.learning.checkpoints.shipped import ShippedFolder, parts_of, shipped
+from attnbench.harness.rows.record import Record, Status
+from attnbench.harness.scenario.shards import Units
+from attnbench.impls.problem import Problem
+from tests.conftest import environment
+from tests.fakes.nvml.driver import H100, UUID
+from tests.harness.learning.test_checkpoint_files import decoder
+
+REFUSE = """
+import sys
+from attnbench.harness.files.errors import EnvironmentUnmet
+from attnbench.harness.fleet.node_device import refuse_shared
+try:
+    refuse_shared(sys.argv[1])
+except EnvironmentUnmet as refusal:
+    print(refusal)
+"""
+
+
+def test_the_settings_are_those_where_the_run_was_started(monkeypatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    here = settings_here()
+    assert here["OMP_NUM_THREADS"] == "3"
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # as Ray sets it for a task with one CPU
+    monkeypatch.setenv("MALLOC_ARENA_MAX", "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2")
+    node_device._set(here)
+    assert os.environ["OMP_NUM_THREADS"] == "3"
+    assert "MALLOC_ARENA_MAX" not in os.environ
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "2", "Ray says which GPU"
+    node_device._set({})
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+def test_what_is_seen_before_anything_starts_is_plain() -> None:
+    found = NodeDevice.look("cpu")
+    assert set(found) == {"host", "kind", "fingerprint"}
+    assert set(found["fingerprint"]) == {"attnbench", "schema", "code"}
+
+
+@pytest.mark.parametrize(
+    ("more", "uuid", "refusal"),
+    [
+        ("process self 500\n", UUID, ""),
+        ("process self 500\nprocess 1 900\n", UUID, f"{UUID}: used by process 1 ("),
+        ("mig 1\n", UUID, f"{UUID}: MIG splits this GPU"),
+        ("", "MIG-33333333-b", "MIG-33333333-b: MIG splits this GPU"),
+    ],
+)
+def test_a_gpu_that_others_use_or_that_is_split_is_refused(fake_nvml, more, uuid, refusal) -> None:
+    fake_nvml.write(H100.replace("mig 0\n", "") + more)
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSE, uuid],
+        env=environment(fake_nvml.environment),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip().startswith(refusal)
+    assert bool(done.stdout.strip()) == bool(refusal)
+
+
+def wanted(*needs: tuple[str, str]) -> Wanted:
+    return Wanted(device="cpu", settings=settings_here(), needs=needs)
+
+
+def test_a_package_that_is_missing_there_is_one_line_before_anything_starts() -> None:
+    device = NodeDevice(lambda said: None)
+    with pytest.raises(EnvironmentUnmet) as refused:
+        device.open(wanted(("json", "hf"), ("no_such_package", "checkpoint")))
+    assert str(refused.value) == (
+        "needs no_such_package, which is not installed there: pip install 'attnbench[checkpoint]'"
+    )
+
+
+def test_models_that_a_study_saves_come_before_its_row_and_once(tmp_path: Path) -> None:
+    said: list[Any] = []
+    device = NodeDevice(said.append)
+    study = PlannedStudy(
+        study="trained_heads", problem=Problem(batch=1, seq_len=8, d_model=8, heads=1)
+    )
+
+    class Saves:
+        losses = ()
+
+        def study(self, planned: PlannedStudy) -> Record:
+            (tmp_path / "models").mkdir(exist_ok=True)
+            (tmp_path / "models" / "copy.safetensors").write_bytes(b"weights")
+            return Record(planned=planned, device="cpu", attempt=1, status=Status.OK)
+
+    (tmp_path / "logs").mkdir()
+    device._device, device._folder = Saves(), tmp_path  # type: ignore[assignment]
+    device._given = ShippedFolder(tmp_path)
+    for _ in range(2):
+        device.measure(Units((), (), (study,)), 1.0, every=False)
+    kinds = [type(one).__name__ for one in said]
+    assert kinds == ["Model", "Row", "Model", "Row"]
+    assert said[0] == Model("copy.safetensors", b"weights")
+    assert list((tmp_path / "models").iterdir()) == []
+
+
+class Prints:
+    """Stands for a DeviceRun; `losses` are its own."""
+
+    def __init__(self, *losses: str) -> None:
+        self.losses = losses
+
+
+def measured(tmp_path: Path, *losses: str) -> tuple[NodeDevice, list[Any]]:
+    said: list[Any] = []
+    device = NodeDevice(said.append)
+    device._device, device._folder = Prints(*losses), tmp_path  # type: ignore[assignment]
+    return device, said
+
+
+def test_logs_of_a_folder_that_was_removed_are_lost_with_a_remark_and_said_once(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "node" / "logs").mkdir(parents=True)
+    (tmp_path / "node" / "logs" / "worker-1.log").write_text("printed")
+    device, said = measured(tmp_path / "node")
+    device.measure(Units((), (), ()), 1.0, every=False)
+    assert said == [File("worker-1.log", b"printed")]
+    shutil.rmtree(tmp_path / "node")
+    for _ in range(2):
+        device.measure(Units((), (), ()), 1.0, every=False)
+    (remark,) = said[1:]
+    assert remark.text.endswith("/node was removed there; logs and telemetry are lost")
+
+
+def test_a_log_or_model_that_cannot_be_read_and_what_a_device_lacks_are_remarks_said_once(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "logs" / "worker-1.log").mkdir(parents=True)
+    (tmp_path / "models" / "copy.safetensors").mkdir(parents=True)
+    device, said = measured(tmp_path, "the timeline ends early: SIGKILL")
+    for _ in range(2):
+        assert list(device._models()) == []
+        device.measure(Units((), (), ()), 1.0, every=False)
+    assert [one.text.partition(": ")[2] for one in said] == [
+        "copy.safetensors: cannot be read (Is a directory); it is lost",
+        "worker-1.log: cannot be read (Is a directory); it is lost",
+        "the timeline ends early: SIGKILL",
+    ]
+
+
+@pytest.mark.long
+def test_a_node_opens_what_it_was_sent_and_says_what_is_wrong_without_its_own_folders(
+    tmp_path: Path,
+) -> None:
+    """Its two models, one of them cut off."""
+    pytest.importorskip("safetensors")
+    name = "a_name_that_is_long_enough_to_be_shortened"
+    for path in (good := tmp_path / "good.safetensors", bad := tmp_path / f"{name}.safetensors"):
+        decoder_file.save(decoder(), path, {})
+    bad.write_bytes(bad.read_bytes()[:-8])
+    device = NodeDevice(lambda said: None)
+    device.open(replace(wanted(), shared_cores=True))
+    try:
+        folder = device._given.path
+        models = [shipped(Checkpoint(name=path.stem, path=path)) for path in (good, bad)]
+        for one in models:
+            assert {device.keep(part) for file in one.files for part in parts_of(file)} == {""}
+        found = device.try_checkpoints({one.name: one.request() for one in models}, 1 << 30)
+        (problem,) = found.problems
+        assert problem.startswith("'a_name_that_is_long")
+        assert "wanted a whole safetensors file" in problem
+        (problem,) = device.try_checkpoints({"good": models[0].request()}, 1000).problems
+        assert problem.startswith("'good/good.safetensors': its weights take")
+        assert device.try_checkpoints({"good": models[0].request()}, 1 << 30) == ([], [])
+    finally:
+        device.close()
+    assert not folder.exists()

@@ -1,0 +1,90 @@
+"""attnbench run --on ray: the options that choose devices, and a machine without Ray."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.fleet import options as elsewhere
+from tests.conftest import environment
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ({"address": "auto"}, "--address and --device-kind belong to --on ray"),
+        ({"device_kind": "H100"}, "--address and --device-kind belong to --on ray"),
+        ({"devices": 2}, "--devices belongs to --on ray and to --dry-run"),
+    ],
+)
+def test_options_without_the_one_that_they_belong_to_are_refused(given, refusal) -> None:
+    nothing = {"on": None, "address": None, "devices": None, "device_kind": None}
+    with pytest.raises(BadInput, match=refusal):
+        elsewhere.refuse_alone(**{**nothing, **given}, dry_run=False)
+    elsewhere.refuse_alone(**{**nothing, **given, "on": "ray"}, dry_run=False)
+    elsewhere.refuse_alone(**{**nothing, "devices": 2}, dry_run=True)
+
+
+def test_without_ray_the_command_says_how_to_get_it(monkeypatch) -> None:
+    monkeypatch.setattr(elsewhere, "find_spec", lambda name: None)
+    with pytest.raises(EnvironmentUnmet, match=r"pip install 'attnbench\[ray\]'"):
+        elsewhere.cluster_of(None, None, None)
+
+
+def test_a_run_without_it_imports_nothing_of_ray() -> None:
+    program = (
+        "import sys, attnbench.harness.run.start, attnbench.harness.cli.app\n"
+        "print([name for name in sys.modules if name.partition('.')[0] == 'ray'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
+def test_without_a_cluster_the_command_says_how_to_start_one(attnbench) -> None:
+    done = attnbench("run", "quickstart", "--on", "ray", "--address", "127.0.0.1:1")
+    assert done.returncode == 4
+    assert done.stdout == ""
+    assert "--address 127.0.0.1:1: nothing answers there" in done.stderr
+    assert "start one with: ray start --head" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
+def test_a_machine_without_a_cluster_is_no_traceback(monkeypatch) -> None:
+    """As Ray says it: one may run on this machine meanwhile."""
+    from attnbench.harness.fleet import ray_cluster as cluster
+
+    def no_cluster(**_: object) -> None:
+        raise ConnectionError("Could not find any running Ray instance.")
+
+    monkeypatch.setattr(cluster.ray, "init", no_cluster)
+    with (
+        pytest.raises(EnvironmentUnmet, match="--address auto: no Ray cluster there"),
+        cluster.connected("auto"),
+    ):
+        pass
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
+@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:ray", "head:65536", "local"])
+def test_an_address_is_a_host_and_a_port(address) -> None:
+    from attnbench.harness.fleet import ray_cluster as cluster
+
+    with pytest.raises(BadInput, match="wanted auto or HOST:PORT"), cluster.connected(address):
+        pass
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray")
+def test_a_ray_client_is_refused(attnbench) -> None:
+    done = attnbench("run", "quickstart", "--on", "ray", "--address", "ray://head:10001")
+    assert done.returncode == 2
+    assert "which cannot stream results" in done.stderr

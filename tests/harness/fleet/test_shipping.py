@@ -1,0 +1,87 @@
+"""The user's models go to the devices that look at them, and no further."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.fleet.dispatch import run_on
+from attnbench.harness.fleet.shipping import Shipping
+from attnbench.harness.learning.checkpoints.given import Checkpoint, TriedCheckpoints
+from attnbench.harness.learning.checkpoints.shipped import shipped
+from attnbench.harness.process.signals import Signals
+from attnbench.harness.rows.run_files import read_rows
+from tests.fakes.fleet import FakeFleet
+from tests.harness.fleet.test_dispatch import DIED, Heard, plan
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> list[Checkpoint]:
+    paths = [tmp_path / f"{name}.safetensors" for name in ("mine", "other")]
+    for path in paths:
+        path.write_bytes(b"weights")
+    return [Checkpoint(name=path.stem, path=path) for path in paths]
+
+
+def looked_at(
+    root: Path, fleet: FakeFleet, models: list[Checkpoint]
+) -> dict[str, tuple[str, str, str]]:
+    """Status, host and reason of each model's row; the first device has opened all of them."""
+    shipping = Shipping(fleet, list(map(shipped, models)))
+    assert shipping.refuse_bad(1 << 30) == []
+    one = plan(root, Heard(), checkpoints=models)
+    run_on(one, fleet, Signals(), shipping)
+    rows = read_rows(one.store.path)
+    return {
+        row["part"]["checkpoint"]: (row["status"], row["host"], row["reason"])
+        for row in rows
+        if row["kind"] == "study"
+    }
+
+
+def test_models_are_looked_at_where_their_files_are(
+    tmp_path: Path, models: list[Checkpoint]
+) -> None:
+    fleet = FakeFleet(3)
+    found = looked_at(tmp_path, fleet, models)
+    assert found == {"mine": ("ok", "host0", ""), "other": ("ok", "host0", "")}
+    assert fleet.sent == [(0, "mine/mine.safetensors"), (0, "other/other.safetensors")]
+
+
+def test_files_are_sent_again_to_the_device_that_measures_in_place_of_a_lost_one(
+    tmp_path: Path, models: list[Checkpoint]
+) -> None:
+    fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None, back=False)
+    found = looked_at(tmp_path, fleet, models)
+    assert {host for _, host, _ in found.values()} == {"host1"}
+    assert sorted(fleet.sent)[2:] == [(1, "mine/mine.safetensors"), (1, "other/other.safetensors")]
+
+
+def test_a_device_that_cannot_have_the_files_gives_an_error_and_measures_on(
+    tmp_path: Path, models: list[Checkpoint]
+) -> None:
+    fleet = FakeFleet(2, lambda number, one: DIED if number == 0 else None, back=False)
+    shipping = Shipping(fleet, list(map(shipped, models)))
+    shipping.refuse_bad(1 << 30)
+    fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
+    one = plan(tmp_path, Heard(), checkpoints=models)
+    run_on(one, fleet, Signals(), shipping)
+    statuses = Counter((row["kind"], row["status"]) for row in read_rows(one.store.path))
+    assert statuses == {("latency", "ok"): 20, ("study", "error"): 2}
+    for row in read_rows(one.store.path):
+        if row["kind"] == "study":
+            assert row["reason"] == f"host1: {fleet.refuses}"
+
+
+def test_a_model_that_the_first_device_cannot_open_or_keep_is_refused(
+    models: list[Checkpoint], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = FakeFleet(2)
+    tried = TriedCheckpoints(["mine/config.json: not JSON; wanted a mapping"], [])
+    monkeypatch.setattr(fleet, "try_checkpoints", lambda *_: tried)
+    with pytest.raises(BadInput, match=r"^--checkpoint: host0: mine/config\.json: not JSON;"):
+        Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)
+    fleet.refuses = "mine/mine.safetensors: cannot be written there (No space left on device)"
+    with pytest.raises(EnvironmentUnmet, match=r"^--checkpoint: host0: mine/mine.*No space left"):
+        Shipping(fleet, list(map(shipped, models))).refuse_bad(1 << 30)

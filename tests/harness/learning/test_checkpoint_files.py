@@ -1,0 +1,206 @@
+"""harness/studies/checkpoints: our own format and Hugging Face's folders, good and bad ones."""
+
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.learning.checkpoints import decoder_file
+from attnbench.harness.learning.checkpoints.given import (
+    Checkpoint,
+    checkpoints_of,
+    given_again,
+    names_in,
+    read_checkpoints,
+)
+from attnbench.impls.block import Decoder
+from attnbench.impls.problem import Problem
+
+safetensors = pytest.importorskip("safetensors.torch")
+CPU = torch.device("cpu")
+HEADS, LONGEST, VOCABULARY = 4, 12, 10
+
+
+def decoder(seed: int = 0) -> Decoder:
+    problem = Problem(batch=1, seq_len=LONGEST, d_model=16, heads=HEADS, causal=True, scope="layer")
+    return Decoder(problem, VOCABULARY, 2, seed=seed, d_ff=24)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.safetensors"
+    decoder_file.save(decoder(), path, {"task": "copy", "train_seed": 3, "steps": 9})
+    return path
+
+
+def changed(path: Path, change: Callable[[dict[str, Tensor], dict[str, str]], object]) -> Path:
+    tensors = safetensors.load_file(path)
+    about = {"format": decoder_file.FORMAT, "heads": str(HEADS)}
+    change(tensors, about)
+    safetensors.save_file(tensors, path, metadata=about)
+    return path
+
+
+# ---- our own format ------------------------------------------------------------------------------
+
+
+def test_a_saved_decoder_computes_what_it_did(saved: Path) -> None:
+    stored = decoder_file.read(saved, CPU)
+    tokens = torch.arange(2 * LONGEST).view(2, LONGEST) % VOCABULARY
+    assert torch.equal(stored.model(tokens)[0], decoder()(tokens)[0])
+    assert stored.about == {"task": "copy", "train_seed": "3", "steps": "9"}
+    assert stored.model.problem.heads == HEADS
+    assert not any(one.requires_grad for one in stored.model.parameters())
+
+
+def test_a_file_is_saved_whole_and_in_a_new_folder(tmp_path: Path) -> None:
+    path = tmp_path / "models" / "one.safetensors"
+    decoder_file.save(decoder(), path, {})
+    decoder_file.save(decoder(1), path, {})
+    assert [one.name for one in path.parent.iterdir()] == ["one.safetensors"]
+    assert torch.equal(decoder_file.read(path, CPU).model.logits.weight, decoder(1).logits.weight)
+
+
+def test_half_precision_is_read_as_fp32(saved: Path) -> None:
+    changed(saved, lambda tensors, _: tensors.update({n: t.half() for n, t in tensors.items()}))
+    assert decoder_file.read(saved, CPU).model.logits.weight.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda tensors, about: about.pop("format"), "not a decoder of attnbench"),
+        (lambda tensors, about: about.update(heads="3"), "heads '3'"),
+        (lambda tensors, about: about.update(heads="0"), "heads '0'"),
+        (lambda tensors, about: about.update(heads="9" * 5000), "heads"),
+        (lambda tensors, about: about.pop("heads"), "heads ''"),
+        (lambda tensors, about: tensors.pop("norm.weight"), "'norm.weight': no such tensor"),
+        (lambda tensors, about: tensors.pop("position.weight"), "position.weight"),
+        (lambda tensors, about: tensors.update(extra=torch.ones(1)), "'extra': shape [1]"),
+        (lambda tensors, about: tensors.update({"blocks.9999.x": torch.ones(1)}), "blocks."),
+        (
+            lambda tensors, about: tensors.update({"norm.weight": torch.full((16,), torch.nan)}),
+            "not a finite number",
+        ),
+        (
+            lambda tensors, about: tensors.update({"norm.weight": torch.ones(16).long()}),
+            "int64",
+        ),
+        (
+            lambda tensors, about: tensors.update({"embedding.weight": torch.ones(3)}),
+            "wanted",
+        ),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused_in_one_line(
+    saved: Path, change: Callable[[dict[str, Tensor], dict[str, str]], object], said: str
+) -> None:
+    changed(saved, change)
+    with pytest.raises(BadInput) as refused:
+        decoder_file.read(saved, CPU)
+    (problem,) = refused.value.problems
+    assert said in problem
+    assert "wanted" in problem
+    assert "\n" not in problem
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", struct.pack("<Q", 1 << 62), b"\x80\x02."])
+def test_what_is_no_safetensors_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    (path := tmp_path / "x.safetensors").write_bytes(content)
+    with pytest.raises(BadInput, match="wanted a whole safetensors file"):
+        decoder_file.read(path, CPU)
+
+
+def test_a_cut_file_is_refused(saved: Path) -> None:
+    saved.write_bytes(saved.read_bytes()[:-8])
+    with pytest.raises(BadInput, match="wanted a whole safetensors file"):
+        decoder_file.read(saved, CPU)
+
+
+def test_weights_beyond_the_memory_budget_are_refused(saved: Path) -> None:
+    with pytest.raises(BadInput, match=r"--memory-gib"):
+        decoder_file.read(saved, CPU, most_bytes=1000)
+
+
+# ---- what the command line names -----------------------------------------------------------------
+
+
+def test_a_checkpoint_has_the_name_of_its_file_or_the_given_one(saved: Path) -> None:
+    assert [one.name for one in read_checkpoints([str(saved)])] == ["mine"]
+    (one,) = read_checkpoints([f"old={saved}"])
+    assert (one.name, one.path) == ("old", saved)
+
+
+def test_a_name_that_is_unsafe_in_an_id_is_changed(saved: Path) -> None:
+    saved.rename(odd := saved.with_name("../a b;c.safetensors".replace("../", "--")))
+    (one,) = read_checkpoints([str(odd)])
+    assert one.name == "a_b_c"
+
+
+def test_two_of_one_name_are_refused(saved: Path, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (other := tmp_path / "sub" / "mine.safetensors").write_bytes(saved.read_bytes())
+    with pytest.raises(BadInput, match="wanted different names"):
+        read_checkpoints([str(saved), str(other)])
+    assert len(read_checkpoints([str(saved), f"b={other}"])) == 2
+
+
+@pytest.mark.parametrize("make", ["missing", "folder", "text", "pipe"])
+def test_what_is_no_model_is_refused_before_anything_starts(tmp_path: Path, make: str) -> None:
+    path = tmp_path / "model.safetensors"
+    if make == "folder":
+        path.mkdir()
+    elif make == "text":
+        (path := tmp_path / "model.bin").write_text("x")
+    elif make == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(BadInput, match=r"--checkpoint .*; wanted a .safetensors file"):
+        read_checkpoints([str(path)])
+
+
+def test_tokens_need_a_checkpoint_and_a_file(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="--tokens belongs to --checkpoint"):
+        read_checkpoints([], "x.json")
+    with pytest.raises(BadInput, match="no such file"):
+        read_checkpoints([str(saved)], str(tmp_path / "x.json"))
+
+
+def test_of_a_runs_file_only_names_are_taken(tmp_path: Path) -> None:
+    planned = [
+        {"study": "score_scale"},
+        {"study": "checkpoint_heads", "part": {"checkpoint": "mine"}},
+        {"study": "checkpoint_heads", "part": "x"},
+    ]
+    assert names_in(planned) == ["mine"]
+    mine = Checkpoint(name="mine", path=tmp_path / "mine.safetensors")
+    other = Checkpoint(name="other", path=tmp_path / "other.safetensors")
+    assert given_again(tmp_path, ["mine"], [mine]) == (mine,)
+    assert given_again(tmp_path, [], []) == ()
+    with pytest.raises(BadInput, match="--checkpoint mine=PATH"):
+        given_again(tmp_path, ["mine"], [])
+    for names, given in ((["mine"], [mine, other]), ([], [mine])):
+        with pytest.raises(BadInput, match="nothing left to look at"):
+            given_again(tmp_path, names, given)
+
+
+def test_from_python_a_name_is_no_part_of_a_path(saved: Path, tmp_path: Path) -> None:
+    saved.rename(odd := tmp_path / "a=b.safetensors")
+    (one,) = checkpoints_of([(None, str(odd))])
+    assert (one.name, one.path) == ("a_b", odd)
+    assert checkpoints_of([("old", str(odd))])[0].name == "old"
+    with pytest.raises(BadInput, match="the name 'an old one'; wanted 1 to 64 letters"):
+        checkpoints_of([("an old one", str(odd))])
+
+
+def test_a_request_names_the_files_and_json_takes_it(tmp_path: Path) -> None:
+    one = Checkpoint(name="mine", path=tmp_path / "m.safetensors", tokens=tmp_path / "t.json")
+    assert json.loads(json.dumps(one.request())) == {
+        "path": str(tmp_path / "m.safetensors"),
+        "tokens": str(tmp_path / "t.json"),
+    }

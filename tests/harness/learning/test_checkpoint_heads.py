@@ -1,0 +1,317 @@
+"""checkpoint_heads: of our own models and tiny ones of Hugging Face's."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.learning.checkpoints import removal
+from attnbench.harness.learning.checkpoints.gated import GatedDecoder
+from attnbench.harness.learning.checkpoints.sequences import sequences_for
+from attnbench.harness.learning.studies import checkpoint_heads, trained_heads
+from attnbench.harness.learning.training import one_thread
+from attnbench.impls.problem import Problem
+from tests.harness.learning.test_checkpoint_files import HEADS, LONGEST, VOCABULARY, decoder
+
+pytest.importorskip("safetensors.torch")
+transformers = pytest.importorskip("transformers")
+CPU = torch.device("cpu")
+UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
+TOKENS = torch.arange(24).view(2, 12) % 50
+
+
+def tiny(family: str, **changes: Any) -> Any:
+    torch.manual_seed(0)
+    more = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None, **changes}
+    if family == "gpt2":
+        sizes = {"vocab_size": 50, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4}
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes, **more))
+    llama = {
+        "vocab_size": 50,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 64,
+    }
+    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**llama, **more))
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("models")
+    for family in ("gpt2", "llama"):
+        tiny(family).save_pretrained(root / family)
+    return {family: root / family for family in ("gpt2", "llama")}
+
+
+@pytest.fixture
+def folder(folders: dict[str, Path], tmp_path: Path) -> Path:
+    """A copy of the tiny Llama that a test may spoil."""
+    shutil.copytree(folders["llama"], tmp_path / "model")
+    return tmp_path / "model"
+
+
+def finding_of(path: Path, tokens: Path | None = None) -> dict[str, Any]:
+    (found,) = checkpoint_heads.run(
+        UNUSED, CPU, 0, checkpoint="mine", path=str(path), tokens=tokens and str(tokens)
+    )
+    return found
+
+
+def change_config(folder: Path, **values: Any) -> None:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+# ---- a factor for each head ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_a_model_of_transformers_computes_and_attends_as_it_does_there(
+    folders: dict[str, Path], family: str
+) -> None:
+    model = checkpoint_heads.opened(folders[family], CPU)
+    plain = type(tiny(family)).from_pretrained(folders[family], attn_implementation="eager")
+    with torch.no_grad():
+        wanted = plain(TOKENS, output_attentions=True)
+    torch.testing.assert_close(model.logits(TOKENS), wanted.logits, atol=1e-5, rtol=1e-5)
+    for seen, p in zip(model.looked_at(TOKENS), wanted.attentions, strict=True):
+        torch.testing.assert_close(seen.weights.float(), p, atol=1e-5, rtol=1e-5)
+        assert seen.outputs.shape == (2, 4, 12, 8)
+
+
+def test_without_a_head_is_the_model_with_its_columns_of_the_output_projection_zero(
+    folders: dict[str, Path],
+) -> None:
+    model = checkpoint_heads.opened(folders["llama"], CPU)
+    plain = tiny("llama")
+    with torch.no_grad():
+        plain.model.layers[1].self_attn.o_proj.weight[:, 16:24] = 0
+        wanted = plain(TOKENS).logits
+    gates = removal.closed(model, TOKENS, [(1, 2)])
+    torch.testing.assert_close(model.logits(TOKENS, gates), wanted, atol=1e-5, rtol=1e-5)
+    open_ = model.logits(TOKENS, removal.open_gates(model, TOKENS))
+    torch.testing.assert_close(open_, model.logits(TOKENS))
+
+
+def test_the_same_of_our_own_decoder() -> None:
+    model, plain = GatedDecoder(decoder(), {}), decoder()
+    tokens = TOKENS % VOCABULARY
+    with torch.no_grad():
+        plain.own_blocks[0].attention.w_o[:, 4:8] = 0
+    gates = removal.closed(model, tokens, [(0, 1)])
+    torch.testing.assert_close(model.logits(tokens, gates), plain(tokens)[0])
+    assert model.heads == [HEADS, HEADS]
+
+
+def test_a_head_that_does_nothing_goes_first() -> None:
+    model = GatedDecoder(decoder(), {})
+    with torch.no_grad():
+        model.model.own_blocks[1].attention.w_o[:, :4] = 0
+    sequences = sequences_for(model.about, Path("x"), None, 0, CPU)
+    order = removal.by_importance(model, sequences.judged_on)
+    assert order[0] == (1, 0)
+    assert len(order) == len(set(order)) == 2 * HEADS
+
+
+# ---- a finding -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+def test_a_finding_has_every_head(folders: dict[str, Path], family: str) -> None:
+    found = finding_of(folders[family])
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["layer_heads"] == [4, 4]
+    assert found["model_type"] == family
+    assert found["tokens"] == 48
+    assert found["token_source"] == "24 random tokens, said twice"
+    assert len(found["sequence_loss_nats"]) == 16
+    single = found["single_sequence_loss_nats"]
+    assert [[len(head) for head in layer] for layer in single] == [[16] * 4] * 2
+    assert found["pruned_heads_left"] == [8, 7, 6, 5, 4, 3, 2, 1, 0]
+    assert found["pruned_sequence_loss_nats"][0] == pytest.approx(found["sequence_loss_nats"])
+    assert len(found["weight_rows"]) == len(found["drawn_heads"]) == 8
+    assert found["kv_heads"] == (2 if family == "llama" else 4)
+
+
+def test_a_saved_decoder_is_looked_at_on_new_sequences_of_its_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(trained_heads.STEPS, "copy", 2)
+    with one_thread():
+        trained = trained_heads.trained("copy", 2, CPU, 5, maps=False, save_to=tmp_path)
+    (path,) = tmp_path.iterdir()
+    assert path.name == "copy-heads2-seed5.safetensors"
+    found = finding_of(path)
+    assert found["token_source"] == "new sequences of its task, copy"
+    assert (found["trained_task"], found["trained_steps"]) == ("copy", "2")
+    assert found["parameter_count"] == trained["parameter_count"]
+    assert found["sentence"][0] in "abcdefgh"
+
+
+def test_a_task_that_the_file_only_claims_is_not_used(tmp_path: Path) -> None:
+    model = GatedDecoder(decoder(), {"task": "recall", "train_seed": "0"})
+    assert "said twice" in sequences_for(model.about, tmp_path, None, 0, CPU).source
+
+
+def test_too_many_heads_have_a_reason_in_place_of_losses(folders: dict[str, Path]) -> None:
+    (found,) = checkpoint_heads.run(
+        UNUSED, CPU, 0, checkpoint="mine", path=str(folders["llama"]), most_s=1e-9
+    )
+    assert found["single_sequence_loss_nats"] is None
+    assert found["pruned_sequence_loss_nats"] is None
+    assert found["removal_reason"].startswith("8 heads: removing each would take")
+    assert found["weight_rows"]
+
+
+# ---- tokens of the user's ------------------------------------------------------------------------
+
+
+def test_given_tokens_take_the_place_of_built_in_ones(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    (file := tmp_path / "t.json").write_text(json.dumps([[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]]))
+    found = finding_of(folders["gpt2"], file)
+    assert (found["tokens"], found["token_source"]) == (5, "2 sequences of 5 tokens from t.json")
+    assert found["sentence"] == ["1", "2", "3", "4", "5"]
+    file.write_text(json.dumps([one % 50 for one in range(500)]))
+    assert finding_of(folders["gpt2"], file)["tokens"] == 48
+
+
+def test_text_is_read_with_the_folders_own_tokenizer(folder: Path, tmp_path: Path) -> None:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    (file := tmp_path / "t.txt").write_text("the cat sees the dog and the cat hears the dog")
+    with pytest.raises(BadInput, match=r"no tokenizer\.json"):
+        finding_of(folder, file)
+    words = {"[?]": 0} | {
+        word: n + 1 for n, word in enumerate(("the", "cat", "sees", "dog", "and"))
+    }
+    tokenizer = Tokenizer(models.WordLevel(words, unk_token="[?]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    found = finding_of(folder, file)
+    assert found["sentence"][:4] == ["the", "cat", "sees", "the"]
+    assert found["tokens"] == 11
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe", b"[]", b'{"model": 3}'])
+def test_a_tokenizer_that_cannot_be_read_is_said(
+    folder: Path, tmp_path: Path, content: bytes
+) -> None:
+    (folder / "tokenizer.json").write_bytes(content)
+    found = finding_of(folder)
+    assert found["sentence"][0].isdecimal()
+    assert re.fullmatch(
+        r"tokenizer\.json cannot be read \(.+\), so tokens are called by their numbers",
+        found["tokenizer_reason"],
+    )
+    assert checkpoint_heads.tried(str(folder), None, CPU, None) == (
+        [],
+        [found["tokenizer_reason"]],
+    )
+    (file := tmp_path / "t.txt").write_text("the cat")
+    (problem,) = checkpoint_heads.tried(str(folder), str(file), CPU, None).problems
+    assert ": tokenizer.json cannot be read (" in problem
+    assert "so text has no tokens; wanted one that" in problem
+    assert "\n" not in problem
+
+
+def test_a_folder_without_a_tokenizer_has_nothing_to_say(folder: Path) -> None:
+    assert finding_of(folder)["tokenizer_reason"] is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no json", "[1]", "[50, 1]", "[[1, 2], [1]]", "[true, 1]", "[[[1, 2]]]", "[" * 9999],
+)
+def test_tokens_that_the_model_does_not_have_are_refused(tmp_path: Path, text: str) -> None:
+    (file := tmp_path / "t.json").write_text(text)
+    model = GatedDecoder(decoder(), {})
+    with pytest.raises(BadInput, match=r"--tokens .*; wanted"):
+        sequences_for(model.about, tmp_path, file, 0, CPU)
+
+
+def test_sequences_are_as_long_as_the_model_takes(tmp_path: Path) -> None:
+    model = GatedDecoder(decoder(), {})
+    found = sequences_for(model.about, tmp_path, None, 0, CPU)
+    assert found.looked_at.tokens.shape == (16, LONGEST)
+    assert not torch.equal(found.looked_at.tokens, found.judged_on.tokens)
+
+
+# ---- bad folders ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"auto_map": {"AutoModelForCausalLM": "mine.Model"}}, "auto_map"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "quantized"),
+        ({"model_type": "no_such_model"}, "wanted one that transformers"),
+        ({"model_type": ["llama"]}, "wanted one that transformers"),
+        ({"model_type": "bert"}, "wanted"),
+        ({"hidden_size": 64}, "does not load it"),
+        ({"num_hidden_layers": 3}, "weights are missing"),
+        ({"num_hidden_layers": 10**9}, "num_hidden_layers: 1000000000, with"),
+        ({"num_attention_heads": "x"}, "does not load it"),
+    ],
+)
+def test_a_folder_that_does_not_fit_is_refused_in_one_line(
+    folder: Path, values: dict[str, Any], said: str
+) -> None:
+    change_config(folder, **values)
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    assert said in problem
+    assert "\n" not in problem
+
+
+def test_pickles_are_never_read(folder: Path) -> None:
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"\x80\x02cos\nsystem\n.")
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    assert "0 safetensors files" in problem
+
+
+def test_an_index_names_files_of_its_folder_only(folder: Path) -> None:
+    (folder.parent / "away.safetensors").write_bytes((folder / "model.safetensors").read_bytes())
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"x": "../away.safetensors"}}))
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, None).problems
+    assert "not there" in problem
+
+
+def test_nothing_that_a_folder_names_is_used_as_code(folder: Path, tmp_path: Path) -> None:
+    (folder / "modeling_llama.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    (folder / "adapter_config.json").write_text('{"base_model_name_or_path": "some/model"}')
+    (folder / "custom_generate").mkdir()
+    (folder / "custom_generate" / "generate.py").write_text("raise SystemExit")
+    change_config(
+        folder,
+        _attn_implementation="kernels-community/flash-attn",
+        attn_implementation="kernels-community/flash-attn",
+        transformers_weights="elsewhere.bin",
+        fusion_config={"x": True},
+        output_attentions=True,
+    )
+    assert finding_of(folder)["layer_heads"] == [4, 4]
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_family_whose_heads_cannot_be_seen_is_refused(tmp_path: Path) -> None:
+    config = transformers.BloomConfig(vocab_size=50, hidden_size=32, n_layer=1, n_head=4)
+    transformers.BloomForCausalLM(config).save_pretrained(tmp_path)
+    (problem,) = checkpoint_heads.tried(str(tmp_path), None, CPU, None).problems
+    assert "wanted" in problem
+    assert "\n" not in problem
+
+
+def test_a_model_beyond_the_memory_budget_is_refused(folder: Path) -> None:
+    (problem,) = checkpoint_heads.tried(str(folder), None, CPU, 1000).problems
+    assert "--memory-gib" in problem

@@ -1,0 +1,178 @@
+"""attnbench run --checkpoint: alone and beside a scenario, refused and resumed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.cli.suite import planned_entries
+from attnbench.harness.learning.checkpoints import decoder_file
+from attnbench.harness.learning.checkpoints.given import Checkpoint
+from attnbench.harness.scenario import Entry, load
+from attnbench.harness.scenario.of_checkpoints import beside
+from attnbench.harness.scenario.selection import Selection, select
+from attnbench.harness.scenario.shards import Shard
+from tests.harness.learning.test_checkpoint_files import decoder
+
+pytest.importorskip("safetensors")
+
+ALONE = ("run", "--device", "cpu", "--quiet")
+CASE = ("--backends", "sdpa", "--seq-len", "16", "--d-model", "32", "--heads", "2")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.safetensors"
+    decoder_file.save(decoder(), path, {})
+    return path
+
+
+def rows_of(done) -> dict[str, dict]:
+    (line,) = done.stdout.splitlines()
+    return {
+        row["case"]: row
+        for row in map(json.loads, (Path(line) / "rows.jsonl").read_text().splitlines())
+    }
+
+
+@pytest.mark.long
+def test_a_model_alone_is_one_row_and_one_answer(attnbench, saved):
+    done = attnbench("run", "--checkpoint", saved, "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    (row,) = rows_of(done).values()
+    assert row["case"] == "study-checkpoint_heads-mine"
+    assert row["part"] == {"checkpoint": "mine"}
+    assert row["findings"][0]["layer_heads"] == [4, 4]
+    assert "Of the 8 heads of mine" in done.stderr
+    run = Path(done.stdout.strip())
+    assert str(saved) not in json.dumps(json.loads((run / "run.json").read_text())["studies"])
+
+
+@pytest.mark.long
+def test_it_stands_beside_the_cases_of_a_scenario(attnbench, saved):
+    done = attnbench(*ALONE, *CASE, *QUICK, "--checkpoint", f"old={saved}")
+    assert done.returncode == 0, done.stderr
+    rows = rows_of(done)
+    assert rows["study-checkpoint_heads-old"]["status"] == "ok"
+    assert len(rows) == 2
+
+
+@pytest.mark.long
+def test_a_bad_file_is_one_line_and_leaves_no_run(attnbench, saved, tmp_path):
+    saved.write_bytes(saved.read_bytes()[:-8])
+    out = tmp_path / "out"
+    done = attnbench(*ALONE, "--checkpoint", saved, "--out", out)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("--checkpoint: ")
+    assert "wanted a whole safetensors file" in line
+    assert not out.exists()
+
+
+def test_what_does_not_go_together_is_refused(attnbench, saved):
+    for words, said in (
+        (("--tokens", str(saved)), "--tokens belongs to --checkpoint"),
+        (("--checkpoint", saved.parent / "none.safetensors"), "no such file or folder"),
+    ):
+        done = attnbench(*ALONE, *words)
+        assert done.returncode == 2
+        (line,) = done.stderr.splitlines()
+        assert said in line
+
+
+def test_a_dry_run_opens_nothing(attnbench, saved):
+    saved.write_bytes(b"not opened")
+    done = attnbench("run", "--checkpoint", saved, "--device", "cpu", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("A run takes about 30 s")
+
+
+def test_in_a_suite_the_model_is_the_first_entry_and_no_other_looks_at_it(saved):
+    model = Checkpoint(name="mine", path=saved)
+    entries = [Entry(scenario=load("quickstart")), Entry(scenario=load("head_cost"))]
+    changes = ["device=cpu", "limits.memory_gib=0.5", "baseline=sdpa"]
+    planned = planned_entries(
+        entries,
+        Selection(checkpoints=(model,), shard=Shard(number=1, of=2)),
+        beside(["mine"], changes),
+    )
+    assert [len(one.selection.checkpoints) for one in planned] == [1, 0, 0]
+    assert [one.selection.shard.turn for one in planned] == [0, 1, 2]
+    first = planned[0]
+    assert (first.scenario.device, first.scenario.limits.memory_gib) == ("cpu", 0.5)
+    assert first.scenario.baseline is None, "of the backends of the others"
+    selected = select(first.scenario, "cpu", replace(first.selection, shard=None))
+    assert [one.id for one in selected.studies] == ["study-checkpoint_heads-mine"]
+    assert not selected.cases
+    alone = planned_entries(entries[:1], Selection(checkpoints=(model,)))
+    assert [len(one.selection.checkpoints) for one in alone] == [1]
+
+
+@pytest.mark.long
+def test_a_suite_looks_at_the_model_once_and_wants_it_again_if_that_is_left(
+    attnbench, saved, tmp_path
+):
+    case = "grid: {seq_len: 16, d_model: 32, heads: 2}"
+    for name in ("one", "two"):
+        text = f"name: {name}\nquestion: Which?\nbackends: [sdpa]\n{case}\n"
+        (tmp_path / f"{name}.yaml").write_text(text)
+    done = attnbench(*ALONE, "one.yaml", "two.yaml", *QUICK, "--checkpoint", saved)
+    assert done.returncode == 0, done.stderr
+    suite = Path(done.stdout.strip())
+    names = [run.name.split("-")[1] for run in sorted(suite.glob("2*"))]
+    assert sorted(names) == ["checkpoint_heads", "one", "two"]
+    (first,) = suite.glob("2*-checkpoint_heads-*")
+    (row,) = map(json.loads, (first / "rows.jsonl").read_text().splitlines())
+    assert row["case"] == "study-checkpoint_heads-mine"
+    (first / "rows.jsonl").write_text("")
+    refused = attnbench("run", "--resume", suite, "--quiet")
+    assert refused.returncode == 2
+    (line,) = refused.stderr.splitlines()
+    assert "--checkpoint mine=PATH" in line
+    again = attnbench("run", "--resume", suite, "--quiet", "--checkpoint", saved)
+    assert again.returncode == 0, again.stderr
+    assert len((first / "rows.jsonl").read_text().splitlines()) == 1
+
+
+@pytest.mark.long
+def test_a_suite_with_a_bad_file_measures_nothing(attnbench, saved, tmp_path):
+    saved.write_bytes(saved.read_bytes()[:-8])
+    out = tmp_path / "out"
+    words = ("quickstart", "head_cost", "--checkpoint", saved, "--out", out)
+    done = attnbench(*ALONE, *words)
+    assert done.returncode == 2
+    assert "wanted a whole safetensors file" in done.stderr
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.long
+def test_resume_wants_the_file_again_and_then_goes_on(attnbench, saved, tmp_path):
+    first = attnbench(*ALONE, "--checkpoint", saved, "--checkpoint", f"other={saved}")
+    run = Path(first.stdout.strip())
+    lines = (run / "rows.jsonl").read_text().splitlines(keepends=True)
+    (run / "rows.jsonl").write_text(lines[0])
+    refused = attnbench("run", "--resume", run, "--quiet")
+    assert refused.returncode == 2
+    assert "--checkpoint other=PATH" in refused.stderr
+    assert len((run / "rows.jsonl").read_text().splitlines()) == 1
+    done = attnbench("run", "--resume", run, "--checkpoint", f"other={saved}", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert set(rows_of(done)) == {
+        "study-checkpoint_heads-mine",
+        "study-checkpoint_heads-other",
+    }
+
+
+@pytest.mark.long
+def test_models_that_a_scenario_saves_can_be_looked_at(attnbench):
+    part = ("--set", "studies=[trained_heads]", "--only", "trained_heads-majority-heads2")
+    done = attnbench(*ALONE, *CASE, *QUICK, *part, "--set", "save_models=true")
+    assert done.returncode == 0, done.stderr
+    models = sorted((Path(done.stdout.strip()) / "models").iterdir())
+    assert models[0].name == "majority-heads2-seed0.safetensors"
+    assert len(models) >= 5
+    looked = attnbench(*ALONE, "--checkpoint", models[0])
+    (row,) = rows_of(looked).values()
+    assert row["findings"][0]["token_source"] == "new sequences of its task, majority"

@@ -1,0 +1,45 @@
+"""harness/learning/studies/trained_projections.py: what a model learns with projections in it."""
+
+import json
+
+import pytest
+import torch
+
+from attnbench.harness.learning.studies import trained_projections
+from attnbench.harness.learning.studies.trained_projections import ATTENTIONS, PARTS
+from attnbench.harness.learning.training import one_thread
+from attnbench.impls.problem import Problem
+
+CPU = torch.device("cpu")
+UNUSED = Problem(batch=1, seq_len=8, d_model=8, heads=1)
+
+
+def test_a_part_trains_every_attention_from_one_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(trained_projections.STEPS, "recall", 2)
+    found = list(trained_projections.run(UNUSED, CPU, 3, task="recall", seed_number=2))
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert [(one["train_seed"], one["attention"]) for one in found] == [
+        (5, attention) for attention in ATTENTIONS
+    ]
+    learnt = {one["attention"]: one["parameter_count"] for one in found}
+    added = 2 * trained_projections.RANK * trained_projections.TOKENS
+    exact = learnt["exact"]
+    assert learnt["trained"] == learnt["trained_from_random"] == exact + added
+    assert learnt["pooled"] == learnt["random"] == exact
+    assert [one["rank"] for one in found[:2]] == [None, trained_projections.RANK]
+
+
+def test_no_task_asks_what_its_tokens_tell_to_a_model_that_sees_all_of_them() -> None:
+    """The next token, in copy and text, would stand beside the question."""
+    assert not {"copy", "text"} & set(PARTS["task"])
+
+
+@pytest.mark.long
+def test_a_quarter_of_the_rows_serves_recall_if_they_are_means_and_not_if_they_are_random() -> None:
+    accuracy = {}
+    with one_thread():
+        for attention in ("exact", "pooled", "random"):
+            found = trained_projections.trained("recall", attention, CPU, 0)
+            accuracy[attention] = found["accuracy_ratio"]
+    assert accuracy["exact"] > 0.9
+    assert accuracy["pooled"] > accuracy["random"] + 0.2

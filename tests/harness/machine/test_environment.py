@@ -1,0 +1,57 @@
+"""Facts that numbers depend on."""
+
+import os
+import subprocess
+import sys
+
+import torch
+
+from attnbench.harness.machine import environment as facts
+from tests.conftest import environment as command_environment
+
+
+def threads_under(quota, **environment):
+    """How many threads a fresh process takes under a quota of so many cores."""
+    code = (
+        "import torch; from attnbench.harness.machine import environment as facts;"
+        f"facts.quota_cores = lambda: {quota}; facts.fix_threads(); print(torch.get_num_threads())"
+    )
+    clean = {key: value for key, value in command_environment().items() if key != "OMP_NUM_THREADS"}
+    env = {**clean, **environment}
+    return int(
+        subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        ).stdout
+    )
+
+
+def test_threads_keep_to_the_quota_and_to_what_the_user_says():
+    cores = len(os.sched_getaffinity(0))
+    assert threads_under(0.5) == 1
+    assert threads_under(1.5) == min(2, cores)
+    assert threads_under(10_000) == cores
+    assert threads_under(10_000, OMP_NUM_THREADS="1") == 1
+
+
+def test_threads_and_affinity_are_recorded():
+    found = facts.collect(torch.device("cpu"))
+    assert found["threads"] == torch.get_num_threads()
+    assert found["affinity"] == sorted(os.sched_getaffinity(0))
+
+
+def test_a_gpu_is_picked_and_described(fake_gpu):
+    assert facts.pick_device("cuda") == (torch.device("cuda", 0), "")
+    device, why = facts.pick_device("auto")
+    assert (device, why) == (torch.device("cuda", 0), "")
+    found = facts.collect(device)
+    expected = {
+        "device": "cuda",
+        "device_name": "NVIDIA H100 80GB HBM3",
+        "device_uuid": f"GPU-{fake_gpu.uuid}",
+        "compute_capability": "9.0",
+        "device_memory_bytes": 80 << 30,
+        "driver": None,
+        "cuda": "13.0",
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert facts.pick_device("cpu") == (torch.device("cpu"), "")

@@ -1,0 +1,215 @@
+"""A user's own callable is imported only where the user said so, only in workers, and is then
+measured like any other.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.run.start import RunOptions, resume_run, start_run
+from attnbench.harness.scenario import from_axes
+from attnbench.harness.scenario.selection import backends_of, refuse_imports
+from tests.reports.fake_runs import case, problem, write_run
+
+pytestmark = pytest.mark.long
+
+AXES = {"backends": "fused", "seq_len": "64", "d_model": "32", "heads": "2"}
+SMALL = ("--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
+QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")
+MINE = """
+import os
+with open("imported_by", "a") as file:
+    file.write(f"{os.getpid()} ")
+
+def attend(q, k, v, *, causal, scale):
+    s = q @ k.mT * scale
+    if causal:
+        n = q.shape[2]
+        s = s.masked_fill(q.new_ones(n, n).triu(1).bool(), float("-inf"))
+    return s.softmax(-1) @ v
+
+class Layered:
+    @staticmethod
+    def why_not(problem, device):
+        return "one head is too few" if problem.heads == 1 else None
+
+    @staticmethod
+    def prepare(problem, inputs, weights):
+        from attnbench.impls.layer import as_call
+
+        def core(q, k, v):
+            return attend(q, k, v, causal=problem.causal, scale=problem.scale)
+
+        return as_call(problem, inputs, weights, core)
+
+def wrong(q, k, v, *, causal, scale):
+    return attend(q, k, v, causal=causal, scale=1.1 * scale)
+"""
+REFUSAL = (
+    "attend@mine: to measure it, workers import and run mine; add --allow-import if you trust that"
+    " code\n"
+)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A module in the folder in which commands are started, and where it notes who imports it."""
+    (tmp_path / "mine.py").write_text(MINE)
+    return tmp_path / "imported_by"
+
+
+def rows_of(run: str) -> dict[str, dict]:
+    return {
+        row["backend"]: row
+        for row in map(json.loads, (Path(run) / "rows.jsonl").read_text().splitlines())
+    }
+
+
+def test_without_permission_nothing_is_imported_and_one_line_says_what_to_add(attnbench, mine):
+    Path("with_mine.yaml").write_text(
+        "name: m\nquestion: q\nbackends: [attend@mine]\ngrid: {seq_len: 64, d_model: 32, heads:"
+        " 2}\n"
+    )
+    for arguments in (
+        ("run", "--backend", "mine:attend", *SMALL),
+        ("run", "--backends", "fused,attend@mine", *SMALL),
+        ("run", "quickstart", "with_mine.yaml"),
+        ("wall", "--backend", "mine:attend", "--d-model", "32", "--heads", "2"),
+    ):
+        done = attnbench(*arguments)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", REFUSAL)
+    # reading a scenario runs nothing
+    assert attnbench("validate", "with_mine.yaml").returncode == 0
+    dry = attnbench("run", "--backend", "mine:attend", *SMALL, "--dry-run")
+    assert (
+        dry.returncode,
+        "from the module mine, which is imported in workers only" in dry.stdout,
+    ) == (0, True)
+    assert not mine.exists()
+    assert not Path("results").exists()
+
+
+def test_with_permission_it_is_judged_measured_and_reported_from_the_folder_where_the_run_starts(
+    attnbench, mine
+):
+    backends = [
+        part for name in ("attend", "Layered", "wrong") for part in ("--backend", f"mine:{name}")
+    ]
+    done = attnbench(
+        "run",
+        "--backends",
+        "fused",
+        *backends,
+        "--allow-import",
+        "--causal",
+        "--scope",
+        "layer",
+        *SMALL,
+        *QUICK,
+    )
+    assert done.returncode == 1, done.stderr
+    rows = rows_of(done.stdout.strip())
+    assert {name: row["status"] for name, row in rows.items()} == {
+        "fused": "ok", "attend@mine": "ok", "Layered@mine": "ok", "wrong@mine": "incorrect",
+    }  # fmt: skip
+    assert rows["attend@mine"]["case"] == "attend@mine-b1-n64-d32-h2-fp32-causal-forward-layer"
+    assert rows["attend@mine"]["block_ms"]
+    page = attnbench("report", done.stdout.strip())
+    assert "attend@mine" in Path(page.stdout.strip()).read_text()
+    assert len(set(mine.read_text().split())) == 1  # a worker, whose pid nobody else had
+
+
+def test_a_scenario_takes_it_up_beside_its_own_and_resume_asks_again(attnbench, mine):
+    more = (
+        "--set",
+        "grid={seq_len: [64, 96], d_model: 32, heads: [1, 2]}",
+        "--set",
+        "cases=[]",
+        "--set",
+        "find_wall=false",
+        "--device",
+        "cpu",
+    )
+    choice = ("--only", "n64", "--only", "Layered@mine", "--skip", "naive", "--skip", "sdpa")
+    begun = attnbench(
+        "run", "quickstart", "--backend", "mine:Layered", "--allow-import", *more, *choice, *QUICK
+    )
+    assert begun.returncode == 0, begun.stderr
+    run = Path(begun.stdout.strip())
+    rows = [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+    refused = [
+        (row["status"], row["reason"])
+        for row in rows
+        if row["backend"] == "Layered@mine" and row["heads"] == 1
+    ]
+    assert refused == [("unsupported", "one head is too few")] * 2
+    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    mine.unlink()
+    done = attnbench("run", "--resume", run)
+    assert (done.returncode, done.stderr) == (2, REFUSAL.replace("attend", "Layered"))
+    assert not mine.exists()
+    assert attnbench("run", "--resume", run, "--allow-import").returncode == 0
+    again = [json.loads(line)["case"] for line in (run / "rows.jsonl").read_text().splitlines()]
+    assert sorted(again) == sorted(row["case"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    "text", ["mine", "mine:", "mine:attend()", "../mine:attend", "mine:attend@x"]
+)
+def test_what_names_no_callable_is_refused(text):
+    with pytest.raises(
+        BadInput, match=r"wanted module:attribute, such as my_package\.attention:attend"
+    ):
+        backends_of([text])
+
+
+def test_the_way_through_python_asks_for_permission_too(tmp_path):
+    scenario = from_axes(AXES, (), backends_of(["mine:attend"]))
+    assert scenario.backends == ("fused", "attend@mine")
+    options = RunOptions(command=[], listener=None)
+    with pytest.raises(BadInput, match="add --allow-import"):
+        start_run(scenario, tmp_path, 0, None, options)
+    run = write_run(tmp_path, [case("attend@mine", problem(64, 2))], [])
+    with pytest.raises(BadInput, match="add --allow-import"):
+        resume_run(run, options)
+    refuse_imports(["attend@mine"], allowed=True)
+    refuse_imports(["fused", "sdpa:math"], allowed=False)
+
+
+def test_mistakes_point_at_the_flag():
+    with pytest.raises(
+        BadInput,
+        match=r"^--backend mine:attend: backends\[2\]: attend@mine is given twice; remove one$",
+    ):
+        from_axes({**AXES, "backends": "fused,attend@mine"}, (), backends_of(["mine:attend"]))
+
+
+def test_names_that_users_know_are_taken_everywhere(attnbench):
+    done = attnbench(
+        "run",
+        "--backends",
+        "fused,native,sdpa",
+        "--baseline",
+        "native",
+        *SMALL,
+        "--only",
+        "native",
+        *QUICK,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(rows_of(done.stdout.strip())) == {"sdpa"}
+    meta = json.loads((Path(done.stdout.strip()) / "run.json").read_text())
+    assert (meta["scenario"]["backends"], meta["scenario"]["baseline"]) == (
+        ["fused", "sdpa"],
+        "sdpa",
+    )
+    compared = attnbench("compare", "latest", "--baseline", "native")
+    assert compared.returncode == 2
+    assert "has no other backend on a problem of sdpa" in compared.stderr
+
+
+def test_a_file_in_place_of_its_module_is_answered_with_the_module():
+    with pytest.raises(BadInput, match=r"a file; wanted its module, mine:attend, in the folder"):
+        backends_of(["./code/mine.py:attend"])

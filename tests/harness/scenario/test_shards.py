@@ -1,0 +1,186 @@
+"""Shards are disjoint and complete, the same everywhere, and never split what is compared."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from attnbench.harness.files.errors import BadInput, NothingSelected
+from attnbench.harness.scenario import Plan
+from attnbench.harness.scenario.selection import Selection, select
+from attnbench.harness.scenario.shards import (
+    Shard,
+    Units,
+    assign,
+    of_shard,
+    read_shard,
+    split,
+    unit_count,
+    unit_ids,
+)
+from tests.conftest import environment
+from tests.fakes.shard_runs import scenario
+
+WALLS = {"find_wall": True, "grid": {"seq_len": [64, 128], "d_model": 64, "heads": [1, 2, 4]}}
+QUICK = Plan(like="quick")
+
+
+def whole(**changes: Any) -> Units:
+    return select(scenario(**changes), "cpu", Selection()).whole
+
+
+def ids(units: Units) -> list[str]:
+    return [one for unit in unit_ids(units) for one in unit]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 40])
+def test_shards_are_disjoint_and_complete(count: int) -> None:
+    of = whole(**WALLS, studies=["score_scale", "precision"])
+    shards = split(of, count, QUICK, "cpu")
+    assert len(shards) == count
+    found = [one for shard in shards for one in ids(shard)]
+    assert sorted(found) == sorted(ids(of))
+    assert len(found) == len(set(found))
+
+
+@pytest.mark.parametrize("count", [2, 3, 7])
+def test_a_group_and_the_walls_of_one_problem_are_never_split(count: int) -> None:
+    of = whole(**WALLS)
+    shards = split(of, count, QUICK, "cpu")
+    for unit in unit_ids(of):
+        assert sum(bool(set(unit) & set(ids(shard))) for shard in shards) == 1
+    walls_of = [{wall.backend for wall in shard.walls} for shard in shards if shard.walls]
+    assert all(backends == {"fused", "naive"} for backends in walls_of)
+
+
+def test_shards_keep_the_order_and_the_numbers_of_the_plan() -> None:
+    of = whole()
+    for shard in split(of, 3, QUICK, "cpu"):
+        numbers = [group.number for group in shard.groups]
+        assert numbers == sorted(numbers)
+        assert all(group == of.groups[group.number] for group in shard.groups)
+
+
+def test_every_process_computes_the_same_shards() -> None:
+    program = (
+        "from tests.harness.test_shards import *\n"
+        "print([ids(shard) for shard in split(whole(**WALLS), 3, QUICK, 'cpu')])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment({"PYTHONHASHSEED": seed, "PYTHONPATH": ".package:."}),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert printed == {f"{[ids(one) for one in split(whole(**WALLS), 3, QUICK, 'cpu')]}\n"}
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=60),
+    count=st.integers(1, 20),
+)
+def test_no_shard_has_much_more_than_its_share(weights: list[float], count: int) -> None:
+    loads = [0.0] * count
+    for place, weight in zip(assign(weights, count), weights, strict=True):
+        loads[place] += weight
+    # Graham's bound for a list in any order, and the load that no assignment undercuts
+    assert max(loads) <= sum(weights) / count + (1 - 1 / count) * max(weights) + 1e-6
+    assert max(loads) >= max(weights)
+
+
+def test_a_long_group_is_alone_in_its_shard() -> None:
+    of = whole(grid={"seq_len": [64, 128, 256, 16384], "d_model": 64, "heads": [1, 2]})
+    lengths = [
+        sorted({case.problem.seq_len for group in shard.groups for case in group.cases})
+        for shard in split(of, 2, QUICK, "cpu")
+    ]
+    assert sorted(lengths) == [[64, 128, 256], [16384]]
+
+
+def test_the_first_run_of_a_suite_does_not_always_get_the_longest_group() -> None:
+    of = whole()
+    turns = [of_shard(of, Shard(number=1, of=3, turn=turn), QUICK, "cpu") for turn in range(3)]
+    assert sorted(map(ids, turns)) == sorted(map(ids, split(of, 3, QUICK, "cpu")))
+
+
+def test_an_empty_shard_is_said_and_is_not_an_error_of_input() -> None:
+    shard = Shard(number=6, of=8)
+    with pytest.raises(NothingSelected, match=r"--shard 6/8: empty: small has 5 parts"):
+        select(scenario(), "cpu", Selection(shard=shard))
+    assert unit_count(whole()) == 5
+
+
+def test_a_filter_comes_before_the_shard() -> None:
+    filtered = [
+        select(scenario(), "cpu", Selection(skip=("naive",), shard=Shard(number=n, of=2)))
+        for n in (1, 2)
+    ]
+    found = [case.id for one in filtered for case in one.cases]
+    assert all("naive" not in one for one in found)
+    assert len(found) == 10
+
+
+@pytest.mark.parametrize(
+    "text", ["", "3", "0/3", "4/3", "1/0", "a/b", "1/3/5", "-1/3", "1/9999999"]
+)
+def test_a_shard_that_cannot_be_is_refused_in_one_line(text: str) -> None:
+    with pytest.raises(BadInput, match=r"--shard: found .*; wanted NUMBER/COUNT") as refused:
+        read_shard(text)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_shard_is_read_as_it_is_written() -> None:
+    assert str(read_shard(" 2/8 ")) == "2/8"
+    assert read_shard("8/8") == Shard(number=8, of=8)
+
+
+def copies(count: int = 2, **changes: Any) -> Units:
+    return select(scenario(**changes), "cpu", Selection(copies=count)).whole
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_copies_of_a_group_are_in_different_shards(count: int) -> None:
+    for shard in split(copies(), count, QUICK, "cpu"):
+        originals = [group.original for group in shard.groups]
+        assert len(originals) == len(set(originals))
+
+
+def test_more_copies_than_shards_are_spread_over_all_of_them() -> None:
+    for shard in split(copies(4), 2, QUICK, "cpu"):
+        originals = [group.original for group in shard.groups]
+        assert sorted(originals) == sorted([*range(5), *range(5)])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    weights=st.lists(st.floats(0.01, 1e6), min_size=1, max_size=30),
+    count=st.integers(2, 9),
+    times=st.integers(2, 5),
+)
+def test_equal_originals_meet_only_where_there_are_too_few_shards(
+    weights: list[float], count: int, times: int
+) -> None:
+    originals = list(range(len(weights))) * times
+    places = assign(weights * times, count, originals)
+    for original in range(len(weights)):
+        of = [place for place, one in zip(places, originals, strict=True) if one == original]
+        assert len(set(of)) == min(times, count, len(originals))
+
+
+def test_without_copies_the_shards_are_what_they_were() -> None:
+    weights = [float(number % 7 + number % 3) for number in range(60)]
+    assert assign(weights, 8, range(60)) == assign(weights, 8)
+
+
+def test_walls_and_studies_have_no_copies() -> None:
+    alone, twice = whole(**WALLS, studies=["precision"]), copies(**WALLS, studies=["precision"])
+    assert (twice.walls, twice.studies) == (alone.walls, alone.studies)
+    assert len(twice.groups) == 2 * len(alone.groups)

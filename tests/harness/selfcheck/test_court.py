@@ -1,0 +1,249 @@
+"""The court: what its files say, and what is made of the rows that they end in."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.cli.court_table import sentences, verdicts_table
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet
+from attnbench.harness.rows.record import Status
+from attnbench.harness.rows.run_files import read_rows
+from attnbench.harness.run.start import RunOptions, resume_run
+from attnbench.harness.selfcheck.court import (
+    FOLDER,
+    SHIPPED,
+    Conviction,
+    CourtResult,
+    Finding,
+    Shown,
+    Suspect,
+    Verdict,
+    cheat_verdict,
+    court,
+    groups_of,
+    honest_verdict,
+    judged,
+    suspect,
+    suspects,
+)
+from attnbench.harness.terminal.progress import QuietProgress
+from attnbench.impls.problem import Problem
+
+CONVICTION = Conviction(statuses=(Status.INCORRECT,), reason="(?i)from memory")
+SHOWN = Shown(field="workspace_bytes", least=1000)
+
+
+# ---- the files -----------------------------------------------------------------------------------
+
+
+def test_the_shipped_files_are_cheats_of_at_least_24_kinds_and_honest_neighbours():
+    found = suspects()
+    assert {one.name for one in found} == {path.stem for path in FOLDER.glob("*.py")}
+    assert sum(one.must is not None for one in found) >= 24
+    assert sum(one.must is None for one in found) >= 5
+    assert all(one.what.startswith("Honest: ") == (one.must is None) for one in found)
+
+
+def test_a_file_is_read_without_being_imported(tmp_path):
+    path = tmp_path / "explodes.py"
+    path.write_text(
+        '"""Explodes,\nat once.\n\nMore."""\nSHOWN = {"field": "peak_bytes", "least": 3}\n'
+        'PROBLEM = {"batch": 40, "scope": "layer"}\nraise SystemExit\n'
+    )
+    found = suspect(path)
+    assert (found.name, found.what) == ("explodes", "Explodes, at once.")
+    assert found.must == Shown(field="peak_bytes", least=3)
+    assert (found.problem.batch, found.problem.seq_len, found.problem.scope) == (40, 256, "layer")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"""Says nothing of how it ends."""',
+        "HONEST = True  # and has no docstring",
+        '"""Both."""\nHONEST = True\nCONVICTED = {"statuses": ["error"], "reason": "x"}',
+        '"""Neither."""\nHONEST = False',
+        '"""No status."""\nCONVICTED = {"statuses": ["wrong"], "reason": "x"}',
+        '"""No regex."""\nCONVICTED = {"statuses": ["error"], "reason": "("}',
+        '"""Not a literal."""\nHONEST = bool(1)',
+        '"""No such axis."""\nHONEST = True\nPROBLEM = {"length": 3}',
+        '"""Not Python."""\nHONEST = = True',
+    ],
+)
+def test_a_file_that_does_not_say_what_it_is_is_refused_by_name(tmp_path, text):
+    (tmp_path / "unclear.py").write_text(text)
+    with pytest.raises(BadInput, match=r"unclear\.py: not a file of the court"):
+        suspects(tmp_path)
+
+
+def test_a_missing_folder_is_said_and_no_empty_court(tmp_path):
+    with pytest.raises(EnvironmentUnmet, match="no such folder"):
+        suspects(tmp_path / "nowhere")
+
+
+# ---- verdicts ------------------------------------------------------------------------------------
+
+
+def row(status, reason="", **fields):
+    return {"status": status, "reason": reason, **fields}
+
+
+@pytest.mark.parametrize(
+    ("must", "ended", "verdict"),
+    [
+        (CONVICTION, row("incorrect", "answers from memory"), Verdict.CONVICTED),
+        (CONVICTION, row("incorrect", "3 times as far"), Verdict.OTHERWISE),
+        (CONVICTION, row("error", "answers from memory"), Verdict.OTHERWISE),
+        (CONVICTION, row("crashed", "SIGSEGV"), Verdict.OTHERWISE),
+        (CONVICTION, row("ok"), Verdict.ESCAPED),
+        (CONVICTION, row("unavailable", "a CPU has no streams"), Verdict.NOT_APPLICABLE),
+        (CONVICTION, row("interrupted", "stopped by SIGINT"), Verdict.NOT_APPLICABLE),
+        (SHOWN, row("ok", workspace_bytes=1000), Verdict.CONVICTED),
+        (SHOWN, row("ok", workspace_bytes=999), Verdict.ESCAPED),
+        (SHOWN, row("ok", workspace_bytes=None), Verdict.ESCAPED),
+        (SHOWN, row("ok"), Verdict.ESCAPED),
+        (SHOWN, row("error", "a bug", workspace_bytes=1000), Verdict.OTHERWISE),
+    ],
+)
+def test_a_cheat_is_convicted_only_if_its_row_ends_as_its_file_says(must, ended, verdict):
+    assert cheat_verdict(must, ended) is verdict
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_an_honest_backend_is_untouched_only_if_it_is_ok(status):
+    could_not_run = ("unavailable", "unsupported", "predicted_oom", "interrupted")
+    wanted = Verdict.NOT_APPLICABLE if status in could_not_run else Verdict.TOUCHED
+    wanted = Verdict.UNTOUCHED if status is Status.OK else wanted
+    assert honest_verdict(row(status, "why")) is wanted
+
+
+def tried():
+    problem = Problem(batch=1, seq_len=8, d_model=8, heads=2)
+    return (
+        Suspect(name="lies", what="Lies.", problem=problem, must=CONVICTION),
+        Suspect(name="hoards", what="Hoards.", problem=problem, must=SHOWN),
+        Suspect(name="fine", what="Honest: is fine.", problem=problem, must=None),
+    )
+
+
+def result(**ends):
+    """Of made-up rows: `ends` by the backend's name, or by NAME_beside_SUSPECT; others are ok."""
+    groups = groups_of(tried())
+    rows = {}
+    for one, group in zip(tried(), groups, strict=True):
+        for case in group.cases:
+            beside = ends.get(f"{case.backend}_beside_{one.name}")
+            rows[case.id] = beside or ends.get(case.backend) or row("ok")
+    return CourtResult(path=Path("x"), device="cpu", findings=tuple(judged(tried(), groups, rows)))
+
+
+WELL = {"lies": row("incorrect", "from memory"), "hoards": row("ok", workspace_bytes=5000)}
+
+
+def test_every_case_of_the_court_has_an_id_of_its_own_and_the_suspect_goes_first():
+    groups = groups_of(tried())
+    ids = [case.id for group in groups for case in group.cases]
+    assert len(set(ids)) == len(ids) == len(groups) * (1 + len(SHIPPED))
+    assert [group.cases[0].backend for group in groups] == ["lies", "hoards", "fine"]
+
+
+def test_all_convicted_and_no_honest_one_touched_is_exit_code_0():
+    found = result(**WELL)
+    assert found.exit_code == 0
+    assert list(sentences(found))[-1] == "2 of 2 convicted, no honest backend touched"
+    hoarder = next(one for one in found.findings if one.backend == "hoards")
+    assert hoarder.reason == "workspace_bytes is 5000; wanted at least 1000"
+
+
+def test_an_escape_is_exit_code_1_and_named():
+    found = result(**WELL | {"lies": row("ok")})
+    assert found.exit_code == 1
+    said = list(sentences(found))
+    assert "Reported as if they were honest: lies." in said
+    assert said[-1] == "1 of 2 convicted, no honest backend touched"
+
+
+def test_an_honest_backend_that_is_convicted_is_exit_code_1_and_named_with_its_company():
+    found = result(**WELL, sdpa_beside_lies=row("incorrect", "far off"), fine=row("error", "bug"))
+    assert found.exit_code == 1
+    said = list(sentences(found))
+    assert "Honest, and convicted: sdpa beside lies, fine." in said
+    assert said[-1] == "2 of 2 convicted, 2 honest backends touched"
+
+
+def test_a_conviction_for_another_reason_counts_and_is_named():
+    found = result(**WELL | {"lies": row("timeout", "still running")})
+    assert found.exit_code == 0
+    assert "Convicted, but not as their files say: lies." in list(sentences(found))
+
+
+def test_a_court_that_tried_nobody_is_no_success():
+    nowhere = row("unavailable", "not here")
+    found = result(lies=nowhere, hoards=nowhere)
+    assert (found.tried, found.exit_code) == (0, 1)
+    assert "Not tried here: lies, hoards." in list(sentences(found))
+
+
+def test_a_court_that_was_stopped_ends_with_the_signals_code():
+    found = CourtResult(path=Path("x"), device="cpu", findings=result(**WELL).findings, signal=2)
+    assert found.exit_code == 130
+
+
+def test_the_table_has_a_line_per_file_and_per_shipped_backend_and_one_per_harm():
+    found = result(**WELL, sdpa_beside_lies=row("incorrect", "far [off]"))
+    table = verdicts_table(found)
+    backends, verdicts, what, _, reasons = (list(column.cells) for column in table.columns)
+    assert backends == ["lies", "hoards", "fine", "fused", "sdpa", "sdpa", "naive"]
+    assert verdicts[4:6] == ["untouched", "WRONGLY CONVICTED"]
+    assert what[4:6] == ["measured beside 2 of 3 others", "measured beside lies"]
+    assert reasons[5] == r"far \[off]"
+
+
+def test_a_table_of_a_court_that_was_stopped_has_one_line_for_each_backend_it_did_not_reach():
+    stopped = row("interrupted", "not reached")
+    found = result(**dict.fromkeys(("lies", "hoards", "fine", *SHIPPED), stopped))
+    backends, verdicts = (list(column.cells) for column in verdicts_table(found).columns[:2])
+    assert backends == ["lies", "hoards", "fine", *SHIPPED]
+    assert set(verdicts) == {"not applicable"}
+
+
+def test_the_json_has_every_case_and_no_object_that_json_lacks():
+    found = json.loads(json.dumps(result(**WELL).as_dict()))
+    assert (found["tried"], found["convicted"], found["escaped"], found["touched"]) == (2, 2, 0, 0)
+    assert len(found["findings"]) == 12
+    assert found["findings"][0].keys() == set(Finding.__dataclass_fields__)
+
+
+# ---- the whole -----------------------------------------------------------------------------------
+
+
+@pytest.mark.long
+def test_no_suspect_can_acquit_the_next_and_the_rows_are_kept(tmp_path):
+    before = os.environ.get("ATTNBENCH_BACKENDS")
+    options = RunOptions(command=["court"], listener=QuietProgress(), embedded=True)
+    names = ("replaces_the_check", "wrong_scale", "shuffles_the_keys")  # tried in this order
+    found = court("cpu", tmp_path, 0, options, only=names)
+    assert os.environ.get("ATTNBENCH_BACKENDS") == before
+    verdicts = {one.case: one.verdict for one in found.findings}
+    after = [one.verdict for one in found.findings if one.beside != "replaces_the_check"]
+    assert after == ["convicted", *["untouched"] * 3, *["untouched"] * 4]
+    assert {row["case"] for row in read_rows(found.path)} == verdicts.keys()
+    with pytest.raises(BadInput, match="is a court; run `attnbench selfcheck --court` again"):
+        resume_run(found.path, options)
+
+
+@pytest.mark.long
+def test_every_cheat_is_convicted_by_name_and_no_honest_backend_is(attnbench, tmp_path):
+    done = attnbench("selfcheck", "--court", "--device", "cpu", "--json", timeout=1800)
+    found = json.loads(done.stdout)
+    wrong = {
+        one["case"]: (one["verdict"], one["status"], one["reason"])
+        for one in found["findings"]
+        if one["verdict"] not in ("convicted", "untouched", "not applicable")
+    }
+    assert not wrong
+    assert found["tried"] >= 24
+    assert done.returncode == 0
+    assert Path(tmp_path / found["run"] / "rows.jsonl").is_file()

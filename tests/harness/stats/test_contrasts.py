@@ -1,0 +1,86 @@
+"""Contrasts of two cases, on small examples and against scipy."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats as scipy_stats
+
+from attnbench.harness.stats.contrasts import (
+    holm,
+    paired_contrast,
+    pooled,
+    unpaired_contrast,
+)
+from attnbench.harness.stats.intervals import CONFIDENCE, ratio_interval
+
+
+def test_an_unpaired_contrast_is_welchs_t_on_logarithms():
+    above, below = [1.2, 1.3, 1.25, 1.4], [1.0, 1.1, 0.9, 1.05, 1.02, 0.99]
+    contrast = unpaired_contrast([[[x]] for x in above], [[[x]] for x in below])
+    oracle = scipy_stats.ttest_ind(np.log(above), np.log(below), equal_var=False)
+    interval, expected = contrast.interval(), oracle.confidence_interval(CONFIDENCE)
+    bounds = (math.log(interval.low), math.log(interval.high))
+    assert bounds == pytest.approx((expected.low, expected.high))
+    assert contrast.p_beyond(0.0) == pytest.approx(oracle.pvalue)
+
+
+def test_an_interval_beyond_the_margin_and_a_small_p_value_are_one_fact():
+    rng = np.random.default_rng(5)
+    for ratio in np.linspace(1.0, 1.2, 60):
+        sides = [
+            [[[float(x)]] for x in np.exp(rng.normal(np.log(level), 0.02, 5))]
+            for level in (ratio, 1.0)
+        ]
+        contrast = unpaired_contrast(*sides)
+        assert (contrast.interval().low > 1.03) == (
+            contrast.log_ratio > 0 and contrast.p_beyond(0.03) < 1 - CONFIDENCE
+        )
+
+
+def test_a_paired_contrast_has_the_interval_of_the_ratio():
+    one, other = (
+        [[[level * (1 + wobble)] for wobble in (0.0, 0.01, 0.02)] for level in levels]
+        for levels in ((1, 2, 3), (2, 4.1, 6))
+    )
+    found, expected = paired_contrast(one, other).interval(), ratio_interval(one, other)
+    bounds = (expected.value, expected.low, expected.high)
+    assert (found.value, found.low, found.high) == pytest.approx(bounds)
+    assert found.units == expected.units
+
+
+def test_one_unit_has_no_interval_and_no_p_value():
+    contrast = unpaired_contrast([[[1.0]]], [[[2.0]]])
+    assert contrast.interval().value == pytest.approx(0.5)
+    assert math.isnan(contrast.interval().low)
+    assert math.isnan(contrast.p_beyond(0.0))
+
+
+def test_a_contrast_of_an_empty_side_is_refused():
+    with pytest.raises(ValueError, match="no samples"):
+        unpaired_contrast([[]], [[[1.0]]])
+
+
+def test_an_interval_too_wide_for_numbers_is_infinite():
+    interval = paired_contrast([[[1e-9]], [[1e12]]], [[[1e12]], [[1e-9]]]).interval()
+    assert (interval.low, interval.high) == (0, math.inf)
+
+
+def test_pooled_contrasts_average_unit_by_unit():
+    contrasts = [
+        paired_contrast([[[r]] for r in ratios], [[[1.0]]] * 3)
+        for ratios in ((1.1, 1.2, 1.3), (1.3, 1.2, 1.1))
+    ]
+    shared = pooled(contrasts)
+    assert shared is not None
+    assert shared.numerator == pytest.approx(
+        [math.log(1.1 * 1.3) / 2, math.log(1.2), math.log(1.1 * 1.3) / 2]
+    )
+    assert pooled([contrasts[0], paired_contrast([[[1.0]]] * 2, [[[1.0]]] * 2)]) is None
+    assert pooled([]) is None
+
+
+def test_holm_multiplies_the_smallest_by_the_number_of_claims():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.9, 0.5]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []

@@ -1,0 +1,61 @@
+"""harness/store/baselines.py: names of runs."""
+
+import shutil
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.store import baselines
+from attnbench.harness.store.baselines import find_run
+from tests.reports.fake_pairs import fake_run
+
+
+@pytest.fixture
+def run(tmp_path):
+    return fake_run(tmp_path / "results", 1)
+
+
+def test_a_run_elsewhere_is_kept_by_its_whole_path(run, tmp_path):
+    root = tmp_path / "elsewhere"
+    baselines.save("main", run, root, force=False)
+    assert find_run("main", root) == run.resolve()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "../up", ".hidden", "a/b", "a b", "\x1b", "x" * 65, "latest/"]
+)
+def test_a_bad_name_is_refused(run, name):
+    with pytest.raises(BadInput, match="not a name for a baseline"):
+        baselines.save(name, run, run.parent, force=False)
+
+
+def test_a_baseline_may_not_hide_behind_a_run(run):
+    with pytest.raises(BadInput, match="already the name of a run"):
+        baselines.save(run.name, run, run.parent, force=False)
+
+
+def test_a_baseline_whose_run_is_gone_says_so(run):
+    baselines.save("main", run, run.parent, force=False)
+    shutil.rmtree(run)
+    with pytest.raises(BadInput, match="is gone"):
+        find_run("main", run.parent)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"schema": 1}',
+        '{"schema": 1, "run": 3, "saved_utc": ""}',
+        '{"schema": 9, "run": "", "saved_utc": ""}',
+    ],
+)
+def test_a_broken_baseline_file_is_bad_input(run, text):
+    (run.parent / "baselines").mkdir()
+    (run.parent / "baselines" / "main.json").write_text(text)
+    with pytest.raises(BadInput):
+        find_run("main", run.parent)
+    with pytest.raises(BadInput):
+        baselines.saved(run.parent)

@@ -1,0 +1,356 @@
+"""The files of a run survive the crash of their writer, a full disk and a second writer."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput, EnvironmentUnmet, StoreError
+from attnbench.harness.files.safe_files import write_whole
+from attnbench.harness.rows.run_files import read_meta, read_rows
+from attnbench.harness.store.baselines import find_run
+from attnbench.harness.store.run_store import (
+    Store,
+    create_suite,
+    point_latest,
+    runs,
+    writer_lock,
+)
+from tests.conftest import environment
+from tests.fakes.stored_runs import case, plan, record
+
+NAMES = [case(number).id for number in range(9)]
+
+
+def make(root: Path, rows: int = 0) -> Store:
+    cases = [case(number) for number in range(rows)]
+    store = Store.create(root, "test", plan(cases, "test"))
+    store.append(record(one) for one in cases)
+    return store
+
+
+def create_suite_in(root: Path) -> None:
+    create_suite(root, "test", {})[1].release()
+
+
+def test_two_starts_in_one_second_get_two_folders(tmp_path):
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    first, second = (Store.create(tmp_path, "same", {}, now=now) for _ in range(2))
+    assert first.path != second.path
+    assert first.path.name.startswith("20260101T000000Z-same-")
+
+
+def test_second_writer_is_refused_and_a_dead_ones_lock_is_free(tmp_path):
+    store = make(tmp_path)
+    with pytest.raises(EnvironmentUnmet, match="another process"):
+        Store(store.path)
+    store.close()
+    code = (
+        "from attnbench.harness.store.run_store import Store; from pathlib import Path; import os;"
+        f" Store(Path({str(store.path)!r})); os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
+    Store(store.path).close()
+
+
+@pytest.mark.parametrize("make_one", [lambda root: make(root).close(), create_suite_in])
+def test_nobody_else_can_write_to_a_new_folder_once_it_has_its_name(
+    tmp_path, monkeypatch, make_one
+):
+    rename, refused = Path.rename, []
+
+    def rename_and_try(path, target):
+        rename(path, target)
+        with pytest.raises(EnvironmentUnmet, match="another process") as error:
+            writer_lock(target)
+        refused.append(error)
+
+    monkeypatch.setattr(Path, "rename", rename_and_try)
+    make_one(tmp_path)
+    assert len(refused) == 1
+    writer_lock(next(tmp_path.iterdir())).release()
+
+
+def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
+    store = make(tmp_path, rows=3)
+    store.close()
+    whole = (store.path / "rows.jsonl").read_bytes()
+    start_of_last = whole.rstrip(b"\n").rfind(b"\n") + 1
+    for cut in range(start_of_last, len(whole)):
+        (store.path / "rows.jsonl").write_bytes(whole[:cut])
+        assert [row["case"] for row in read_rows(store.path)] == NAMES[:2]
+        again = Store.reopen(store.path)
+        again.append([record(case(8))])
+        again.close()
+        assert [row["case"] for row in read_rows(store.path)] == [*NAMES[:2], NAMES[8]]
+        torn = whole[start_of_last:cut]
+        kept = (
+            [path.read_bytes() for path in (store.path / "quarantine").glob("*")] if torn else [b""]
+        )
+        assert torn in kept
+        for path in (store.path / "quarantine").glob("*"):
+            path.unlink()
+
+
+def test_a_torn_tail_longer_than_one_read_is_found(tmp_path):
+    store = make(tmp_path, rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"x" * 200_000)
+    Store.reopen(store.path).close()
+    assert len(list(read_rows(store.path))) == 2
+    assert len((store.path / "rows.jsonl").read_bytes().splitlines()) == 2
+
+
+def test_broken_line_in_the_middle_is_named_with_its_number(tmp_path):
+    store = make(tmp_path, rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b'{"case": \n{"case": "c9"}\n')
+    with pytest.raises(BadInput, match=r"rows.jsonl:3: not valid JSON"):
+        list(read_rows(store.path))
+
+
+def test_full_disk_keeps_earlier_rows_and_hands_back_the_new_one(tmp_path):
+    store = make(tmp_path, rows=2)
+    size = (store.path / "rows.jsonl").stat().st_size
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
+    try:
+        with pytest.raises(
+            StoreError, match=r"rows.jsonl: File too large after \d+ bytes"
+        ) as caught:
+            store.append([record(case(7), "error", "x" * 4000)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert caught.value.unsaved[0]["case"] == NAMES[7]
+    assert (store.path / "rows.jsonl").stat().st_size == size
+    store.append([record(case(8))])
+    assert [row["case"] for row in read_rows(store.path)] == [*NAMES[:2], NAMES[8]]
+    store.close()
+
+
+def test_vanished_folder_is_an_error_and_not_a_silent_loss(tmp_path):
+    store = make(tmp_path, rows=1)
+    (store.path / "rows.jsonl").unlink()
+    with pytest.raises(StoreError, match="the file is gone"):
+        store.append([record(case(8))])
+
+
+def test_whole_files_are_old_or_new_when_writing_fails(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    write_whole(path, "old")
+
+    def fails(fd):
+        raise OSError(5, "power cut")
+
+    monkeypatch.setattr(os, "fsync", fails)
+    with pytest.raises(OSError, match="power cut"):
+        write_whole(path, "new")
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_runs_are_found_by_path_name_and_latest(tmp_path):
+    store = make(tmp_path, rows=1)
+    store.close()
+    name = store.path.name
+    found = {find_run(one, tmp_path) for one in (str(store.path), name, "latest")}
+    assert found == {store.path}
+    with pytest.raises(BadInput, match="no such run"):
+        find_run("nothing", tmp_path)
+    with pytest.raises(BadInput, match="a folder without"):
+        find_run(str(tmp_path), tmp_path)
+    assert runs(tmp_path) == [store.path]
+
+
+def test_latest_follows_the_newest(tmp_path):
+    point_latest(tmp_path, "a")
+    point_latest(tmp_path, "b")
+    assert (tmp_path / "latest").readlink() == Path("b")
+
+
+def test_a_link_that_cannot_be_changed_is_said_to_name_an_earlier_run(tmp_path, monkeypatch):
+    first, second = make(tmp_path, rows=1), make(tmp_path, rows=1)
+
+    def full(path, target):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as some:
+        some.setattr(Path, "symlink_to", full)
+        assert point_latest(tmp_path, first.path.name) == ""  # without a link the newest counts
+    assert point_latest(tmp_path, first.path.name) == ""
+    monkeypatch.setattr(Path, "symlink_to", full)
+    remark = point_latest(tmp_path, second.path.name)
+    assert "cannot be changed (No space left on device), and names an earlier run" in remark
+    for store in (first, second):
+        store.close()
+
+
+def test_newer_format_is_refused_naming_both_versions(tmp_path):
+    store = make(tmp_path)
+    store.close()
+    meta = json.loads((store.path / "run.json").read_text())
+    (store.path / "run.json").write_text(json.dumps({**meta, "schema": 99}))
+    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
+        read_meta(store.path)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\x1f\x8b garbage", b"null"])
+def test_broken_run_json_is_one_line(tmp_path, content):
+    store = make(tmp_path)
+    store.close()
+    (store.path / "run.json").write_bytes(content)
+    with pytest.raises(BadInput) as caught:
+        read_meta(store.path)
+    assert "\n" not in str(caught.value)
+
+
+def test_unwritable_root_is_bad_input(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BadInput, match="cannot make a run folder"):
+        Store.create(tmp_path / "file" / "deeper", "x", {})
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", ".lock", "logs"])
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_a_run_whose_files_lead_elsewhere_is_not_written_to(tmp_path, name, kind):
+    store = make(tmp_path / "results", rows=2)
+    store.close()
+    place, victim = store.path / name, tmp_path / "victim"
+    place.rename(victim)
+    if kind == "link":
+        place.symlink_to(victim)
+    else:
+        os.mkfifo(place)
+    before = sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes() + b"torn"
+    if victim.is_file():
+        victim.write_bytes(before)
+    with pytest.raises(
+        BadInput, match=r"cannot be written .*(links|plain|not a folder)"
+    ) as refused:
+        Store.reopen(store.path)
+    assert "\n" not in str(refused.value)
+    assert (sorted(victim.iterdir()) if victim.is_dir() else victim.read_bytes()) == before
+
+
+def test_a_quarantine_that_leads_elsewhere_is_not_written_to(tmp_path):
+    store = make(tmp_path / "results", rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn")
+    (tmp_path / "victim").mkdir()
+    (store.path / "quarantine").symlink_to(tmp_path / "victim")
+    with pytest.raises(EnvironmentUnmet, match="links are not followed"):
+        Store.reopen(store.path)
+    assert not list((tmp_path / "victim").iterdir())
+    assert (store.path / "rows.jsonl").read_bytes().endswith(b"torn")
+
+
+def test_a_full_disk_refuses_the_quarantine_and_changes_nothing(tmp_path, monkeypatch):
+    store = make(tmp_path, rows=2)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn" * 5000)
+    before = (store.path / "rows.jsonl").read_bytes()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limit[1]))
+    try:
+        with pytest.raises(EnvironmentUnmet, match=r"quarantine/ \(File too large\)"):
+            Store.reopen(store.path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert (store.path / "rows.jsonl").read_bytes() == before
+    assert not list((store.path / "quarantine").iterdir())
+    Store.reopen(store.path).close()  # and the lock was given back
+    assert len(list(read_rows(store.path))) == 2
+
+
+def test_rows_that_were_swapped_during_a_run_are_an_error(tmp_path):
+    store = make(tmp_path, rows=1)
+    (tmp_path / "victim").write_bytes(b"kept")
+    (store.path / "rows.jsonl").unlink()
+    (store.path / "rows.jsonl").symlink_to(tmp_path / "victim")
+    with pytest.raises(StoreError, match="replaced by another"):
+        store.append([record(case(8))])
+    assert (tmp_path / "victim").read_bytes() == b"kept"
+
+
+def synced(monkeypatch):
+    """The paths of what is put on disk, in order."""
+    seen = []
+    for name in ("fsync", "fdatasync"):
+        real = getattr(os, name)
+
+        def keep(fd, real=real):
+            seen.append(Path(f"/proc/self/fd/{fd}").readlink())
+            real(fd)
+
+        monkeypatch.setattr(os, name, keep)
+    return seen
+
+
+def test_rows_and_the_names_of_a_runs_files_are_on_disk_before_the_first_case(
+    tmp_path, monkeypatch
+):
+    seen = synced(monkeypatch)
+    store = make(tmp_path)
+    assert tmp_path in seen  # the folder's name
+    assert seen.index(tmp_path) < seen.index(store.path)  # the names of rows.jsonl and logs
+    assert any(path.name.endswith("attnbench-tmp") for path in seen)  # run.json
+    seen.clear()
+    store.append([record(case(0))])
+    assert seen == [store.path / "rows.jsonl"]
+    store.close()
+
+
+def test_a_torn_tail_is_in_quarantine_on_disk_before_it_leaves_the_rows(tmp_path, monkeypatch):
+    store = make(tmp_path, rows=1)
+    store.close()
+    with (store.path / "rows.jsonl").open("ab") as file:
+        file.write(b"torn")
+    seen = synced(monkeypatch)
+    Store.reopen(store.path).close()
+    folder = store.path / "quarantine"
+    assert seen.index(folder) < seen.index(store.path / "rows.jsonl")
+
+
+@pytest.mark.parametrize("when", ["mkdir", "write", "rename"])
+def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, when):
+    cuts = {
+        "mkdir": "files.write_all = die",
+        "write": "files.os.fsync = die",
+        "rename": "Path.rename = die",
+    }
+    code = (
+        "import os; from attnbench.harness import files, store; from pathlib import Path;"
+        " die = lambda *_: os._exit(9);"
+        f" {cuts[when]}; store.Store.create(Path({str(tmp_path)!r}), 'x', {{'cases': []}})"
+    )
+    killed = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
+    assert killed.returncode == 9
+    assert runs(tmp_path) == []
+    assert len(list(tmp_path.iterdir())) == 1
+    store = make(tmp_path)
+    assert list(tmp_path.iterdir()) == [store.path]
+    store.close()
+
+
+def test_a_folder_called_latest_is_left_alone_and_nothing_beside_it(tmp_path):
+    store = make(tmp_path, rows=1)
+    store.close()
+    (tmp_path / "latest").mkdir()
+    (tmp_path / "latest" / "mine").write_text("kept")
+    assert "not a link" in point_latest(tmp_path, store.path.name)
+    assert (tmp_path / "latest" / "mine").read_text() == "kept"
+    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}
+    assert find_run("latest", tmp_path) == store.path
+    (tmp_path / "latest" / "mine").unlink()
+    (tmp_path / "latest").rmdir()
+    assert point_latest(tmp_path, store.path.name) == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"latest", store.path.name}

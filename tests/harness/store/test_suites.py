@@ -1,0 +1,231 @@
+"""How far runs and suites are, what `latest` is, and how the runs of a suite are named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from attnbench.harness.files.errors import BadInput
+from attnbench.harness.rows.run_files import SUITE
+from attnbench.harness.store import baselines
+from attnbench.harness.store.baselines import find, find_run, find_runs
+from attnbench.harness.store.run_store import point_latest
+from attnbench.harness.store.suites import (
+    newest_finished,
+    newest_started,
+    read_suite,
+    run_state,
+    suite_state,
+    unfinished_after,
+)
+from tests.fakes.stored_runs import case, kernel, plan, record
+
+DONE = {"a": "ok", "b": "oom"}
+A, B = case(1), case(2)
+KERNELS = [kernel("a"), kernel("b")]
+
+
+def run(
+    root: Path, number: int, rows: dict[str, str], scenario: str = "one", **meta: object
+) -> Path:
+    """A run of the cases a and b, started in the second `number`."""
+    path = root / f"20260101T0000{number:02}Z-{scenario}-{number:08x}"
+    path.mkdir(parents=True)
+    document = plan([A, B], scenario) | meta
+    (path / "run.json").write_text(json.dumps({"schema": 1, "run": path.name, **document}))
+    records = [record({"a": A, "b": B}[name], status) for name, status in rows.items()]
+    (path / "rows.jsonl").write_text("".join(json.dumps(one.row()) + "\n" for one in records))
+    return path
+
+
+def entry(scenario: str, **known: object) -> dict[str, object]:
+    plan = {"scenario": {"name": scenario}, "source": "", "only": [], "within": [], "skip": []}
+    return {**plan, "run": None, "ended": None, "reason": "", "statuses": {}, **known}
+
+
+def suite(root: Path, number: int, *entries: dict[str, object]) -> Path:
+    path = root / f"20260101T0000{number:02}Z-suite-{number:08x}"
+    path.mkdir()
+    document = {"schema": 1, "suite": path.name, "seed": 0, "pythons": [], "entries": entries}
+    (path / SUITE).write_text(json.dumps(document))
+    return path
+
+
+def test_a_run_says_why_it_cannot_be_latest(tmp_path: Path) -> None:
+    reasons = [
+        run_state(run(tmp_path, number, rows, **meta)).why_not_counted
+        for number, (rows, meta) in enumerate(
+            [
+                (DONE, {}),
+                ({}, {}),
+                ({"a": "interrupted", "b": "interrupted"}, {}),
+                ({"a": "ok", "b": "interrupted"}, {}),
+                ({"a": "ok"}, {}),
+                ({}, {"cases": []}),
+                (DONE, {"court": True}),
+                (DONE, {"cases": [], "kernels": KERNELS}),
+            ]
+        )
+    ]
+    empty = "an empty run: no case has a result"
+    left = "not finished: 1 of 2 cases have no result"
+    assert reasons == [
+        *("", empty, empty, left, left, empty),
+        *("a court of backends", "an audit of kernels"),
+    ]
+
+
+def test_latest_is_the_last_finished_measuring_run(tmp_path: Path) -> None:
+    assert newest_finished(tmp_path) is None
+    first = run(tmp_path, 1, DONE)
+    second = run(tmp_path, 2, DONE)
+    run(tmp_path, 3, {"a": "ok", "b": "interrupted"})
+    unfinished = run(tmp_path, 4, {})
+    audit = run(tmp_path, 5, DONE, kernels=KERNELS, cases=[])
+    assert newest_finished(tmp_path) == find("latest", tmp_path) == second
+    assert newest_started(tmp_path) == unfinished
+    assert find("latest", tmp_path, unfinished=True) == unfinished
+    point_latest(tmp_path, audit.name)  # as older versions did
+    assert newest_finished(tmp_path) == second
+    point_latest(tmp_path, first.name)  # it was resumed, and finished after the second
+    assert newest_finished(tmp_path) == first
+
+
+def test_without_a_finished_run_latest_says_what_to_continue(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"latest: no runs in .*; make one with `attnbench run"):
+        find("latest", tmp_path)
+    path = run(tmp_path, 1, {"a": "ok"})
+    with pytest.raises(BadInput, match=rf"no finished run in .*{path.name} with .*--resume latest"):
+        find_run("latest", tmp_path)
+
+
+def test_a_broken_run_is_never_latest(tmp_path: Path) -> None:
+    good = run(tmp_path, 1, DONE)
+    (run(tmp_path, 2, DONE) / "run.json").write_text("{")
+    (suite(tmp_path, 3) / SUITE).write_text("[]")
+    assert newest_finished(tmp_path) == good
+
+
+@pytest.mark.parametrize(
+    ("rows", "meta", "why"),
+    [
+        ({}, {}, "an empty run"),
+        ({"a": "ok"}, {}, "not finished: 1 of 2"),
+        (DONE, {"court": True}, "a court"),
+        (DONE, {"kernels": KERNELS[:1]}, "an audit of kernels"),
+    ],
+)
+def test_a_baseline_is_a_finished_measuring_run(
+    tmp_path: Path, rows: dict[str, str], meta: dict[str, object], why: str
+) -> None:
+    path = run(tmp_path, 1, rows, **meta)
+    with pytest.raises(BadInput, match=f"{path.name}: {why}"):
+        baselines.save("main", path, tmp_path, force=False)
+    assert not (tmp_path / baselines.FOLDER).exists()
+    good = run(tmp_path, 2, DONE)
+    baselines.save("main", good, tmp_path, force=False)
+    assert find_run("main", tmp_path) == good
+
+
+# ---- suites --------------------------------------------------------------------------------------
+
+
+def test_the_state_of_a_suite_follows_from_its_runs(tmp_path: Path) -> None:
+    path = suite(
+        tmp_path,
+        1,
+        entry("one"),
+        entry("two", ended="finished"),  # its row was lost since, or never written
+        entry("three", ended="refused", reason="no GPU\nlog"),
+        entry("four"),
+    )
+    run(path, 2, DONE, "one", suite_entry=0)
+    run(path, 3, {"a": "ok"}, "two", suite_entry=1)
+    state = suite_state(path)
+    assert [one.ended for one in state.entries] == [
+        *("finished", "interrupted", "refused", "not started")
+    ]
+    assert state.entries[2].refused == "no GPU"
+    assert not state.has_ended
+    assert newest_finished(tmp_path) == find("latest", tmp_path) == state.runs[0]
+    assert find("latest", tmp_path, unfinished=True) == path
+
+
+def test_a_suite_of_which_nothing_is_left_is_latest(tmp_path: Path) -> None:
+    path = suite(tmp_path, 1, entry("one"), entry("two", ended="refused", reason="no GPU"))
+    inside = run(path, 2, DONE, "one", suite_entry=0)
+    assert find("latest", tmp_path) == path
+    assert find_runs("latest", tmp_path) == [inside]
+    assert find_run("latest", tmp_path) == inside
+    later = run(tmp_path, 3, DONE)
+    assert find("latest", tmp_path) == later
+
+
+def test_what_was_started_after_latest_and_is_not_finished_is_found(tmp_path: Path) -> None:
+    done = run(tmp_path, 1, DONE)
+    assert unfinished_after(done, tmp_path) is None
+    stopped = run(tmp_path, 2, {"a": "ok", "b": "interrupted"})
+    assert find("latest", tmp_path) == done
+    assert unfinished_after(done, tmp_path) == stopped
+    assert unfinished_after(stopped, tmp_path) is None
+    later = run(tmp_path, 3, DONE)
+    assert unfinished_after(later, tmp_path) is None
+    assert unfinished_after(done, tmp_path) is None  # what is newest has finished
+
+
+def test_a_suite_that_goes_on_is_not_said_to_come_after_its_own_run(tmp_path: Path) -> None:
+    path = suite(tmp_path, 1, entry("one"), entry("two"))
+    inside = run(path, 2, DONE, "one", suite_entry=0)
+    assert find("latest", tmp_path) == inside
+    assert unfinished_after(inside, tmp_path) is None
+
+
+def test_one_run_of_a_suite_is_named_by_its_scenario(tmp_path: Path) -> None:
+    path = suite(tmp_path, 1, entry("one"), entry("two"), entry("two"))
+    runs = [
+        run(path, number, DONE, name, suite_entry=number)
+        for number, name in enumerate(["one", "two", "two"])
+    ]
+    point_latest(tmp_path, path.name)
+    for name in (str(path), path.name, "latest"):
+        assert find_runs(name, tmp_path) == runs
+        assert find_run(f"{name}/one", tmp_path) == runs[0]
+        assert find_run(f"{name}/{runs[1].name}", tmp_path) == runs[1]
+        with pytest.raises(BadInput, match=f"a suite of 3 runs; wanted one of them: {name}/2026"):
+            find_run(name, tmp_path)
+        with pytest.raises(BadInput, match=r"several runs of this scenario; there are: .*-two-"):
+            find_run(f"{name}/two", tmp_path)
+        with pytest.raises(BadInput, match="no such run in this suite; there are: one, two, two"):
+            find_run(f"{name}/absent", tmp_path)
+    with pytest.raises(BadInput, match="no such run"):
+        find_run("a/" * 500, tmp_path)
+
+
+def test_an_empty_suite_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = suite(tmp_path, 1, entry("one"))
+    with pytest.raises(BadInput, match=r"nothing has run yet; start it with .*--resume"):
+        find_runs(path.name, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "{", "null", '{"schema": 1}', '{"schema": 1, "entries": [3]}'),
+        '{"schema": 1, "entries": [{"scenario": {"name": "a\\u001b"}, "source": "", "only": [],'
+        ' "within": [], "skip": []}]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_broken_suite_is_one_line(tmp_path: Path, text: str) -> None:
+    path = suite(tmp_path, 1)
+    (path / SUITE).write_text(text)
+    with pytest.raises(BadInput, match=r"suite\.json: (not|empty|wanted)") as caught:
+        read_suite(path)
+    assert str(caught.value).isprintable()
+
+
+def test_a_newer_suite_is_refused_naming_both_versions(tmp_path: Path) -> None:
+    path = suite(tmp_path, 1)
+    (path / SUITE).write_text('{"schema": 99, "entries": []}')
+    with pytest.raises(BadInput, match=r"format 99, newer than format 1"):
+        read_suite(path)
