@@ -97,7 +97,9 @@ def test_what_is_printed_was_approved(
     changes = difflib.unified_diff(
         wanted.splitlines(), found.splitlines(), f"{name}, approved", f"{name}, now", lineterm=""
     )
-    assert found == wanted, "\n".join([*changes, "if this is meant: make approve"])
+    assert found == wanted, "\n".join(
+        [*changes, "if this is meant: make approve, or ATTNBENCH_APPROVE=1 pytest tests/approved"]
+    )
 
 
 def test_every_approved_text_has_its_command() -> None:
