@@ -17,7 +17,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.conftest import ROOT, command_line, environment
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import quickstart
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 # of our own, beside importing torch: together 2 s where that takes 1.1 s, as on a machine with

@@ -12,8 +12,7 @@ import pytest
 
 from tests.conftest import environment
 from tests.github.workflow_files import ACTION, action
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import case, problem
+from tests.made_runs import case, fake_run, problem
 
 pytestmark = pytest.mark.long
 

@@ -18,8 +18,7 @@ from attnbench.harness.learning.checkpoints import decoder_file
 from attnbench.harness.process.signals import Signals
 from tests.conftest import ROOT, environment
 from tests.harness.learning.test_checkpoint_files import decoder
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 TINY = {

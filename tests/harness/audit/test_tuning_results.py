@@ -14,7 +14,7 @@ from attnbench.harness.files import safe_files as files
 from attnbench.harness.files.errors import BadInput
 from attnbench.impls._triton import tuned as table
 from attnbench.impls._triton.configs import KERNELS, candidates
-from tests.reports.fake_runs import case, problem, row, write_run
+from tests.made_runs import case, problem, row, write_run
 
 
 def facts(number: int = 0, source: str = "timed") -> dict[str, Any]:

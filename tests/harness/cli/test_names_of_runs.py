@@ -10,8 +10,7 @@ import pytest
 
 from attnbench.harness.scenario import from_axes
 from attnbench.harness.store.baselines import find
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
+from tests.made_runs import fake_run, quickstart
 
 Here = Callable[..., CompletedProcess[str]]
 

@@ -11,7 +11,7 @@ from attnbench.harness.files.errors import BadInput
 from attnbench.harness.run.start import RunOptions, resume_run, start_run
 from attnbench.harness.scenario import from_axes
 from attnbench.harness.scenario.selection import backends_of, refuse_imports
-from tests.reports.fake_runs import case, problem, write_run
+from tests.made_runs import case, problem, write_run
 
 pytestmark = pytest.mark.long
 

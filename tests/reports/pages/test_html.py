@@ -10,7 +10,7 @@ from attnbench.harness.store import run_store as store
 from attnbench.reports.data.read import read_run
 from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.sections import name_of, sections_of
-from tests.reports.fake_runs import (
+from tests.made_runs import (
     grid,
     head_sweep,
     many_problems,

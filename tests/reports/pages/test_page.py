@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 
 from tests.conftest import environment
-from tests.reports.fake_runs import grid, quickstart, row, write_run
+from tests.made_runs import grid, quickstart, row, write_run
 from tests.reports.rendering import page_of, text_of
 
 

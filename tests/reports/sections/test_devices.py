@@ -11,7 +11,7 @@ from attnbench.reports.data.run_meta import run_meta
 from attnbench.reports.elements import Block, Table, Text
 from attnbench.reports.pages.report import open_report
 from attnbench.reports.sections import devices
-from tests.reports.fake_copies import LENGTHS, copies_run, gpu
+from tests.reports.comparison.test_devices import LENGTHS, copies_run, gpu
 
 TWO = (gpu(1), gpu(2, "node2"))
 
