@@ -253,7 +253,7 @@ class ScoreScale(Finding):
     STUDY = "score_scale"
     d_k: Count
     scaled: bool
-    score_variance: float
+    score_variance: Maybe = None
     softmax_gradient: Maybe = None
     softmax_gradient_low: Maybe = None
     softmax_gradient_high: Maybe = None
