@@ -41,6 +41,7 @@ def python(code: str, folder: Path, **changes: str) -> subprocess.CompletedProce
     )
 
 
+@pytest.mark.long
 def test_the_examples_of_the_documentation_run_in_their_order_and_print_nothing_else(
     tmp_path: Path,
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_bad_scenario_is_a_value_error_with_the_message_of_the_command_line(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_bad_arguments_are_refused_before_anything_starts(tmp_path: Path) -> None:
     for arguments in (
         {"plan": "fast"},
@@ -159,6 +161,7 @@ def test_runs_are_opened_by_path_name_and_latest(tmp_path: Path) -> None:
         attnbench.open_run("absent", out=tmp_path)
 
 
+@pytest.mark.long
 def test_a_comparison_has_the_verdicts_of_the_command_line(
     tmp_path: Path, attnbench: object
 ) -> None:
@@ -254,6 +257,7 @@ def started(folder: Path, code: str) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_path: Path) -> None:
     with started(tmp_path, INTERRUPTED) as process:
         process.send_signal(signal.SIGINT)
@@ -271,6 +275,7 @@ def test_ctrl_c_keeps_the_rows_and_raises_and_a_second_one_changes_nothing(tmp_p
     assert statuses["interrupted"] >= 1
 
 
+@pytest.mark.long
 def test_sigterm_ends_the_callers_process_as_it_would_have_without_us(tmp_path: Path) -> None:
     with started(tmp_path, INTERRUPTED) as process:
         process.send_signal(signal.SIGTERM)

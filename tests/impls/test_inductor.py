@@ -34,6 +34,7 @@ def compilations(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return graphs
 
 
+@pytest.mark.long
 def test_each_call_keeps_its_own_code_however_many_shapes_there_are(
     compilations: list[object],
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import environment
 from tests.fakes.nvml.driver import H100, UUID
 
+pytestmark = pytest.mark.long
+
 COUNTERS = "".join(
     f"gpm_metric {number} {value}\n"
     for number, value in {1: 50, 2: 40, 3: 20, 5: 30, 7: 25, 10: 10}.items()

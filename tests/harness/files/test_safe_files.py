@@ -47,6 +47,7 @@ def test_a_device_is_written_in_place(tmp_path: Path) -> None:
     assert Path("/dev/full").is_char_device()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 @pytest.mark.parametrize("mode", ["wb", "ab"])
 def test_stdout_in_a_file_is_written_where_it_stands(tmp_path: Path, name: str, mode: str) -> None:

@@ -40,6 +40,7 @@ def test_a_cache_that_the_kernel_describes_oddly_is_unknown(tmp_path):
     assert cpu_cache_bytes([0], tmp_path) is None
 
 
+@pytest.mark.long
 def test_a_process_that_shares_its_core_is_known_to_have_waited_for_it():
     core = min(os.sched_getaffinity(0))
     busy = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: 0"

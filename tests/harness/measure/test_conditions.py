@@ -146,6 +146,7 @@ def test_a_gpus_clock_temperature_and_reasons_stand_beside_the_hosts(fake_nvml):
     assert throttled(readings)
 
 
+@pytest.mark.long
 def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(fake_nvml):
     fake_nvml.write(
         H100 + "sm_clock_mhz unsupported\ntemperature_c 41\nevent_reasons unsupported\n"
@@ -155,12 +156,14 @@ def test_readings_that_a_driver_lacks_are_absent_and_the_others_are_kept(fake_nv
     assert not {"sm_clock_mhz", "clock_event_reasons"} & set(readings)
 
 
+@pytest.mark.long
 def test_a_reason_that_the_driver_calls_unknown_is_none(fake_nvml):
     fake_nvml.write(H100 + "event_reasons 0xC000000000000000\n")
     # the bit below the highest
     assert device_conditions(fake_nvml)["clock_event_reasons"] == 1 << 62
 
 
+@pytest.mark.long
 def test_without_nvml_a_gpu_has_the_hosts_conditions():
     readings = device_conditions(None)
     assert readings["wall_s"] > 0

@@ -45,7 +45,12 @@ PROBLEMS = [
     replace(SMALL, mask="padding", batch=5, passes="forward+backward"),
     replace(SMALL, mask="random", causal=True, passes="forward+backward"),
     # the first and last entry are judged
-    Problem(batch=1100, seq_len=128, d_model=8, heads=2, mask="padding", passes="forward+backward"),
+    pytest.param(
+        Problem(
+            batch=1100, seq_len=128, d_model=8, heads=2, mask="padding", passes="forward+backward"
+        ),
+        marks=pytest.mark.long,
+    ),
     Problem(batch=1, seq_len=1, d_model=8, heads=1, passes="forward+backward"),
     Problem(
         batch=1,
@@ -309,6 +314,7 @@ def sample_of(problem):
     return CorrectnessCheck(problem, *make_tensors(problem, CPU, 0), 0).rows
 
 
+@pytest.mark.long
 def test_rows_left_at_zero_fail_also_where_nothing_is_compared():
     unchecked = [row for row in range(400) if row not in sample_of(LONG)]
 

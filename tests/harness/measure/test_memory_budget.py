@@ -24,6 +24,7 @@ def succeeds_alone(code: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_beyond_the_budget_allocations_fail_as_out_of_memory_and_lift_removes_it():
     code = """
 import torch
@@ -48,6 +49,7 @@ torch.empty(200 << 20, dtype=torch.uint8)
     succeeds_alone(code)
 
 
+@pytest.mark.long
 def test_what_loading_code_takes_counts_for_no_case_and_the_budget_holds_after_it():
     code = """
 import mmap
@@ -78,6 +80,7 @@ for step in ("after loading", "after loading has failed"):
     succeeds_alone(code)
 
 
+@pytest.mark.long
 def test_what_our_own_work_leaves_behind_counts_for_no_case_and_does_not_add_up():
     code = """
 import mmap
@@ -113,6 +116,7 @@ FAILING_MAPPINGS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("what", FAILING_MAPPINGS)
 def test_a_mapping_that_fails_is_out_of_memory_with_the_size_if_it_is_known(what, tmp_path):
     file = tmp_path / "zeros"
@@ -140,6 +144,7 @@ else:
     succeeds_alone(code)
 
 
+@pytest.mark.long
 def test_what_ulimit_leaves_is_what_is_free():
     code = """
 import resource, torch

@@ -74,6 +74,7 @@ print(sorted({"sympy", "torch._dynamo"}.intersection(sys.modules)))
 """
 
 
+@pytest.mark.long
 def test_following_a_forward_pass_does_not_import_the_compiler():
     # half a second of each worker, and 30 MiB that count as the next backend's
     command = [sys.executable, "-c", FOLLOWED]

@@ -113,6 +113,7 @@ def test_output_is_the_output_or_the_gradients(name):
     assert weighed(name, problem).output_bytes == q
 
 
+@pytest.mark.long
 @pytest.mark.skipif(WarmHeap().free_bytes() is None, reason="this C library has no mallinfo2")
 @pytest.mark.parametrize(
     ("name", "passes"),

@@ -26,6 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return mine
 
 
+@pytest.mark.long
 def test_a_folder_gives_its_name_its_layers_and_its_weights(folder: Path) -> None:
     torch = pytest.importorskip("safetensors.torch")
     import torch as t
@@ -79,6 +80,7 @@ def test_a_kept_answer_that_is_broken_is_asked_again(folder: Path) -> None:
         assert kept.load("0" * 64) is None
 
 
+@pytest.mark.long
 def test_no_torch_is_imported_for_a_shipped_model() -> None:
     program = (
         "import sys; from attnbench.harness.models.resolve import model_of;"

@@ -21,6 +21,7 @@ REFUSALS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("line", "reason"), REFUSALS)
 def test_energy_that_was_not_counted_is_null_and_never_zero(fake_nvml, watch, line, reason):
     fake_nvml.write(H100 + line)
@@ -29,6 +30,7 @@ def test_energy_that_was_not_counted_is_null_and_never_zero(fake_nvml, watch, li
     assert reason in window.reasons["energy_j"]
 
 
+@pytest.mark.long
 def test_an_instance_has_no_energy_of_its_own(fake_nvml, watch):
     fake_nvml.write(H100 + WITH_MIG)
     assert "other instances" in watch(fake_nvml, "energy", uuid=MIG).reasons["energy_j"]

@@ -68,6 +68,7 @@ def asked(path: Path | str) -> None:
     check_interpreters(read_interpreters([f"old={sys.executable}", f"new={path}"]))
 
 
+@pytest.mark.long
 def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passed_over(
     tmp_path: Path,
 ) -> None:
@@ -80,6 +81,7 @@ def test_the_same_attnbench_is_welcome_and_whatever_its_start_up_prints_is_passe
     asked(chatty)
 
 
+@pytest.mark.long
 def test_what_does_not_run_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").write_text("no program")
@@ -102,6 +104,7 @@ def program(folder: Path, line: str) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -124,6 +127,7 @@ def test_what_is_no_python_is_refused_in_an_inert_line(
     assert str(refusal.value).isprintable()
 
 
+@pytest.mark.long
 def test_one_that_never_answers_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +140,7 @@ def test_one_that_never_answers_is_given_up(
         )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -154,6 +159,7 @@ def test_another_attnbench_is_refused_with_the_command_that_installs_this_one(
     assert f"{path} -m pip install " in str(refusal.value)
 
 
+@pytest.mark.long
 def test_the_introduction_needs_no_package_and_tells_of_every_file_that_measures(
     tmp_path: Path,
 ) -> None:

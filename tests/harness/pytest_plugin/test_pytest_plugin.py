@@ -29,6 +29,7 @@ COLLECT = ("--collect-only", "-q")
 COMPOSE = "name: shop\nservices:\n  web:\n    image: nginx\nvolumes: {}\nnetworks: {}\n"
 
 
+@pytest.mark.long
 def test_the_cases_of_a_scenario_are_items_named_by_shape_and_backend(tmp_path):
     scenario(tmp_path)
     done = child(tmp_path, "tiny.yaml", *COLLECT)
@@ -61,6 +62,7 @@ CHOICES = [
 ]
 
 
+@pytest.mark.long
 def test_cases_are_chosen_by_name_mark_and_option(tmp_path):
     for name, text in {"tiny": TINY, "mixed": MIXED, "on_cuda": ON_CUDA}.items():
         scenario(tmp_path, text, f"{name}.yaml")
@@ -72,6 +74,7 @@ def test_cases_are_chosen_by_name_mark_and_option(tmp_path):
         assert done.returncode == (0 if count else 5), done.args
 
 
+@pytest.mark.long
 def test_a_plan_of_the_set_up_measures_nothing(tmp_path):
     scenario(tmp_path)
     done = child(tmp_path, "tiny.yaml", "--setup-plan")
@@ -93,6 +96,7 @@ LIKE_OURS = (  # keys of a scenario, values of something else
 )
 
 
+@pytest.mark.long
 def test_folders_are_searched_for_files_that_name_our_schema(tmp_path):
     schema = subprocess.run(
         [sys.executable, "-m", "attnbench", "schema"],
@@ -118,6 +122,7 @@ def test_folders_are_searched_for_files_that_name_our_schema(tmp_path):
     assert {line.split("::")[0] for line in collected(more)} == {*found, "b/by_pattern.yaml"}
 
 
+@pytest.mark.long
 def test_a_stranger_with_keys_like_ours_ends_no_session(tmp_path):
     (tmp_path / "theirs.json").write_text('{"title": "Experiment"}')
     os.mkfifo(tmp_path / "waits.json")
@@ -131,6 +136,7 @@ def test_a_stranger_with_keys_like_ours_ends_no_session(tmp_path):
     assert "attnbench -" not in done.stdout
 
 
+@pytest.mark.long
 def test_other_peoples_yaml_stays_theirs(tmp_path):
     scenario(tmp_path, COMPOSE, "docker-compose.yml")
     scenario(tmp_path, "{{{ not YAML", "broken.yaml")
@@ -194,6 +200,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.long
 def test_a_broken_scenario_is_a_collection_error_with_its_place(tmp_path):
     names = [
         scenario(tmp_path, text, f"{place}.yaml").name for place, (text, _) in enumerate(BROKEN)
@@ -226,6 +233,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.long
 def test_a_wrong_option_is_told_in_words(tmp_path):
     scenario(tmp_path)
     answers = sessions(
@@ -237,6 +245,7 @@ def test_a_wrong_option_is_told_in_words(tmp_path):
         assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_every_option_is_documented(tmp_path):
     (done,) = sessions(tmp_path, ("--help",))
     page = (ROOT / "docs" / "pytest.md").read_text().split("## Options")[1].split("\n## ")[0]
@@ -244,6 +253,7 @@ def test_every_option_is_documented(tmp_path):
         assert set(re.findall(pattern, done.stdout)) == set(re.findall(pattern, page)) != set()
 
 
+@pytest.mark.long
 def test_options_may_stand_in_the_ini_file(tmp_path):
     scenario(tmp_path)
     lines = [
@@ -264,6 +274,7 @@ def test_options_may_stand_in_the_ini_file(tmp_path):
     assert collected(overruled) == ["tiny.yaml::tiny[b1-n16-d32-h2-fp32-forward-core-fused]"]
 
 
+@pytest.mark.long
 def test_walls_and_studies_are_left_out_and_it_is_said(tmp_path):
     scenario(
         tmp_path,
@@ -313,6 +324,7 @@ def test_a_session_without_scenarios_imports_next_to_nothing_of_ours(tmp_path):
     }
 
 
+@pytest.mark.long
 def test_collecting_scenarios_imports_no_heavy_package(tmp_path):
     scenario(tmp_path)
     modules = imported(tmp_path, "tiny.yaml", "--collect-only")
@@ -333,6 +345,7 @@ def installed(tmp_path) -> dict[str, str]:
     return {"PYTHONPATH": f"{ROOT / '.package'}:{tmp_path / 'site'}"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "arguments", [(), ("-p", PLUGIN)], ids=["by itself", "and asked for once more"]
 )
@@ -343,6 +356,7 @@ def test_the_entry_point_loads_the_plugin_once(tmp_path, installed, arguments):
     assert len(collected(done)) == 4
 
 
+@pytest.mark.long
 def test_the_plugin_can_be_switched_off(tmp_path, installed):
     scenario(tmp_path)
     done = child(tmp_path, "tiny.yaml", *COLLECT, "-p", "no:attnbench", env=installed, plugin=False)
@@ -371,6 +385,7 @@ def test_auto_asks_torch_only_where_a_gpu_may_be(monkeypatch, tmp_path):
     assert len(asked) == 1
 
 
+@pytest.mark.long
 def test_auto_really_asks_torch(monkeypatch, tmp_path):
     torch = pytest.importorskip("torch")
     monkeypatch.setattr(pytest_items, "GPU_FILES", (str(tmp_path),))

@@ -43,6 +43,7 @@ def test_the_document_shows_the_table(kind: str) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_command_prints_all_tables() -> None:
     command = [sys.executable, *COMMAND.split()[1:]]
     done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=True)

@@ -37,6 +37,7 @@ def run_folder(root: Path, names: list[Any], path: str) -> Path:
     return write_run(root / "results", cases, [], name="made", environments=environments)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relative", [False, True])
 def test_resume_executes_no_program_that_run_json_names(
     tmp_path: Path, program: Path, attnbench: Any, relative: bool
@@ -50,6 +51,7 @@ def test_resume_executes_no_program_that_run_json_names(
     assert str(program) not in done.stderr
 
 
+@pytest.mark.long
 def test_resume_of_a_suite_executes_no_program_that_suite_json_names(
     tmp_path: Path, program: Path, attnbench: Any
 ) -> None:
@@ -123,6 +125,7 @@ def in_folder(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
     done = in_folder(strays, "run", "--backends", "fused", *GRID, *QUICK)
     assert not (strays / "imported").exists(), (strays / "imported").read_text()
@@ -130,6 +133,7 @@ def test_nothing_is_imported_from_the_current_folder(strays: Path) -> None:
     assert statuses(strays / done.stdout.strip()) == ["ok"]
 
 
+@pytest.mark.long
 def test_with_permission_it_comes_last_so_that_nothing_else_is_shadowed(strays: Path) -> None:
     backend = ("--backend", "mine:attend", "--allow-import")
     done = in_folder(strays, "run", "--backends", "fused", *backend, *GRID, *QUICK)

@@ -195,32 +195,6 @@ def test_a_signal_leaves_interrupted_rows_and_resume_takes_the_walls_up_again(at
     assert (run / "rows.jsonl").read_bytes() == before
 
 
-BAD = [
-    (
-        ("--backends", "fused", "--d-model", "64"),
-        "--heads: missing; wanted d_model and heads; add heads",
-    ),
-    (
-        ("--backends", "fused", *SHAPE, "--memory-gib", "-1"),
-        "--memory-gib -1: found -1; wanted a number",
-    ),
-    (
-        ("--backends", "fused", *SHAPE, "--causal", "--kv-seq-len", "512"),
-        "set causal_align to top_left or bottom_right",
-    ),
-    (("--backends", "fused", *SHAPE, "--seq-len", "512"), "No such option: --seq-len"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "words"), BAD, ids=[words for _, words in BAD])
-def test_bad_input_is_exit_code_2_in_words(attnbench, tmp_path, arguments, words):
-    done = attnbench("wall", *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
 @pytest.mark.gpu
 def test_on_a_gpu_the_wall_is_where_the_formula_says(attnbench):
     shape = (

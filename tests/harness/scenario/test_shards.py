@@ -64,6 +64,7 @@ def test_shards_keep_the_order_and_the_numbers_of_the_plan() -> None:
         assert all(group == of.groups[group.number] for group in shard.groups)
 
 
+@pytest.mark.long
 def test_every_process_computes_the_same_shards() -> None:
     program = (
         "from tests.harness.test_shards import *\n"

@@ -57,6 +57,7 @@ def refusal(text: str) -> list[str]:
     return list(caught.value.problems)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", COSTLY)
 def test_text_is_refused_by_the_work_that_it_makes(case: str, events: list[Any]) -> None:
     assert len(COSTLY[case]) < MAX_BYTES
@@ -92,6 +93,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return compared
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fields",
     [
@@ -142,6 +144,7 @@ def suite_refusal(folder: Path, text: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.long
 def test_a_suite_of_large_scenarios_is_refused_before_all_are_read(
     tmp_path: Path, events: list[Any]
 ) -> None:

@@ -76,6 +76,7 @@ def test_nobody_else_can_write_to_a_new_folder_once_it_has_its_name(
     writer_lock(next(tmp_path.iterdir())).release()
 
 
+@pytest.mark.long
 def test_torn_tail_at_every_byte_leaves_all_earlier_rows(tmp_path):
     store = make(tmp_path, rows=3)
     store.close()
@@ -320,6 +321,7 @@ def test_a_torn_tail_is_in_quarantine_on_disk_before_it_leaves_the_rows(tmp_path
     assert seen.index(folder) < seen.index(store.path / "rows.jsonl")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("when", ["mkdir", "write", "rename"])
 def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, when):
     cuts = {

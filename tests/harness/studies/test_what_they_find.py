@@ -15,6 +15,7 @@ def found(name: str, problem: Problem = SMALL) -> list[dict]:
     return list(studies.load(name).run(problem, CPU, 0))
 
 
+@pytest.mark.long
 def test_scores_have_the_variance_of_their_width_and_scaling_makes_it_one():
     for finding in found("score_scale"):
         truth = 1 if finding["scaled"] else finding["d_k"]
@@ -80,6 +81,7 @@ def test_maps_are_rows_of_weights_and_the_causal_ones_a_triangle(causal):
         assert finding["causal"] is causal
 
 
+@pytest.mark.long
 def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studied():
     findings = found("precision")
     assert {finding["seq_len"] for finding in findings} == {64, 256, 1024}
@@ -93,6 +95,7 @@ def test_errors_shrink_with_precision_and_every_backend_that_runs_here_is_studie
         assert fp32 < 1e-5 < 1e-4 < fp16 < bf16 < 0.05
 
 
+@pytest.mark.long
 def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
     assert {finding["holds"] for finding in found("projection_equality")} == {True}
     split = torch.Tensor.split

@@ -119,6 +119,7 @@ def test_the_timeline_of_a_process_has_the_names_of_what_runs(timeline, tmp_path
     assert timeline.failure is None
 
 
+@pytest.mark.long
 def test_a_pause_is_confirmed_and_nothing_is_sampled_before_the_next_start(timeline, tmp_path):
     for _ in range(3):
         before = len(samples_of(tmp_path))
@@ -147,6 +148,7 @@ def test_many_short_phases_do_not_raise_the_rate(monkeypatch):
     assert parent.said == [{"event": "paused"}] * 100
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("uuid", [None, UUID])
 def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
     for name, value in fake_nvml.environment.items():
@@ -165,6 +167,7 @@ def test_the_sampler_imports_no_torch(fake_nvml, tmp_path, monkeypatch, uuid):
     assert sampler.log_tail() == "[]\n"
 
 
+@pytest.mark.long
 def test_a_second_start_appends_after_a_torn_line(timeline, tmp_path):
     (tmp_path / "telemetry.jsonl").write_text('{"t_ns": 1, "ut')
     timeline.sample("fused")

@@ -63,6 +63,7 @@ def test_prepare_times_the_candidates_that_fit_and_the_call_uses_the_fastest(
     assert found["gradients"]
 
 
+@pytest.mark.long
 def test_the_facts_have_the_configuration_and_the_time_that_tuning_took(
     prepared: dict[str, Any],
 ) -> None:

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.analysis import speed
 from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.row_groups import groups
@@ -65,6 +67,7 @@ def test_an_inexact_backend_that_is_slower_than_the_fastest_is_not_mentioned(
     assert "approximate" not in speed.finding(group)
 
 
+@pytest.mark.long
 def test_with_one_backend_a_page_says_once_that_there_is_nothing_to_compare(tmp_path: Path) -> None:
     cases = grid(("sdpa",), (128, 256), (1, 2, 4, 8))
     run = write_run(tmp_path, cases, [row(one) for one in cases])

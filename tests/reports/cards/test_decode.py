@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.cards import decode
 from attnbench.reports.elements import Figure
 from tests.reports.fake_contrasts import timed
@@ -56,6 +58,7 @@ def test_runs_that_are_about_something_else_have_no_such_card(tmp_path: Path) ->
     assert card_of(decode, decode_run(tmp_path / "d", minimal_bytes=None)) is None
 
 
+@pytest.mark.long
 def test_the_page_the_terminal_and_markdown_have_it_once(tmp_path: Path) -> None:
     run = decode_run(tmp_path)
     said = "reaches 50.0 %"

@@ -173,6 +173,7 @@ def test_two_runs_are_two_processes_on_one_axis_of_time(tmp_path: Path) -> None:
     assert all("Imaginary CPU 9000 (cpu)" in name for name in names.values())
 
 
+@pytest.mark.long
 def test_a_measured_run_has_its_blocks_apart_from_each_other(attnbench, tmp_path: Path) -> None:
     flags = (
         "--batch",

@@ -57,6 +57,7 @@ def test_names_of_backends_have_the_colour_of_their_place(page: str) -> None:
     assert '<b class="c-2">sdpa</b><small>' in found["fastest"]
 
 
+@pytest.mark.long
 def test_both_drawings_are_put_in_and_the_numbers_behind_them_are_there(page: str) -> None:
     found = cards_of(page)
     assert f'<div class="picture">{DRAWN.wide}{DRAWN.narrow}</div>' in found["wall"]
@@ -65,6 +66,7 @@ def test_both_drawings_are_put_in_and_the_numbers_behind_them_are_there(page: st
     assert "64 MiB" in numbers.group()
 
 
+@pytest.mark.long
 def test_a_table_across_is_put_in_again_for_narrow_pages_with_the_same_cells(page: str) -> None:
     across, down = re.findall(
         r'(?s)<table class="answer (?:across|down)".*?</table>', cards_of(page)["fastest"]
@@ -101,6 +103,7 @@ def test_a_card_may_have_a_figure_or_nothing(
     assert len(ids) == len(set(ids))
 
 
+@pytest.mark.long
 def test_the_summary_does_not_repeat_what_a_card_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

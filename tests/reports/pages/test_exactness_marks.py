@@ -4,6 +4,8 @@ import re
 from html import unescape
 from pathlib import Path
 
+import pytest
+
 from attnbench.reports.data.load import frame
 from attnbench.reports.data.read import read_run
 from attnbench.reports.elements import Text
@@ -12,6 +14,7 @@ from tests.reports.fake_inexact import inexact
 from tests.reports.rendering import page_of, summary_of, without_scripts
 
 
+@pytest.mark.long
 def test_names_of_inexact_backends_are_marked_everywhere_on_the_page(tmp_path: Path) -> None:
     run = inexact(tmp_path)
     page = page_of(run)

@@ -32,6 +32,7 @@ from tests.reports.rendering import (
 MOST_BYTES_500_CASES = 1_500_000  # ecosystem.md, C
 
 
+@pytest.mark.long
 def test_the_page_answers_the_question_with_findings(tmp_path: Path) -> None:
     page = text_of(page_of(quickstart(tmp_path)))
     assert "How does the N x N score matrix hit the memory wall" in page
@@ -85,6 +86,7 @@ def test_the_environment_says_how_memory_was_kept(tmp_path: Path, mode: str, tex
     assert text in text_of(page_of(run))
 
 
+@pytest.mark.long
 def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     page = without_scripts(page_of(quickstart(tmp_path)))
     addresses = re.findall(r'(?:src|href)="([^"]*)"|url\(([^)]*)\)', page)
@@ -94,6 +96,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path: Path) -> None:
     assert "default-src 'none'" in unescape(page)
 
 
+@pytest.mark.long
 def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -> None:
     page = without_scripts(page_of(quickstart(tmp_path)))
     ids = re.findall(r'\sid="([^"]*)"', page)
@@ -102,6 +105,7 @@ def test_every_id_is_unique_and_every_reference_has_its_target(tmp_path: Path) -
     assert {name for found in used for name in " ".join(found).split()} <= set(ids)
 
 
+@pytest.mark.long
 def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path))
     figures = re.findall(r"<figure.*?</figure>", page, flags=re.DOTALL)
@@ -117,6 +121,7 @@ def test_every_figure_has_a_name_a_description_and_its_numbers(tmp_path: Path) -
         assert "scenario quickstart" in figure
 
 
+@pytest.mark.long
 def test_two_renders_are_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     assert page_of(run) == page_of(run)
@@ -214,6 +219,7 @@ SPARSE = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*SPARSE, "empty blocks", "zeros", "many problems", "head sweep"])
 def test_a_page_has_a_section_or_says_why_it_is_not_there_and_no_nan(
     tmp_path: Path, name: str
@@ -244,6 +250,7 @@ def lacking_of(page: str) -> dict[str, str]:
     return reasons
 
 
+@pytest.mark.long
 def test_what_a_run_does_not_have_is_one_line_at_the_end(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path))
     assert {"Energy", "Approximate attention", "Utilization"} <= set(lacking_of(page))
@@ -251,6 +258,7 @@ def test_what_a_run_does_not_have_is_one_line_at_the_end(tmp_path: Path) -> None
     assert not re.search("Energy|Approximate", text_of(page[: page.index('class="lacking"')]))
 
 
+@pytest.mark.long
 def test_a_section_about_what_a_card_answers_comes_before_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +272,7 @@ def test_a_section_about_what_a_card_answers_comes_before_the_others(
     assert asked == ["summary", "claims", *(name for name in usual[1:] if name != "claims")]
 
 
+@pytest.mark.long
 def test_the_header_says_what_was_measured_where_and_when(tmp_path: Path) -> None:
     head = text_of(page_of(quickstart(tmp_path)).split("<nav")[0])
     assert "quickstart Imaginary CPU 9000 (cpu), 2 threads" in head
@@ -272,6 +281,7 @@ def test_the_header_says_what_was_measured_where_and_when(tmp_path: Path) -> Non
     assert "what do 8 heads cost against one?" in head
 
 
+@pytest.mark.long
 def test_the_navigation_has_few_short_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -285,6 +295,7 @@ def test_the_navigation_has_few_short_words(
     assert all(f'id="{name}"' in page for name, _ in links)
 
 
+@pytest.mark.long
 def test_numbers_are_aligned_right_and_words_are_not(tmp_path: Path) -> None:
     page = page_of(quickstart(tmp_path))
     classes, columns = re.search(
@@ -296,6 +307,7 @@ def test_numbers_are_aligned_right_and_words_are_not(tmp_path: Path) -> None:
     assert not right & {"backend", "status", "reason"}
 
 
+@pytest.mark.long
 def test_verdicts_on_claims_have_a_look_and_a_word(tmp_path: Path) -> None:
     claims = section_of(page_of(quickstart(tmp_path)), "claims")
     found = set(re.findall(r'<td class="v (good|bad|mixed|open)">([a-z]+)', claims))
@@ -304,6 +316,7 @@ def test_verdicts_on_claims_have_a_look_and_a_word(tmp_path: Path) -> None:
     assert all(words[look] == word for look, word in found)
 
 
+@pytest.mark.long
 def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path) -> None:
     page = page_of(many_problems(tmp_path))
     latency = section_of(page, "latency")
@@ -313,6 +326,7 @@ def test_problems_are_never_mixed_and_what_is_not_drawn_is_named(tmp_path: Path)
     assert "8 more problems not drawn" in latency
 
 
+@pytest.mark.long
 def test_several_runs_are_beside_each_other(tmp_path: Path) -> None:
     page = page_of(*(quickstart(tmp_path / name, lengths=(128, 256)) for name in "ab"))
     assert len(re.findall(r'class="run"', page)) == 2
@@ -324,6 +338,7 @@ def test_a_torn_tail_is_mentioned_on_the_page(tmp_path: Path) -> None:
     assert "was torn off in the middle" in page_of(run)
 
 
+@pytest.mark.long
 def test_the_page_of_500_cases_is_small(tmp_path: Path) -> None:
     cases = grid(
         ("naive", "fused", "sdpa"), tuple(2**n for n in range(6, 12)), (1, 2, 4, 8), dtype="fp32"

@@ -9,6 +9,8 @@ from hashlib import sha256
 from html import unescape
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import environment
 from tests.reports.fake_runs import grid, head_sweep, quickstart, row, write_run
 from tests.reports.rendering import page_of, section_of, text_of, write_page
@@ -30,6 +32,7 @@ def write_telemetry(run: Path, cases: list[str]) -> None:
     )
 
 
+@pytest.mark.long
 def test_the_page_of_several_runs_is_beside_them_and_names_them_by_their_scenarios(
     tmp_path: Path,
 ) -> None:
@@ -92,6 +95,7 @@ def test_telemetry_that_is_no_plain_file_removes_the_timeline_only(tmp_path: Pat
     assert "No timeline: " in text_of(page_of(run))
 
 
+@pytest.mark.long
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     run = quickstart(tmp_path)
     code = (
@@ -111,6 +115,7 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     assert len(pages[0]) > 100_000
 
 
+@pytest.mark.long
 def test_the_page_of_many_runs_begins_with_answers(tmp_path: Path) -> None:
     runs = []
     for number in range(5):

@@ -34,6 +34,7 @@ def test_runs_are_grouped_by_question_in_the_order_of_the_suite(report: Report) 
     assert groups[1].title == f"part1: {QUESTIONS[1]}"
 
 
+@pytest.mark.long
 def test_the_page_has_each_question_once_above_its_answers(report: Report) -> None:
     page = html.render(report)
     asked = re.findall(r'<h2 class="asked">(.*?)</h2>', page)
@@ -57,6 +58,7 @@ def test_markdown_has_each_question_once_above_its_answers(report: Report) -> No
     assert sum(QUESTIONS[1] in line for line in lines) == 1
 
 
+@pytest.mark.long
 def test_one_question_stays_at_the_top(tmp_path: Path) -> None:
     cases = grid(("naive", "sdpa"), (256, 512), (1, 8))
     page = html.render(open_report([write_run(tmp_path, cases, [row(case) for case in cases])]))

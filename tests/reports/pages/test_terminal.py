@@ -91,21 +91,21 @@ def test_hostile_names_are_text(run: Path) -> None:
         (("show", "x"), 2),
     ],
 )
-def test_the_command(attnbench, tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
+def test_the_command(here, tmp_path: Path, arguments: tuple[str, ...], code: int) -> None:
     assert quickstart(tmp_path / "results").name == NAME
-    done = attnbench(*arguments)
+    done = here(*arguments)
     assert done.returncode == code, done.stderr
     assert done.stderr.count("\n") == (0 if code == 0 else 1)
     assert ("sdpa is fastest" in done.stdout) is (code == 0)
     assert ("Cost of heads" in done.stdout) is ("--all" in arguments and code == 0)
 
 
-def test_a_broken_row_is_one_line_and_exit_code_2(attnbench, tmp_path: Path) -> None:
+def test_a_broken_row_is_one_line_and_exit_code_2(here, tmp_path: Path) -> None:
     folder = quickstart(tmp_path / "results")
     with (folder / "rows.jsonl").open("a") as file:
         file.write('{"schema": 1, "kind": "latency", "case": "x"}\n')
     for verb in ("show", "report", "export"):
-        done = attnbench(verb, folder)
+        done = here(verb, folder)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
         assert "rows.jsonl:" in done.stderr

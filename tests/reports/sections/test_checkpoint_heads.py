@@ -38,6 +38,7 @@ def test_a_tokenizer_that_could_not_be_read_is_said_and_an_older_run_has_nothing
     assert "tokenizer" not in " ".join(sentences(blocks_of(trained_heads, older)))
 
 
+@pytest.mark.long
 def test_maps_curves_and_every_head_are_shown(tmp_path: Path) -> None:
     run = with_checkpoints(tmp_path, [looked_at(), looked_at("other")])
     blocks = blocks_of(trained_heads, run)
@@ -91,6 +92,7 @@ def test_a_checkpoint_that_failed_has_its_reason(tmp_path: Path) -> None:
     assert only == "study-checkpoint_heads-mine found nothing: no answer within 60 s."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "broken",
     [

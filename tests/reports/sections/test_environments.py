@@ -189,6 +189,7 @@ def test_a_failure_in_one_environment_is_listed_for_that_one_only(run: Path) -> 
     assert any(line.startswith("Broken in new: sdpa at N") for line in summary_of(run))
 
 
+@pytest.mark.long
 def test_every_section_of_the_page_has_both_environments_and_no_row_is_lost(run: Path) -> None:
     page = page_of(run)
     for row in records(frame([read_run(run)])):
@@ -219,6 +220,7 @@ def test_markdown_and_terminal_give_the_answer(run: Path) -> None:
     assert "new against old: slower in 8" in printed
 
 
+@pytest.mark.long
 def test_the_command_that_repeats_a_case_names_no_interpreter_of_the_file(run: Path) -> None:
     read = read_run(run)
     assert command(read.rows[-1], read.meta).startswith("attnbench run --backends sdpa")

@@ -40,6 +40,7 @@ def finding(backend: str, tokens: int, **more: Any) -> dict[str, Any]:
     return found | more
 
 
+@pytest.mark.long
 def test_steps_are_drawn_both_ways_and_the_saving_is_said(tmp_path: Path) -> None:
     run = with_study(tmp_path, "generation", [finding("fused", n) for n in (64, 128, 256)])
     blocks = blocks_of(generation, run)

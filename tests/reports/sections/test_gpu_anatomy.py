@@ -165,6 +165,7 @@ def test_markdown_and_the_terminal_have_the_same(tmp_path: Path) -> None:
     assert not re.search(NO_VALUE, text + out.getvalue())
 
 
+@pytest.mark.long
 def test_a_run_of_cases_has_no_section_and_an_audit_none_of_cases(tmp_path: Path) -> None:
     cases, audit = (
         quickstart(tmp_path / "cases", lengths=(128, 256)),

@@ -31,6 +31,7 @@ def run_of(parent: Path, *findings: dict[str, Any]) -> Path:
     return with_trainings(parent, list(findings), study="gradient_distance", part=None)
 
 
+@pytest.mark.long
 def test_the_title_names_what_fades_and_panels_how_fast(tmp_path: Path) -> None:
     run = run_of(tmp_path, finding("attention", 0.0), finding("gru", -0.3, 4), finding("gru", -0.5))
     (figure,) = [one for one in blocks_of(gradients, run) if isinstance(one, Figure)]
@@ -66,6 +67,7 @@ def test_what_is_no_such_finding_is_not_drawn(tmp_path: Path, broken: dict[str, 
     assert "No gradients." in only
 
 
+@pytest.mark.long
 def test_trained_models_have_a_figure_of_their_own(tmp_path: Path) -> None:
     found = [*gradients_of("attention", 0.0), *gradients_of("gru")]
     run = with_trainings(tmp_path, found, study="trained_gradients", part={"model": "gru"})

@@ -327,6 +327,7 @@ def test_markdown_the_terminal_and_the_summary_have_sentences_and_a_table(tmp_pa
     assert not re.search(NO_VALUE, text + out.getvalue())
 
 
+@pytest.mark.long
 def test_the_same_run_gives_the_same_page(tmp_path: Path) -> None:
     run = audit(tmp_path, forward(64), in_gluon(128))
     assert section_of(page_of(run), NAME) == section_of(page_of(run), NAME)

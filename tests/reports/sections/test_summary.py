@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from attnbench.reports.analysis import speed
 from attnbench.reports.analysis.winner_map import winner_map
 from attnbench.reports.data.row_groups import groups
@@ -31,6 +33,7 @@ def test_every_cell_has_text_and_the_winner_says_that_it_is_fastest(tmp_path: Pa
     assert re.fullmatch(r"\S+ ms · ×2\.\d+", fastest[found.columns.index("fused")])
 
 
+@pytest.mark.long
 def test_failed_and_skipped_cases_are_hatched_and_have_their_status(tmp_path: Path) -> None:
     found = map_of(quickstart(tmp_path))
     by_place = {

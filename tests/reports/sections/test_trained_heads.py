@@ -57,6 +57,7 @@ def test_bounds_of_shares_stay_between_nothing_and_all(tmp_path: Path) -> None:
         assert all(0 <= bound <= 1 for bound in (*series.low, *series.high) if bound is not None)
 
 
+@pytest.mark.long
 def test_maps_stand_before_and_after_and_say_where_heads_look(tmp_path: Path) -> None:
     run = with_trainings(tmp_path, CLEAR)
     recall, six = [one for one in blocks_of(trained_heads, run) if isinstance(one, Maps)]
@@ -200,6 +201,7 @@ def test_a_part_that_failed_has_its_reason(tmp_path: Path) -> None:
     assert only == "study-trained_heads-recall-heads1 found nothing: no answer within 60 s."
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "broken",
     [

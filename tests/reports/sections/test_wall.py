@@ -148,6 +148,7 @@ def test_a_run_of_walls_alone_has_a_page_and_closing_sentences(tmp_path: Path) -
     assert not re.search(NO_VALUE, page)
 
 
+@pytest.mark.long
 def test_cases_and_walls_do_not_mix(tmp_path: Path) -> None:
     cases = [case(backend, problem(n)) for n in (128, 256) for backend in ("fused", "sdpa")]
     walls = [

@@ -24,6 +24,7 @@ def finding(mask: str, **more: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_every_number_of_the_example_is_in_a_table(tmp_path: Path) -> None:
     filled = [[0.5, -1e9], [None, 0.33333]]
     run = with_study(
