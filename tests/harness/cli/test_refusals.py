@@ -1,4 +1,4 @@
-"""Bad input at the command line's border: its exit code, one line that names it, nothing written."""
+"""Bad input at the command line: its exit code, one line that names it, nothing written."""
 
 import os
 import shlex
