@@ -144,18 +144,6 @@ else:
     succeeds_alone(code)
 
 
-@pytest.mark.long
-def test_what_ulimit_leaves_is_what_is_free():
-    code = """
-import resource, torch
-from attnbench.harness.measure.memory_budget import address_space_bytes, available_bytes
-limit = address_space_bytes() + (300 << 20)
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-assert 200 << 20 < available_bytes(torch.device("cpu")) <= 300 << 20
-"""
-    succeeds_alone(code)
-
-
 def test_what_is_left_in_the_control_group_is_what_is_free(monkeypatch):
     limit = MemoryLimit(1 << 30, 1 << 20, Path("memory.max"))
     monkeypatch.setattr(memory_budget, "memory_limit", lambda: limit)
@@ -237,17 +225,3 @@ def test_the_workspaces_of_matrix_products_are_no_part_of_the_budget(fake_gpu):
         captured_graph(lambda: lambda: x @ x, lambda call: call(), CUDA)
         memory_budget.release(CUDA)
     assert on_gpu(60).nbytes == 60 * MIB
-
-
-def test_a_budget_larger_than_the_gpu_is_the_whole_gpu(fake_gpu):
-    memory_budget.Budget(200 << 30, CUDA)
-    assert fake_gpu.memory.fraction == 1.0
-
-
-def test_the_free_memory_of_a_gpu_is_what_nobody_has_reserved(fake_gpu):
-    before = memory_budget.available_bytes(CUDA)
-    assert before == fake_gpu.memory.total_bytes - fake_gpu.memory.outside_bytes
-    kept = on_gpu(100)
-    fake_gpu.memory.outside_bytes += 10 * MIB
-    assert memory_budget.available_bytes(CUDA) == before - 110 * MIB
-    assert kept.nbytes == 100 * MIB

@@ -35,12 +35,6 @@ def test_a_refusal_is_a_reason(fake_nvml, watch, line, reason):
 
 
 @pytest.mark.long
-def test_a_window_of_two_samples_has_none_wholly_inside(fake_nvml, watch):
-    fake_nvml.write(H100 + FAST + "sample_period_ms 100\n")
-    assert "do not count" in watch(fake_nvml, "busy", 0.15).reasons["kernel_busy_ratio"]
-
-
-@pytest.mark.long
 def test_an_instance_has_no_busy_time_of_its_own(fake_nvml, watch):
     uuid = "MIG-aaaaaaaa-2222-3333-4444-555555555555"
     fake_nvml.write(

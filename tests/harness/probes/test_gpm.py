@@ -68,13 +68,6 @@ def test_a_refusal_is_a_reason_and_frees_what_was_allocated(
 
 
 @pytest.mark.long
-def test_a_driver_without_these_functions_says_so(old_fake_nvml, watch):
-    window = watch(old_fake_nvml, "gpm")
-    reason = "nvmlGpmQueryDeviceSupport: the driver is too old to have it"
-    assert window.reasons["sm_active_ratio"] == reason
-
-
-@pytest.mark.long
 def test_a_window_shorter_than_the_counters_period_has_no_values(fake_nvml, watch):
     fake_nvml.write(H100 + ALL)
     reason = watch(fake_nvml, "gpm", 0.02).reasons["sm_active_ratio"]
@@ -88,12 +81,6 @@ def test_an_instance_of_a_gpu_is_sampled_through_its_board(fake_nvml, watch, tmp
     assert watch(fake_nvml, "gpm", uuid=UUID)["sm_active_ratio"] == 0.875
     made = Counter(calls.read_text().split())
     assert (made["nvmlGpmMigSampleGet"], made["nvmlGpmSampleGet"]) == (2, 0)
-
-
-@pytest.mark.long
-def test_without_a_driver_it_says_so(watch):
-    reason = watch(None, "gpm").reasons["sm_active_ratio"]
-    assert reason == "no NVIDIA driver is installed (libnvidia-ml.so.1)"
 
 
 @pytest.mark.long

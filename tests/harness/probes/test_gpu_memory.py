@@ -31,14 +31,6 @@ def test_if_our_own_process_is_not_listed_others_are_unknown(fake_nvml, watch):
 
 
 @pytest.mark.long
-def test_a_size_that_the_driver_does_not_give_is_null(fake_nvml, watch):
-    fake_nvml.write(H100 + "process self unknown\n")
-    assert watch(fake_nvml, "gpu_memory").reasons == {
-        "process_used_bytes": "the driver does not say how much"
-    }
-
-
-@pytest.mark.long
 def test_processes_are_listed_after_the_window_and_not_within(fake_nvml, watch, tmp_path):
     calls = tmp_path / "calls"
     fake_nvml.write(H100 + f"process self 1\ncount_calls {calls}\n")

@@ -14,7 +14,6 @@ import pytest
 
 from attnbench.harness.process.worker_process import (
     TOKEN_VARIABLE,
-    Interrupted,
     WorkerFailure,
     WorkerProcess,
     child_environment,
@@ -136,18 +135,6 @@ def test_a_child_that_ends_takes_along_what_it_has_started(
 
 
 @pytest.mark.long
-def test_a_child_knows_its_run_and_the_other_children(child: WorkerProcess) -> None:
-    other = WorkerProcess(PROGRAM)
-    try:
-        other.wait_ready(60)
-        pids = child.ask({"op": "own_run"}, "run", PATIENCE_S)["pids"]
-        assert {os.getpid(), child.pid, other.pid} <= set(pids)
-        assert os.getppid() not in pids
-    finally:
-        other.kill(term_s=0)
-
-
-@pytest.mark.long
 def test_a_child_outlives_the_thread_that_started_it_and_a_stop() -> None:
     started: list[WorkerProcess] = []
     thread = threading.Thread(target=lambda: started.append(WorkerProcess(PROGRAM)))
@@ -229,22 +216,6 @@ def test_any_signal_that_kills_a_child_has_a_name(
 def test_a_child_whose_requests_end_ends_by_itself(child: WorkerProcess) -> None:
     child.close()
     assert child.exit_code == 0
-
-
-@pytest.mark.long
-def test_a_wake_up_interrupts_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    wake_read, wake_write = os.pipe()
-    process = WorkerProcess(PROGRAM, wake_fd=wake_read)
-    try:
-        process.wait_ready(60)
-        process.send({"op": "sleep"})
-        threading.Timer(0.1, os.write, (wake_write, b"x")).start()
-        with pytest.raises(Interrupted):
-            process.receive(60)
-    finally:
-        process.kill(term_s=0)
-        os.close(wake_read)
-        os.close(wake_write)
 
 
 def open_descriptors() -> set[int]:

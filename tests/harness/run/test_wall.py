@@ -117,16 +117,6 @@ def test_a_wall_that_cannot_be_found_is_a_row_with_its_reason_and_the_next_one_i
     assert rows["runs_out_of_memory"]["reason"].startswith("nothing fits, not even N = 1: ")
 
 
-def test_a_probe_that_would_exceed_the_time_limit_is_not_run(attnbench):
-    done = attnbench("wall", "--backends", "slow_when_long,hangs", *SHAPE, *ROOM, "--timeout", "3")
-    rows = walls_of(done.stdout.strip())
-    slow = rows["slow_when_long"]
-    assert (slow["status"], slow["limited_by"], slow["seq_len_high"]) == ("ok", "time", None)
-    assert 600 < slow["seq_len_low"] <= 866
-    assert all(probe["spent_s"] <= 3 for probe in slow["probes"])
-    assert (rows["hangs"]["status"], len(rows["hangs"]["probes"])) == ("timeout", 1)
-
-
 def test_a_scenario_looks_for_walls_beside_its_cases_or_alone(attnbench, tmp_path):
     (tmp_path / "mine.yaml").write_text(
         FIND + "grid: {seq_len: [32, 64], d_model: 64, heads: [1, 2]}\n"

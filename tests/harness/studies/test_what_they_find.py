@@ -104,18 +104,6 @@ def test_projecting_all_heads_at_once_is_projecting_each(monkeypatch):
     assert {finding["holds"] for finding in found("projection_equality")} == {False}
 
 
-def test_the_share_of_the_output_is_that_of_the_times(monkeypatch):
-    """With given times: 10 ms for the layer, 1 ms for merging heads, 2 ms for the projection."""
-    monkeypatch.setattr(output_share, "LENGTHS", {"cpu": (8,)})
-    made = output_share.Timed([[[[ms] * 3] * 8] for ms in (10.0, 1.0, 2.0)], contended_blocks=5)
-    monkeypatch.setattr(output_share, "timed", lambda calls, device: made)
-    for finding in found("output_share"):
-        assert finding["share_ratio"] == pytest.approx(0.3)
-        assert finding["join_ratio"] == pytest.approx(0.1)
-        assert (finding["contended_blocks"], finding["blocks"]) == (5, 8)
-        assert finding["share_low_ratio"] <= 0.3000001 <= finding["share_high_ratio"] + 1e-6
-
-
 def test_calls_of_a_study_are_interleaved():
     made: list[str] = []
     samples, *_ = output_share.timed((lambda: made.append("a"), lambda: made.append("b")), CPU)

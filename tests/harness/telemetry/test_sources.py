@@ -93,18 +93,6 @@ def test_a_gpu_has_the_drivers_values(gpu_timeline, fake_nvml, tmp_path):
 
 
 @pytest.mark.long
-def test_an_old_driver_gives_the_same(old_fake_nvml, tmp_path, monkeypatch):
-    for name, value in old_fake_nvml.environment.items():
-        monkeypatch.setenv(name, value)
-    timeline = Timeline(tmp_path, UUID)
-    timeline.sample("fused")
-    sample = wait_for(lambda: samples_of(tmp_path))[0]
-    timeline.close()
-    assert headers_of(tmp_path)[0]["missing"] == {}
-    assert (sample["temperature_c"], sample["clock_event_mask"]) == (31, 1)
-
-
-@pytest.mark.long
 def test_what_the_driver_refuses_is_null_with_its_reason(gpu_timeline, fake_nvml, tmp_path):
     fake_nvml.write(
         H100 + "power_w unsupported\nrefuse nvmlDeviceGetUtilizationRates NO_PERMISSION\n"
@@ -166,21 +154,3 @@ def test_an_instance_has_its_own_memory_and_the_boards_clocks(fake_nvml, tmp_pat
         1980,
         70,
     )
-
-
-@pytest.mark.long
-def test_processes_and_the_bus_are_not_queried(gpu_timeline, fake_nvml, tmp_path):
-    fake_nvml.write(H100 + f"count_calls {tmp_path / 'calls'}\n")
-    gpu_timeline.sample("fused")
-    wait_for(lambda: len(samples_of(tmp_path)) >= 2)
-    gpu_timeline.close()
-    calls = set((tmp_path / "calls").read_text().split())
-    assert "nvmlDeviceGetPowerUsage" in calls
-    assert not [call for call in calls if "Process" in call or "Pcie" in call]
-
-
-@pytest.mark.long
-def test_a_gpus_sampler_keeps_to_the_last_core(gpu_timeline, tmp_path):
-    gpu_timeline.sample("fused")
-    wait_for(lambda: samples_of(tmp_path))
-    assert os.sched_getaffinity(gpu_timeline.pid) == {max(os.sched_getaffinity(0))}

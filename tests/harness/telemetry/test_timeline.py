@@ -9,7 +9,6 @@ import sys
 import psutil
 import pytest
 
-from attnbench.harness.telemetry.timeline import Timeline
 from tests.conftest import environment
 from tests.harness.telemetry.telemetry_lines import samples_of, wait_for
 
@@ -67,24 +66,6 @@ def test_a_sampler_that_is_killed_ends_telemetry_and_nothing_else(timeline):
     timeline.sample("fused")
     timeline.pause()
     assert timeline.failure.startswith("SIGKILL")
-
-
-@pytest.mark.long
-def test_a_bug_of_the_sampler_is_named(timeline):
-    timeline.program = "attnbench.harness.no_such_module"
-    timeline.sample("fused")
-    timeline.pause()
-    assert "the sampler ended with exit code 1: " in timeline.failure
-    assert "No module named attnbench.harness.no_such_module" in timeline.failure
-
-
-@pytest.mark.long
-def test_a_missing_folder_ends_telemetry_with_a_reason(tmp_path):
-    timeline = Timeline(tmp_path / "none", None)
-    timeline.sample("fused")
-    timeline.pause()
-    timeline.close()
-    assert timeline.failure == f"{tmp_path / 'none' / 'telemetry.jsonl'}: No such file or directory"
 
 
 @pytest.mark.long
