@@ -118,6 +118,7 @@ def test_a_missing_part_of_torch_compile_is_reported_with_the_command_that_helps
     assert _inductor.missing_for_compile(CUDA) == old
 
 
+@pytest.mark.long
 def test_compiled_runs_the_formula_of_fused(
     shape: Problem, compilations: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -227,6 +227,7 @@ def test_doctor_says_what_this_machine_can_measure(attnbench):
     assert "memory" in attnbench("doctor").stdout
 
 
+@pytest.mark.long
 def test_report_prints_the_path_of_one_file(here, finished_run, tmp_path):
     done = here("report", finished_run)
     assert done.stdout.splitlines() == [str(finished_run / "report.html")]

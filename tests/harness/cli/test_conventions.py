@@ -20,6 +20,7 @@ def rows_of(folder: Path) -> list[dict]:
 # ---- shapes and limits ---------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_head_dim_gives_the_width_of_the_model(here, tmp_path):
     done = here(
         "run", "--backends", "sdpa", *SMALL, "--head-dim", "16", "--memory-gib", "1", "--threads",

@@ -187,3 +187,13 @@ def test_every_refusal_is_shown_with_its_reason(fake_nvml):
     for function, found in answers.items():
         shown = json.dumps([found["findings"], [gpu["reasons"] for gpu in found["gpus"]]])
         assert function in ALTERNATIVE or "this user may not read it" in shown, function
+
+
+def test_another_busy_process_is_bad_and_named(fake_nvml):
+    fake_nvml.write(H100 + COUNTERS + "busy_percent 97\nprocess self 300\nprocess 1 4000\n")
+    _, found = examined(fake_nvml)
+    other = about(found, "other processes")
+    assert other["grade"] == "bad"
+    assert "process 1" in other["found"]
+    assert "97 %" in other["found"]
+    assert [process["ours"] for process in found["gpus"][0]["processes"]] == [False, True]

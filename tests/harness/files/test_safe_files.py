@@ -125,9 +125,9 @@ def test_what_a_killed_writer_left_is_swept_and_what_a_living_one_has_is_not(
     tmp_path: Path,
 ) -> None:
     code = (
-        "import os; from attnbench.harness import files; from pathlib import Path;"
-        " files.os.fsync = lambda fd: os._exit(9);"  # killed before the rename
-        f" files.write_whole(Path({str(tmp_path / 'page')!r}), 'new')"
+        "import os; from attnbench.harness.files import safe_files; from pathlib import Path;"
+        " safe_files.os.fsync = lambda fd: os._exit(9);"  # killed before the rename
+        f" safe_files.write_whole(Path({str(tmp_path / 'page')!r}), 'new')"
     )
     (tmp_path / "page").write_text("old")
     killed = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)

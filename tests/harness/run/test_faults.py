@@ -240,3 +240,15 @@ def test_a_case_alone_in_its_group_is_tried_again_in_a_fresh_process(attnbench):
     ]
     assert len(rows) == 3
     assert {row["status"] for row in rows} == {"ok"}
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(5, "ok"), (600, "timeout")])
+def test_compiling_may_take_five_times_as_long_as_another_step(attnbench, seconds, status):
+    done = attnbench(
+        "run", *axes("compiles:slowly"), *QUICK, "--timeout", "4", env={"COMPILES_S": str(seconds)}
+    )
+    row = rows_of(done)["compiles:slowly"]
+    assert row["status"] == status
+    if status == "timeout":
+        assert row["phase"] == "compile"
+        assert row["reason"].startswith("more than 20 s in one step")

@@ -410,3 +410,22 @@ def test_all_mistakes_are_named_at_once_in_the_order_of_lines(tmp_path: Path) ->
     problems = (problem.removeprefix(f"{file}:") for problem in caught.value.problems)
     places = [problem.partition(": ")[0] for problem in problems]
     assert places == ["3:19", "4:8", "4:26", "5:7"]
+
+
+@pytest.mark.parametrize("text", ["", "# only words\n", "---\n"])
+def test_an_empty_scenario_is_called_so(text: str) -> None:
+    assert (
+        refusal(text) == "f.yaml: scenario is empty; wanted name, question, backends and grid; see"
+        " scenarios/README.md"
+    )
+
+
+def test_a_size_in_quotes_is_text() -> None:
+    text = text_with(grid='{batch: [1, "4"], seq_len: 512, d_model: 512, heads: 8}')
+    assert refusal(text) == f"f.yaml:4:19: grid.batch[1]: found '4'; {WANTED_SIZE}, without quotes"
+
+
+@pytest.mark.parametrize("words", ["<img onerror=alert(1)>", "</script>", "[red]", "=cmd()"])
+def test_free_text_is_kept_as_it_is_for_others_to_show_inert(words: str) -> None:
+    Path("f.yaml").write_text(text_with(question=f"'{words}'"), encoding="utf-8")
+    assert load("f.yaml").question == words

@@ -273,14 +273,15 @@ def test_a_torn_tail_is_in_quarantine_on_disk_before_it_leaves_the_rows(tmp_path
 @pytest.mark.parametrize("when", ["mkdir", "write", "rename"])
 def test_a_start_that_is_killed_leaves_no_run_and_the_next_one_sweeps(tmp_path, when):
     cuts = {
-        "mkdir": "files.write_all = die",
-        "write": "files.os.fsync = die",
+        "mkdir": "safe_files.write_all = die",
+        "write": "safe_files.os.fsync = die",
         "rename": "Path.rename = die",
     }
     code = (
-        "import os; from attnbench.harness import files, store; from pathlib import Path;"
+        "import os; from attnbench.harness.files import safe_files;"
+        " from attnbench.harness.store import run_store; from pathlib import Path;"
         " die = lambda *_: os._exit(9);"
-        f" {cuts[when]}; store.Store.create(Path({str(tmp_path)!r}), 'x', {{'cases': []}})"
+        f" {cuts[when]}; run_store.Store.create(Path({str(tmp_path)!r}), 'x', {{'cases': []}})"
     )
     killed = subprocess.run([sys.executable, "-c", code], env=environment(), check=False)
     assert killed.returncode == 9

@@ -60,6 +60,7 @@ def test_an_unknown_format_and_runs_that_do_not_fit_are_one_line(
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
+@pytest.mark.long
 def test_bytes_do_not_go_to_a_terminal(run: Path) -> None:
     pytest.importorskip("pyarrow", reason="needs pyarrow: pip install 'attnbench[parquet]'")
     ours, theirs = pty.openpty()
