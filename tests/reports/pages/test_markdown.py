@@ -49,16 +49,6 @@ def test_six_cases_are_short(
     assert len(text.splitlines()) <= 120
 
 
-def test_what_a_run_does_not_have_is_one_line_and_what_is_on_the_page_another(
-    tmp_path: Path,
-) -> None:
-    text = markdown_of(quickstart(tmp_path))
-    line = next(line for line in text.splitlines() if line.startswith("Not in this run: "))
-    assert "Energy" in line
-    assert text.count("Energy") == 1
-    assert "On the page only: Roofline, Environment, Method, All rows." in text
-
-
 def test_every_table_has_as_many_cells_in_each_line(tmp_path: Path) -> None:
     for block in markdown_of(quickstart(tmp_path)).split("\n\n"):
         lines = [line for line in block.splitlines() if line.startswith("|")]

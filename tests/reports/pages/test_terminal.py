@@ -47,7 +47,7 @@ def test_the_end_of_a_log_has_its_lines(tmp_path: Path) -> None:
     assert "\\x0a" not in text
 
 
-def test_the_answers_come_first_and_what_is_lacking_is_one_line(
+def test_the_answers_come_first_and_what_is_lacking_is_told_when_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_cards(monkeypatch, *fake_cards())
@@ -55,9 +55,6 @@ def test_the_answers_come_first_and_what_is_lacking_is_one_line(
     order = ["quickstart", "Trust: 5 good", "The wall", "64 MiB", "Who is fastest", "Summary"]
     places = [text.index(one) for one in order]
     assert places == sorted(places)
-    lacking = text[text.index("Not in this run: ") :]
-    assert "Energy" in lacking
-    assert "Utilization" in lacking
     assert "No case has utilization windows" not in text
     assert "No case has utilization windows" in printed(
         quickstart(tmp_path / "alone"), ("utilization",)

@@ -1,4 +1,4 @@
-"""reports/analysis/block_share.py: from which N on attention is more than half of a block."""
+"""reports/subjects/block.py: from which N on attention is more than half of a block."""
 
 import re
 from dataclasses import replace
@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from attnbench.reports.analysis import block_share
 from attnbench.reports.data.row_groups import Row
 from attnbench.reports.elements import Figure
-from attnbench.reports.sections import block as section
+from attnbench.reports.subjects import block
 from tests.reports.fake_contrasts import run_of, timed
 from tests.reports.fake_runs import problem
-from tests.reports.rendering import blocks_of, figures_of, page_of, rows_of, tables_of
+from tests.reports.rendering import rows_of, subject_of, tables_of
 
 D = 128
 LENGTHS = (64, 128, 512, 1024)
@@ -40,10 +39,10 @@ def block_run(parent: Path, scopes: tuple[str, ...] = ("layer", "block"), **chan
     return run_of(parent, *made, name="block", contrast=("scope",))
 
 
-def dominances(rows: list[Row]) -> dict[str, block_share.Dominance]:
-    (group,) = block_share.with_shares(rows)
-    found = block_share.shares(group, rows)
-    return {name: block_share.dominance(some) for name, some in found.items()}
+def dominances(rows: list[Row]) -> dict[str, block.Dominance]:
+    (group,) = block.with_shares(rows)
+    found = block.shares(group, rows)
+    return {name: block.dominance(some) for name, some in found.items()}
 
 
 def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path) -> None:
@@ -59,13 +58,17 @@ def test_half_of_the_time_is_between_the_lengths_that_are_certain(tmp_path: Path
 
 def test_shares_are_of_time_flops_and_bytes(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
-    (group,) = block_share.with_shares(rows)
-    last = block_share.shares(group, rows)["fused"][-1]
+    (group,) = block.with_shares(rows)
+    last = block.shares(group, rows)["fused"][-1]
     assert last.time.paired
     assert last.time.value == pytest.approx(40 / 56, rel=0.02)
     assert last.work_flops == pytest.approx(40 / 56)
     assert last.peak_bytes == 0.5
-    assert block_share.longest(group, rows).replace("\u00a0", " ").startswith("at N = 1k attention")
+    assert (
+        block.longest(block.shares(group, rows))
+        .replace("\u00a0", " ")
+        .startswith("at N = 1k attention")
+    )
 
 
 def test_without_an_interval_nothing_is_certain(tmp_path: Path) -> None:
@@ -107,10 +110,10 @@ def test_disturbed_times_decide_nothing(tmp_path: Path) -> None:
 
 def test_no_interval_of_a_share_ends_above_the_whole(tmp_path: Path) -> None:
     rows = rows_of(block_run(tmp_path))
-    (group,) = block_share.with_shares(rows)
-    time = replace(block_share.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
-    assert block_share.upper(time) == 1
-    assert block_share.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"
+    (group,) = block.with_shares(rows)
+    time = replace(block.shares(group, rows)["fused"][-1].time, low=0.2, high=900.0)
+    assert block.upper(time) == 1
+    assert block.percent(time) == f"{100 * time.value:.0f} % (20 % to 100 %)"
 
 
 def test_flops_that_grow_in_another_way_have_no_crossing(tmp_path: Path) -> None:
@@ -122,26 +125,23 @@ def test_flops_that_grow_in_another_way_have_no_crossing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("scopes", [("layer",), ("block",)])
-def test_a_run_without_pairs_has_one_line(tmp_path: Path, scopes: tuple[str, ...]) -> None:
-    run = block_run(tmp_path, scopes)
-    assert block_share.with_shares(rows_of(run)) == []
-    assert not [one for one in blocks_of(section, run) if isinstance(one, Figure)]
+def test_a_run_without_pairs_has_nothing_to_say(tmp_path: Path, scopes: tuple[str, ...]) -> None:
+    told = subject_of(block, block_run(tmp_path, scopes))
+    assert (told.card, told.blocks, bool(told.lacking)) == (None, (), True)
 
 
-def test_the_section_draws_the_shares_and_has_every_number(tmp_path: Path) -> None:
-    run = block_run(tmp_path)
-    (figure,) = figures_of(blocks_of(section, run))
+def test_the_card_draws_the_shares_and_the_table_has_every_number(tmp_path: Path) -> None:
+    told = subject_of(block, block_run(tmp_path))
+    assert told.card is not None
+    figure = told.card.picture
+    assert isinstance(figure, Figure)
     (panel,) = figure.panels
     assert [one.backend for one in panel.series] == ["fused", "sdpa", "by FLOPs"]
     assert panel.series[2].y == pytest.approx(
         [layer_flops(n) / (layer_flops(n) + 16 * n * D * D) for n in LENGTHS]
     )
     assert panel.line == (0.5, "half")
-    (points,) = tables_of(blocks_of(section, run))
-    table = figure.table
+    assert figure.table.rows[1] == ("all", "sdpa", "at no N up to 1k", "N = 256")
+    (table,) = tables_of(list(told.blocks))
     assert re.match(r"3\d % \(3\d % to 3\d %\)", table.rows[0][5])
-    assert points.rows[1] == ("all", "sdpa", "at no N up to 1k", "N = 256")
     assert len(table.rows) == 2 * len(LENGTHS)
-    page = page_of(run)
-    assert "Attention in a block" in page
-    assert "attention takes more than half of a block" in page
