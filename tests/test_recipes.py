@@ -75,7 +75,7 @@ studies: [mine]
 SHOWN = (
     "harness/probes/mine.py",
     "harness/studies/mine.py",
-    "reports/sections/mine.py",
+    "reports/subjects/mine.py",
     "reports/analysis/claims/mine.py",
 )
 """Files that CONTRIBUTING.md shows whole."""
@@ -168,8 +168,8 @@ def test_a_new_file_of_each_kind_reaches_the_page(house: Path, run: Path) -> Non
     page = Path(attnbench(house, "report", str(run)).strip()).read_text()
     assert "Does one new file of each kind suffice?" in page
     assert "halves" in page
-    assert "My section" in page
-    assert "Here are 4 cases." in page
+    assert "My subject" in page
+    assert "4 cases." in page
     assert re.search(r"[Ww]ait(s|_count)?\W[^a-z]", page)  # the probe's column, as a table
     assert "Findings of mine" in page
     assert "4 times at most" in page  # what decided the claim
@@ -191,7 +191,7 @@ def test_a_new_format_exports(house: Path, run: Path) -> None:
         ("tests/harness/probes/test_every_probe.py", "tests/harness/studies"),
         (
             "tests/reports/exports/test_every_format.py",
-            "tests/reports/sections",
+            "tests/reports/subjects",
             "tests/reports/analysis/claims",
         ),
         ("tests/impls/test_agreement.py", "tests/impls/test_canary.py", "-k", "halves"),
