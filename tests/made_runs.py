@@ -288,16 +288,16 @@ def fake_run(
     folder: Path,
     seed: int,
     ratio: float = 1.0,
-    planned: Sequence[Mapping[str, Any]] = PLANNED,
+    planned: Sequence[Mapping[str, Any]] | None = None,
     **changes: Any,
 ) -> Path:
-    """A run of `planned` whose true latencies are `ratio` times 10 ms.
+    """A run of `planned`, or of PLANNED, whose true latencies are `ratio` times 10 ms.
 
     Every seed is another run of the same code.
     """
-    random = Random(seed)
-    rows = [timed(one, 10.0 * ratio, random, **changes) for one in planned]
-    return write_run(folder, planned, rows, name=f"seed{seed}")
+    random, cases = Random(seed), planned or PLANNED
+    rows = [timed(one, 10.0 * ratio, random, **changes) for one in cases]
+    return write_run(folder, cases, rows, name=f"seed{seed}")
 
 
 def changed(run: Path, name: str, change: Callable[[Row], Row]) -> Path:

@@ -9,7 +9,6 @@ import pandas as pd
 
 from ..analysis import (
     approximate,
-    block_share,
     contrasts,
     growth_along,
     heads,
@@ -110,7 +109,6 @@ def _answers(rows: list[Row], meta: Meta) -> Iterator[Text]:
     found = _findings(approximate, approximating)
     yield from _sentences("Approximate attention", found, about="crossover")
     yield from _sentences("Recurrence", _findings(recurrence, recurring), about="crossover")
-    yield from _sentences("Block", block_share.findings(rows), about="block")
     if ran_out := [group for group in over_n if _ran_out(group)]:
         ends = [group.prefixed(wall.finding(wall.memory_ends(group))) for group in ran_out]
         yield from _sentences("Memory wall", ends, about="wall")
