@@ -6,10 +6,6 @@ import time
 from statistics import median
 
 from tests.conftest import ROOT, command_line, environment
-<<<<<<< HEAD
-from tests.made_runs import quickstart
-=======
->>>>>>> main
 
 # of our own, beside importing torch: together 2 s where that takes 1.1 s, as on a machine with
 # nothing else to do; on a busy one it takes twice as long and says nothing about us

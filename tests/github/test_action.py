@@ -12,11 +12,7 @@ import pytest
 
 from tests.conftest import environment
 from tests.github.workflow_files import ACTION, action
-<<<<<<< HEAD
-from tests.made_runs import case, fake_run, problem
-=======
-from tests.reports.fake_pairs import fake_run
->>>>>>> main
+from tests.made_runs import fake_run
 
 pytestmark = pytest.mark.long
 

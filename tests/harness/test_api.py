@@ -16,13 +16,7 @@ import pytest
 import attnbench
 from attnbench.harness.process.signals import Signals
 from tests.conftest import ROOT, environment
-<<<<<<< HEAD
-from tests.harness.learning.test_checkpoint_files import decoder
 from tests.made_runs import fake_run, quickstart
-=======
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import quickstart
->>>>>>> main
 
 PAGE = (ROOT / "docs" / "api.md").read_text()
 TINY = {

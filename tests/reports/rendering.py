@@ -13,12 +13,8 @@ from attnbench.reports.elements import Block, Card, Figure, Table, Text
 from attnbench.reports.pages import html, markdown
 from attnbench.reports.pages.report import open_report, page_path
 from attnbench.reports.pages.terminal import terminal_summary
-<<<<<<< HEAD
-from tests.made_runs import row, write_run
-=======
 from attnbench.reports.subjects import Subject, tell
-from tests.reports.fake_runs import row, write_run
->>>>>>> main
+from tests.made_runs import row, write_run
 
 NO_VALUE = r"\b(nan|None|inf|NaN|<NA>)\b"
 

@@ -7,16 +7,7 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from attnbench import __version__
-from attnbench.harness.cli import completion
-from attnbench.harness.cli.texts import separated
-from attnbench.harness.scenario.fields import PLANS
 from tests.made_runs import case, fake_run, problem, row, write_run
-=======
-from tests.reports.fake_pairs import fake_run
-from tests.reports.fake_runs import case, problem, row, write_run
->>>>>>> main
 
 SMALL = shlex.split("--seq-len 32 --heads 2 --device cpu --plan quick --set measure=[memory]")
 

@@ -7,15 +7,6 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from attnbench.harness.files.errors import BadInput
-from attnbench.harness.run.start import RunOptions, resume_run, start_run
-from attnbench.harness.scenario import from_axes
-from attnbench.harness.scenario.selection import backends_of, refuse_imports
-from tests.made_runs import case, problem, write_run
-
-=======
->>>>>>> main
 pytestmark = pytest.mark.long
 SMALL = ("--seq-len", "64", "--d-model", "32", "--heads", "2", "--device", "cpu")
 QUICK = ("--set", "plan={processes: 1, min_blocks: 2, max_blocks: 2, budget_s: 0.1}")

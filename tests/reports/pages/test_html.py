@@ -7,14 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnbench.harness.store import run_store as store
-<<<<<<< HEAD
-from attnbench.reports.data.read import read_run
-from attnbench.reports.data.run_meta import run_meta
-from attnbench.reports.sections import name_of, sections_of
 from tests.made_runs import (
-=======
-from tests.reports.fake_runs import (
->>>>>>> main
     grid,
     head_sweep,
     many_problems,

@@ -8,13 +8,8 @@ from typing import Any
 import pytest
 
 from attnbench.reports.data.row_groups import Row
-<<<<<<< HEAD:tests/reports/analysis/test_block_share.py
-from tests.made_runs import made, problem, run_of
-=======
 from attnbench.reports.subjects import block
-from tests.reports.fake_contrasts import run_of, timed
-from tests.reports.fake_runs import problem
->>>>>>> main:tests/reports/subjects/test_block.py
+from tests.made_runs import made, problem, run_of
 from tests.reports.rendering import rows_of
 
 D = 128
